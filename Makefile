@@ -1,0 +1,46 @@
+# make demo: compare the allocators on windows of the NSA paper's generator.   make test: all tests.
+# Both make their own .venv and need make, git and Python >= 3.11, nothing else.
+
+PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 python; do \
+	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
+BIN := .venv/bin
+WINDOWS := instances/paper.jsonl instances/repo.jsonl instances/burst.jsonl
+CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing:dcas,dp,highs,scip,cp-sat,auto:dcas,auto:free
+
+.PHONY: demo test unit lint types format clean
+
+demo: .venv/installed
+	$(BIN)/allocopt warmup
+	$(BIN)/allocopt bench $(WINDOWS) --solvers $(CONTENDERS) --time-limit 5
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest
+
+unit: .venv/installed-dev
+	$(BIN)/python -m pytest -m "not slow"
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed-dev
+	$(BIN)/mypy
+
+format: .venv/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 or later; set PYTHON=/path/to/python"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/installed-dev: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch .venv/installed $@
+
+clean:
+	rm -rf .venv build *.egg-info

@@ -1,0 +1,5 @@
+"""``python -m allocopt``."""
+
+from allocopt.cli.main import main
+
+main()

@@ -1,0 +1,134 @@
+"""``allocopt bench``."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allocopt.cli.options import Instances, Iterations, Json, TimeLimit
+
+if TYPE_CHECKING:
+    from allocopt.report.bench import Contender
+    from allocopt.report.journal import Journal
+    from allocopt.report.provenance import Provenance
+    from allocopt.report.rows import BenchRow
+    from allocopt.solving.budget import Budget
+    from allocopt.solving.protocol import Solver
+
+
+def command(
+    instances: Instances,
+    solvers: Annotated[
+        str, typer.Option(help="Names, comma-separated; NAME:STRATEGY runs a solver under that strategy alone.")
+    ] = "auto",
+    strategy: Annotated[str, typer.Option(help="Strategies, comma-separated.")] = "scas,dcas,free",
+    time_limit: TimeLimit = 10.0,
+    iterations: Iterations = None,
+    seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0",
+    best_known: Annotated[
+        Path | None, typer.Option(help="Best-known values; if not given, best_known.json beside the instances.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write one row per solve to this .csv or .json file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare solvers on instances: one aligned table, one row per solve in a file.
+
+    Every answer is verified. The table has the mean cost, the gap to the best-known value of the same strategy and to
+    the scas optimum, the share proven optimal, and the median and greatest time. Solvers are warmed up first. With
+    --out, a run that was cut off goes on where it was when it is called again.
+    """
+    from allocopt.cli.reading import instance_path, read_instances
+    from allocopt.files.best_known import best_known_beside, read_best_known
+    from allocopt.report.bench import contenders, plan, run_tasks
+    from allocopt.report.bench_files import check_suffix, write_rows
+    from allocopt.report.provenance import provenance
+    from allocopt.report.summary import summary_table
+    from allocopt.solving.budget import Budget
+
+    if out is not None:
+        check_suffix(out)
+    problems = read_instances(instances)
+    known = read_best_known(best_known) if best_known else best_known_beside(map(instance_path, instances))
+    pairs = contenders(_solvers(_parts(solvers)), _parts(strategy))
+    tasks, refusals = plan(problems, pairs, _numbers(seeds))
+    for name, reasons in refusals.items():
+        count = f"{len(reasons)} of {len(problems)} instances"
+        print(f"allocopt: {name} does not take {count}, such as {reasons[0]}", file=sys.stderr)
+    _warm_up(pairs)
+    facts = provenance()
+    budget = Budget(time_limit, iterations)
+    journal = None if out is None else _journal(out, instances, budget, facts)
+    rows = []
+    for row in _with_progress(run_tasks(tasks, budget, known, journal), len(tasks)):
+        rows.append(row)
+        if as_json:
+            print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
+    if out is not None and journal is not None:
+        write_rows(out, rows, facts)
+        journal.close()
+    table = f"{summary_table(rows)}\n\n{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
+    print(table, file=sys.stderr if as_json else sys.stdout)
+
+
+def _journal(out: Path, instances: Sequence[Path], budget: "Budget", facts: "Provenance") -> "Journal":
+    """Open the journal of a run, which goes on after a crash as long as instances, limits and code are the same."""
+    from hashlib import sha256
+
+    from allocopt.cli.reading import instance_path
+    from allocopt.report.journal import Journal
+
+    digests = [sha256(instance_path(path).read_bytes()).hexdigest() for path in instances]
+    limits = {"seconds": budget.seconds, "iterations": budget.iterations}
+    return Journal(out, {"instances": digests, **limits, **facts.as_dict()})
+
+
+def _solvers(specifications: Sequence[str]) -> "list[tuple[Solver, str | None]]":
+    """Make the solvers, each with the strategy that it alone runs under, if one is given."""
+    from allocopt.cli.loading import load_solver
+
+    chosen = []
+    for specification in specifications:
+        name, _, only = specification.partition(":")
+        chosen.append((load_solver(name.strip()), only.strip() or None))
+    return chosen
+
+
+def _parts(text: str) -> list[str]:
+    """Split at commas, each part once."""
+    return list(dict.fromkeys(part.strip() for part in text.split(",")))
+
+
+def _numbers(text: str) -> list[int]:
+    """Turn comma-separated seeds into numbers."""
+    from allocopt.errors import UsageError
+
+    try:
+        numbers = [int(part) for part in _parts(text)]
+    except ValueError:
+        raise UsageError(f"--seeds must be whole numbers with commas between them, not {text!r}") from None
+    if min(numbers) < 0:
+        raise UsageError(f"--seeds must not be negative: {text}")
+    return numbers
+
+
+def _warm_up(pairs: "Sequence[Contender]") -> None:
+    """Let every solver solve a shipped window, so that no time includes loading a kernel or starting a process."""
+    from allocopt.cli.reading import read_instances
+    from allocopt.report.bench import plan, run_tasks
+    from allocopt.solving.budget import Budget
+
+    tasks, _ = plan(read_instances([Path("@tiny")])[:1], pairs, [0])
+    for _ in run_tasks(tasks, Budget(5.0, 1), {}):
+        pass
+
+
+def _with_progress(rows: "Iterator[BenchRow]", total: int) -> "Iterator[BenchRow]":
+    """Show a progress bar on stderr while rows come in, if that is a terminal."""
+    from rich.console import Console
+    from rich.progress import track
+
+    console = Console(stderr=True)
+    return iter(track(rows, "solving", total=total, console=console, disable=not console.is_terminal))

@@ -1,0 +1,83 @@
+"""The program ``allocopt``: its commands, and what it answers to an error."""
+
+import io
+import os
+import sys
+
+import typer
+
+from allocopt import __version__
+from allocopt.cli import bench, doctor, generate, schema, solve, solvers, verify, warmup
+from allocopt.errors import AllocoptError
+
+app = typer.Typer(
+    name="allocopt",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Decide which nodes of a cluster each waiting job gets.",
+    epilog="Exit codes: 0 a verdict, 1 internal error, 2 usage, 3 bad input file, 4 no solution within the limit, "
+    "5 a missing optional package, 130 interrupted. All times are in seconds.",
+)
+app.command("solve")(solve.command)
+app.command("verify")(verify.command)
+app.command("bench")(bench.command)
+app.add_typer(generate.app, name="generate")
+app.command("schema")(schema.command)
+app.command("solvers")(solvers.command)
+app.command("doctor")(doctor.command)
+app.command("warmup")(warmup.command)
+
+
+def _print_version(asked: bool) -> None:
+    """Print the version and end."""
+    if asked:
+        print(f"allocopt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def main() -> None:
+    """Run the program; an expected error is one line on stderr and an exit code."""
+    _prepare_streams()
+    try:
+        _run()
+    except AllocoptError as error:
+        print(f"allocopt: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        print("allocopt: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except OSError as error:
+        # Whoever reads the output has seen enough, or there is no room for it; typer ends with 1 in the first case too.
+        if not isinstance(error, BrokenPipeError):
+            print(f"allocopt: the system refused: {error.strerror}", file=sys.stderr)
+        # Keep the interpreter from complaining when it closes standard output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
+
+
+def _prepare_streams() -> None:
+    """Make the streams take whatever is printed."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A name that the terminal's encoding does not have is escaped.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    if sys.stderr is None:
+        # Where the caller closed it, `print` would turn to standard output.
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
+
+
+def _run() -> None:
+    """Run a command and see its output through."""
+    try:
+        app()
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()

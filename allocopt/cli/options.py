@@ -1,0 +1,19 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Instances = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="INSTANCE",
+        help="Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or @tiny for windows that come along.",
+    ),
+]
+TimeLimit = Annotated[float | None, typer.Option(help="Limit on each solve, in seconds of wall clock.")]
+Iterations = Annotated[
+    int | None, typer.Option(max=2**63 - 1, help="Limit on the solver's own steps; if not given, its default.")
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]

@@ -1,0 +1,150 @@
+"""``allocopt solve``."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from allocopt.cli.options import Instances, Iterations, Json, TimeLimit
+
+if TYPE_CHECKING:
+    from allocopt.problems.topology import Allocation, TopologyProblem
+    from allocopt.solving.protocol import Solver
+    from allocopt.solving.result import Incumbent, Result
+
+
+def command(
+    instances: Instances,
+    strategy: Annotated[str, typer.Option(help="scas, dcas or free.")] = "free",
+    solver: Annotated[str, typer.Option(help="Name of a solver; `allocopt solvers` lists them.")] = "auto",
+    time_limit: TimeLimit = 10.0,
+    iterations: Iterations = None,
+    seed: Annotated[int, typer.Option(min=0, help="Fixes every random choice.")] = 0,
+    solution: Annotated[
+        Path | None, typer.Option(help="Folder; the solution of each instance is written to FOLDER/NAME.json.")
+    ] = None,
+    warm_start: Annotated[Path | None, typer.Option(help="Solution file to begin with; for one instance.")] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="Write the solver's model to this .mps, .lp, .pb or .json file; one instance.")
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the solver; repeatable.")] = None,
+    cancel: Annotated[bool, typer.Option("--cancel", help="The same as --option cancel=true.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print every improvement on stderr.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Solve instance files and verify every answer.
+
+    Ctrl-C ends the search with the best allocation so far, and exit code 130.
+    """
+    from allocopt.cli.loading import load_solver, parse_options
+    from allocopt.cli.reading import read_instances
+    from allocopt.errors import NoSolutionError, UsageError
+    from allocopt.solving.result import Status, StopReason
+
+    problems = [problem.with_strategy(_strategy(strategy)) for problem in read_instances(instances)]
+    if len(problems) > 1 and (warm_start or export):
+        raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
+    chosen = load_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
+    if export is not None:
+        _export(chosen, problems[0], export)
+    results = []
+    for problem in problems:
+        result = _solve(problem, chosen, time_limit, iterations, seed, warm_start, verbose)
+        _report(problem, result, solution, as_json)
+        results.append(result)
+        if result.stopped_by is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+    if any(result.status is Status.UNKNOWN for result in results):
+        raise NoSolutionError("no solution was found within the limit")
+
+
+def _strategy(name: str) -> Any:
+    """Turn a name into a strategy."""
+    from allocopt.errors import UsageError
+    from allocopt.problems.base import Strategy
+
+    if name not in list(Strategy):
+        raise UsageError(f"there is no strategy {name!r}; there are {', '.join(Strategy)}")
+    return Strategy(name)
+
+
+def _solve(
+    problem: "TopologyProblem",
+    solver: "Solver",
+    time_limit: float | None,
+    iterations: int | None,
+    seed: int,
+    warm_start: Path | None,
+    verbose: bool,
+) -> "Result":
+    """Solve one problem."""
+    from allocopt.solving.solve import solve
+
+    return solve(
+        problem,
+        solver=solver,
+        time_limit=time_limit,
+        seed=seed,
+        iterations=iterations,
+        warm_start=None if warm_start is None else _read_allocation(problem, warm_start),
+        on_incumbent=_print_incumbent if verbose else None,
+    )
+
+
+def _read_allocation(problem: "TopologyProblem", path: Path) -> "Allocation":
+    """Read the solution to begin with."""
+    from allocopt.errors import BadFileError, InvalidSolutionError
+    from allocopt.files.solution import read_solution
+    from allocopt.problems.topology import Allocation
+    from allocopt.solving.verify import verify
+
+    stored = read_solution(path)
+    if stored.allocation is None:
+        raise BadFileError(f"{path}: allocation: is null, must be an allocation to begin with")
+    try:
+        allocation = Allocation.from_dict(problem, stored.allocation)
+        verify(problem, allocation)
+    except InvalidSolutionError as error:
+        raise InvalidSolutionError(f"{path}: {error}") from None
+    return allocation
+
+
+def _print_incumbent(incumbent: "Incumbent") -> None:
+    """Print one improvement in aligned columns."""
+    from allocopt.solving.result import gap_between
+
+    gap = gap_between(incumbent.objective, incumbent.bound)
+    bound = "-" if incumbent.bound is None else f"{incumbent.bound:.3f}"
+    shown = "-" if gap is None else f"{100 * gap:.3f} %"
+    print(f"{incumbent.time_s:10.3f} s  objective {incumbent.objective:16.3f}  bound {bound:>16}  gap {shown:>10}",
+          file=sys.stderr)  # fmt: skip
+
+
+def _report(problem: "TopologyProblem", result: "Result", folder: Path | None, as_json: bool) -> None:
+    """Write the solution file and print the row of one solve."""
+    from allocopt.files.solution import write_solution
+    from allocopt.report.rows import SolveRow
+
+    if folder is not None and result.solution is not None:
+        write_solution(folder / f"{problem.name}.json", problem, result)
+    row = SolveRow.of(problem, result)
+    if as_json:
+        print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
+        return
+    gap = "" if row.gap is None else f"  gap {100 * row.gap:.3f} %"
+    cost = "no solution" if row.objective is None else f"{row.objective:,.1f}"
+    print(f"{row.instance}  {row.strategy}  {row.solver}  {row.status}  {cost}{gap}  {row.runtime_s:.3f} s", flush=True)
+
+
+def _export(solver: "Solver", problem: "TopologyProblem", path: Path) -> None:
+    """Write the model that the solver would solve."""
+    from allocopt.errors import UsageError
+    from allocopt.solving.protocol import Exporter
+    from allocopt.solving.solve import check_takes
+
+    check_takes(solver, problem)
+    if not isinstance(solver, Exporter):
+        raise UsageError(f"solver {solver.name!r} has no model to export; scip, cp-sat, highs and scip-paper have one")
+    solver.export(problem, path)

@@ -1,0 +1,54 @@
+"""``allocopt solvers``."""
+
+import json
+from dataclasses import asdict, dataclass
+
+from allocopt.cli.options import Json
+
+
+def command(as_json: Json = False) -> None:
+    """List the installed solvers: strategies, promises and the largest window each takes."""
+    from allocopt.report.table import aligned_table
+    from allocopt.solving.registry import solver_names
+
+    rows = [_row(name) for name in solver_names()]
+    if as_json:
+        print("\n".join(json.dumps(asdict(row)) for row in rows))
+        return
+    header = ("solver", "strategies", "promises", "largest window", "available")
+    cells = [
+        (
+            row.solver,
+            " ".join(row.strategies),
+            " ".join(row.promises) or "-",
+            row.largest,
+            "yes" if row.available else "no",
+        )
+        for row in rows
+    ]
+    print(aligned_table(header, cells, (None,) * 5))
+
+
+@dataclass(frozen=True, slots=True)
+class SolverRow:
+    """One solver of the list, its fields as ``--json`` prints them."""
+
+    solver: str
+    strategies: list[str]
+    promises: list[str]
+    largest: str
+    available: bool
+
+
+def _row(name: str) -> SolverRow:
+    """Describe the solver of that name."""
+    from allocopt.cli.loading import load_solver
+    from allocopt.errors import MissingPackageError
+
+    try:
+        solver = load_solver(name)
+    except MissingPackageError as error:
+        return SolverRow(name, [], [], str(error), False)
+    abilities = solver.capabilities
+    strategies, promises = sorted(abilities.strategies), sorted(abilities.promises)
+    return SolverRow(name, list(strategies), list(promises), abilities.largest, solver.is_available())

@@ -1,0 +1,30 @@
+"""``allocopt verify``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    instance: Annotated[Path, typer.Argument(help="Instance file.")],
+    solution: Annotated[Path, typer.Argument(help="Solution file.")],
+) -> None:
+    """Check a solution against its instance: every rule of its strategy, its objective and its bound.
+
+    Exit code 0 when it is valid and its objective right, else 3 with the reason.
+    """
+    from allocopt.cli.reading import read_instances
+    from allocopt.errors import InvalidSolutionError
+    from allocopt.files.solution import check_solution, read_solution
+
+    stored = read_solution(solution)
+    problems = read_instances([instance])
+    named = [problem for problem in problems if problem.name == stored.instance]
+    if not named:
+        raise InvalidSolutionError(f"{solution}: instance: {stored.instance!r} is not in {instance}")
+    try:
+        objective = check_solution(named[0], stored)
+    except InvalidSolutionError as error:
+        raise InvalidSolutionError(f"{solution}: {error}") from None
+    print(f"{solution}: valid, {stored.strategy}, objective {objective:.6f}")

@@ -1,0 +1,1 @@
+"""Clusters: tree topologies."""

@@ -1,0 +1,1 @@
+"""Instances small enough to be shipped with the package."""

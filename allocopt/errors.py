@@ -1,0 +1,56 @@
+"""Errors meant for people, each with the exit code the command line answers with."""
+
+
+class AllocoptError(Exception):
+    """Base of every error that the package raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(AllocoptError, ValueError):
+    """A request that cannot be served as asked: an unknown solver, an unsupported strategy, a window too large."""
+
+    exit_code = 2
+
+
+class InvalidProblemError(AllocoptError, ValueError):
+    """A problem whose data contradict each other.
+
+    Parameters
+    ----------
+    place
+        Where the fault is, in the words of the instance format, such as ``jobs[2].nodes``.
+    fault
+        What is wrong there and what would be right.
+    """
+
+    exit_code = 3
+
+    def __init__(self, place: str, fault: str) -> None:
+        super().__init__(f"{place}: {fault}")
+        self.place = place
+        self.fault = fault
+
+
+class InvalidSolutionError(AllocoptError, ValueError):
+    """A solution that breaks a rule of its problem, or whose objective is not the one it states."""
+
+    exit_code = 3
+
+
+class BadFileError(AllocoptError, ValueError):
+    """A file that cannot be read or written: one line that names the file, the place and the fault."""
+
+    exit_code = 3
+
+
+class NoSolutionError(AllocoptError):
+    """No solution was found within the limit."""
+
+    exit_code = 4
+
+
+class MissingPackageError(AllocoptError, ImportError):
+    """An optional package is needed and not installed."""
+
+    exit_code = 5

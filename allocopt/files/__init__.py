@@ -1,0 +1,1 @@
+"""Files: instances, solutions, best-known values, and their schema."""

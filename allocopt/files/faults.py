@@ -1,0 +1,52 @@
+"""Faults of files in words: one line that names the file, the place and what would be right."""
+
+from pathlib import Path
+
+from allocopt.errors import BadFileError
+
+LONGEST_VALUE = 60
+"""Characters of a faulty value that a message shows."""
+
+
+def bad_file(where: Path | str, *parts: str) -> BadFileError:
+    """Make the error ``where: part: ...``, always one printable line.
+
+    Parameters
+    ----------
+    where
+        The file, or ``FILE: line N`` in a file of several instances.
+    parts
+        Place, if there is one, and fault.
+    """
+    return BadFileError(printable(": ".join((str(where), *parts))))
+
+
+def printable(text: str) -> str:
+    """Escape what would break the line or could not be printed."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+def shown(value: object) -> str:
+    """Show a JSON value in a message: short, and in the words of JSON."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return "an object" if value else "an empty object"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    text = repr(value)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
+
+
+def os_fault(error: OSError) -> str:
+    """Say why the operating system refused a file."""
+    if isinstance(error, FileNotFoundError):
+        return "no such file"
+    if isinstance(error, IsADirectoryError):
+        return "is a directory, must be a file"
+    if isinstance(error, PermissionError):
+        return "no permission"
+    return error.strerror or str(error)

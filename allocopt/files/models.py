@@ -1,0 +1,152 @@
+"""The shape of every JSON file, as pydantic models: the file boundary only, no part of the package computes with them.
+
+They say what a file looks like; whether its values fit together is for the problem made of them to say.
+"""
+
+import unicodedata
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
+
+INT64_MAX = 2**63 - 1
+LONGEST_NAME = 200
+"""Bytes of an instance name, which becomes a file name."""
+
+INSTANCE_FORMAT = "allocopt-instance"
+SOLUTION_FORMAT = "allocopt-solution"
+VERSION = 1
+
+
+def _printable_text(text: str) -> str:
+    """Refuse control characters and line breaks, which would break a line of output."""
+    for character in text:
+        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
+            raise ValueError(f"holds the control character U+{ord(character):04X}, must be printable text")
+    return text
+
+
+def _file_stem(name: str) -> str:
+    """Refuse an instance name that could not be the name of its solution file."""
+    for separator in "/\\":
+        if separator in name:
+            raise ValueError(f"holds {separator!r}, must be usable as a file name")
+    if name in (".", ".."):
+        raise ValueError(f"is {name!r}, must be usable as a file name")
+    if len(name.encode()) > LONGEST_NAME:
+        raise ValueError(f"is {len(name.encode())} bytes long, must be at most {LONGEST_NAME}")
+    return name
+
+
+Text = Annotated[str, Field(min_length=1), AfterValidator(_printable_text)]
+InstanceName = Annotated[
+    Text, AfterValidator(_file_stem), Field(description="Name of the instance; usable as a file name.")
+]
+Positive = Annotated[int, Field(ge=1, le=INT64_MAX)]
+Node = Annotated[int, Field(ge=0, le=INT64_MAX)]
+Hops = Annotated[list[Annotated[int, Field(ge=0, le=INT64_MAX)]], Field(min_length=1)]
+Pairs = Literal["ordered", "unordered"]
+StrategyName = Literal["scas", "dcas", "free"]
+
+_HOPS = "Hops between two nodes that meet at level 1 (leaf), ..., L (top); strictly rising."
+_PAIRS = "Whether a pair of nodes counts twice (ordered) or once."
+
+
+class FileModel(BaseModel):
+    """Exact types, no unknown keys, no NaN."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class FatTreeModel(FileModel):
+    """A pruned k-ary fat tree; nodes are numbered from left to right, from 0."""
+
+    kind: Literal["fat-tree"]
+    pods: Annotated[Positive, Field(description="Number of pods.")]
+    leaves_per_pod: Annotated[Positive, Field(description="Number of leaf switches in a pod.")]
+    nodes_per_leaf: Annotated[Positive, Field(description="Number of nodes at a leaf switch.")]
+    hops: Annotated[Hops, Field(description=_HOPS)] = [2, 4, 6]
+    pairs: Annotated[Pairs, Field(description=_PAIRS)] = "ordered"
+
+
+def _members_tag(members: object) -> str:
+    """Tell groups of names from groups of nodes by the first member, so that a fault names one member."""
+    return "names" if isinstance(members, list) and members and isinstance(members[0], str) else "nodes"
+
+
+Members = Annotated[
+    Annotated[list[Node], Field(min_length=1), Tag("nodes")] | Annotated[list[Text], Field(min_length=1), Tag("names")],
+    Discriminator(_members_tag),
+]
+Level = Annotated[dict[Text, Members], Field(min_length=1)]
+
+
+class TreeModel(FileModel):
+    """A tree of any number of levels, given by named groups per level."""
+
+    kind: Literal["tree"]
+    levels: Annotated[
+        list[Level],
+        Field(
+            min_length=1,
+            description="From the leaf level upwards: groups of node numbers (0 .. n - 1, each once), then groups of "
+            "names of the level below. The top level, a single group, may be left out unless it is the only one.",
+        ),
+    ]
+    hops: Annotated[Hops | None, Field(description=f"{_HOPS} 2, 4, 6, ... if left out.")] = None
+    pairs: Annotated[Pairs, Field(description=_PAIRS)] = "ordered"
+
+
+class JobModel(FileModel):
+    """A waiting job."""
+
+    id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
+    nodes: Annotated[Positive, Field(description="Number of nodes it asks for.")]
+
+
+class InstanceModel(FileModel):
+    """A window of waiting jobs, the nodes that are idle, and the cluster they belong to."""
+
+    format: Literal["allocopt-instance"]
+    version: Literal[1]
+    kind: Literal["topology"]
+    name: InstanceName
+    topology: Annotated[FatTreeModel | TreeModel, Field(discriminator="kind")]
+    idle_nodes: Annotated[
+        list[Node], Field(min_length=1, description="Distinct numbers of the nodes that may be given away, any order.")
+    ]
+    jobs: Annotated[
+        list[JobModel], Field(min_length=1, description="The window; together no more nodes than are idle.")
+    ]
+    hop_cost: Annotated[float, Field(gt=0, description="Cost of one hop, in the unit of the objective.")] = 1000.0
+
+
+class SolutionModel(FileModel):
+    """A solver's answer to one instance."""
+
+    format: Literal["allocopt-solution"]
+    version: Literal[1]
+    instance: InstanceName
+    strategy: Annotated[StrategyName, Field(description="Which node sets were allowed.")]
+    solver: Annotated[Text, Field(description="Name of the solver.")]
+    status: Literal["OPTIMAL", "FEASIBLE", "INFEASIBLE", "UNKNOWN", "INTERRUPTED"]
+    objective: Annotated[float | None, Field(description="Total hop cost; null without an allocation.")]
+    bound: Annotated[float | None, Field(description="Proven lower bound for the strategy; null where there is none.")]
+    allocation: Annotated[
+        dict[Text, list[Node]] | None,
+        Field(description="Numbers of the nodes of every job, by job id; null where no allocation was found."),
+    ]
+    seed: Annotated[int | None, Field(description="Seed that the solver was given.")] = None
+    solver_version: Annotated[Text | None, Field(description="Version of what did the work.")] = None
+
+
+class BestKnownModel(FileModel):
+    """The best objective known of one instance under one strategy."""
+
+    objective: Annotated[float, Field(description="Total hop cost.")]
+    proved: Annotated[bool, Field(description="Whether it is proved to be the optimum.")]
+
+
+class BestKnownFile(RootModel[dict[InstanceName, dict[StrategyName, BestKnownModel]]]):
+    """The best objectives known, by instance name and strategy."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)

@@ -1,0 +1,192 @@
+"""Reading text files, plain or compressed, and strict JSON."""
+
+import gzip
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from allocopt.errors import BadFileError
+from allocopt.files.faults import bad_file, os_fault, shown
+
+LONGEST_INTEGER = 20
+"""Characters of an integer, sign included, above which it is refused unread; 64 bits need no more."""
+
+DEEPEST_NESTING = 64
+"""Brackets inside brackets that are told apart when a file is nested too deeply to be read."""
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|t(ru?)?|f(a(ls?)?)?|n(ul?)?")
+_WORDS = {
+    "Expecting value": "a value is expected",
+    "Expecting ',' delimiter": "a comma or a closing bracket is expected",
+    "Expecting ':' delimiter": "a colon is expected",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is expected",
+    "Extra data": "there is more after the end of the value; only a .jsonl file holds several, one a line",
+    "Invalid control character at": "a string is not closed on its line",
+    "Invalid \\escape": "a backslash escape is unknown",
+    "Invalid \\uXXXX escape": "a \\u escape needs four hexadecimal digits",
+}
+
+
+class _RefusedError(ValueError):
+    """Well-formed JSON that Python would read, but that has no exact meaning."""
+
+
+def read_text(path: Path) -> str:
+    """Read a whole text file in UTF-8; one whose name ends in ``.gz`` is decompressed.
+
+    Raises
+    ------
+    BadFileError
+        If there is no such file, it is a directory, may not be read, is damaged, or is not text.
+    """
+    data = _decompressed(path, _bytes(path))
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        fault = f"byte {data[error.start]:#04x} at offset {error.start} is not UTF-8, must be a text file"
+        raise bad_file(path, fault) from None
+
+
+def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
+    """Parse strict JSON: no NaN or Infinity, no key twice, no number beyond the range of a computer.
+
+    Parameters
+    ----------
+    text
+        One JSON value.
+    where
+        The file, for messages.
+    first_line
+        Line of the file on which the text starts.
+
+    Raises
+    ------
+    BadFileError
+        If it is not JSON; it names line and column.
+    """
+    if not text.strip():
+        raise bad_file(where, "is empty, must hold JSON")
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_refuse_constant,
+            parse_float=_finite_float,
+            parse_int=_short_integer,
+        )
+    except json.JSONDecodeError as error:
+        raise _fault_at(text, *_syntax_fault(text, error), where=where, first_line=first_line) from None
+    except (_RefusedError, RecursionError):
+        raise _fault_at(text, *_first_refused(text), where=where, first_line=first_line) from None
+
+
+def _bytes(path: Path) -> bytes:
+    """Read a file as it is on disk."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise bad_file(path, os_fault(error)) from None
+    except ValueError:
+        raise bad_file(path, "is not a possible file name") from None
+
+
+def _decompressed(path: Path, data: bytes) -> bytes:
+    """Undo the compression that the file's name promises."""
+    if path.suffix != ".gz":
+        return data
+    try:
+        return gzip.decompress(data)
+    except EOFError:
+        raise bad_file(path, "the compressed data end too early, the file is cut off") from None
+    except gzip.BadGzipFile:
+        raise bad_file(path, "is not compressed by gzip or is damaged, as its name ends in .gz it must be") from None
+    except zlib.error:
+        raise bad_file(path, "the compressed data are damaged") from None
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Make an object of its pairs, refusing a key that is given twice."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise _RefusedError
+    return made
+
+
+def _refuse_constant(constant: str) -> object:
+    """Refuse NaN, Infinity and -Infinity, which JSON does not have."""
+    raise _RefusedError(constant)
+
+
+def _finite_float(text: str) -> float:
+    """Read a number with a fraction or an exponent, refusing what would become infinite."""
+    value = float(text)
+    if math.isinf(value):
+        raise _RefusedError(text)
+    return value
+
+
+def _short_integer(text: str) -> int:
+    """Read an integer, refusing a long one before time is spent on its digits."""
+    if len(text) > LONGEST_INTEGER:
+        raise _RefusedError(text)
+    return int(text)
+
+
+def _syntax_fault(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
+    """Position and wording of a fault in the grammar."""
+    rest = text[error.pos :].rstrip()
+    escape_cut = error.msg.startswith("Invalid \\u") and '"' not in rest
+    if not rest or _CUT_TOKEN.fullmatch(rest) or error.msg.startswith("Unterminated") or escape_cut:
+        return len(text.rstrip()), "the text ends too early, it is cut off"
+    return error.pos, f"is not JSON: {_WORDS.get(error.msg, error.msg)}, found {shown(rest[0])}"
+
+
+def _first_refused(text: str) -> tuple[int, str]:
+    """Position and wording of the first thing that `parse_json` refuses in text of the right grammar."""
+    open_keys: list[set[str]] = []
+    for token, following in _tokens(text):
+        word = token.group()
+        if word in "{[":
+            open_keys.append(set())
+        elif word in "]}":
+            open_keys.pop()
+        elif following == ":":
+            key = json.loads(word)
+            if key in open_keys[-1]:
+                return token.start(), f"key {shown(key)} is given twice"
+            open_keys[-1].add(key)
+        elif fault := _number_fault(word):
+            return token.start(), fault
+        if len(open_keys) > DEEPEST_NESTING:
+            return token.start(), "is nested too deeply"
+    return 0, "is nested too deeply"
+
+
+def _tokens(text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Every token of a JSON text with the text of the next one."""
+    yield from ((token, following.group()) for token, following in pairwise(_TOKEN.finditer(text)))
+    *_, last = _TOKEN.finditer(text)
+    yield last, ""
+
+
+def _number_fault(word: str) -> str | None:
+    """Say why a number is refused; None if it is not."""
+    if word.lstrip("-") in ("NaN", "Infinity"):
+        return f"is {word}, which JSON does not have; must be a finite number or null"
+    if word.lstrip("-").isdigit() and len(word) > LONGEST_INTEGER:
+        return f"has an integer of {len(word.lstrip('-'))} digits, must fit 64 bits"
+    if word[0] in "-0123456789" and math.isinf(float(word)):
+        return f"has the number {shown(word)}, which is too large"
+    return None
+
+
+def _fault_at(text: str, position: int, fault: str, where: Path | str, first_line: int) -> BadFileError:
+    """Make the error of a fault at a position of the text."""
+    line = first_line + text.count("\n", 0, position)
+    column = position - text.rfind("\n", 0, position)
+    return bad_file(where, f"line {line}, column {column}", fault)

@@ -1,0 +1,1 @@
+"""Compiled inner loops that exact and heuristic solvers share."""

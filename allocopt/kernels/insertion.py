@@ -1,0 +1,181 @@
+"""Exact insertion of single jobs: the node set of least hop cost for one job, given the idle nodes of every group.
+
+The hop cost of a job falls with ``sum_v weight_v * A_v^2`` over the groups v, A_v being its nodes there. The table of
+v holds, for every k, the largest such sum inside the subtree of v with k nodes; a vertex combines its children one by
+one (a max-plus product), which is O(m n) over the whole tree. Tables of groups that an insertion does not touch stay
+valid, so that inserting many jobs costs little more than the products at the top.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int64, njit, types, void
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
+
+
+class InsertionState(NamedTuple):
+    """What changes while jobs are inserted.
+
+    Parameters
+    ----------
+    idle
+        Nodes of each vertex that are still idle, shape ``(V,)``.
+    offset
+        The table of vertex v begins at ``tables[offset[v]]``.
+    tables
+        Largest saving by vertex and number of nodes.
+    prefix
+        Working space: products over the first children, shape ``(widest vertex + 1, largest job + 1)``.
+    take
+        Nodes that the job inserted last took from each vertex, shape ``(V,)``.
+    tie_break
+        Price of one node per idle node of its leaf. It is too small to change which saving is the largest (savings
+        are integers), and sends ties to the leaves with the fewest idle nodes.
+    """
+
+    idle: IntArray
+    offset: IntArray
+    tables: FloatArray
+    prefix: FloatArray
+    take: IntArray
+    tie_break: float
+
+
+INSERTION_STATE = types.NamedTuple(
+    (int64[::1], int64[::1], float64[::1], float64[:, ::1], int64[::1], float64), InsertionState
+)
+
+
+def insertion_state(tree: GroupTree, largest: int) -> InsertionState:
+    """Allocate the state for inserting jobs of at most ``largest`` nodes into an empty tree, tables filled."""
+    lengths = np.minimum(tree.idle, largest) + 1
+    offset = np.concatenate(([0], np.cumsum(lengths)))
+    widest = int(np.diff(tree.first_child).max())
+    state = InsertionState(
+        tree.idle.copy(),
+        offset,
+        np.empty(offset[-1]),
+        np.empty((max(widest, 1) + 1, largest + 1)),
+        np.zeros(len(tree.idle), dtype=np.int64),
+        0.5 / (1.0 + largest * int(tree.idle[: len(tree.leaf_first) - 1].max())),
+    )
+    fill_tables(tree, state, largest)
+    return state
+
+
+@njit(cache=True, nogil=True)
+def combine_child(
+    prefix: FloatArray, reach: int, table: FloatArray, limit: int, most: int, combined: FloatArray
+) -> int:
+    """Max-plus product of ``prefix[0 .. reach]`` and ``table[0 .. limit]``, cut at ``most``; return its reach."""
+    new_reach = min(reach + limit, most)
+    for k in range(new_reach + 1):
+        value = -np.inf
+        for a in range(max(0, k - reach), min(k, limit) + 1):
+            value = max(value, prefix[k - a] + table[a])
+        combined[k] = value
+    return new_reach
+
+
+@njit(cache=True, nogil=True)
+def combine_children(tree: GroupTree, state: InsertionState, vertex: int, most: int, reach: IntArray) -> None:
+    """Fill ``state.prefix[i]`` with the product of the first i children, and ``reach[i]`` with its length."""
+    first = tree.first_child[vertex]
+    reach[0] = 0
+    state.prefix[0, 0] = 0.0
+    for i in range(tree.first_child[vertex + 1] - first):
+        child = tree.children[first + i]
+        limit = min(state.idle[child], most)
+        table = state.tables[state.offset[child] :]
+        reach[i + 1] = combine_child(state.prefix[i], reach[i], table, limit, most, state.prefix[i + 1])
+
+
+@njit(cache=True, nogil=True)
+def fill_table(tree: GroupTree, state: InsertionState, vertex: int, most: int) -> None:
+    """Fill the table of one vertex for at most ``most`` nodes from those of its children."""
+    start = state.offset[vertex]
+    n_children = tree.first_child[vertex + 1] - tree.first_child[vertex]
+    weight = tree.weight[vertex]
+    if n_children == 0:
+        price = state.tie_break * state.idle[vertex]
+        for k in range(min(state.idle[vertex], most) + 1):
+            state.tables[start + k] = weight * k * k - price * k
+        return
+    reach = np.empty(n_children + 1, dtype=np.int64)
+    combine_children(tree, state, vertex, most, reach)
+    for k in range(reach[n_children] + 1):
+        state.tables[start + k] = state.prefix[n_children, k] + weight * k * k
+
+
+@njit(void(GROUP_TREE, INSERTION_STATE, int64), cache=True, nogil=True)
+def fill_tables(tree: GroupTree, state: InsertionState, most: int) -> None:
+    """Fill the tables of all vertices but the top, whose product every insertion makes anew."""
+    for vertex in range(tree.idle.size - 1):
+        fill_table(tree, state, vertex, most)
+
+
+@njit(float64[::1](GROUP_TREE, INSERTION_STATE, int64), cache=True, nogil=True)
+def single_job_savings(tree: GroupTree, state: InsertionState, largest: int) -> FloatArray:
+    """Largest saving of a job of 0 .. ``largest`` nodes that has the tree for itself, shape ``(largest + 1,)``."""
+    top = tree.idle.size - 1
+    savings = np.zeros(largest + 1)
+    n_children = tree.first_child[top + 1] - tree.first_child[top]
+    if n_children > 0:
+        reach = np.empty(n_children + 1, dtype=np.int64)
+        combine_children(tree, state, top, largest, reach)
+        # Savings are integers, from which the tie break took less than a half.
+        savings[:] = np.ceil(state.prefix[n_children, : largest + 1] - 1e-9)
+    return savings
+
+
+@njit(cache=True, nogil=True)
+def split_among_children(tree: GroupTree, state: InsertionState, vertex: int) -> None:
+    """Split ``state.take[vertex]`` nodes best among the children of a vertex."""
+    first, last = tree.first_child[vertex], tree.first_child[vertex + 1]
+    nodes = state.take[vertex]
+    reach = np.empty(last - first + 1, dtype=np.int64)
+    combine_children(tree, state, vertex, nodes, reach)
+    for i in range(last - first - 1, -1, -1):
+        child = tree.children[first + i]
+        a = max(0, nodes - reach[i])
+        while state.prefix[i, nodes - a] + state.tables[state.offset[child] + a] < state.prefix[i + 1, nodes]:
+            a += 1
+        state.take[child] = a
+        nodes -= a
+
+
+@njit(void(GROUP_TREE, INSERTION_STATE, int64[::1], int64, int64, int64[::1]), cache=True, nogil=True)
+def insert_jobs(
+    tree: GroupTree, state: InsertionState, sizes: IntArray, first: int, last: int, owners: IntArray
+) -> None:
+    """Insert the jobs ``first .. last - 1`` one after the other, each exactly.
+
+    Parameters
+    ----------
+    tree, state
+        The groups, and the state after the jobs before ``first``.
+    sizes
+        Nodes of each job, falling, shape ``(J,)``.
+    first, last
+        Which jobs to insert.
+    owners
+        Index of the job in ``sizes`` that gets each idle position, written in place, shape ``(m,)``.
+    """
+    n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
+    for job in range(first, last):
+        state.take[:] = 0
+        state.take[n_vertices - 1] = sizes[job]
+        for vertex in range(n_vertices - 1, n_leaves - 1, -1):
+            if state.take[vertex] > 0:
+                split_among_children(tree, state, vertex)
+        for leaf in range(n_leaves):
+            start = tree.leaf_first[leaf + 1] - state.idle[leaf]
+            for index in range(start, start + state.take[leaf]):
+                owners[tree.leaf_positions[index]] = job
+        most = sizes[min(job + 1, sizes.size - 1)]
+        for vertex in range(n_vertices):
+            state.idle[vertex] -= state.take[vertex]
+            if vertex < n_vertices - 1 and state.take[vertex] > 0:
+                fill_table(tree, state, vertex, most)

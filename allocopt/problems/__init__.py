@@ -1,0 +1,1 @@
+"""The problems: immutable, validated once when made."""

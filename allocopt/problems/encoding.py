@@ -1,0 +1,93 @@
+"""A topology problem as the plain arrays that kernels and models work on.
+
+Positions ``0 .. m - 1`` stand for the idle nodes in order; only groups that hold an idle node are kept, renumbered.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.problems.hop_cost import HopFormula
+from allocopt.problems.topology import Allocation, TopologyProblem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoding:
+    """Arrays of one problem.
+
+    Parameters
+    ----------
+    groups
+        Group of each idle position at each level below the top, shape ``(L - 1, m)``, numbered from 0 per level.
+    n_groups
+        Number of groups per level, shape ``(L - 1,)``.
+    weights
+        Hop difference to the next level, per level below the top, shape ``(L - 1,)``.
+    bottom, top
+        Hops at the lowest and the highest level.
+    scale
+        Cost of one hop of one counted pair.
+    sizes
+        Nodes that each job asks for, shape ``(J,)``.
+    """
+
+    groups: IntArray
+    n_groups: IntArray
+    weights: FloatArray
+    bottom: float
+    top: float
+    scale: float
+    sizes: IntArray
+
+    @property
+    def n_idle(self) -> int:
+        """Number of idle nodes m."""
+        return int(self.groups.shape[1])
+
+
+def encode(problem: TopologyProblem) -> Encoding:
+    """Return the arrays of ``problem``."""
+    formula = HopFormula.of(problem.topology, problem.hop_cost)
+    groups = np.ascontiguousarray(problem.topology.groups_of(problem.idle_nodes))
+    n_groups = np.zeros(len(groups), dtype=np.int64)
+    for level in range(len(groups)):
+        present, groups[level] = np.unique(groups[level], return_inverse=True)
+        n_groups[level] = len(present)
+    return Encoding(
+        groups,
+        n_groups,
+        np.array(formula.weights, dtype=np.float64),
+        float(formula.bottom),
+        float(formula.top),
+        formula.scale,
+        problem.sizes,
+    )
+
+
+def allocation_at(problem: TopologyProblem, positions: list[IntArray]) -> Allocation:
+    """Allocation that gives each job the idle nodes at its positions, wrapped around the circular sequence."""
+    m = len(problem.idle_nodes)
+    return Allocation(tuple(problem.idle_nodes[np.sort(job_positions % m)] for job_positions in positions))
+
+
+def allocation_of_blocks(problem: TopologyProblem, starts: IntArray) -> Allocation:
+    """Allocation that gives each job the circular block of idle positions that begins at its start."""
+    blocks = [start + np.arange(job.nodes) for start, job in zip(starts, problem.jobs, strict=True)]
+    return allocation_at(problem, blocks)
+
+
+def allocation_of_owners(problem: TopologyProblem, owners: IntArray) -> Allocation:
+    """Allocation from the job index (or -1) that owns each idle position, shape ``(m,)``."""
+    order = np.argsort(owners, kind="stable")
+    first = np.searchsorted(owners[order], np.arange(len(problem.jobs) + 1))
+    return Allocation(tuple(problem.idle_nodes[np.sort(order[low:high])] for low, high in itertools.pairwise(first)))
+
+
+def owners_of(problem: TopologyProblem, allocation: Allocation) -> IntArray:
+    """Job index (or -1) that owns each idle position, shape ``(m,)``; the inverse of `allocation_of_owners`."""
+    owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
+    for job, nodes in enumerate(allocation.nodes):
+        owners[np.searchsorted(problem.idle_nodes, nodes)] = job
+    return owners

@@ -1,0 +1,171 @@
+"""The topology-aware allocation problem of one window, and its solution (NSA paper, section III)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.arrays import IntArray, frozen_integers
+from allocopt.cluster.topology import Topology
+from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.problems.base import Sense, Strategy
+from allocopt.problems.hop_cost import hop_costs
+
+LARGEST_HOP_COST = 1e12
+"""Above it, sums of costs could leave the range in which a float is exact enough to compare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A waiting job.
+
+    Parameters
+    ----------
+    id
+        Its name, unique in the window.
+    nodes
+        Number of nodes it asks for, at least 1.
+    """
+
+    id: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """The nodes that each job of a window gets, in the order of the problem's jobs."""
+
+    nodes: tuple[IntArray, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "nodes", tuple(frozen_integers(job_nodes) for job_nodes in self.nodes))
+
+    def as_dict(self, problem: "TopologyProblem") -> dict[str, list[int]]:
+        """Nodes by job id, as the solution file holds them."""
+        return {job.id: nodes.tolist() for job, nodes in zip(problem.jobs, self.nodes, strict=True)}
+
+    @classmethod
+    def from_dict(cls, problem: "TopologyProblem", nodes: Mapping[str, Sequence[int]]) -> "Allocation":
+        """Bring nodes by job id into the problem's order.
+
+        Raises
+        ------
+        InvalidSolutionError
+            If a job is missing, or an id is none of the problem's.
+        """
+        ids = {job.id for job in problem.jobs}
+        for unknown in sorted(nodes.keys() - ids):
+            raise InvalidSolutionError(f"job {unknown!r} is not in the instance")
+        for missing in sorted(ids - nodes.keys()):
+            raise InvalidSolutionError(f"job {missing!r} has no nodes")
+        return cls(tuple(frozen_integers(nodes[job.id]) for job in problem.jobs))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TopologyProblem:
+    """Assign idle nodes to all jobs of a window at the least hop cost.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    idle_nodes
+        Distinct nodes that may be given away, in any order; kept sorted, which is the sequence Q of section III-B.
+    jobs
+        The window, not empty; together they ask for no more nodes than are idle.
+    hop_cost
+        Cost of one hop, in ``(0, LARGEST_HOP_COST]``; 1000 in Table I.
+    name
+        Name of the instance.
+    strategy
+        Which node sets are allowed.
+
+    Raises
+    ------
+    InvalidProblemError
+        If any of this does not hold; it names the job or the node.
+    """
+
+    topology: Topology
+    idle_nodes: IntArray
+    jobs: tuple[Job, ...]
+    hop_cost: float = 1000.0
+    name: str = "unnamed"
+    strategy: Strategy = Strategy.FREE
+
+    kind: ClassVar[str] = "topology"
+    sense: ClassVar[Sense] = "min"
+
+    def __post_init__(self) -> None:
+        _check_idle_nodes(self.idle_nodes, self.topology.size)
+        object.__setattr__(self, "idle_nodes", frozen_integers(np.sort(self.idle_nodes)))
+        object.__setattr__(self, "jobs", tuple(self.jobs))
+        if self.strategy not in list(Strategy):
+            raise InvalidProblemError("strategy", f"is {self.strategy!r}, must be one of {', '.join(Strategy)}")
+        object.__setattr__(self, "strategy", Strategy(self.strategy))
+        _check_jobs(self.jobs, len(self.idle_nodes))
+        if not 0 < self.hop_cost <= LARGEST_HOP_COST:
+            raise InvalidProblemError(
+                "hop_cost", f"is {self.hop_cost}, must be positive and at most {LARGEST_HOP_COST}"
+            )
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of nodes that each job asks for, shape ``(J,)``."""
+        return np.array([job.nodes for job in self.jobs], dtype=np.int64)
+
+    def with_strategy(self, strategy: Strategy | str) -> "TopologyProblem":
+        """Return the same window under another strategy."""
+        return replace(self, strategy=Strategy(strategy))
+
+    def objective(self, solution: Allocation) -> float:
+        """Total hop cost of an allocation whose node sets are not empty.
+
+        Raises
+        ------
+        InvalidSolutionError
+            If a node does not exist. Whether it is idle, and given once, is for `allocopt.verify` to say.
+        """
+        every = np.concatenate(solution.nodes)
+        if not 0 <= every.min() <= every.max() < self.topology.size:
+            self._raise_outside(solution)
+        return float(hop_costs(self.topology, self.hop_cost, solution.nodes).sum())
+
+    def _raise_outside(self, solution: Allocation) -> None:
+        """Raise `InvalidSolutionError` for the first node that does not exist."""
+        for job, nodes in zip(self.jobs, solution.nodes, strict=False):
+            for node in nodes[(nodes < 0) | (nodes >= self.topology.size)]:
+                raise InvalidSolutionError(f"job {job.id!r} gets node {node}, which is not idle")
+
+
+def _check_idle_nodes(nodes: IntArray, size: int) -> None:
+    """Raise `InvalidProblemError` unless the nodes exist and are distinct."""
+    nodes = np.asarray(nodes)
+    if nodes.ndim != 1 or (nodes.size and nodes.dtype.kind not in "iu"):
+        raise InvalidProblemError("idle_nodes", f"has dtype {nodes.dtype} and {nodes.ndim} axes, must list integers")
+    outside = np.flatnonzero((nodes < 0) | (nodes >= size))
+    if len(outside):
+        place = f"idle_nodes[{outside[0]}]"
+        raise InvalidProblemError(place, f"node {nodes[outside[0]]} is outside 0..{size - 1}")
+    _, first = np.unique(nodes, return_index=True)
+    if len(first) < len(nodes):
+        twice = np.setdiff1d(np.arange(len(nodes)), first)[0]
+        raise InvalidProblemError(f"idle_nodes[{twice}]", f"node {nodes[twice]} is given twice")
+
+
+def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:
+    """Raise `InvalidProblemError` unless the jobs are distinct, of positive size, and fit together."""
+    if not jobs:
+        raise InvalidProblemError("jobs", "the window is empty, must hold at least one job")
+    seen: set[str] = set()
+    for index, job in enumerate(jobs):
+        if job.id in seen:
+            raise InvalidProblemError(f"jobs[{index}].id", f"job {job.id!r} is given twice")
+        if not isinstance(job.nodes, int | np.integer) or job.nodes < 1:
+            fault = f"job {job.id!r} asks for {job.nodes} nodes, must be a whole number from 1 on"
+            raise InvalidProblemError(f"jobs[{index}].nodes", fault)
+        seen.add(job.id)
+    asked = sum(job.nodes for job in jobs)
+    if asked > n_idle:
+        raise InvalidProblemError("jobs", f"ask for {asked} nodes together, but only {n_idle} are idle")

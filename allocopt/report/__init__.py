@@ -1,0 +1,1 @@
+"""Comparisons of results: rows, summaries, tables, provenance."""

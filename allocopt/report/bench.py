@@ -1,0 +1,140 @@
+"""Runs a comparison: every instance, solver, strategy and seed."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from allocopt.errors import UsageError
+from allocopt.files.best_known import BestKnown
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.report.journal import Journal
+from allocopt.report.rows import BenchRow, SolveRow
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver, takes
+from allocopt.solving.result import StopReason
+from allocopt.solving.solve import solve
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A solver under one strategy."""
+
+    solver: Solver
+    strategy: Strategy
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One solve to be done."""
+
+    problem: TopologyProblem
+    contender: Contender
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """What tells it from the other tasks of a run."""
+        return f"{self.problem.name} {self.contender.strategy} {self.contender.solver.name} {self.seed}"
+
+
+def contenders(specifications: Sequence[tuple[Solver, str | None]], strategies: Sequence[str]) -> list[Contender]:
+    """Pair solvers with strategies, each pair once.
+
+    Parameters
+    ----------
+    specifications
+        Solvers, each with the one strategy it is to run under, or None for each of ``strategies`` that it takes.
+    strategies
+        Strategies to compare under.
+
+    Raises
+    ------
+    UsageError
+        If a solver takes none of the strategies it was given.
+    """
+    pairs: dict[tuple[str, Strategy], Contender] = {}
+    for solver, only in specifications:
+        asked = _strategies([only] if only else strategies)
+        taken = [strategy for strategy in asked if strategy in solver.capabilities.strategies]
+        if not taken:
+            able = ", ".join(sorted(solver.capabilities.strategies))
+            raise UsageError(f"solver {solver.name!r} does not take {', '.join(asked)}; it takes {able}")
+        for strategy in taken:
+            pairs.setdefault((solver.name, strategy), Contender(solver, strategy))
+    return list(pairs.values())
+
+
+def _strategies(names: Sequence[str]) -> list[Strategy]:
+    """Turn names into strategies."""
+    try:
+        return [Strategy(name) for name in names]
+    except ValueError:
+        unknown = next(name for name in names if name not in list(Strategy))
+        raise UsageError(f"there is no strategy {unknown!r}; there are scas, dcas and free") from None
+
+
+def plan(
+    problems: Sequence[TopologyProblem], contenders: Sequence[Contender], seeds: Sequence[int]
+) -> tuple[list[Task], dict[str, list[str]]]:
+    """List the solves to be done, and per solver why it refuses which instances."""
+    tasks: list[Task] = []
+    refusals: dict[str, list[str]] = {}
+    for problem in problems:
+        for contender in contenders:
+            asked = problem.with_strategy(contender.strategy)
+            refusal = contender.solver.refusal(asked) if takes(contender.solver, asked) else "not its kind"
+            if refusal is None:
+                tasks += [Task(asked, contender, seed) for seed in seeds]
+            elif (reason := f"{problem.name}: {refusal}") not in refusals.setdefault(contender.solver.name, []):
+                refusals[contender.solver.name].append(reason)
+    return tasks, refusals
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    budget: Budget,
+    known: Mapping[str, Mapping[str, BestKnown]],
+    journal: Journal | None = None,
+) -> Iterator[BenchRow]:
+    """Solve one task after the other, every answer verified.
+
+    Parameters
+    ----------
+    tasks
+        What to solve.
+    budget
+        What each solve may spend.
+    known
+        Best-known values by instance and strategy.
+    journal
+        Where finished solves are kept; those in it already are not solved again.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After an interrupted solve.
+    """
+    for task in tasks:
+        record = None if journal is None else journal.records.get(task.key)
+        if record is None:
+            record = _solve(task, budget)
+            if journal is not None:
+                journal.add(task.key, record)
+        values = known.get(task.problem.name, {})
+        best, scas = values.get(task.contender.strategy), values.get(Strategy.SCAS)
+        yield BenchRow(SolveRow(**record["solve"]), record["version"], best, scas)
+
+
+def _solve(task: Task, budget: Budget) -> dict[str, Any]:
+    """Solve one task; return its row and the version of what did the work."""
+    result = solve(
+        task.problem,
+        solver=task.contender.solver,
+        time_limit=budget.seconds,
+        seed=task.seed,
+        iterations=budget.iterations,
+    )
+    if result.stopped_by is StopReason.INTERRUPTED:
+        raise KeyboardInterrupt
+    return {"solve": SolveRow.of(task.problem, result).as_dict(), "version": result.version}

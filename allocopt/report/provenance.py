@@ -1,0 +1,82 @@
+"""Where a figure comes from: versions, commit and machine."""
+
+import os
+import platform
+import subprocess
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from allocopt import __version__
+
+PACKAGES = ("numpy", "numba", "scipy", "ortools", "pyscipopt", "networkx", "simanneal", "pydantic", "typer", "rich")
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a result page and a result file record.
+
+    Parameters
+    ----------
+    version
+        Version of allocopt.
+    commit
+        Commit of the checkout it runs from, with ``+`` behind it where files differ; "unknown" without a checkout.
+    python
+        Version of Python.
+    machine
+        Processor and number of cores.
+    """
+
+    version: str
+    commit: str
+    python: str
+    machine: str
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the fields by name."""
+        return asdict(self)
+
+
+def provenance() -> Provenance:
+    """Look up where this process runs."""
+    return Provenance(__version__, commit(), platform.python_version(), f"{processor()}, {os.cpu_count()} cores")
+
+
+def commit() -> str:
+    """Commit of the checkout that the package runs from."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return "unknown"
+    described = _git(root, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+")
+    return described or "unknown"
+
+
+def processor() -> str:
+    """Model name of the processor."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def package_versions() -> dict[str, str]:
+    """Version of every package that the solvers rest on; "not installed" where one is missing."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """Answer of a git command, or an empty string."""
+    try:
+        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

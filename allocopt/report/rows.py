@@ -1,0 +1,91 @@
+"""Results as flat rows, as ``--json`` and CSV files hold them."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from allocopt.files.best_known import BestKnown
+from allocopt.problems.base import Problem
+from allocopt.solving.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class SolveRow:
+    """One solve.
+
+    Parameters
+    ----------
+    instance, kind, strategy, solver
+        What was solved, and by whom.
+    status
+        What is known of the solution.
+    objective, bound, gap
+        Hop cost, proven bound and their relative distance; None where there is none.
+    runtime_s
+        Seconds of wall clock.
+    seed
+        The seed.
+    """
+
+    instance: str
+    kind: str
+    strategy: str | None
+    solver: str
+    status: str
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    runtime_s: float
+    seed: int
+
+    @classmethod
+    def of(cls, problem: Problem, result: Result) -> "SolveRow":
+        """Flatten a result."""
+        strategy = getattr(problem, "strategy", None)
+        return cls(
+            problem.name,
+            problem.kind,
+            None if strategy is None else str(strategy),
+            result.solver,
+            str(result.status),
+            result.objective,
+            result.bound,
+            result.gap,
+            result.runtime_s,
+            result.seed,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRow:
+    """One solve of a comparison.
+
+    Parameters
+    ----------
+    solve
+        The solve.
+    version
+        Version of what did the work.
+    best_known
+        Best value known for the instance under this strategy.
+    best_known_scas
+        Best value known under ``scas``, the yardstick of the NSA paper.
+    """
+
+    solve: SolveRow
+    version: str
+    best_known: BestKnown | None = None
+    best_known_scas: BestKnown | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all fields by name, those of the solve first."""
+        return {
+            **self.solve.as_dict(),
+            "solver_version": self.version,
+            "best_known": self.best_known and self.best_known.objective,
+            "best_known_proved": self.best_known and self.best_known.proved,
+            "best_known_scas": self.best_known_scas and self.best_known_scas.objective,
+        }

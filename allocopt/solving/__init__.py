@@ -1,0 +1,1 @@
+"""The solver interface: protocol, budget, result, registry, verifier, portfolio."""

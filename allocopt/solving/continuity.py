@@ -1,0 +1,62 @@
+"""The two rules of continuity (NSA paper, section III-B), checked on the owner of every idle position."""
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.errors import InvalidSolutionError
+from allocopt.problems.topology import TopologyProblem
+
+
+def check_blocks(problem: TopologyProblem, owners: IntArray) -> None:
+    """Raise `InvalidSolutionError` unless every job has consecutive positions of the static circular sequence.
+
+    Parameters
+    ----------
+    problem
+        Names the jobs and nodes in the error.
+    owners
+        Job index, or -1, of every idle position, shape ``(m,)``.
+    """
+    # A job's block begins wherever its owner differs from the position before, around the circle.
+    begins = np.flatnonzero(owners != np.roll(owners, 1))
+    seen: set[int] = set()
+    for position in begins:
+        owner = int(owners[position])
+        if owner in seen:
+            node = problem.idle_nodes[position]
+            raise InvalidSolutionError(
+                f"scas: job {problem.jobs[owner].id!r} is not contiguous: it is cut at node {node}"
+            )
+        if owner >= 0:
+            seen.add(owner)
+
+
+def check_non_crossing(problem: TopologyProblem, owners: IntArray) -> None:
+    """Raise `InvalidSolutionError` unless jobs and leftover are a non-crossing partition of the circle.
+
+    That is exactly when the jobs can be placed in some order, each contiguous in the then current circular sequence
+    of idle nodes: see ``docs/dcas.md`` for the theorem and its proof.
+
+    Parameters
+    ----------
+    problem
+        Names the jobs and nodes in the error.
+    owners
+        Job index, or -1 for the leftover, of every idle position, shape ``(m,)``.
+    """
+    left = np.bincount(owners + 1, minlength=len(problem.jobs) + 1)
+    open_blocks: list[int] = []
+    for position, owner in enumerate(owners.tolist()):
+        while open_blocks and left[open_blocks[-1] + 1] == 0:
+            open_blocks.pop()
+        if owner in open_blocks and open_blocks[-1] != owner:
+            raise InvalidSolutionError(_crossing(problem, owner, open_blocks[-1], position))
+        if not open_blocks or open_blocks[-1] != owner:
+            open_blocks.append(owner)
+        left[owner + 1] -= 1
+
+
+def _crossing(problem: TopologyProblem, owner: int, other: int, position: int) -> str:
+    """Say which two blocks cross, and where."""
+    names = [f"job {problem.jobs[block].id!r}" if block >= 0 else "the leftover" for block in (owner, other)]
+    return f"dcas: {names[0]} and {names[1]} cross at node {problem.idle_nodes[position]}: neither can be placed first"

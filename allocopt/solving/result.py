@@ -1,0 +1,93 @@
+"""What a solve returns."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+EQUAL_RELATIVE = 1e-6
+"""Objectives and bounds within this relative distance are equal."""
+
+
+class Status(StrEnum):
+    """What is known of the solution."""
+
+    OPTIMAL = "OPTIMAL"
+    FEASIBLE = "FEASIBLE"
+    INFEASIBLE = "INFEASIBLE"
+    UNKNOWN = "UNKNOWN"
+    INTERRUPTED = "INTERRUPTED"
+
+
+class StopReason(StrEnum):
+    """Why a solve ended."""
+
+    PROVED = "proved"
+    """The answer is proved, nothing is left to do."""
+    COMPLETED = "completed"
+    """The method came to its own end."""
+    ITERATIONS = "iterations"
+    TIME_LIMIT = "time limit"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Incumbent:
+    """A point of the trajectory: the best objective known ``time_s`` seconds after the start, and the bound then."""
+
+    time_s: float
+    objective: float
+    bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer of a solver.
+
+    Parameters
+    ----------
+    status
+        What is known of the solution.
+    stopped_by
+        Why the solve ended.
+    objective
+        Objective of the solution; None without a solution.
+    bound
+        Proven bound on the optimum of the problem's strategy; None where there is none.
+    runtime_s
+        Wall-clock seconds of the solve.
+    solution
+        The best solution found, of the problem's own type, or None.
+    seed
+        Seed that the solver was given.
+    solver, version
+        Name of the solver, and the version of what did the work.
+    incumbents
+        Trajectory of improvements.
+    """
+
+    status: Status
+    stopped_by: StopReason
+    objective: float | None
+    bound: float | None
+    runtime_s: float
+    solution: Any
+    seed: int
+    solver: str
+    version: str
+    incumbents: tuple[Incumbent, ...] = ()
+
+    @property
+    def gap(self) -> float | None:
+        """``|objective - bound| / max(1e-9, |objective|)``, or None where one of them is missing."""
+        return gap_between(self.objective, self.bound)
+
+    def with_runtime(self, runtime_s: float) -> "Result":
+        """Return the same answer with another running time."""
+        return replace(self, runtime_s=runtime_s)
+
+
+def gap_between(objective: float | None, bound: float | None) -> float | None:
+    """Relative distance of an objective from a bound, or None where one of them is missing."""
+    if objective is None or bound is None:
+        return None
+    return abs(objective - bound) / max(1e-9, abs(objective))

@@ -1,0 +1,114 @@
+"""The record of one running solve, from which its `Result` is made."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from allocopt.problems.base import Problem
+from allocopt.solving.budget import Budget, Clock
+from allocopt.solving.protocol import IncumbentCallback, Solver
+from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason
+
+
+class Run:
+    """Keeps the clock, the incumbent and the bound of one solve.
+
+    Parameters
+    ----------
+    solver
+        Who solves.
+    problem
+        What is solved; minimized or maximized as its ``sense`` says.
+    budget
+        What may be spent; the clock starts now.
+    seed
+        Seed to be recorded.
+    warm_start
+        A solution to begin with, or None.
+    on_incumbent
+        Called with every improvement, or None.
+    """
+
+    def __init__(
+        self,
+        solver: Solver,
+        problem: Problem,
+        budget: Budget,
+        seed: int,
+        warm_start: Any = None,
+        on_incumbent: IncumbentCallback | None = None,
+    ) -> None:
+        self.clock: Clock = budget.start()
+        self.solution: Any = None
+        self.objective: float | None = None
+        self.bound: float | None = None
+        self.interrupted = False
+        self._solver = solver
+        self._problem = problem
+        self._seed = seed
+        self._sign = 1.0 if problem.sense == "min" else -1.0
+        self._on_incumbent = on_incumbent
+        self._incumbents: list[Incumbent] = []
+        if warm_start is not None:
+            self.offer(warm_start)
+
+    def offer(self, solution: Any) -> bool:
+        """Take a feasible solution if it is better than the incumbent, and say whether it was."""
+        objective = self._problem.objective(solution)
+        if self.objective is not None and self._sign * objective >= self._sign * self.objective:
+            return False
+        self.solution, self.objective = solution, objective
+        incumbent = Incumbent(self.clock.elapsed(), objective, self.bound)
+        self._incumbents.append(incumbent)
+        if self._on_incumbent is not None:
+            self._on_incumbent(incumbent)
+        return True
+
+    def prove(self, bound: float) -> None:
+        """Take a valid bound if it is tighter than the one known."""
+        if math.isfinite(bound) and (self.bound is None or self._sign * bound > self._sign * self.bound):
+            self.bound = bound
+
+    def is_proved(self) -> bool:
+        """Whether incumbent and bound are equal within the tolerance of the package."""
+        if self.objective is None or self.bound is None:
+            return False
+        return self._sign * (self.objective - self.bound) <= EQUAL_RELATIVE * max(1e-9, abs(self.objective))
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Turn Ctrl-C inside the block into the end of the search, keeping what was found."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def result(self, stopped_by: StopReason = StopReason.COMPLETED) -> Result:
+        """Close the record.
+
+        Parameters
+        ----------
+        stopped_by
+            Why the method ended, unless the record knows better: an interruption, or a proof.
+        """
+        status = Status.UNKNOWN if self.solution is None else Status.FEASIBLE
+        if self.is_proved():
+            # A bound may pass its own optimum by rounding; what is printed never does.
+            self.bound = self.objective
+            status, stopped_by = Status.OPTIMAL, StopReason.PROVED
+        if self.interrupted:
+            stopped_by = StopReason.INTERRUPTED
+            status = status if status is Status.OPTIMAL else Status.INTERRUPTED
+        return Result(
+            status=status,
+            stopped_by=stopped_by,
+            objective=self.objective,
+            bound=self.bound,
+            runtime_s=self.clock.elapsed(),
+            solution=self.solution,
+            seed=self._seed,
+            solver=self._solver.name,
+            version=self._solver.version,
+            incumbents=tuple(self._incumbents),
+        )

@@ -1,0 +1,117 @@
+"""`solve`: one call for every solver and every problem."""
+
+from typing import Any
+
+from allocopt.errors import MissingPackageError, UsageError
+from allocopt.problems.base import Problem
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import IncumbentCallback, Solver, takes
+from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.result import Result
+from allocopt.solving.verify import verify, verify_result
+
+
+def solve(
+    problem: Problem,
+    strategy: str | None = None,
+    solver: str | Solver = "auto",
+    time_limit: float | None = 10.0,
+    seed: int = 0,
+    *,
+    iterations: int | None = None,
+    warm_start: Any = None,
+    on_incumbent: IncumbentCallback | None = None,
+) -> Result:
+    """Solve a problem with any solver and verify the answer.
+
+    Parameters
+    ----------
+    problem
+        The problem.
+    strategy
+        ``scas``, ``dcas`` or ``free`` for a topology problem; None keeps the problem's own, which is ``free`` unless
+        it was set.
+    solver
+        Name of an installed solver, or a solver object.
+    time_limit
+        Seconds of wall clock, model building included; None for no limit.
+    seed
+        Fixes every random choice.
+    iterations
+        Limit on the solver's own steps; None for the solver's default.
+    warm_start
+        A feasible solution; the answer is never worse.
+    on_incumbent
+        Called with every improvement.
+
+    Returns
+    -------
+    Result
+        Verified: its solution obeys the strategy, and its objective was recomputed from the raw problem.
+
+    Raises
+    ------
+    UsageError
+        If the solver does not exist, does not take this problem, or the problem is too large for it; or if a limit or
+        the seed is out of range.
+    InvalidSolutionError
+        If the warm start breaks a rule, or the solver returned a wrong answer.
+    """
+    budget = Budget(time_limit, iterations)
+    if seed < 0:
+        raise UsageError(f"the seed is {seed}, must not be negative")
+    if strategy is not None:
+        problem = _with_strategy(problem, strategy)
+    chosen = get_solver(solver) if isinstance(solver, str) else solver
+    check_takes(chosen, problem)
+    if warm_start is not None:
+        verify(problem, warm_start)
+    result = chosen.solve(problem, budget, seed, warm_start, on_incumbent)
+    verify_result(problem, result)
+    return result
+
+
+def check_takes(solver: Solver, problem: Problem) -> None:
+    """Raise unless the solver can run here and takes this problem: kind, strategy and size.
+
+    Raises
+    ------
+    MissingPackageError
+        If what the solver needs is not installed.
+    UsageError
+        If it does not take the problem; the message names the solvers that do, or the size it takes.
+    """
+    if not solver.is_available():
+        raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")
+    if not takes(solver, problem):
+        others = ", ".join(_solvers_that_take(problem)) or "none"
+        what = getattr(problem, "strategy", problem.kind)
+        raise UsageError(f"solver {solver.name!r} does not take {what}; solvers that do: {others}")
+    refusal = solver.refusal(problem)
+    if refusal is not None:
+        raise UsageError(f"solver {solver.name!r} does not take {problem.name!r}: {refusal}")
+
+
+def _with_strategy(problem: Problem, strategy: str) -> Problem:
+    """Return the problem under the strategy of that name."""
+    if not isinstance(problem, TopologyProblem):
+        raise UsageError(f"a {problem.kind} problem has no strategy")
+    try:
+        return problem.with_strategy(strategy)
+    except ValueError:
+        raise UsageError(f"there is no strategy {strategy!r}; there are scas, dcas and free") from None
+
+
+def _solvers_that_take(problem: Problem) -> list[str]:
+    """Names of the installed and available solvers that take the problem's kind and strategy."""
+    names = []
+    for name in solver_names():
+        try:
+            solver = get_solver(name)
+        except (MissingPackageError, UsageError):
+            # A plug-in that cannot be loaded is no reason to hide the others.
+            continue
+        if solver.is_available() and takes(solver, problem):
+            names.append(name)
+    return names

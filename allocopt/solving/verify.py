@@ -1,0 +1,98 @@
+"""The checker outside every solver: feasibility and objective from the raw problem and solution, nothing else."""
+
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.errors import InvalidSolutionError
+from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.continuity import check_blocks, check_non_crossing
+from allocopt.solving.result import EQUAL_RELATIVE, Result, Status
+
+
+def verify(problem: Problem, solution: Any) -> float:
+    """Check a solution against every rule of its problem and return its objective.
+
+    Raises
+    ------
+    InvalidSolutionError
+        If a rule is broken; it names the job, the node or the amount.
+    """
+    if not isinstance(problem, TopologyProblem):
+        raise InvalidSolutionError(f"there is no checker for {problem.kind} problems")
+    if not isinstance(solution, Allocation):
+        raise InvalidSolutionError(f"the solution is a {type(solution).__name__}, must be an Allocation")
+    owners = _owners(problem, solution)
+    if problem.strategy is Strategy.SCAS:
+        check_blocks(problem, owners)
+    elif problem.strategy is Strategy.DCAS:
+        check_non_crossing(problem, owners)
+    return problem.objective(solution)
+
+
+def verify_result(problem: Problem, result: Result) -> None:
+    """Check a solver's answer: its solution, the objective it states, and its bound.
+
+    Raises
+    ------
+    InvalidSolutionError
+        If the solution breaks a rule, the objective is not the solution's, or the bound contradicts it.
+    """
+    if result.solution is None:
+        if result.status in (Status.OPTIMAL, Status.FEASIBLE):
+            raise InvalidSolutionError(f"solver {result.solver!r} says {result.status} and returns no solution")
+        return
+    if result.status in (Status.INFEASIBLE, Status.UNKNOWN):
+        raise InvalidSolutionError(f"solver {result.solver!r} says {result.status} and returns a solution")
+    objective = verify(problem, result.solution)
+    check_stated(objective, result.objective, result.bound, 1.0 if problem.sense == "min" else -1.0)
+    if result.status is Status.OPTIMAL and (result.gap is None or result.gap > EQUAL_RELATIVE):
+        raise InvalidSolutionError(f"solver {result.solver!r} says OPTIMAL, but its bound is {result.bound}")
+
+
+def check_stated(objective: float, stated: float | None, bound: float | None, sign: float = 1.0) -> None:
+    """Compare a recomputed objective with a stated one and its bound.
+
+    Parameters
+    ----------
+    objective
+        Recomputed from the raw solution.
+    stated
+        What the solver or the file says; None says nothing.
+    bound
+        The bound that it says; None says nothing.
+    sign
+        1 where the objective is minimized, -1 where it is maximized.
+
+    Raises
+    ------
+    InvalidSolutionError
+        If they differ by more than 1e-6 relative, or the bound excludes the solution.
+    """
+    tolerance = EQUAL_RELATIVE * max(1e-9, abs(objective))
+    if stated is None or not abs(stated - objective) <= tolerance:
+        raise InvalidSolutionError(f"the stated objective is {stated}, recomputed it is {objective:.6f}")
+    if bound is not None and not sign * (bound - objective) <= tolerance:
+        raise InvalidSolutionError(f"the stated bound {bound} excludes the solution of objective {objective:.6f}")
+
+
+def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:
+    """Job index (or -1) of every idle position, checking counts, idleness and exclusivity."""
+    if len(allocation.nodes) != len(problem.jobs):
+        raise InvalidSolutionError(f"there are {len(allocation.nodes)} node sets for {len(problem.jobs)} jobs")
+    owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
+    for index, (job, nodes) in enumerate(zip(problem.jobs, allocation.nodes, strict=True)):
+        if len(nodes) != job.nodes:
+            raise InvalidSolutionError(f"job {job.id!r} gets {len(nodes)} nodes, asks for {job.nodes}")
+        positions = np.searchsorted(problem.idle_nodes, nodes)
+        for node in nodes[problem.idle_nodes[positions % len(owners)] != nodes]:
+            raise InvalidSolutionError(f"job {job.id!r} gets node {node}, which is not idle")
+        for node in nodes[owners[positions] >= 0]:
+            other = problem.jobs[int(owners[np.searchsorted(problem.idle_nodes, node)])]
+            raise InvalidSolutionError(f"job {job.id!r} gets node {node}, which job {other.id!r} has already")
+        owners[positions] = index
+        if len(np.unique(positions)) < len(positions):
+            raise InvalidSolutionError(f"job {job.id!r} gets a node twice")
+    return owners

@@ -1,0 +1,1 @@
+"""Workloads: traces, generators, and the windows that they give rise to."""

@@ -1,0 +1,44 @@
+"""Solvers as the allocators that a replay advances with."""
+
+import numpy as np
+
+from allocopt.errors import NoSolutionError
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.registry import get_solver
+from allocopt.solving.solve import solve
+from allocopt.traces.windows import Allocate
+
+LARGEST_SEED = 2**31
+
+
+def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.Generator) -> Allocate:
+    """Make an allocator of an installed solver.
+
+    Parameters
+    ----------
+    name
+        Name of the solver.
+    strategy
+        Strategy under which it allocates: ``scas``, ``dcas`` or ``free``.
+    iterations
+        Its budget per window. There is no time limit, so that the same generator state gives the same windows.
+    rng
+        Source of the seed of each window.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver; when called, if it does not take the strategy or the window.
+    MissingPackageError
+        If the solver needs a package that is not installed.
+    """
+    solver = get_solver(name)
+
+    def allocate(problem: TopologyProblem) -> Allocation:
+        seed = int(rng.integers(LARGEST_SEED))
+        result = solve(problem, strategy, solver, None, seed, iterations=iterations)
+        if not isinstance(result.solution, Allocation):
+            raise NoSolutionError(f"solver {name!r} found no allocation of window {problem.name!r}")
+        return result.solution
+
+    return allocate

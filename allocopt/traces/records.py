@@ -1,0 +1,104 @@
+"""The records of a trace become a workload: what cannot be run is dropped and counted, what contradicts is refused."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.files.faults import bad_file
+from allocopt.traces.table import Table
+from allocopt.traces.workload import Counts, Workload
+
+NO_RUN_TIME = "run time not positive"
+NO_PROCESSORS = "number of processors not positive"
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Numbers of the columns in which a trace has its job ids and submit times, for error messages."""
+
+    job: int
+    submit: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """The rows of a trace, one per job, runnable or not.
+
+    Parameters
+    ----------
+    submit, run, estimate
+        Times in seconds, shape ``(rows,)`` as all arrays here.
+    processors
+        Processors of each job.
+    repairs
+        By reason, which rows had a missing value filled in.
+    """
+
+    submit: FloatArray
+    run: FloatArray
+    processors: IntArray
+    estimate: FloatArray
+    repairs: Mapping[str, NDArray[np.bool_]]
+
+
+def workload_of(table: Table, places: Places, records: Records, name: str, machine: int | None = None) -> Workload:
+    """Make a workload of the records that can be run.
+
+    Parameters
+    ----------
+    table
+        Where the records come from.
+    places
+        Where job ids and submit times stand in it.
+    records
+        Its rows.
+    name
+        Name of the trace.
+    machine
+        Processors of the machine, if the trace says.
+
+    Raises
+    ------
+    BadFileError
+        If a job is given twice, is submitted before time 0, or no job can be run.
+    """
+    runs, asks = records.run > 0, records.processors > 0
+    keep = runs & asks
+    rows = np.flatnonzero(keep)
+    if not len(rows):
+        raise bad_file(table.path, f"none of its {len(keep)} jobs has a positive run time and size")
+    ids = _checked_ids(table, places, rows)
+    early = records.submit[rows] < 0
+    if early.any():
+        row = int(rows[np.argmax(early)])
+        raise table.error(row, places.submit, f"is {records.submit[row]:g}, must not be negative")
+    dropped = {NO_RUN_TIME: ~runs, NO_PROCESSORS: runs & ~asks}
+    return Workload(
+        name,
+        ids,
+        records.submit[rows],
+        records.run[rows],
+        records.processors[rows],
+        records.estimate[rows],
+        machine,
+        _counts(dropped),
+        _counts({reason: repaired & keep for reason, repaired in records.repairs.items()}),
+    )
+
+
+def _checked_ids(table: Table, places: Places, rows: IntArray) -> IntArray:
+    """Return the job ids of some rows, shape ``(len(rows),)``; they must be distinct."""
+    ids = table.integers(places.job)[rows]
+    _, first = np.unique(ids, return_index=True)
+    if len(first) < len(ids):
+        again = int(np.setdiff1d(np.arange(len(ids)), first)[0])
+        raise table.error(int(rows[again]), places.job, f"is {ids[again]}, a job that is given before")
+    return ids
+
+
+def _counts(flags: Mapping[str, NDArray[np.bool_]]) -> Counts:
+    """Count the flagged jobs per reason; a reason without jobs is not listed."""
+    return tuple((reason, int(flagged.sum())) for reason, flagged in flags.items() if flagged.any())

@@ -1,0 +1,37 @@
+"""Result pages: what was run, where, at which commit, and the table that came out."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from allocopt.files.writing import write_text
+from allocopt.report.provenance import package_versions, provenance
+
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+
+
+def write_page(name: str, title: str, intent: str, sections: Sequence[str]) -> None:
+    """Write ``docs/results/NAME.md``, and print it.
+
+    Parameters
+    ----------
+    name
+        Name of the page and of the script.
+    title
+        Its heading.
+    intent
+        What was measured, and how.
+    sections
+        Tables and findings, in order.
+    """
+    facts = provenance()
+    versions = ", ".join(f"{package} {version}" for package, version in package_versions().items())
+    header = [
+        f"# {title}",
+        intent,
+        f"`python benchmarks/{' '.join([name + '.py', *sys.argv[1:]])}`, allocopt {facts.version}, commit "
+        f"{facts.commit}, {facts.machine}, Python {facts.python}; {versions}.",
+    ]
+    text = "\n\n".join([*header, *sections]) + "\n"
+    write_text(RESULTS / f"{name}.md", text)
+    print(text)

@@ -1,0 +1,1 @@
+"""Problems as models with a proof: integer programs, constraint programs, dynamic programs, shortest paths."""

@@ -1,0 +1,1 @@
+"""Exact dynamic programs."""

@@ -1,0 +1,56 @@
+"""Solver ``dp``: SCAS to proof by dynamic programming over positions and multisets of job sizes.
+
+On a line the recursion is that of `formulations.dynamic.kernels`. The idle sequence is a circle, so that at most one
+job straddles the cut between its end and its head; every such job, with every number of nodes behind the cut, is a
+case of its own, and a case is left out when even the cheapest blocks for the other jobs cannot make it better than
+the incumbent. That bound leaves few cases where the cut lies between two pods, as it mostly does.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from allocopt.problems.base import Strategy
+from allocopt.problems.blocks import blocks_of
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.base import TopologySolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.sizes import rounded
+from allocopt.solving.trivial import sequential_allocation
+from formulations.dynamic.circle import Circle
+from formulations.dynamic.multisets import number_of_multisets
+
+LARGEST_TABLE = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicProgram(TopologySolver):
+    """Exact SCAS by dynamic programming, O(m S R) per case for S multisets of R distinct sizes."""
+
+    name: ClassVar[str] = "dp"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.SCAS}),
+        frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
+        f"{LARGEST_TABLE:,} table entries: (idle nodes + 1) x product over sizes of (jobs of the size + 1)",
+    )
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        entries = (len(problem.idle_nodes) + 1) * number_of_multisets(problem.sizes)
+        if entries <= LARGEST_TABLE:
+            return None
+        return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Place all jobs on the circle at the least cost; see `TopologySolver.search`."""
+        run.offer(sequential_allocation(problem))
+        blocks = blocks_of(problem)
+        run.prove(blocks.cheapest_total())
+        if run.is_proved():
+            return StopReason.PROVED
+        circle = Circle(problem, blocks, run)
+        if circle.search_line() and circle.search_straddling() and run.objective is not None:
+            run.prove(run.objective)
+        return StopReason.TIME_LIMIT

@@ -1,0 +1,1 @@
+"""SCAS as binary integer programs, and the MIP and CP solvers that solve them."""

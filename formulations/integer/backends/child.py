@@ -1,0 +1,181 @@
+"""Child processes that run a back end, from the side of the parent.
+
+A back end can overrun its limit, crash, or swallow Ctrl-C; a child process can be killed. Children are plain
+subprocesses, not of `multiprocessing`, whose way to start them runs the user's script a second time.
+"""
+
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+from typing import Any, BinaryIO, cast
+
+from allocopt.errors import AllocoptError
+from allocopt.solving.budget import Clock
+from formulations.integer.backends.frames import read_frame, write_frame
+from formulations.integer.backends.protocol import Outcome, Progress, Ready, Request
+
+
+class BackEndDiedError(AllocoptError):
+    """The child process of a back end ended by itself."""
+
+
+class Child:
+    """A child process that serves one request at a time.
+
+    Parameters
+    ----------
+    module
+        Module of `formulations.integer.backends` that it runs.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._owner = os.getpid()
+        self._busy = False
+        self._version: str | None = None
+        self._process = _start(module)
+        self._answers: SimpleQueue[Any] = SimpleQueue()
+        threading.Thread(target=_receive, args=(self._process, self._answers), daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    @property
+    def version(self) -> str | None:
+        """Version of the back end; None while the child starts."""
+        return self._version
+
+    def is_free(self) -> bool:
+        """Whether it lives, in this process, and has answered all that it was asked."""
+        return not self._busy and self._owner == os.getpid() and self._process.poll() is None
+
+    def wait_until_ready(self, clock: Clock, grace: float = 0.0) -> bool:
+        """Wait until the back end is imported, and say whether it is before the time is up.
+
+        Raises
+        ------
+        BackEndDiedError
+            If it cannot start.
+        """
+        if self._version is None:
+            try:
+                answer = self._answers.get(timeout=_seconds(clock, grace))
+            except Empty:
+                return False
+            self._version = cast(Ready, self._alive(answer)).version
+        return True
+
+    def ask(self, request: Request) -> None:
+        """Send a request; if the child is gone, the answers say so."""
+        self._busy = True
+        with suppress(OSError):
+            write_frame(cast(BinaryIO, self._process.stdin), request)
+
+    def answers(self, clock: Clock, grace: float) -> Iterator[Progress | Outcome]:
+        """Yield what comes, up to the outcome, or to ``grace`` seconds after the time is up.
+
+        Raises
+        ------
+        BackEndDiedError
+            If the child ends before it has answered.
+        """
+        while self._busy:
+            try:
+                answer = self._alive(self._answers.get(timeout=_seconds(clock, grace)))
+            except Empty:
+                return
+            self._busy = not isinstance(answer, Outcome)
+            yield answer
+
+    def kill(self) -> None:
+        """End the process, whatever it does; a copy of this object in a forked process leaves it alone."""
+        if self._owner != os.getpid():
+            return
+        self._process.kill()
+        # The reading thread waits for the end of the process, which takes a while if it has much memory to give back.
+        # What was not sent yet cannot be sent any more.
+        with suppress(OSError):
+            cast(BinaryIO, self._process.stdin).close()
+
+    def _alive(self, answer: Any) -> Any:
+        """Return the answer, unless it is the end of the stream."""
+        if answer is not None:
+            return answer
+        code = self._process.returncode
+        ended = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        doing = "in a solve" if self._busy else "before it was ready"
+        raise BackEndDiedError(f"the process that runs the back end {self._module!r} {ended} {doing}")
+
+
+class ChildPool:
+    """The children of one solver, kept alive between its solves and ended with it.
+
+    Parameters
+    ----------
+    module
+        Module of `formulations.integer.backends` that they run.
+    """
+
+    def __init__(self, module: str) -> None:
+        self.version: str | None = None
+        self._module = module
+        self._free: list[Child] = []
+        weakref.finalize(self, _kill_all, self._free)
+
+    @contextmanager
+    def child(self) -> Iterator[Child]:
+        """Lend a child; it is kept if it has nothing left to do at the end, and killed otherwise."""
+        child = self._take()
+        try:
+            yield child
+        finally:
+            self.version = child.version or self.version
+            if child.is_free():
+                self._free.append(child)
+            else:
+                child.kill()
+
+    def _take(self) -> Child:
+        """Return a child that is free, a new one if there is none."""
+        while self._free:
+            child = self._free.pop()
+            if child.is_free():
+                return child
+            child.kill()
+        return Child(self._module)
+
+
+def _start(module: str) -> "subprocess.Popen[bytes]":
+    """Start the process with the parent's module path; its output but the answers goes to standard error."""
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    # -P: the path is the parent's; the current folder is on it only if it was there.
+    command = [sys.executable, "-P", "-m", "formulations.integer.backends.worker", module]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+
+def _receive(process: "subprocess.Popen[bytes]", answers: "SimpleQueue[Any]") -> None:
+    """Queue the answers, and None when the process has ended."""
+    with cast(BinaryIO, process.stdout) as stream:
+        while (answer := read_frame(stream)) is not None:
+            answers.put(answer)
+    process.wait()
+    answers.put(None)
+
+
+def _seconds(clock: Clock, grace: float) -> float | None:
+    """Seconds to wait at most, as a queue takes them."""
+    return None if clock.seconds is None else clock.remaining() + grace
+
+
+def _kill_all(children: list[Child]) -> None:
+    """Kill the children that are left."""
+    for child in children:
+        child.kill()

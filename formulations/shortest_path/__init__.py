@@ -1,0 +1,1 @@
+"""SCAS as a constrained shortest path."""

@@ -1,0 +1,1 @@
+"""Fast allocators without a proof."""

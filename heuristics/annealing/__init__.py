@@ -1,0 +1,1 @@
+"""Simulated annealing with the move of the NSA paper: remove some jobs, re-insert them largest first."""

@@ -1,0 +1,223 @@
+"""The annealing walk of the NSA paper as a kernel: destroy, repair, accept."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import boolean, float64, int64, njit, types, void
+
+from allocopt.arrays import FloatArray, IntArray
+
+DRAWS = 6
+"""A move that crosses is drawn again, up to this many times in all: two moves of three cross."""
+
+
+class Window(NamedTuple):
+    """What the walk needs to know of a problem; see `allocopt.problems.encoding.Encoding`."""
+
+    groups: IntArray
+    n_groups: IntArray
+    weights: FloatArray
+    bottom: float
+    top: float
+    scale: float
+    sizes: IntArray
+
+
+class Walk(NamedTuple):
+    """Where the walk is.
+
+    Parameters
+    ----------
+    working
+        Job (or -1) that owns each idle position in the state the next move starts from, shape ``(m,)``.
+    accepted
+        The same in the state accepted last.
+    best
+        The same in the best state so far.
+    working_costs, accepted_costs
+        Hop cost of each job in these states, shape ``(J,)``.
+    totals
+        Cost of the accepted and of the best state, shape ``(2,)``.
+    """
+
+    working: IntArray
+    accepted: IntArray
+    best: IntArray
+    working_costs: FloatArray
+    accepted_costs: FloatArray
+    totals: FloatArray
+
+
+class Rules(NamedTuple):
+    """How the walk moves.
+
+    Parameters
+    ----------
+    hottest, coldest
+        Temperatures at the first and the last step, in units of the objective.
+    steps
+        Steps from the one to the other.
+    most_removed
+        Largest number of jobs removed in a move.
+    non_crossing
+        Whether a move must keep jobs and leftover a non-crossing partition of the circle.
+    restores
+        Whether the next move starts from the accepted state after a rejection; the published walk goes on from
+        the rejected one.
+    """
+
+    hottest: float
+    coldest: float
+    steps: int
+    most_removed: int
+    non_crossing: bool
+    restores: bool
+
+
+WINDOW = types.NamedTuple((int64[:, ::1], int64[::1], float64[::1], float64, float64, float64, int64[::1]), Window)
+WALK = types.NamedTuple((int64[::1],) * 3 + (float64[::1],) * 3, Walk)
+RULES = types.NamedTuple((float64, float64, int64, int64, boolean, boolean), Rules)
+
+
+@njit(cache=True, nogil=True)
+def cost_at(window: Window, positions: IntArray, counts: IntArray) -> float:
+    """Hop cost of a job at some positions; ``counts`` is working space, zero before and after."""
+    n = positions.size
+    hops = window.top * n * n - window.bottom * n
+    for level in range(window.groups.shape[0]):
+        squares = 0
+        for i in range(n):
+            group = window.groups[level, positions[i]]
+            squares += 2 * counts[group] + 1
+            counts[group] += 1
+        for i in range(n):
+            counts[window.groups[level, positions[i]]] = 0
+        hops -= window.weights[level] * squares
+    return window.scale * hops / n
+
+
+@njit(boolean(int64[::1], int64[::1]), cache=True, nogil=True)
+def is_non_crossing(owners: IntArray, sizes: IntArray) -> bool:
+    """Whether the jobs and the leftover (owner -1) are a non-crossing partition of the circle.
+
+    A scan with a stack of the blocks that are open: a position may only belong to the block on top, or open a new one.
+    """
+    m, n_jobs = owners.size, sizes.size
+    left = np.empty(n_jobs + 1, dtype=np.int64)
+    left[:n_jobs] = sizes
+    left[n_jobs] = m - sizes.sum()
+    is_open = np.zeros(n_jobs + 1, dtype=np.bool_)
+    stack = np.empty(n_jobs + 1, dtype=np.int64)
+    depth = 0
+    owner_before = -2
+    for position in range(m):
+        owner = owners[position]
+        block = owner if owner >= 0 else n_jobs
+        if owner != owner_before:
+            owner_before = owner
+            while depth > 0 and left[stack[depth - 1]] == 0:
+                depth -= 1
+            if depth == 0 or stack[depth - 1] != block:
+                if is_open[block]:
+                    return False
+                is_open[block] = True
+                stack[depth] = block
+                depth += 1
+        left[block] -= 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def draw_below(limit: int, rng: np.random.Generator) -> int:
+    """Draw from ``0 .. limit - 1``; several times as fast as ``rng.integers``, and as even to 1 in 2^53."""
+    return int(rng.random() * limit)
+
+
+@njit(cache=True, nogil=True)
+def draw_jobs(sizes: IntArray, most: int, jobs: IntArray, rng: np.random.Generator) -> int:
+    """Shuffle 1 .. most random jobs to the front of ``jobs``, the largest first, and return how many."""
+    count = 1 + draw_below(most, rng)
+    for i in range(count):
+        j = i + draw_below(jobs.size - i, rng)
+        jobs[i], jobs[j] = jobs[j], jobs[i]
+    for i in range(1, count):
+        j = i
+        while j > 0 and sizes[jobs[j]] > sizes[jobs[j - 1]]:
+            jobs[j], jobs[j - 1] = jobs[j - 1], jobs[j]
+            j -= 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def destroy_and_repair(
+    window: Window, walk: Walk, most: int, jobs: IntArray, idle: IntArray, blocks: IntArray, rng: np.random.Generator
+) -> int:
+    """Remove some jobs from the working state and re-insert each at a random first node of the idle sequence.
+
+    Their number is returned, they stand at the front of ``jobs``, and their positions in the rows of ``blocks``.
+    """
+    count = draw_jobs(window.sizes, most, jobs, rng)
+    n_idle = 0
+    for position in range(walk.working.size):
+        owner = walk.working[position]
+        for i in range(count):
+            if owner == jobs[i]:
+                owner = -1
+        walk.working[position] = owner
+        # Written in any case, kept if the position is idle: cheaper than a branch that is hard to foresee.
+        idle[n_idle] = position
+        n_idle += owner < 0
+    for i in range(count):
+        n = window.sizes[jobs[i]]
+        first = draw_below(n_idle, rng)
+        wrapped = max(0, first + n - n_idle)
+        # The head of the list is written once more behind its end, so that a block that wraps around is a slice.
+        idle[n_idle : n_idle + wrapped] = idle[:wrapped]
+        for k in range(n):
+            blocks[i, k] = idle[first + k]
+            walk.working[blocks[i, k]] = jobs[i]
+        for k in range(wrapped, n_idle - n + wrapped):
+            idle[k - wrapped] = idle[k if k < first else k + n]
+        n_idle -= n
+    return count
+
+
+@njit(void(WINDOW, WALK, RULES, int64, int64, types.npy_rng), cache=True, nogil=True)
+def anneal(window: Window, walk: Walk, rules: Rules, first: int, last: int, rng: np.random.Generator) -> None:
+    """Take the steps ``first .. last - 1`` of the walk, which changes in place.
+
+    The temperature falls geometrically, ``T = hottest * exp(-log(hottest / coldest) * t / steps)`` (NSA paper,
+    Algorithm 1, with the factor t that line 11 lacks).
+    """
+    m, n_jobs = walk.working.size, window.sizes.size
+    jobs = np.arange(n_jobs)
+    most = min(rules.most_removed, n_jobs)
+    idle = np.empty(m + window.sizes.max(), dtype=np.int64)
+    blocks = np.empty((most, window.sizes.max()), dtype=np.int64)
+    counts = np.zeros(m, dtype=np.int64)
+    cooling = np.log(rules.coldest / rules.hottest) / rules.steps
+    for step in range(first, last):
+        for _ in range(DRAWS):
+            count = destroy_and_repair(window, walk, most, jobs, idle, blocks, rng)
+            accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
+            if accepts:
+                break
+            walk.working[:] = walk.accepted
+        if not accepts:
+            continue
+        for i in range(count):
+            walk.working_costs[jobs[i]] = cost_at(window, blocks[i, : window.sizes[jobs[i]]], counts)
+        total = walk.working_costs.sum()
+        if total > walk.totals[0]:
+            temperature = rules.hottest * np.exp(cooling * step)
+            accepts = rng.random() < np.exp((walk.totals[0] - total) / temperature)
+        if accepts:
+            walk.accepted[:] = walk.working
+            walk.accepted_costs[:] = walk.working_costs
+            walk.totals[0] = total
+            if total < walk.totals[1]:
+                walk.totals[1] = total
+                walk.best[:] = walk.working
+        elif rules.restores:
+            walk.working[:] = walk.accepted
+            walk.working_costs[:] = walk.accepted_costs

@@ -1,0 +1,78 @@
+"""Solver ``greedy``: largest job first, each inserted exactly where it costs least."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
+from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import Encoding, allocation_of_owners, encode
+from allocopt.problems.group_tree import group_tree
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.base import TopologySolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+
+LARGEST_INSERTION = 50_000_000
+"""Idle nodes times nodes of the largest job above which a single insertion may take a noticeable part of a second."""
+
+SLICE = 4_000_000
+"""Idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds."""
+
+
+class Greedy(TopologySolver):
+    """Exact single-job insertion by a dynamic program over the tree, largest job first; O(m n) a job at most.
+
+    If the time runs out, the jobs that are left take the first idle nodes. Its bound lets every job choose as if it
+    were alone; where the jobs do not want the same nodes, that proves the greedy allocation optimal.
+    """
+
+    name: ClassVar[str] = "greedy"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.FREE}),
+        frozenset({Promise.BOUND}),
+        f"{LARGEST_INSERTION:,} idle nodes x nodes of the largest job",
+    )
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        work = len(problem.idle_nodes) * int(problem.sizes.max())
+        if work <= LARGEST_INSERTION:
+            return None
+        return f"idle nodes x nodes of the largest job are {work:,}, at most {LARGEST_INSERTION:,} are taken"
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Insert the jobs, largest first; see `TopologySolver.search`."""
+        allocation, complete = _insert_all(problem, run)
+        run.offer(allocation)
+        return StopReason.COMPLETED if complete else StopReason.TIME_LIMIT
+
+
+def _insert_all(problem: TopologyProblem, run: Run) -> tuple[Allocation, bool]:
+    """Insert jobs until the time runs out; return the allocation and whether every job was inserted exactly."""
+    encoding = encode(problem)
+    tree = group_tree(encoding)
+    order = np.argsort(-problem.sizes, kind="stable")
+    sizes = problem.sizes[order]
+    state = insertion_state(tree, int(sizes[0]))
+    run.prove(_bound(encoding, single_job_savings(tree, state, int(sizes[0]))))
+    placed = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
+    per_slice = max(1, SLICE // (len(placed) * int(sizes[0])))
+    inserted = 0
+    while inserted < len(sizes) and not run.clock.expired():
+        last = min(len(sizes), inserted + per_slice)
+        insert_jobs(tree, state, sizes, inserted, last, placed)
+        inserted = last
+    idle = np.flatnonzero(placed < 0)
+    left = np.repeat(np.arange(inserted, len(sizes)), sizes[inserted:])
+    placed[idle[: len(left)]] = left
+    return allocation_of_owners(problem, np.append(order, -1)[placed]), inserted == len(sizes)
+
+
+def _bound(encoding: Encoding, savings: FloatArray) -> float:
+    """Sum of the jobs' least costs, each job having all idle nodes for itself."""
+    n = encoding.sizes
+    return float((encoding.scale * (encoding.top * n * n - encoding.bottom * n - savings[n]) / n).sum())

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Makes every instance of this folder anew, byte for byte. Run it from the root of the checkout.
+set -eu
+windows="allocopt generate windows --allocator dp --strategy scas"
+$windows --prefix paper --seed 11 --skip 60 --min-jobs 3 --count 40 --out instances/paper.jsonl
+$windows --prefix repo --seed 12 --skip 60 --min-jobs 3 --count 40 --out instances/repo.jsonl \
+    --pods 25 --leaves-per-pod 4 --nodes-per-leaf 10
+$windows --prefix burst --seed 13 --skip 30 --min-jobs 6 --max-jobs 8 --period 120 --count 20 --out instances/burst.jsonl
+synthetic="allocopt generate synthetic --mean-run 12 --min-nodes 2"
+$synthetic --name L1 --seed 21 --idle 1000 --jobs 50 --max-nodes 38 \
+    --pods 10 --leaves-per-pod 16 --nodes-per-leaf 25 --out instances/L1.json.gz
+$synthetic --name L2 --seed 22 --idle 5000 --jobs 200 --max-nodes 48 \
+    --pods 20 --leaves-per-pod 25 --nodes-per-leaf 25 --out instances/L2.json.gz
+$synthetic --name L3 --seed 23 --idle 40000 --jobs 1000 --max-nodes 76 \
+    --pods 50 --leaves-per-pod 50 --nodes-per-leaf 40 --out instances/L3.json.gz

@@ -1,0 +1,134 @@
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from allocopt.cli.generate import app
+from allocopt.errors import UsageError
+from allocopt.files.instance import read_problems
+
+SMALL = ["--pods", "2", "--leaves-per-pod", "3", "--nodes-per-leaf", "4"]
+
+
+def generate(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def windows(out: Path, *more: str | Path) -> Result:
+    return generate("windows", "--out", out, "--allocator", "sequential", "--strategy", "scas", *more)
+
+
+def test_windows_of_the_papers_generator_go_into_one_file(tmp_path: Path) -> None:
+    out = tmp_path / "paper.jsonl.gz"
+    result = windows(out, "--count", "5", "--skip", "10")
+    assert result.exit_code == 0, result.output
+    problems = read_problems(out)
+    assert [problem.name for problem in problems] == [f"paper-{number:03d}" for number in range(5)]
+    assert {problem.topology.size for problem in problems} == {1000}
+    assert result.stdout == ""
+    assert "instances written: 5" in result.stderr
+
+
+def test_windows_go_into_a_folder_one_file_each(tmp_path: Path) -> None:
+    assert windows(tmp_path / "made", "--count", "2", "--prefix", "w").exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["w-000.json", "w-001.json"]
+    assert read_problems(tmp_path / "made" / "w-001.json")[0].name == "w-001"
+
+
+def test_the_seed_alone_decides_the_bytes(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a.jsonl.gz", "b.jsonl.gz", "c.jsonl.gz")]
+    for path, seed in zip(paths, ("1", "1", "2"), strict=True):
+        assert generate("windows", "--out", path, "--count", "3", "--seed", seed).exit_code == 0
+    same, again, other = (path.read_bytes() for path in paths)
+    assert same == again != other
+
+
+def test_a_trace_is_replayed_in_whole_nodes_and_losses_are_said(tmp_path: Path) -> None:
+    trace = tmp_path / "log.swf.gz"
+    jobs = [(1, 30, 0), (2, 31, 60), (3, 17, 60), (4, 1000, 60), (5, 160, 60)]
+    text = "".join(f"{j} 0 -1 {run} {p} -1 -1 {p} -1 -1 1 -1 -1 -1 -1 -1 -1 -1\n" for j, p, run in jobs)
+    trace.write_bytes(gzip.compress(text.encode()))
+    result = windows(tmp_path / "log.json", "--workload", trace, "--processors-per-node", "16", "--count", "1", *SMALL)
+    assert result.exit_code == 0, result.output
+    (problem,) = read_problems(tmp_path / "log.json")
+    assert problem.name == "log-000"
+    assert [(job.id, job.nodes) for job in problem.jobs] == [("2", 2), ("3", 2), ("5", 10)]
+    assert "log: jobs dropped, run time not positive: 1" in result.stderr
+    assert "log: jobs dropped, larger than the machine: 1" in result.stderr
+    assert "no requested time, run time used: 4" in result.stderr
+
+
+def test_fewer_windows_than_asked_are_said(tmp_path: Path) -> None:
+    result = windows(tmp_path / "few.jsonl", "--jobs", "30", "--count", "50")
+    assert result.exit_code == 0, result.output
+    assert "fewer than the 50 asked for" in result.stderr
+
+
+def test_hops_and_pairs_reach_the_instance(tmp_path: Path) -> None:
+    out = tmp_path / "repo.jsonl"
+    assert windows(out, "--count", "1", "--hops", "1,3,5", "--pairs", "unordered", "--hop-cost", "7").exit_code == 0
+    (problem,) = read_problems(out)
+    assert (problem.topology.hops, problem.topology.pairs, problem.hop_cost) == ((1, 3, 5), "unordered", 7)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--min-jobs", "900"], "no such window"),
+        (["--hops", "2,x,6"], "--hops is '2,x,6'"),
+        (["--hops", "2,4,4"], "topology.hops"),
+        (["--pods", "99999999"], "topology"),
+        (["--hop-cost", "-1"], "--hop-cost is -1"),
+        (["--prefix", "../x"], "cannot name instances"),
+        (["--min-nodes", "9", "--max-nodes", "8"], "range of nodes is 9..8"),
+        (["--allocator", "no-such"], "no solver 'no-such'"),
+        (["--strategy", "no-such"], "no strategy 'no-such'"),
+        (["--min-jobs", "3", "--max-jobs", "2"], "below the least"),
+    ],
+)
+def test_a_senseless_request_is_refused_and_nothing_written(tmp_path: Path, options: list[str], message: str) -> None:
+    result = windows(tmp_path / "out.jsonl", "--jobs", "100", *options)
+    assert isinstance(result.exception, UsageError)
+    assert message in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("option", ["--count", "--jobs", "--pods", "--period", "--min-jobs"])
+def test_a_zero_is_a_usage_error(tmp_path: Path, option: str) -> None:
+    assert windows(tmp_path / "out.jsonl", option, "0").exit_code == 2
+
+
+def test_a_synthetic_window_has_what_was_asked(tmp_path: Path) -> None:
+    out = tmp_path / "L.json.gz"
+    result = generate("synthetic", "--idle", "300", "--jobs", "12", "--name", "L", "--load", "0.8", "--out", out)
+    assert result.exit_code == 0, result.output
+    (problem,) = read_problems(out)
+    assert (problem.name, len(problem.idle_nodes), len(problem.jobs)) == ("L", 300, 12)
+    assert problem.sizes.sum() <= 240
+
+
+def test_several_synthetic_windows_are_numbered_and_differ(tmp_path: Path) -> None:
+    arguments = ["synthetic", "--idle", "20", "--jobs", "2", "--max-nodes", "9", "--count", "3", "--seed", "4", *SMALL]
+    for name in ("a.jsonl", "b.jsonl"):
+        assert generate(*arguments, "--out", tmp_path / name).exit_code == 0
+    problems = read_problems(tmp_path / "a.jsonl")
+    assert [problem.name for problem in problems] == ["synthetic-000", "synthetic-001", "synthetic-002"]
+    assert len({tuple(problem.idle_nodes.tolist()) for problem in problems}) == 3
+    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+def test_the_command_is_light_to_import() -> None:
+    heavy = "{'numpy', 'numba', 'scipy', 'ortools', 'pyscipopt', 'pydantic', 'networkx'}"
+    code = f"import sys, allocopt.cli.generate; sys.exit(' '.join({heavy} & set(sys.modules)) or 0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_windows_are_cut_from_the_authors_workload(shared_data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "authors"
+    result = windows(out, "--workload", shared_data / "tjap" / "data_large_1800_40.txt.gz", "--count", "3")
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in out.iterdir())[0] == "data_large_1800_40-000.json"

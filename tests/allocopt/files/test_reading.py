@@ -1,0 +1,169 @@
+"""Text files and strict JSON: whatever is wrong, one line says where and what."""
+
+import gzip
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocopt.errors import BadFileError
+from allocopt.files.reading import parse_json, read_text
+
+NOBODY = 65534
+
+SAMPLE = json.dumps({"name": "caf\u00e9 \U0001f600", "values": [1, -2.5e-3, True, False, None, {"a": []}]}, indent=1)
+
+
+@contextmanager
+def ordinary_user() -> Iterator[None]:
+    """Put down the rights of the superuser, for whom every file is readable."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def fault_of(text: str) -> str:
+    with pytest.raises(BadFileError) as caught:
+        parse_json(text, "f.json")
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "f.json: is empty, must hold JSON"),
+        (" \n\n", "f.json: is empty, must hold JSON"),
+        ("<xml/>", "f.json: line 1, column 1: is not JSON: a value is expected, found '<'"),
+        ('{\n "a": 1\n "b": 2}', "f.json: line 3, column 2: is not JSON: a comma or a closing bracket is expected"),
+        ('{"a" 1}', "f.json: line 1, column 6: is not JSON: a colon is expected, found '1'"),
+        ("{'a': 1}", "f.json: line 1, column 2: is not JSON: a key in double quotes is expected"),
+        ('{"a": 1}\n{"a": 2}', "f.json: line 2, column 1: is not JSON: there is more after the end"),
+        ('["a\n"]', "f.json: line 1, column 4: is not JSON: a string is not closed on its line"),
+        (r'["\x"]', "f.json: line 1, column 3: is not JSON: a backslash escape is unknown"),
+        (r'["\u12g4"]', "is not JSON: a \\u escape needs four hexadecimal digits"),
+        ('{"a": [1,\n NaN]}', "f.json: line 2, column 2: is NaN, which JSON does not have"),
+        ('{"NaN": -Infinity}', "f.json: line 1, column 9: is -Infinity, which JSON does not have"),
+        ('["NaN", 1e999]', "f.json: line 1, column 9: has the number '1e999', which is too large"),
+        ("[1, -" + "9" * 5000 + "]", "f.json: line 1, column 5: has an integer of 5000 digits, must fit 64 bits"),
+        ('{"a": {"b": 1},\n "a": 2}', "f.json: line 2, column 2: key 'a' is given twice"),
+        (r'[{"b": 1}, {"b": 1, "\u0062": 2}]', "f.json: line 1, column 21: key 'b' is given twice"),
+        ("[" * 200_000, "f.json: line 1, column 65: is nested too deeply"),
+        ('{"a":' * 200_000, "is nested too deeply"),
+    ],
+)
+def test_bad_json_names_line_column_and_fault(text: str, expected: str) -> None:
+    assert expected in fault_of(text)
+
+
+@pytest.mark.parametrize("length", range(1, len(SAMPLE)))
+def test_a_file_cut_anywhere_ends_too_early(length: int) -> None:
+    assert "the text ends too early, it is cut off" in fault_of(SAMPLE[:length])
+
+
+def test_lines_are_counted_from_the_line_the_text_starts_on() -> None:
+    with pytest.raises(BadFileError, match=r"^f\.jsonl: line 7, column 2: "):
+        parse_json("[x]", "f.jsonl", first_line=7)
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(json_values)
+def test_what_json_can_hold_is_read_as_python_reads_it(value: object) -> None:
+    text = json.dumps(value)
+    assert parse_json(text, "f.json") == json.loads(text)
+
+
+@given(st.text(alphabet='{}[]:,"\\ue01-.NaInf \n') | st.text())
+def test_any_text_is_read_or_refused_in_one_line(text: str) -> None:
+    assert len(parsed_or_refused(text).splitlines()) == 1
+
+
+def parsed_or_refused(text: str) -> str:
+    """Parse a text; any error but a `BadFileError` goes through."""
+    try:
+        parse_json(text, "f.json")
+    except BadFileError as error:
+        return str(error)
+    return "parsed"
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(BadFileError) as caught:
+        read_text(path)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_a_missing_file_and_a_directory_are_told_apart(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    assert refused(path) == f"{path}: no such file"
+    path.mkdir()
+    assert refused(path) == f"{path}: is a directory, must be a file"
+    assert refused(path / "b.json") == f"{path}/b.json: no such file"
+
+
+def test_a_file_used_as_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text("{}")
+    assert refused(tmp_path / "a.json" / "b.json") == f"{tmp_path}/a.json/b.json: Not a directory"
+
+
+def test_a_file_without_permission_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("{}")
+    path.chmod(0)
+    with ordinary_user():
+        assert refused(path) == f"{path}: no permission"
+
+
+def test_a_nul_in_the_file_name_is_refused_and_printed_escaped() -> None:
+    assert refused(Path("a\0b.json")) == "a\\x00b.json: is not a possible file name"
+
+
+def test_a_line_break_in_the_file_name_does_not_break_the_message(tmp_path: Path) -> None:
+    assert refused(tmp_path / "a\nb.json") == f"{tmp_path}/a\\nb.json: no such file"
+
+
+def test_binary_data_name_the_offset(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b"ab\xff")
+    assert refused(path) == f"{path}: byte 0xff at offset 2 is not UTF-8, must be a text file"
+
+
+def test_damaged_compressed_files_say_what_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.json.gz"
+    whole = gzip.compress(b"0123456789abcdefghij" * 50)
+    path.write_bytes(whole[:-5])
+    assert "end too early" in refused(path)
+    path.write_bytes(b'{"plain": 1}')
+    assert "not compressed by gzip" in refused(path)
+    path.write_bytes(whole[:12] + bytes([whole[12] ^ 0xFF, whole[13] ^ 0xFF]) + whole[14:])
+    assert "damaged" in refused(path)
+
+
+def test_plain_and_compressed_text_read_the_same_with_or_without_byte_order_mark(tmp_path: Path) -> None:
+    data = "é\r\n1\u2028".encode()
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf" + data)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(data))
+    assert read_text(tmp_path / "a.txt") == read_text(tmp_path / "a.gz") == "é\r\n1\u2028"

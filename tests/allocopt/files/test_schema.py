@@ -1,0 +1,87 @@
+"""The published JSON Schema says what the readers read."""
+
+import json
+from typing import Any
+
+import pytest
+
+from allocopt.files.schema import SchemaName, json_schema
+
+INSTANCE: dict[str, Any] = {
+    "format": "allocopt-instance",
+    "version": 1,
+    "kind": "topology",
+    "name": "a",
+    "topology": {"kind": "tree", "levels": [{"x": [0, 1], "y": [2]}, {"top": ["x", "y"]}], "pairs": "unordered"},
+    "idle_nodes": [0, 2],
+    "jobs": [{"id": "1", "nodes": 2}],
+}
+FAT_TREE = {"kind": "fat-tree", "pods": 1, "leaves_per_pod": 1, "nodes_per_leaf": 3, "hops": [1, 2, 3]}
+SOLUTION = {
+    "format": "allocopt-solution",
+    "version": 1,
+    "instance": "a",
+    "strategy": "free",
+    "solver": "dp",
+    "status": "OPTIMAL",
+    "objective": 1.5,
+    "bound": None,
+    "allocation": {"1": [0, 2]},
+}
+BEST_KNOWN = {"a": {"scas": {"objective": 5, "proved": True}}}
+GOOD: list[tuple[SchemaName, Any]] = [
+    ("instance", INSTANCE),
+    ("instance", {**INSTANCE, "topology": FAT_TREE, "hop_cost": 0.5}),
+    ("solution", SOLUTION),
+    ("solution", {**SOLUTION, "objective": None, "allocation": None, "status": "UNKNOWN", "seed": 3}),
+    ("best-known", BEST_KNOWN),
+]
+BAD: list[tuple[SchemaName, Any]] = [
+    ("instance", {**INSTANCE, "version": 2}),
+    ("instance", {**INSTANCE, "strategy": "free"}),
+    ("instance", {**INSTANCE, "idle_nodes": [0, 2.5]}),
+    ("instance", {**INSTANCE, "jobs": [{"id": 1, "nodes": 2}]}),
+    ("instance", {**INSTANCE, "topology": {**FAT_TREE, "pods": 0}}),
+    ("instance", {**INSTANCE, "hop_cost": 0}),
+    ("solution", {**SOLUTION, "status": "optimal"}),
+    ("solution", {key: value for key, value in SOLUTION.items() if key != "bound"}),
+    ("best-known", {"a": {"best": {"objective": 5, "proved": True}}}),
+]
+ALL: list[SchemaName] = ["instance", "solution", "best-known"]
+
+
+@pytest.mark.parametrize("what", ALL)
+def test_a_schema_is_json_of_the_named_draft(what: SchemaName) -> None:
+    schema = json_schema(what)
+    assert json.loads(json.dumps(schema, allow_nan=False)) == schema
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["title"] == f"allocopt {what} file"
+    assert schema["description"]
+
+
+@pytest.mark.parametrize("what", ["instance", "solution"])
+def test_a_schema_requires_and_allows_the_keys_of_the_format(what: SchemaName) -> None:
+    schema: Any = json_schema(what)
+    example = INSTANCE if what == "instance" else SOLUTION
+    assert sorted(schema["required"]) == sorted(example)
+    optional = {"instance": {"hop_cost"}, "solution": {"seed", "solver_version"}}[what]
+    assert schema["properties"].keys() - example.keys() == optional
+    assert schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(("what", "example"), GOOD)
+def test_a_schema_takes_what_the_reader_takes(what: SchemaName, example: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator(json_schema(what)).validate(example)
+
+
+@pytest.mark.parametrize(("what", "example"), BAD)
+def test_a_schema_refuses_what_the_reader_refuses(what: SchemaName, example: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    assert not jsonschema.Draft202012Validator(json_schema(what)).is_valid(example)
+
+
+@pytest.mark.parametrize("what", ALL)
+def test_a_schema_is_itself_valid(what: SchemaName) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.Draft202012Validator.check_schema(json_schema(what))

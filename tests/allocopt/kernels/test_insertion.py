@@ -1,0 +1,109 @@
+"""Single jobs are inserted at the least cost there is, and the tables stay valid while they are."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.brute_force import hop_matrix, pairwise_cost, single_job_costs, switches_above
+from support.windows import fat_trees, paper_window, trees, window, windows
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.topology import FatTree
+from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
+from allocopt.problems.encoding import allocation_of_owners, encode
+from allocopt.problems.group_tree import group_tree
+from allocopt.problems.hop_cost import hop_costs
+from allocopt.problems.topology import TopologyProblem
+
+
+def inserted(problem: TopologyProblem, sizes: list[int], *, one_by_one: bool = False) -> IntArray:
+    """Return the owner of every idle position after the insertion of jobs of falling sizes."""
+    tree = group_tree(encode(problem))
+    state = insertion_state(tree, sizes[0])
+    owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
+    slices = [(job, job + 1) for job in range(len(sizes))] if one_by_one else [(0, len(sizes))]
+    for first, last in slices:
+        insert_jobs(tree, state, np.array(sizes), first, last, owners)
+    return owners
+
+
+def tie_price(problem: TopologyProblem, positions: np.ndarray | tuple[int, ...]) -> int:
+    """Sum over the positions of the idle nodes of their leaf."""
+    above = switches_above(problem.topology)
+    leaves = [above[node][0] if above[node] else "top" for node in problem.idle_nodes]
+    return sum(leaves.count(leaves[position]) for position in positions)
+
+
+def without(problem: TopologyProblem, positions: np.ndarray) -> np.ndarray:
+    return np.delete(problem.idle_nodes, positions)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3, 4])
+@settings(max_examples=100)
+@given(st.data())
+def test_a_single_job_reaches_the_least_cost_on_trees_of_every_depth(levels: int, data: st.DataObject) -> None:
+    problem = data.draw(windows(most_idle=10, topologies=trees(levels=levels)))
+    size = data.draw(st.integers(1, len(problem.idle_nodes)))
+    chosen = np.flatnonzero(inserted(problem, [size]) == 0)
+    assert len(chosen) == size
+    sets, costs = single_job_costs(problem, size)
+    cost = pairwise_cost(problem, hop_matrix(problem), chosen.tolist())
+    assert cost == pytest.approx(costs.min(), rel=1e-9, abs=1e-9)
+    ties = [s for s, value in zip(sets, costs, strict=True) if value == pytest.approx(costs.min(), rel=1e-9, abs=1e-9)]
+    assert tie_price(problem, chosen) == min(tie_price(problem, positions) for positions in ties)
+
+
+@settings(max_examples=100)
+@given(windows(most_idle=9, topologies=fat_trees | trees()))
+def test_the_saving_of_every_size_is_the_largest_there_is(problem: TopologyProblem) -> None:
+    encoding = encode(problem)
+    m = len(problem.idle_nodes)
+    savings = single_job_savings(group_tree(encoding), insertion_state(group_tree(encoding), m), m)
+    assert savings[0] == 0
+    for n in range(1, m + 1):
+        cost = encoding.scale * (encoding.top * n * n - encoding.bottom * n - savings[n]) / n
+        assert cost == pytest.approx(single_job_costs(problem, n)[1].min(), rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=150)
+@given(windows(most_idle=14, most_jobs=6))
+def test_after_other_jobs_an_insertion_costs_what_it_costs_in_a_fresh_state(problem: TopologyProblem) -> None:
+    sizes = sorted(problem.sizes.tolist(), reverse=True)
+    owners = inserted(problem, sizes, one_by_one=True)
+    taken = np.array([], dtype=np.int64)
+    for job, size in enumerate(sizes):
+        left = window(problem.topology, without(problem, taken), [size], problem.hop_cost)
+        chosen = np.flatnonzero(owners == job)
+        fresh = np.flatnonzero(inserted(left, [size]) == 0)
+        positions = np.searchsorted(left.idle_nodes, problem.idle_nodes[chosen])
+        costs = hop_costs(problem.topology, problem.hop_cost, [left.idle_nodes[positions], left.idle_nodes[fresh]])
+        assert costs[0] == pytest.approx(costs[1], rel=1e-9, abs=1e-9)
+        assert tie_price(left, positions) == tie_price(left, fresh)
+        taken = np.concatenate((taken, chosen))
+
+
+@given(windows(most_idle=14, most_jobs=6))
+def test_jobs_inserted_together_get_what_they_get_one_by_one(problem: TopologyProblem) -> None:
+    sizes = sorted(problem.sizes.tolist(), reverse=True)
+    together, one_by_one = inserted(problem, sizes), inserted(problem, sizes, one_by_one=True)
+    assert together.tolist() == one_by_one.tolist()
+    assert np.bincount(together + 1, minlength=len(sizes) + 1)[1:].tolist() == sizes
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_swap_of_a_node_improves_an_insertion_of_the_papers_size(seed: int) -> None:
+    problem = paper_window(seed)
+    size = int(problem.sizes.max())
+    single = window(problem.topology, problem.idle_nodes, [size])
+    owners = inserted(single, [size])
+    best = single.objective(allocation_of_owners(single, owners))
+    for inside in np.flatnonzero(owners == 0):
+        for outside in np.flatnonzero(owners < 0):
+            swapped = owners.copy()
+            swapped[[inside, outside]] = -1, 0
+            assert single.objective(allocation_of_owners(single, swapped)) >= best - 1e-6
+
+
+def test_of_two_leaves_that_cost_the_same_the_emptier_of_idle_nodes_is_taken() -> None:
+    problem = window(FatTree(2, 1, 5), [0, 1, 2, 3, 5, 6, 7], [2])
+    assert np.flatnonzero(inserted(problem, [2]) == 0).tolist() == [4, 5]

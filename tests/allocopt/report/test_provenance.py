@@ -1,0 +1,76 @@
+"""Where a figure comes from."""
+
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from allocopt import __version__
+from allocopt.report import provenance
+
+
+def place(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+    """Let the package stand in another folder."""
+    monkeypatch.setattr(provenance, "__file__", str(root / "allocopt" / "report" / "provenance.py"))
+
+
+def git(root: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", "-C", str(root), *identity, *arguments], check=True, capture_output=True)
+
+
+def test_all_facts_are_there() -> None:
+    facts = provenance.provenance()
+    assert (facts.version, facts.python) == (__version__, platform.python_version())
+    assert facts.commit
+    assert facts.machine.endswith("cores")
+    assert list(facts.as_dict()) == ["version", "commit", "python", "machine"]
+
+
+def test_without_a_checkout_the_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place(monkeypatch, tmp_path)
+    assert provenance.commit() == "unknown"
+
+
+def test_a_folder_inside_another_checkout_is_not_that_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(tmp_path, "init")
+    (tmp_path / "site-packages").mkdir()
+    place(monkeypatch, tmp_path / "site-packages")
+    assert provenance.commit() == "unknown"
+
+
+def test_a_checkout_without_a_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git(tmp_path, "init")
+    place(monkeypatch, tmp_path)
+    assert provenance.commit() == "unknown"
+
+
+def test_a_checkout_is_named_by_its_commit_and_marked_where_files_differ(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git(tmp_path, "init")
+    (tmp_path / "file").write_text("1", encoding="utf-8")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "-m", "first")
+    git(tmp_path, "tag", "-a", "v1", "-m", "a tag is not the commit")
+    place(monkeypatch, tmp_path)
+    clean = provenance.commit()
+    assert len(clean) == 12
+    assert set(clean) <= set("0123456789abcdef")
+    (tmp_path / "file").write_text("2", encoding="utf-8")
+    assert provenance.commit() == f"{clean}+"
+
+
+def test_without_git_the_commit_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+    place(monkeypatch, tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert provenance.commit() == "unknown"
+
+
+def test_packages_that_are_missing_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provenance, "PACKAGES", ("numpy", "a-package-nobody-has"))
+    versions = provenance.package_versions()
+    assert versions["a-package-nobody-has"] == "not installed"
+    assert versions["numpy"][0].isdigit()

@@ -1,0 +1,117 @@
+"""Solver ``auto``: never worse than its stages, its bound valid for the strategy asked for."""
+
+import pytest
+from hypothesis import given, settings
+from support.brute_force import optimum
+from support.clocks import LooksBudget
+from support.oracle import ROUNDING, OracleWindow
+from support.windows import paper_window, window, windows
+
+from allocopt.cluster.topology import FatTree
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import Budget
+from allocopt.solving.portfolio import STAGES, Auto
+from allocopt.solving.registry import get_solver
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.trivial import sequential_allocation
+from allocopt.solving.verify import verify_result
+
+BUDGET = Budget(iterations=200)
+
+
+def solved(problem: TopologyProblem, budget: Budget = BUDGET, seed: int = 3) -> Result:
+    result = Auto().solve(problem, budget, seed)
+    verify_result(problem, result)
+    return result
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("window_seed", range(6))
+def test_it_is_never_worse_than_any_of_its_stages(strategy: Strategy, window_seed: int) -> None:
+    problem = paper_window(window_seed, strategy)
+    result = solved(problem)
+    assert result.objective is not None
+    best = sequential_allocation(problem)
+    for stage in STAGES[strategy]:
+        if not stage.strategy.holds_within(strategy):
+            continue
+        same = stage.strategy is strategy
+        answer = get_solver(stage.solver).solve(
+            problem.with_strategy(stage.strategy), BUDGET, 3, best if same else None
+        )
+        assert answer.objective is not None
+        assert result.objective <= answer.objective + 1e-9
+        if answer.objective < problem.objective(best):
+            best = answer.solution
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@settings(max_examples=60)
+@given(problem=windows(most_idle=7, most_jobs=3))
+def test_the_optimum_lies_between_bound_and_objective(strategy: Strategy, problem: TopologyProblem) -> None:
+    problem = problem.with_strategy(strategy)
+    result = solved(problem)
+    best = optimum(problem)
+    assert result.objective is not None
+    assert result.objective >= best * (1 - 1e-9) - 1e-9
+    assert result.bound is None or result.bound <= best * (1 + 1e-9) + 1e-9
+    if strategy is Strategy.SCAS or result.status is Status.OPTIMAL:
+        assert result.status is Status.OPTIMAL
+        assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+def test_on_proven_windows_bound_and_objective_enclose_the_optimum(oracle_windows: list[OracleWindow]) -> None:
+    for case in oracle_windows:
+        for strategy, best in case.optimum.items():
+            result = solved(case.problem.with_strategy(strategy))
+            assert result.bound is not None
+            assert result.objective is not None
+            assert result.bound <= best + ROUNDING
+            assert result.objective >= best - ROUNDING
+            if strategy is Strategy.SCAS:
+                assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@pytest.mark.parametrize("looks", range(4))
+def test_cut_off_between_two_stages_it_is_valid(strategy: Strategy, looks: int) -> None:
+    problem = paper_window(1, strategy)
+    result = solved(problem, LooksBudget(looks=looks))
+    stages = len(STAGES[strategy])
+    if looks < stages and result.status is not Status.OPTIMAL:
+        assert result.stopped_by is StopReason.TIME_LIMIT
+    assert result.objective is not None
+    assert result.objective <= problem.objective(sequential_allocation(problem))
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+def test_no_time_at_all_still_gives_an_allocation(strategy: Strategy) -> None:
+    problem = paper_window(1, strategy)
+    result = solved(problem, Budget(1e-9))
+    assert (result.status, result.stopped_by) == (Status.FEASIBLE, StopReason.TIME_LIMIT)
+    assert result.objective == problem.objective(sequential_allocation(problem))
+
+
+@pytest.mark.parametrize("strategy", [Strategy.DCAS, Strategy.FREE])
+def test_a_window_that_a_stage_refuses_is_left_to_the_others(strategy: Strategy) -> None:
+    sizes = list(range(1, 17))
+    problem = window(FatTree(10, 10, 10), range(0, 1000, 3), sizes, strategy=strategy)
+    assert get_solver("dp").refusal(problem) is not None
+    result = solved(problem, Budget(iterations=20))
+    assert result.objective is not None
+    assert result.objective <= problem.objective(sequential_allocation(problem))
+
+
+def test_a_proof_of_an_early_stage_ends_it() -> None:
+    # A single job that fits into a leaf: greedy proves it under the widest strategy.
+    result = solved(window(FatTree(2, 2, 4), [1, 4, 5, 6, 7, 9], [4]))
+    assert (result.status, result.stopped_by) == (Status.OPTIMAL, StopReason.PROVED)
+
+
+def test_a_warm_start_is_never_made_worse() -> None:
+    problem = paper_window(2)
+    best = solved(problem, Budget(iterations=2000)).solution
+    again = Auto().solve(problem, Budget(iterations=1), 0, best)
+    assert again.objective is not None
+    assert again.objective <= problem.objective(best)

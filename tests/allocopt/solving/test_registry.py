@@ -1,0 +1,114 @@
+"""Solvers by name, the package's own and those of other packages."""
+
+import importlib.metadata
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from support.windows import window
+
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import MissingPackageError, UsageError
+from allocopt.solving import registry
+from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.solve import solve
+
+PLUGIN = """
+import numpy as np
+from allocopt import Allocation, OneShot, Strategy
+
+
+class LastNodes(OneShot):
+    name = "last-nodes"
+    strategies = frozenset({Strategy.SCAS, Strategy.DCAS, Strategy.FREE})
+
+    def allocate(self, problem, rng):
+        ends = len(problem.idle_nodes) - np.cumsum(problem.sizes) + problem.sizes
+        return Allocation(tuple(problem.idle_nodes[end - n : end] for end, n in zip(ends, problem.sizes)))
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a distribution with solvers of its own."""
+    (tmp_path / "last_nodes_plugin.py").write_text(PLUGIN, encoding="utf-8")
+    (tmp_path / "needs_a_package_plugin.py").write_text("import a_package_nobody_has\n", encoding="utf-8")
+    info = tmp_path / "last_nodes-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: last-nodes\nVersion: 1.0\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text(
+        "[allocopt.solvers]\n"
+        "last-nodes = last_nodes_plugin:LastNodes\n"
+        "needs-a-package = needs_a_package_plugin:Solver\n"
+        "misspelled = last_nodes_plugin:LostNodes\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def test_names_are_sorted_and_hold_the_packages_own() -> None:
+    names = solver_names()
+    assert names == sorted(set(names))
+    assert {"sequential", "best-fit", "greedy", "annealing", "dp", "auto", "simanneal"} <= set(names)
+
+
+@pytest.mark.parametrize(("wrong", "right"), [("greedi", "greedy"), ("anealing", "annealing"), ("bestfit", "best-fit")])
+def test_an_unknown_name_is_answered_by_the_nearest(wrong: str, right: str) -> None:
+    with pytest.raises(UsageError, match=rf"no solver '{wrong}'; did you mean '{right}'\? Installed: .*sequential"):
+        get_solver(wrong)
+
+
+def test_a_name_like_no_other_is_answered_by_all() -> None:
+    with pytest.raises(UsageError, match=r"no solver 'qqq'\. Installed: annealing, "):
+        get_solver("qqq")
+
+
+def test_options_reach_the_solver() -> None:
+    solver = get_solver("annealing", {"steps": 17, "most_removed": 2})
+    assert (solver.steps, solver.most_removed, solver.hottest) == (17, 2, 5.0)  # type: ignore[attr-defined]
+
+
+def test_an_unknown_option_is_answered_by_those_there_are() -> None:
+    with pytest.raises(
+        UsageError, match="'annealing' has no option 'setps'; it has: hottest, coldest, steps, most_rem"
+    ):
+        get_solver("annealing", {"setps": 1})
+    with pytest.raises(UsageError, match="'greedy' has no option 'x'; it has: none"):
+        get_solver("greedy", {"x": 1})
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = EntryPoint("lost", "a_package_nobody_has.solver:Solver", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [lost])
+    with pytest.raises(MissingPackageError, match="'lost' needs the package 'a_package_nobody_has'") as caught:
+        get_solver("lost")
+    assert caught.value.exit_code == 5
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_solver_of_another_package_is_found_and_used() -> None:
+    assert "last-nodes" in solver_names()
+    problem = window(FatTree(2, 2, 2), range(8), [2, 3])
+    result = solve(problem, "scas", "last-nodes")
+    assert [nodes.tolist() for nodes in result.solution.nodes] == [[6, 7], [3, 4, 5]]
+    assert result.solver == "last-nodes"
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_solver_of_another_package_that_needs_more_says_what() -> None:
+    with pytest.raises(MissingPackageError, match="'needs-a-package' needs the package 'a_package_nobody_has'"):
+        get_solver("needs-a-package")
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_broken_entry_point_names_its_solver_and_hurts_no_other() -> None:
+    with pytest.raises(UsageError, match="misspelled"):
+        get_solver("misspelled")
+    problem = window(FatTree(2, 2, 2), range(8), [2, 3])
+    with pytest.raises(UsageError, match=r"solvers that do: .*last-nodes"):
+        solve(problem, "scas", "greedy")
+
+
+def test_the_distribution_lists_what_the_registry_lists() -> None:
+    entries = importlib.metadata.distribution("allocopt").entry_points.select(group=registry.GROUP)
+    assert {entry.name for entry in entries} <= set(solver_names())

@@ -1,0 +1,132 @@
+"""The record of a solve: never worse, bounds only tighten, what was found is kept."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocopt.problems.base import Sense
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import Incumbent, Status, StopReason
+from allocopt.solving.run import Run
+from heuristics.sequential import Sequential
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A problem whose solutions are their own objectives."""
+
+    sense: Sense = "min"
+    kind: ClassVar[str] = "numbers"
+    name: ClassVar[str] = "numbers"
+
+    def objective(self, solution: float) -> float:
+        return solution
+
+
+def run_of(sense: Sense = "min", warm_start: Any = None, seen: list[Incumbent] | None = None) -> Run:
+    return Run(Sequential(), Numbers(sense), Budget(), 7, warm_start, None if seen is None else seen.append)
+
+
+values = st.floats(-1e6, 1e6)
+
+
+@given(st.sampled_from(["min", "max"]), values, st.lists(values, max_size=8))
+def test_the_best_of_all_offers_is_kept(sense: Sense, warm_start: float, offers: list[float]) -> None:
+    seen: list[Incumbent] = []
+    run = run_of(sense, warm_start, seen)
+    for offer in offers:
+        improves = offer < run.objective if sense == "min" else offer > run.objective  # type: ignore[operator]
+        assert run.offer(offer) is improves
+    result = run.result()
+    assert result.solution == result.objective == (min if sense == "min" else max)([warm_start, *offers])
+    objectives = [incumbent.objective for incumbent in result.incumbents]
+    assert objectives == sorted(set(objectives), reverse=sense == "min")
+    assert list(result.incumbents) == seen
+    times = [incumbent.time_s for incumbent in seen]
+    assert times == sorted(times)
+    assert not times or times[-1] <= result.runtime_s
+
+
+@given(st.sampled_from(["min", "max"]), st.lists(values, min_size=1, max_size=8))
+def test_a_bound_only_tightens(sense: Sense, bounds: list[float]) -> None:
+    run = run_of(sense)
+    for bound in bounds:
+        run.prove(bound)
+    assert run.bound == (max if sense == "min" else min)(bounds)
+
+
+@pytest.mark.parametrize("bound", [float("inf"), float("-inf"), float("nan")])
+def test_a_bound_that_is_no_number_is_no_bound(bound: float) -> None:
+    run = run_of()
+    run.offer(3.0)
+    run.prove(bound)
+    assert (run.result().bound, run.result().gap) == (None, None)
+
+
+@pytest.mark.parametrize(("sense", "bound"), [("min", 99.0), ("max", 101.0)])
+def test_a_bound_that_is_not_reached_leaves_a_gap(sense: Sense, bound: float) -> None:
+    run = run_of(sense, 100.0)
+    run.prove(bound)
+    result = run.result(StopReason.TIME_LIMIT)
+    assert (result.status, result.stopped_by) == (Status.FEASIBLE, StopReason.TIME_LIMIT)
+    assert result.gap == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+@pytest.mark.parametrize("bound", [100.0, 100.00001, 99.99999])
+def test_a_bound_that_meets_the_objective_or_passes_it_by_rounding_is_printed_equal(sense: Sense, bound: float) -> None:
+    run = run_of(sense, 100.0)
+    run.prove(bound)
+    result = run.result(StopReason.TIME_LIMIT)
+    assert (result.status, result.stopped_by) == (Status.OPTIMAL, StopReason.PROVED)
+    assert (result.bound, result.gap) == (100.0, 0.0)
+
+
+def test_an_objective_of_zero_can_be_proved() -> None:
+    run = run_of("min", 0.0)
+    assert not run.is_proved()
+    run.prove(0.0)
+    assert run.result().status is Status.OPTIMAL
+    assert run.result().gap == 0.0
+
+
+def test_ctrl_c_ends_the_search_and_keeps_the_best() -> None:
+    run = run_of()
+    with run.interruptible():
+        run.offer(5.0)
+        run.prove(1.0)
+        raise KeyboardInterrupt
+    result = run.result(StopReason.ITERATIONS)
+    assert (result.status, result.stopped_by) == (Status.INTERRUPTED, StopReason.INTERRUPTED)
+    assert (result.objective, result.bound) == (5.0, 1.0)
+
+
+def test_ctrl_c_after_the_proof_takes_nothing_from_it() -> None:
+    run = run_of()
+    with run.interruptible():
+        run.offer(5.0)
+        run.prove(5.0)
+        raise KeyboardInterrupt
+    assert (run.result().status, run.result().stopped_by) == (Status.OPTIMAL, StopReason.INTERRUPTED)
+
+
+def test_other_errors_are_not_swallowed() -> None:
+    with pytest.raises(ZeroDivisionError), run_of().interruptible():
+        raise ZeroDivisionError
+
+
+def test_without_a_solution_nothing_is_claimed() -> None:
+    run = run_of()
+    run.prove(1.0)
+    result = run.result(StopReason.TIME_LIMIT)
+    assert (result.status, result.solution, result.objective, result.bound) == (Status.UNKNOWN, None, None, 1.0)
+    assert result.gap is None
+
+
+def test_the_result_says_who_solved_it_and_by_which_seed() -> None:
+    result = run_of().result()
+    assert (result.solver, result.version, result.seed) == ("sequential", Sequential().version, 7)
+    assert result.with_runtime(2.5).runtime_s == 2.5

@@ -1,0 +1,188 @@
+"""One call for every solver: what it refuses, and what it does not believe."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from support.windows import paper_window, window
+
+from allocopt.cluster.topology import FatTree
+from allocopt.cluster.tree import Tree
+from allocopt.errors import InvalidSolutionError, MissingPackageError, UsageError
+from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.budget import Budget
+from allocopt.solving.one_shot import OneShot
+from allocopt.solving.protocol import Capabilities, IncumbentCallback
+from allocopt.solving.result import Incumbent, Result, Status, StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.solve import solve
+from allocopt.solving.trivial import sequential_allocation
+
+PROBLEM = window(FatTree(2, 2, 4), [0, 1, 3, 5, 8, 9, 12], [2, 3])
+
+
+@dataclass(frozen=True)
+class Liar:
+    """A solver that changes the result of an honest one."""
+
+    changes: dict[str, Any]
+    there: bool = True
+
+    name: ClassVar[str] = "liar"
+    version: ClassVar[str] = "1"
+    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(Strategy), frozenset(), "any")
+
+    def is_available(self) -> bool:
+        return self.there
+
+    def refusal(self, problem: Any) -> str | None:
+        return None
+
+    def solve(
+        self,
+        problem: Any,
+        budget: Budget,
+        seed: int,
+        warm_start: Any = None,
+        on_incumbent: IncumbentCallback | None = None,
+    ) -> Result:
+        run = Run(self, problem, budget, seed, warm_start, on_incumbent)
+        run.offer(sequential_allocation(problem))
+        return replace(run.result(), **self.changes)
+
+
+class Fixed(OneShot):
+    """A user's solver in ten lines that always answers the same."""
+
+    name = "fixed"
+    strategies = frozenset(Strategy)
+
+    def __init__(self, *nodes: list[int]) -> None:
+        self.nodes = nodes
+
+    def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
+        return Allocation(tuple(np.array(chosen, dtype=np.int64) for chosen in self.nodes))
+
+
+def allocation(*nodes: list[int]) -> Allocation:
+    return Allocation(tuple(np.array(chosen) for chosen in nodes))
+
+
+def test_the_default_call_answers_with_a_verified_allocation() -> None:
+    result = solve(PROBLEM)
+    assert result.solver == "auto"
+    assert result.status in (Status.OPTIMAL, Status.FEASIBLE)
+    assert result.objective == PROBLEM.objective(result.solution)
+
+
+def test_without_a_strategy_the_problems_own_is_kept() -> None:
+    scas = PROBLEM.with_strategy("scas")
+    assert solve(scas, solver="dp").status is Status.OPTIMAL
+    with pytest.raises(UsageError, match="does not take scas"):
+        solve(scas, solver="greedy")
+
+
+def test_a_strategy_that_is_not_taken_is_answered_by_the_solvers_that_take_it() -> None:
+    with pytest.raises(UsageError, match=r"'dp' does not take free; solvers that do: .*annealing.*greedy") as caught:
+        solve(PROBLEM, "free", "dp")
+    assert "scip" not in str(caught.value).split("do:")[1]
+
+
+def test_an_unknown_strategy_is_answered_by_those_there_are() -> None:
+    with pytest.raises(UsageError, match="no strategy 'sacs'; there are scas, dcas and free"):
+        solve(PROBLEM, "sacs")
+
+
+@pytest.mark.parametrize("limits", [{"time_limit": 0}, {"time_limit": -1.0}, {"iterations": 0}])
+def test_a_limit_out_of_range_is_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="limit"):
+        solve(PROBLEM, "free", "greedy", **limits)
+
+
+@pytest.mark.parametrize("solver", ["annealing", "sequential", "simanneal"])
+def test_a_negative_seed_is_refused(solver: str) -> None:
+    with pytest.raises(UsageError, match="seed"):
+        solve(PROBLEM, "free", solver, seed=-1)
+
+
+def test_a_solver_that_cannot_run_here_is_refused() -> None:
+    with pytest.raises(MissingPackageError, match="'liar' is not available"):
+        solve(PROBLEM, "free", Liar({}, there=False))
+
+
+def test_a_problem_of_another_kind_is_refused() -> None:
+    class Knapsack:
+        kind, name, sense = "knapsack", "k", "max"
+
+        def objective(self, solution: Any) -> float:
+            return 0.0
+
+    other: Problem = Knapsack()  # type: ignore[assignment]
+    with pytest.raises(UsageError, match="knapsack problem has no strategy"):
+        solve(other, "free", "greedy")
+    with pytest.raises(UsageError, match="'greedy' does not take knapsack; solvers that do: none"):
+        solve(other, solver="greedy")
+
+
+@pytest.mark.parametrize(
+    ("strategy", "changes", "message"),
+    [
+        ("free", {"objective": 1.0}, "stated objective is 1.0"),
+        ("free", {"objective": None}, "stated objective is None"),
+        ("free", {"bound": 1e9}, "excludes the solution"),
+        ("free", {"solution": None}, "no solution"),
+        ("free", {"solution": allocation([0, 2], [3, 5, 8])}, "node 2, which is not idle"),
+        ("free", {"solution": allocation([0, 1], [1, 5, 8])}, "'job-0' has already"),
+        ("scas", {"solution": allocation([0, 3], [5, 8, 9])}, "scas: job 'job-0'"),
+        ("dcas", {"solution": allocation([0, 3], [1, 5, 8])}, "dcas: job 'job-0' and job 'job-1'"),
+    ],
+)
+def test_a_wrong_answer_is_not_believed(strategy: str, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidSolutionError, match=message):
+        solve(PROBLEM, strategy, Liar(changes))
+
+
+def test_a_users_solver_object_is_taken() -> None:
+    result = solve(PROBLEM, "dcas", Fixed([0, 1], [3, 5, 8]))
+    assert [nodes.tolist() for nodes in result.solution.nodes] == [[0, 1], [3, 5, 8]]
+    assert (result.solver, result.status, result.stopped_by) == ("fixed", Status.FEASIBLE, StopReason.COMPLETED)
+
+
+TREE = Tree.from_levels([{"a": [0, 1, 2], "b": [3, 4]}])
+
+
+@pytest.mark.parametrize("topology", [FatTree(1, 1, 5), TREE])
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        (([0, 1],), "1 node sets for 2 jobs"),
+        (([0], [2, 3]), "'job-0' gets 1 nodes"),
+        (([0, 99], [2, 3]), "node 99, which is not idle"),
+        (([-7, 1], [2, 3]), "node -7, which is not idle"),
+        (([], [2, 3]), "'job-0' gets 0 nodes"),
+    ],
+)
+def test_a_wrong_answer_of_a_users_solver_is_named(topology: Any, nodes: tuple[list[int], ...], message: str) -> None:
+    with pytest.raises(InvalidSolutionError, match=message):
+        solve(window(topology, range(5), [2, 2]), "free", Fixed(*nodes))
+
+
+def test_a_warm_start_that_breaks_a_rule_is_refused() -> None:
+    with pytest.raises(InvalidSolutionError, match="scas"):
+        solve(PROBLEM, "scas", "dp", warm_start=allocation([0, 3], [5, 8, 9]))
+
+
+def test_a_warm_start_is_never_made_worse() -> None:
+    best = solve(PROBLEM, "free", "greedy").solution
+    result = solve(PROBLEM, "free", "sequential", warm_start=best)
+    assert result.objective == PROBLEM.objective(best)
+
+
+def test_improvements_are_told() -> None:
+    told: list[Incumbent] = []
+    result = solve(paper_window(0), "free", "annealing", on_incumbent=told.append)
+    assert len(told) >= 2
+    assert tuple(told) == result.incumbents
+    assert told[-1].objective == result.objective

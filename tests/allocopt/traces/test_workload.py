@@ -1,0 +1,80 @@
+import pickle
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+
+from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.traces.workload import OVERSIZED, Workload
+
+
+def workload(**changes: object) -> Workload:
+    values: dict[str, object] = {
+        "ids": np.array([3, 1, 2]),
+        "submit": np.array([0.0, 5.0, 0.0]),
+        "run": np.array([30.0, 10.0, 20.0]),
+        "processors": np.array([3, 17, 2]),
+        "estimate": np.array([31.0, 11.0, 21.0]),
+    }
+    return Workload("w", **(values | changes))  # type: ignore[arg-type]
+
+
+def test_jobs_are_sorted_by_submit_time_then_id() -> None:
+    made = workload()
+    assert made.ids.tolist() == [2, 3, 1]
+    assert made.run.tolist() == [20.0, 30.0, 10.0]
+    assert made.processors.tolist() == [2, 3, 17]
+    assert made.estimate.tolist() == [21.0, 31.0, 11.0]
+
+
+def test_a_workload_cannot_be_changed() -> None:
+    made = workload()
+    with pytest.raises(ValueError, match="read-only"):
+        made.run[0] = 1.0
+    with pytest.raises(FrozenInstanceError):
+        made.name = "other"  # type: ignore[misc]
+
+
+def test_a_workload_survives_the_way_to_another_process() -> None:
+    assert pickle.loads(pickle.dumps(workload())).ids.tolist() == [2, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"submit": [0.0, -1.0, 0.0]}, r"job 1: its submit time is -1.0"),
+        ({"run": [1.0, 1.0, 0.0]}, r"job 2: its run time is 0.0"),
+        ({"run": [1.0, 1.0, np.nan]}, r"job 2: its run time is nan"),
+        ({"estimate": [np.inf, 1.0, 1.0]}, r"job 3: its estimate is inf"),
+        ({"processors": [1, 0, 1]}, r"job 1: its number of processors is 0"),
+        ({"processors": [1, 1.5, 1]}, r"must be integers"),
+        ({"ids": [4, 7, 4]}, r"job 4: is given twice"),
+        ({"run": [1.0, 1.0]}, r"shapes"),
+    ],
+)
+def test_a_job_out_of_range_is_named(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidProblemError, match=message):
+        workload(**changes)
+
+
+def test_whole_nodes_are_rounded_up() -> None:
+    nodes = workload(machine_processors=70).in_nodes(8)
+    assert nodes.processors.tolist() == [1, 1, 3]
+    assert nodes.machine_processors == 8
+
+
+def test_a_node_needs_processors() -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        workload().in_nodes(0)
+
+
+def test_oversized_jobs_are_counted() -> None:
+    fitting = workload(dropped=(("x", 2),)).fitting(3)
+    assert fitting.ids.tolist() == [2, 3]
+    assert fitting.dropped == (("x", 2), (OVERSIZED, 1))
+    assert fitting.remarks() == ["w: jobs dropped, x: 2", "w: jobs dropped, larger than the machine: 1"]
+    assert fitting.fitting(2).dropped == (("x", 2), (OVERSIZED, 2))
+
+
+def test_a_workload_that_fits_says_nothing() -> None:
+    assert workload().fitting(17).remarks() == []

@@ -1,0 +1,90 @@
+import subprocess
+import sys
+from typing import BinaryIO, cast
+
+import pytest
+from support.windows import paper_window
+
+from allocopt.problems.base import Strategy
+from allocopt.problems.blocks import blocks_of
+from allocopt.solving.budget import Budget
+from formulations.integer.backends.child import BackEndDiedError, ChildPool
+from formulations.integer.backends.frames import read_frame, write_frame
+from formulations.integer.backends.protocol import Limits, Outcome, OutcomeStatus, Ready, Request
+from formulations.integer.pack import Pack
+from formulations.integer.paper import Paper
+from formulations.integer.program import BinaryProgram
+
+CLOCK = Budget(60.0).start()
+
+
+def easy() -> BinaryProgram:
+    problem = paper_window(5, Strategy.SCAS)
+    return Pack(problem, blocks_of(problem)).program()
+
+
+def hard() -> BinaryProgram:
+    problem = paper_window(3, Strategy.SCAS)
+    return Paper(problem, blocks_of(problem)).program()
+
+
+def request(program: BinaryProgram) -> Request:
+    return Request(program, Limits(60.0, 0, None), None)
+
+
+@pytest.mark.parametrize(("module", "package"), [("scip", "PySCIPOpt"), ("highs", "SciPy"), ("cp_sat", "OR-Tools")])
+def test_a_child_says_its_version_and_answers_until_the_outcome(module: str, package: str) -> None:
+    pool = ChildPool(module)
+    with pool.child() as child:
+        assert child.wait_until_ready(CLOCK)
+        child.ask(request(easy()))
+        *_, outcome = child.answers(CLOCK, 0.0)
+    assert isinstance(outcome, Outcome)
+    assert outcome.status is OutcomeStatus.PROVED
+    assert pool.version is not None
+    assert pool.version.startswith(package)
+
+
+def test_a_child_that_has_answered_is_lent_again_and_one_that_has_not_is_killed() -> None:
+    pool = ChildPool("scip")
+    with pool.child() as child:
+        first = child.pid
+        assert child.wait_until_ready(CLOCK)
+    with pool.child() as child:
+        assert child.pid == first
+        child.ask(request(hard()))
+    with pool.child() as child:
+        assert child.pid != first
+
+
+def test_two_solves_at_a_time_have_a_child_each() -> None:
+    pool = ChildPool("scip")
+    with pool.child() as one, pool.child() as other:
+        assert one.pid != other.pid
+
+
+def test_a_back_end_that_cannot_start_is_an_error_that_says_so() -> None:
+    with (
+        ChildPool("missing").child() as child,
+        pytest.raises(BackEndDiedError, match="'missing' ended with exit code 1"),
+    ):
+        child.wait_until_ready(CLOCK)
+
+
+def test_a_request_that_a_back_end_cannot_digest_ends_in_an_error_and_does_not_hang() -> None:
+    with ChildPool("scip").child() as child:
+        assert child.wait_until_ready(CLOCK)
+        child.ask(cast(Request, "no request"))
+        with pytest.raises(BackEndDiedError, match="in a solve"):
+            list(child.answers(CLOCK, 0.0))
+
+
+def test_the_worker_ends_when_its_input_closes_in_the_middle_of_a_solve() -> None:
+    command = [sys.executable, "-m", "formulations.integer.backends.worker", "scip"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+        output, source = cast(BinaryIO, worker.stdout), cast(BinaryIO, worker.stdin)
+        assert isinstance(read_frame(output), Ready)
+        write_frame(source, request(hard()))
+        assert read_frame(output) is not None
+        source.close()
+        assert worker.wait(timeout=20) == 0

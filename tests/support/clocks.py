@@ -1,0 +1,32 @@
+"""Budgets whose time runs out at a chosen look at the clock, so that a test can cut a solver off anywhere."""
+
+from dataclasses import dataclass
+
+from allocopt.solving.budget import Budget, Clock
+
+
+@dataclass(frozen=True, slots=True)
+class LooksBudget(Budget):
+    """A budget that lasts until its clock was looked at so many times, whatever the time."""
+
+    looks: int = 0
+
+    def start(self) -> Clock:
+        """Start the clock of one solve."""
+        return LooksClock(None, 0.0, [self.looks])
+
+
+@dataclass(frozen=True, slots=True)
+class LooksClock(Clock):
+    """A clock that runs out after some looks; its time stands still until then."""
+
+    left: list[int]
+
+    def elapsed(self) -> float:
+        """No time passes."""
+        return 0.0
+
+    def remaining(self) -> float:
+        """One second, or none."""
+        self.left[0] -= 1
+        return 1.0 if self.left[0] >= 0 else 0.0

@@ -1,0 +1,144 @@
+"""The rules of the house: which way imports run, what is loaded when, what is documented, what is shipped."""
+
+import ast
+import importlib
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
+MAY_IMPORT = {
+    "allocopt": {"allocopt"},
+    "formulations": {"allocopt", "formulations"},
+    "heuristics": {"allocopt", "heuristics"},
+    "learned": set(PACKAGES),
+}
+HEAVY = ("numba", "torch", "ortools", "pyscipopt", "scipy", "pandas", "networkx", "simanneal")
+FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def imported(tree: ast.Module) -> Iterator[str]:
+    """Top-level packages that a module imports, wherever in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: imports are absolute"
+            yield str(node.module).split(".")[0]
+
+
+def undocumented(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
+    """Public functions, classes and methods without a docstring."""
+    for node in body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            if ast.get_docstring(node) is None:
+                yield prefix + node.name
+            if isinstance(node, ast.ClassDef):
+                yield from undocumented(node.body, f"{prefix}{node.name}.")
+
+
+def loaded_after(code: str) -> set[str]:
+    """Top-level modules that a fresh interpreter has loaded after it ran some code."""
+    program = f"import sys\n{code}\nprint('\\n', *{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_run_one_way(path: Path) -> None:
+    package = path.relative_to(ROOT).parts[0]
+    wrong = (set(imported(ast.parse(path.read_text(encoding="utf-8")))) & set(PACKAGES)) - MAY_IMPORT[package]
+    assert not wrong, f"{name_of(path)} must not import {', '.join(sorted(wrong))}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_modules_and_all_that_is_public_are_documented(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), f"{name_of(path)} has no docstring"
+    assert list(undocumented(tree.body)) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_file_has_at_most_400_lines(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import allocopt",
+        "import allocopt, contextlib\nfor name in ('FatTree', 'Job', 'Budget', 'Result', 'UsageError'):\n"
+        "    with contextlib.suppress(AttributeError): getattr(allocopt, name)",
+        "import runpy, contextlib\nsys.argv = ['allocopt', '--help']\n"
+        "with contextlib.suppress(SystemExit): runpy.run_module('allocopt', run_name='__main__')",
+        "import runpy, contextlib\nsys.argv = ['allocopt', 'solve', '--help']\n"
+        "with contextlib.suppress(SystemExit): runpy.run_module('allocopt', run_name='__main__')",
+    ],
+    ids=["import", "light names", "help", "help of a command"],
+)
+def test_importing_the_package_and_asking_for_help_load_nothing_heavy(code: str) -> None:
+    loaded = loaded_after(code)
+    assert "allocopt" in loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_help_does_not_even_load_numpy() -> None:
+    code = "import runpy, contextlib\nsys.argv = ['allocopt', '--help']\n"
+    loaded = loaded_after(code + "with contextlib.suppress(SystemExit): runpy.run_module('allocopt')")
+    assert not loaded & {"numpy", "pydantic"}
+
+
+def test_every_public_name_is_there() -> None:
+    package = importlib.import_module("allocopt")
+    assert sorted(package.__all__) == dir(package)
+    assert all(getattr(package, name) is not None for name in package.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = package.nothing
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert importlib.import_module("allocopt").__version__ == PROJECT["project"]["version"]
+
+
+@pytest.mark.parametrize("name", sorted(PROJECT["project"]["entry-points"]["allocopt.solvers"]))
+def test_every_entry_point_is_a_solver_of_that_name(name: str) -> None:
+    module, _, factory = PROJECT["project"]["entry-points"]["allocopt.solvers"][name].partition(":")
+    assert getattr(importlib.import_module(module), factory).name == name
+
+
+def test_the_installed_distribution_has_the_entry_points_of_the_project() -> None:
+    entries = importlib.import_module("importlib.metadata").distribution("allocopt").entry_points
+    installed = {entry.name: entry.value for entry in entries if entry.group == "allocopt.solvers"}
+    assert installed == PROJECT["project"]["entry-points"]["allocopt.solvers"]
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_four_packages_and_their_data_and_nothing_else(tmp_path: Path) -> None:
+    checkout, wheels = tmp_path / "checkout", tmp_path / "wheels"
+    leave_out = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
+    shutil.copytree(ROOT, checkout, ignore=leave_out)
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(wheels), str(checkout)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = wheels.glob("allocopt-*.whl")
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    expected = {
+        str(path.relative_to(checkout))
+        for package in PACKAGES
+        for path in (checkout / package).rglob("*")
+        if path.suffix == ".py" or path.name == "py.typed" or path.parent == checkout / "allocopt" / "data"
+    }
+    assert held == {name.replace("\\", "/") for name in expected}
+    assert {"allocopt/py.typed", "allocopt/data/tiny.jsonl"} <= held
