@@ -10,7 +10,16 @@ FloatArray = NDArray[np.float64]
 
 
 def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:
-    """Return a read-only copy of ``values`` as 64-bit integers."""
-    array = np.array(values, dtype=np.int64, copy=True)
+    """Return a read-only copy of ``values`` as 64-bit integers.
+
+    Raises
+    ------
+    TypeError
+        If they are not integers.
+    """
+    given = np.asarray(values)
+    if given.size and given.dtype.kind not in "iu":
+        raise TypeError(f"nodes must be whole numbers, not {given.dtype}")
+    array = np.array(given, dtype=np.int64, copy=True)
     array.setflags(write=False)
     return array

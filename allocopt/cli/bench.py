@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Instances, Iterations, Json, TimeLimit
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from allocopt.solving.protocol import Solver
 
 
+@compilation_announced()
 def command(
     instances: Instances,
     solvers: Annotated[
@@ -29,9 +31,12 @@ def command(
     iterations: Iterations = None,
     seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0",
     best_known: Annotated[
-        Path | None, typer.Option(help="Best-known values; if not given, best_known.json beside the instances.")
+        Path | None,
+        typer.Option(readable=False, help="Best-known values; if not given, best_known.json beside the instances."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write one row per solve to this .csv or .json file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(readable=False, help="Write one row per solve to this .csv or .json file.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare solvers on instances: one aligned table, one row per solve in a file.
@@ -41,6 +46,7 @@ def command(
     --out, a run that was cut off goes on where it was when it is called again.
     """
     from allocopt.cli.reading import instance_path, read_instances
+    from allocopt.cli.streams import quietly
     from allocopt.files.best_known import best_known_beside, read_best_known
     from allocopt.report.bench import contenders, plan, run_tasks
     from allocopt.report.bench_files import check_suffix, write_rows
@@ -62,7 +68,7 @@ def command(
     budget = Budget(time_limit, iterations)
     journal = None if out is None else _journal(out, instances, budget, facts)
     rows = []
-    for row in _with_progress(run_tasks(tasks, budget, known, journal), len(tasks)):
+    for row in _with_progress(quietly(run_tasks(tasks, budget, known, journal)), len(tasks)):
         rows.append(row)
         if as_json:
             print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
@@ -87,12 +93,12 @@ def _journal(out: Path, instances: Sequence[Path], budget: "Budget", facts: "Pro
 
 def _solvers(specifications: Sequence[str]) -> "list[tuple[Solver, str | None]]":
     """Make the solvers, each with the strategy that it alone runs under, if one is given."""
-    from allocopt.cli.loading import load_solver
+    from allocopt.solving.registry import get_solver
 
     chosen = []
     for specification in specifications:
         name, _, only = specification.partition(":")
-        chosen.append((load_solver(name.strip()), only.strip() or None))
+        chosen.append((get_solver(name.strip()), only.strip() or None))
     return chosen
 
 
@@ -117,18 +123,21 @@ def _numbers(text: str) -> list[int]:
 def _warm_up(pairs: "Sequence[Contender]") -> None:
     """Let every solver solve a shipped window, so that no time includes loading a kernel or starting a process."""
     from allocopt.cli.reading import read_instances
+    from allocopt.cli.streams import quietly
     from allocopt.report.bench import plan, run_tasks
     from allocopt.solving.budget import Budget
 
     tasks, _ = plan(read_instances([Path("@tiny")])[:1], pairs, [0])
-    for _ in run_tasks(tasks, Budget(5.0, 1), {}):
+    for _ in quietly(run_tasks(tasks, Budget(5.0, 1), {})):
         pass
 
 
 def _with_progress(rows: "Iterator[BenchRow]", total: int) -> "Iterator[BenchRow]":
     """Show a progress bar on stderr while rows come in, if that is a terminal."""
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import Progress
 
     console = Console(stderr=True)
-    return iter(track(rows, "solving", total=total, console=console, disable=not console.is_terminal))
+    # Standard output is left alone: rows are printed there meanwhile.
+    with Progress(console=console, disable=not console.is_terminal, redirect_stdout=False) as progress:
+        yield from progress.track(rows, total, description="solving")

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
 
 if TYPE_CHECKING:
     from allocopt.problems.topology import TopologyProblem
 
 
+@compilation_announced()
 def command(as_json: Json = False) -> None:
     """Print versions for a bug report, and let every solver solve a shipped window; exit code 1 if one fails."""
     from pathlib import Path
@@ -35,12 +37,12 @@ def command(as_json: Json = False) -> None:
 
 def _check(name: str, problem: "TopologyProblem") -> str:
     """Let a solver solve a window under the first strategy that it takes, and say how it went."""
-    from allocopt.cli.loading import load_solver
     from allocopt.errors import AllocoptError, MissingPackageError
+    from allocopt.solving.registry import get_solver
     from allocopt.solving.solve import solve
 
     try:
-        solver = load_solver(name)
+        solver = get_solver(name)
         strategy = min(solver.capabilities.strategies)
         result = solve(problem, strategy, solver, time_limit=10.0)
     except MissingPackageError as error:

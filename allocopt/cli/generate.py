@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from allocopt.cli.announcement import compilation_announced
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,12 +24,15 @@ _GENERATOR = "Workload generator (without --workload)"
 _REPLAY = "Replay"
 
 _LARGEST = 1_000_000_000
+"""Largest size or time that is taken: beyond any that makes sense, and safe from overflow."""
 _MOST = 10_000_000
+"""Largest number of jobs or windows, so that a typing error does not exhaust the memory."""
 
 Out = Annotated[
     Path,
     typer.Option(
-        help="A .jsonl[.gz] file for all instances, a .json[.gz] file for one, or a folder for one file each."
+        readable=False,
+        help="A .jsonl[.gz] file for all instances, a .json[.gz] file for one, or a folder for one file each.",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice.")]
@@ -47,8 +52,9 @@ HopCost = Annotated[float, typer.Option(rich_help_panel=_CLUSTER, help="Cost of 
 Trace = Annotated[
     Path | None,
     typer.Option(
+        readable=False,
         help="Trace to replay: .swf[.gz], or else text with id, arrival s, run s and nodes in a line; "
-        "if not given, the NSA paper's generator makes one."
+        "if not given, the NSA paper's generator makes one.",
     ),
 ]
 Prefix = Annotated[
@@ -75,7 +81,7 @@ AllocatorStrategy = Annotated[
     str, typer.Option(rich_help_panel=_REPLAY, help="Strategy of the allocator: scas, dcas or free.")
 ]
 Iterations = Annotated[
-    int, typer.Option(min=1, rich_help_panel=_REPLAY, help="Iterations of the allocator per window.")
+    int, typer.Option(min=1, max=_LARGEST, rich_help_panel=_REPLAY, help="Iterations of the allocator per window.")
 ]
 
 Jobs = Annotated[int, typer.Option(min=1, max=_MOST, rich_help_panel=_GENERATOR, help="Number of jobs.")]
@@ -102,6 +108,7 @@ Load = Annotated[
 
 
 @app.command("windows")
+@compilation_announced()
 def generate_windows(
     out: Out,
     workload: Trace = None,

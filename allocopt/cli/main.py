@@ -1,6 +1,5 @@
 """The program ``allocopt``: its commands, and what it answers to an error."""
 
-import io
 import os
 import sys
 
@@ -8,6 +7,7 @@ import typer
 
 from allocopt import __version__
 from allocopt.cli import bench, doctor, generate, schema, solve, solvers, verify, warmup
+from allocopt.cli.streams import prepare_streams
 from allocopt.errors import AllocoptError
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def _options(
 
 def main() -> None:
     """Run the program; an expected error is one line on stderr and an exit code."""
-    _prepare_streams()
+    prepare_streams()
     try:
         _run()
     except AllocoptError as error:
@@ -62,16 +62,6 @@ def main() -> None:
         # Keep the interpreter from complaining when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
-
-
-def _prepare_streams() -> None:
-    """Make the streams take whatever is printed."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A name that the terminal's encoding does not have is escaped.
-        sys.stdout.reconfigure(errors="backslashreplace")
-    if sys.stderr is None:
-        # Where the caller closed it, `print` would turn to standard output.
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")
 
 
 def _run() -> None:

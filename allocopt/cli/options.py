@@ -1,4 +1,7 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share.
+
+No path has to be ``readable``: whoever opens it says what is wrong, in one line and with the right exit code.
+"""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +11,7 @@ import typer
 Instances = Annotated[
     list[Path],
     typer.Argument(
+        readable=False,
         metavar="INSTANCE",
         help="Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or @tiny for windows that come along.",
     ),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Instances, Iterations, Json, TimeLimit
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from allocopt.solving.result import Incumbent, Result
 
 
+@compilation_announced()
 def command(
     instances: Instances,
     strategy: Annotated[str, typer.Option(help="scas, dcas or free.")] = "free",
@@ -23,11 +25,17 @@ def command(
     iterations: Iterations = None,
     seed: Annotated[int, typer.Option(min=0, help="Fixes every random choice.")] = 0,
     solution: Annotated[
-        Path | None, typer.Option(help="Folder; the solution of each instance is written to FOLDER/NAME.json.")
+        Path | None,
+        typer.Option(readable=False, help="Folder; the solution of each instance is written to FOLDER/NAME.json."),
     ] = None,
-    warm_start: Annotated[Path | None, typer.Option(help="Solution file to begin with; for one instance.")] = None,
+    warm_start: Annotated[
+        Path | None, typer.Option(readable=False, help="Solution file to begin with; for one instance.")
+    ] = None,
     export: Annotated[
-        Path | None, typer.Option(help="Write the solver's model to this .mps, .lp, .pb or .json file; one instance.")
+        Path | None,
+        typer.Option(
+            readable=False, help="Write the solver's model to this .mps, .lp, .pb or .json file; one instance."
+        ),
     ] = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the solver; repeatable.")] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="The same as --option cancel=true.")] = False,
@@ -38,15 +46,16 @@ def command(
 
     Ctrl-C ends the search with the best allocation so far, and exit code 130.
     """
-    from allocopt.cli.loading import load_solver, parse_options
     from allocopt.cli.reading import read_instances
+    from allocopt.cli.solver_options import parse_options
     from allocopt.errors import NoSolutionError, UsageError
+    from allocopt.solving.registry import get_solver
     from allocopt.solving.result import Status, StopReason
 
     problems = [problem.with_strategy(_strategy(strategy)) for problem in read_instances(instances)]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
-    chosen = load_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
+    chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
     if export is not None:
         _export(chosen, problems[0], export)
     results = []
@@ -80,17 +89,20 @@ def _solve(
     verbose: bool,
 ) -> "Result":
     """Solve one problem."""
+    from allocopt.cli.streams import prints_on_stderr
     from allocopt.solving.solve import solve
 
-    return solve(
-        problem,
-        solver=solver,
-        time_limit=time_limit,
-        seed=seed,
-        iterations=iterations,
-        warm_start=None if warm_start is None else _read_allocation(problem, warm_start),
-        on_incumbent=_print_incumbent if verbose else None,
-    )
+    start = None if warm_start is None else _read_allocation(problem, warm_start)
+    with prints_on_stderr():
+        return solve(
+            problem,
+            solver=solver,
+            time_limit=time_limit,
+            seed=seed,
+            iterations=iterations,
+            warm_start=start,
+            on_incumbent=_print_incumbent if verbose else None,
+        )
 
 
 def _read_allocation(problem: "TopologyProblem", path: Path) -> "Allocation":

@@ -3,9 +3,11 @@
 import json
 from dataclasses import asdict, dataclass
 
+from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
 
 
+@compilation_announced()
 def command(as_json: Json = False) -> None:
     """List the installed solvers: strategies, promises and the largest window each takes."""
     from allocopt.report.table import aligned_table
@@ -42,11 +44,11 @@ class SolverRow:
 
 def _row(name: str) -> SolverRow:
     """Describe the solver of that name."""
-    from allocopt.cli.loading import load_solver
     from allocopt.errors import MissingPackageError
+    from allocopt.solving.registry import get_solver
 
     try:
-        solver = load_solver(name)
+        solver = get_solver(name)
     except MissingPackageError as error:
         return SolverRow(name, [], [], str(error), False)
     abilities = solver.capabilities

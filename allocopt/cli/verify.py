@@ -7,8 +7,8 @@ import typer
 
 
 def command(
-    instance: Annotated[Path, typer.Argument(help="Instance file.")],
-    solution: Annotated[Path, typer.Argument(help="Solution file.")],
+    instance: Annotated[Path, typer.Argument(readable=False, help="Instance file.")],
+    solution: Annotated[Path, typer.Argument(readable=False, help="Solution file.")],
 ) -> None:
     """Check a solution against its instance: every rule of its strategy, its objective and its bound.
 

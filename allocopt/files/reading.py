@@ -18,6 +18,8 @@ LONGEST_INTEGER = 20
 DEEPEST_NESTING = 64
 """Brackets inside brackets that are told apart when a file is nested too deeply to be read."""
 
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_CONSTANT = re.compile(r"-?(NaN|Infinity)")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|t(ru?)?|f(a(ls?)?)?|n(ul?)?")
 _WORDS = {
@@ -147,15 +149,15 @@ def _syntax_fault(text: str, error: json.JSONDecodeError) -> tuple[int, str]:
 
 
 def _first_refused(text: str) -> tuple[int, str]:
-    """Position and wording of the first thing that `parse_json` refuses in text of the right grammar."""
+    """Position and wording of the first thing that `parse_json` refuses; up to there the grammar is right."""
     open_keys: list[set[str]] = []
     for token, following in _tokens(text):
         word = token.group()
         if word in "{[":
             open_keys.append(set())
         elif word in "]}":
-            open_keys.pop()
-        elif following == ":":
+            del open_keys[-1:]
+        elif word.startswith('"') and following == ":" and open_keys:
             key = json.loads(word)
             if key in open_keys[-1]:
                 return token.start(), f"key {shown(key)} is given twice"
@@ -176,12 +178,17 @@ def _tokens(text: str) -> Iterator[tuple[re.Match[str], str]]:
 
 def _number_fault(word: str) -> str | None:
     """Say why a number is refused; None if it is not."""
-    if word.lstrip("-") in ("NaN", "Infinity"):
-        return f"is {word}, which JSON does not have; must be a finite number or null"
-    if word.lstrip("-").isdigit() and len(word) > LONGEST_INTEGER:
-        return f"has an integer of {len(word.lstrip('-'))} digits, must fit 64 bits"
-    if word[0] in "-0123456789" and math.isinf(float(word)):
-        return f"has the number {shown(word)}, which is too large"
+    # The grammar may break right behind the number; what comes first is told first.
+    constant = _CONSTANT.match(word)
+    if constant is not None:
+        return f"is {constant.group()}, which JSON does not have; must be a finite number or null"
+    number = _NUMBER.match(word)
+    if number is None:
+        return None
+    if number.group().lstrip("-").isdigit() and len(number.group()) > LONGEST_INTEGER:
+        return f"has an integer of {len(number.group().lstrip('-'))} digits, must fit 64 bits"
+    if math.isinf(float(number.group())):
+        return f"has the number {shown(number.group())}, which is too large"
     return None
 
 

@@ -42,13 +42,5 @@ def blocks_of(problem: TopologyProblem) -> Blocks:
     """Cost all blocks of a problem."""
     encoding = encode(problem)
     sizes, counts = np.unique(encoding.sizes, return_counts=True)
-    costs = circular_block_costs(
-        encoding.groups,
-        encoding.n_groups,
-        encoding.weights,
-        encoding.bottom,
-        encoding.top,
-        encoding.scale,
-        sizes,
-    )
+    costs = circular_block_costs(encoding, sizes)
     return Blocks(sizes, counts.astype(np.int64), costs)

@@ -4,7 +4,7 @@ Positions ``0 .. m - 1`` stand for the idle nodes in order; only groups that hol
 """
 
 import itertools
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,8 @@ from allocopt.problems.hop_cost import HopFormula
 from allocopt.problems.topology import Allocation, TopologyProblem
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Encoding:
-    """Arrays of one problem.
+class Encoding(NamedTuple):
+    """Arrays of one problem, a named tuple so that kernels take it as it is.
 
     Parameters
     ----------

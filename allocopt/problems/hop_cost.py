@@ -60,8 +60,9 @@ def hop_costs(topology: Topology, hop_cost: float, node_sets: Sequence[IntArray]
         One cost per set, in the order given.
     """
     formula = HopFormula.of(topology, hop_cost)
-    sizes = np.array([len(nodes) for nodes in node_sets], dtype=np.int64)
-    owners = np.repeat(np.arange(len(node_sets)), sizes)
+    # Floats: the hops of the largest cluster that is taken do not fit 64 bits, and all others are exact.
+    sizes = np.array([len(nodes) for nodes in node_sets], dtype=np.float64)
+    owners = np.repeat(np.arange(len(node_sets)), sizes.astype(np.int64))
     groups = topology.groups_of(np.concatenate(node_sets))
     hops = formula.top * sizes * sizes - formula.bottom * sizes
     for weight, level in zip(formula.weights, groups, strict=True):
@@ -70,10 +71,10 @@ def hop_costs(topology: Topology, hop_cost: float, node_sets: Sequence[IntArray]
     return costs
 
 
-def _squared_counts(owners: IntArray, groups: IntArray, n_owners: int) -> IntArray:
+def _squared_counts(owners: IntArray, groups: IntArray, n_owners: int) -> FloatArray:
     """Sum over groups of the squared number of nodes that each owner has there, shape ``(n_owners,)``."""
     keys = owners * (int(groups.max()) + 1) + groups
     distinct, counts = np.unique(keys, return_counts=True)
-    squares = np.zeros(n_owners, dtype=np.int64)
+    squares = np.zeros(n_owners)
     np.add.at(squares, distinct // (int(groups.max()) + 1), counts * counts)
     return squares

@@ -18,7 +18,7 @@ def aligned_table(header: Sequence[str], rows: Sequence[Sequence[Cell]], digits:
         Per column the digits behind the point of its numbers, or None for a column of text, which stands left.
     """
     texts = [[_text(cell, places) for cell, places in zip(row, digits, strict=True)] for row in rows]
-    widths = [max(len(line[i]) for line in [list(header), *texts]) for i in range(len(header))]
+    widths = [max(2, *(len(line[i]) for line in [header, *texts])) for i in range(len(header))]
     rule = [
         ("-" * width if places is None else "-" * (width - 1) + ":")
         for width, places in zip(widths, digits, strict=True)

@@ -31,12 +31,10 @@ class Line:
         self._best: FloatArray = np.empty((m + 1, n_states))
         self._choice: ChoiceArray = np.empty((m + 1, n_states), dtype=np.int16)
         self._rows_per_slice = max(1, SLICE // (n_sizes * n_states))
-        self._start = 0
 
     def fill(self, start: int, clock: Clock) -> bool:
         """Fill the tables for the line that begins at ``start``; return False if the time ran out before the end."""
         m = self._blocks.costs.shape[1]
-        self._start = start
         for first in range(start, m + 1, self._rows_per_slice):
             if clock.expired():
                 return False
@@ -57,7 +55,7 @@ class Line:
 
     def cost(self, end: int, multiset: int) -> float:
         """Least cost of a multiset on the positions from the start to ``end - 1``; infinite where it has no room."""
-        return float(self._best[end, multiset]) if end >= self._start else np.inf
+        return float(self._best[end, multiset])
 
     def starts(self, end: int, multiset: int) -> list[list[int]]:
         """Trace the best placement back: the start positions chosen for each distinct size."""

@@ -6,21 +6,11 @@ import numpy as np
 from numba import boolean, float64, int64, njit, types, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.encoding import ENCODING
+from allocopt.problems.encoding import Encoding
 
 DRAWS = 6
 """A move that crosses is drawn again, up to this many times in all: two moves of three cross."""
-
-
-class Window(NamedTuple):
-    """What the walk needs to know of a problem; see `allocopt.problems.encoding.Encoding`."""
-
-    groups: IntArray
-    n_groups: IntArray
-    weights: FloatArray
-    bottom: float
-    top: float
-    scale: float
-    sizes: IntArray
 
 
 class Walk(NamedTuple):
@@ -74,13 +64,12 @@ class Rules(NamedTuple):
     restores: bool
 
 
-WINDOW = types.NamedTuple((int64[:, ::1], int64[::1], float64[::1], float64, float64, float64, int64[::1]), Window)
 WALK = types.NamedTuple((int64[::1],) * 3 + (float64[::1],) * 3, Walk)
 RULES = types.NamedTuple((float64, float64, int64, int64, boolean, boolean), Rules)
 
 
 @njit(cache=True, nogil=True)
-def cost_at(window: Window, positions: IntArray, counts: IntArray) -> float:
+def cost_at(window: Encoding, positions: IntArray, counts: IntArray) -> float:
     """Hop cost of a job at some positions; ``counts`` is working space, zero before and after."""
     n = positions.size
     hops = window.top * n * n - window.bottom * n
@@ -150,7 +139,7 @@ def draw_jobs(sizes: IntArray, most: int, jobs: IntArray, rng: np.random.Generat
 
 @njit(cache=True, nogil=True)
 def destroy_and_repair(
-    window: Window, walk: Walk, most: int, jobs: IntArray, idle: IntArray, blocks: IntArray, rng: np.random.Generator
+    window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, blocks: IntArray, rng: np.random.Generator
 ) -> int:
     """Remove some jobs from the working state and re-insert each at a random first node of the idle sequence.
 
@@ -182,8 +171,8 @@ def destroy_and_repair(
     return count
 
 
-@njit(void(WINDOW, WALK, RULES, int64, int64, types.npy_rng), cache=True, nogil=True)
-def anneal(window: Window, walk: Walk, rules: Rules, first: int, last: int, rng: np.random.Generator) -> None:
+@njit(void(ENCODING, WALK, RULES, int64, int64, types.npy_rng), cache=True, nogil=True)
+def anneal(window: Encoding, walk: Walk, rules: Rules, first: int, last: int, rng: np.random.Generator) -> None:
     """Take the steps ``first .. last - 1`` of the walk, which changes in place.
 
     The temperature falls geometrically, ``T = hottest * exp(-log(hottest / coldest) * t / steps)`` (NSA paper,
@@ -203,6 +192,7 @@ def anneal(window: Window, walk: Walk, rules: Rules, first: int, last: int, rng:
             if accepts:
                 break
             walk.working[:] = walk.accepted
+            walk.working_costs[:] = walk.accepted_costs
         if not accepts:
             continue
         for i in range(count):

@@ -3,29 +3,16 @@
 import numpy as np
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import Encoding, allocation_of_owners, encode, owners_of
+from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
 from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from heuristics.annealing.kernels import Rules, Walk, Window, anneal
+from heuristics.annealing.kernels import Rules, Walk, anneal
 from heuristics.annealing.schedule import Schedule
 
 SLICE = 2_000_000
 """Steps times idle nodes between two looks at the clock: some milliseconds."""
-
-
-def window_of(encoding: Encoding) -> Window:
-    """Return the kernel's view of a problem."""
-    return Window(
-        encoding.groups,
-        encoding.n_groups,
-        encoding.weights,
-        encoding.bottom,
-        encoding.top,
-        encoding.scale,
-        encoding.sizes,
-    )
 
 
 def walk_from(problem: TopologyProblem, allocation: Allocation) -> Walk:
@@ -50,7 +37,7 @@ def rules_of(problem: TopologyProblem, schedule: Schedule, steps: int, *, restor
 
 def walk_until_done(problem: TopologyProblem, walk: Walk, rules: Rules, seed: int, run: Run) -> StopReason:
     """Take all steps, or as many as the time allows; offer every best state that a slice ends with."""
-    window = window_of(encode(problem))
+    window = encode(problem)
     rng = np.random.default_rng(seed)
     per_slice = max(1, SLICE // len(problem.idle_nodes))
     best = float("inf")

@@ -13,7 +13,7 @@ from allocopt.problems.topology import TopologyProblem
 
 def sliding_costs(problem: TopologyProblem, sizes: np.ndarray) -> np.ndarray:
     e = encode(problem)
-    return circular_block_costs(e.groups, e.n_groups, e.weights, e.bottom, e.top, e.scale, sizes)
+    return circular_block_costs(e, sizes)
 
 
 def costs_on_their_own(problem: TopologyProblem, sizes: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.clocks import LooksBudget
 from support.oracle import ROUNDING, OracleWindow
-from support.windows import fat_trees, paper_window, trees, window, windows
+from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.cluster.tree import Tree
@@ -109,6 +109,20 @@ def test_cut_off_anywhere_the_bound_never_passes_the_optimum(problem: TopologyPr
         result = solved(problem, LooksBudget(looks=looks))
     assert result.bound is not None
     assert result.bound <= optimum(problem) * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_cut_off_between_two_straddling_cases_the_bound_never_passes_the_optimum(seed: int) -> None:
+    problem = paper_window(seed, SCAS)
+    best = solved(problem).objective
+    assert best is not None
+    m = len(problem.idle_nodes)
+    for shift in range(3, m, 12):
+        turned = resequenced(problem, np.roll(np.arange(m), shift))
+        for looks in range(1, 6):
+            result = solved(turned, LooksBudget(looks=looks))
+            assert result.bound is not None
+            assert result.bound <= best * (1 + 1e-9)
 
 
 def test_slices_of_the_tables_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,104 @@
+"""The program, in this process through its `main`, and as a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocopt.cli.main import main
+from allocopt.cli.reading import read_instances
+from allocopt.files.instance import write_problems
+from allocopt.problems.topology import TopologyProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a run of the program left."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Objects on standard output, which must hold nothing else."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def lines_of_error(self) -> list[str]:
+        """Lines on standard error."""
+        return self.err.splitlines()
+
+
+Run = Callable[..., Answer]
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the program in this process."""
+
+    def run_here(*arguments: str | Path) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["allocopt", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return Answer(int(ended.value.code or 0), captured.out, captured.err)
+
+    return run_here
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Start the program as a process of its own; whatever still runs at the end is killed."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start_there(*arguments: str | Path, variables: Mapping[str, str] | None = None, **settings: Any) -> Any:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
+        command = [sys.executable, "-m", "allocopt", *map(str, arguments)]
+        # Output is buffered, as it is on a user's machine.
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        processes.append(subprocess.Popen(command, env={**inherited, **(variables or {})}, text=True, **streams))
+        return processes[-1]
+
+    yield start_there
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def spawn(start: Start) -> Run:
+    """Run the program as a process of its own."""
+
+    def run_there(*arguments: str | Path, **settings: Any) -> Answer:
+        process = start(*arguments, **settings)
+        out, err = process.communicate(timeout=120)
+        return Answer(process.returncode, out or "", err or "")
+
+    return run_there
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Callable[..., Path]:
+    """Write windows into an instance file."""
+
+    def write(*problems: TopologyProblem, name: str = "windows.jsonl") -> Path:
+        write_problems(tmp_path / name, problems)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def tiny(save: Callable[..., Path]) -> Path:
+    """File of the first shipped window."""
+    return save(read_instances([Path("@tiny")])[0], name="tiny.json")

@@ -1,0 +1,230 @@
+"""``allocopt bench``: the table, the rows and their files, what is refused, and going on after an interruption."""
+
+import csv
+import json
+import os
+import pty
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.windows import paper_window, window
+
+from allocopt import __version__
+from allocopt.cluster.topology import FatTree
+from allocopt.report.provenance import commit
+
+COLUMNS = [
+    "instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed",
+    "solver_version", "best_known", "best_known_proved", "best_known_scas",
+]  # fmt: skip
+FACTS = ["version", "commit", "python", "machine"]
+
+Run = Callable[..., Any]
+Start = Callable[..., Any]
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def cells(table: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line[:1] == "|"]
+
+
+def test_the_table_has_a_line_per_solver_and_strategy(run: Run) -> None:
+    answer = run("bench", "@tiny", "--solvers", "dp,annealing", "--seeds", "0,1", "--strategy", "free,scas,dcas")
+    assert (answer.code, answer.err) == (0, "")
+    header, rule, *lines = cells(answer.out)
+    assert header[:4] == ["solver", "strategy", "solves", "mean cost"]
+    assert set("".join(rule)) == {"-", ":"}
+    assert [line[:3] for line in lines] == [["dp", "scas", "6"], ["annealing", "free", "6"], ["annealing", "dcas", "6"]]
+    assert lines[0][3] == "25,666.7"
+    assert lines[0][6] == "100"
+    assert answer.out.splitlines()[-1].startswith(f"{__version__}, commit {commit()}, Python 3.")
+    assert len({len(line) for line in answer.out.splitlines() if line.startswith("|")}) == 1
+
+
+def test_a_solver_can_have_a_strategy_of_its_own(run: Run) -> None:
+    lines = cells(run("bench", "@tiny", "--solvers", "sequential:scas, annealing : dcas", "--seeds", "0").out)[2:]
+    assert [line[:3] for line in lines] == [["sequential", "scas", "3"], ["annealing", "dcas", "3"]]
+
+
+def test_what_is_named_twice_is_run_once(run: Run) -> None:
+    answer = run("bench", "@tiny", "--solvers", "dp,dp:scas,dp", "--strategy", "scas, scas", "--seeds", "1,1, 1")
+    assert [line[:3] for line in cells(answer.out)[2:]] == [["dp", "scas", "3"]]
+
+
+def test_json_rows_are_alone_on_standard_output(run: Run) -> None:
+    answer = run("bench", "@tiny", "--solvers", "dp,scip", "--strategy", "scas", "--json")
+    assert [list(row) for row in answer.rows] == [COLUMNS] * 6
+    assert cells(answer.err)[0][0] == "solver"
+
+
+def test_json_rows_reach_a_file_while_a_terminal_shows_the_progress(start: Start, tmp_path: Path) -> None:
+    parent, child = pty.openpty()
+    with (tmp_path / "rows.jsonl").open("wb") as out:
+        settings = {"stdout": out, "stderr": child, "variables": {"TERM": "xterm"}}
+        process = start("bench", "@tiny", "--solvers", "dp", "--json", **settings)
+    os.close(child)
+    shown = read_terminal(parent)
+    assert process.wait(60) == 0
+    assert "solving" in shown
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [row["solver"] for row in rows] == ["dp"] * 3
+
+
+def read_terminal(parent: int) -> str:
+    """Read what a terminal shows until its last writer has ended."""
+    shown = b""
+    with open(parent, "rb", buffering=0) as terminal:
+        try:
+            while piece := terminal.read(4096):
+                shown += piece
+        except OSError:
+            pass
+    return shown.decode(errors="replace")
+
+
+def test_csv_and_json_files_hold_the_same_rows_with_where_they_come_from(run: Run, tmp_path: Path) -> None:
+    arguments = ("bench", "@tiny", "--solvers", "dp,sequential:free", "--seeds", "4")
+    files = [tmp_path / "rows.csv", tmp_path / "rows.json"]
+    for path in files:
+        assert run(*arguments, "--out", path).code == 0
+    table, rows = read_csv(files[0]), json.loads(files[1].read_text(encoding="utf-8"))
+    assert [list(row) for row in rows] == [COLUMNS + FACTS] * 6
+    assert list(table[0]) == COLUMNS + FACTS
+    for line, row in zip(table, rows, strict=True):
+        assert (row["version"], row["commit"], row["seed"]) == (__version__, commit(), 4)
+        same = [key for key in COLUMNS + FACTS if key != "runtime_s"]
+        assert [line[key] for key in same] == ["" if row[key] is None else str(row[key]) for key in same]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows.csv", "rows.json"]
+
+
+def test_gaps_are_to_the_best_known_value_of_the_same_strategy(
+    run: Run, save: Callable[..., Path], tmp_path: Path
+) -> None:
+    instances = save(paper_window(0), paper_window(1))
+    scas = {row["instance"]: row["objective"] for row in run("bench", instances, "--solvers", "dp", "--json").rows}
+    known = {name: {"scas": {"objective": value / 2, "proved": True}} for name, value in scas.items()}
+    (tmp_path / "best_known.json").write_text(json.dumps(known), encoding="utf-8")
+    answer = run("bench", instances, "--solvers", "dp", "--strategy", "scas", "--json")
+    for row in answer.rows:
+        assert (row["best_known"], row["best_known_proved"]) == (scas[row["instance"]] / 2, True)
+    assert cells(answer.err)[2][4:6] == ["100.000", "100.00"]
+    elsewhere = tmp_path / "elsewhere.json"
+    elsewhere.write_text(json.dumps({"paper-0": {"scas": {"objective": scas["paper-0"], "proved": True}}}), "utf-8")
+    answer = run("bench", instances, "--solvers", "dp,sequential:free", "--best-known", elsewhere, "--json")
+    assert [row["best_known"] for row in answer.rows] == [scas["paper-0"], None, None, None]
+    assert [row["best_known_scas"] for row in answer.rows] == [scas["paper-0"], scas["paper-0"], None, None]
+    assert cells(answer.err)[2][4] == "0.000"
+    assert cells(answer.err)[3][4] == "-"
+
+
+def test_what_a_solver_does_not_take_is_said_and_left_out(run: Run, save: Callable[..., Path]) -> None:
+    large = window(FatTree(10, 10, 10), range(300), list(range(1, 20)), name="large")
+    answer = run("bench", save(paper_window(0), large), "--solvers", "dp,sequential", "--strategy", "scas", "--json")
+    assert answer.code == 0
+    assert [(row["instance"], row["solver"]) for row in answer.rows] == [
+        ("paper-0", "dp"),
+        ("paper-0", "sequential"),
+        ("large", "sequential"),
+    ]
+    refusal = answer.lines_of_error[0]
+    assert refusal.startswith("allocopt: dp does not take 1 of 2 instances, such as large: ")
+
+
+def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, save: Callable[..., Path]) -> None:
+    large = window(FatTree(30, 30, 30), range(20_001), [2], name="large")
+    answer = run("bench", save(large, paper_window(0)), "--solvers", "simanneal", "--iterations", "5")
+    assert "simanneal does not take 1 of 2 instances, such as large: " in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fault"),
+    [
+        (["--seeds", ""], 2, "--seeds must be whole numbers"),
+        (["--seeds", "1,,2"], 2, "--seeds must be whole numbers"),
+        (["--seeds", "1.5"], 2, "--seeds must be whole numbers"),
+        (["--seeds", "0,-1"], 2, "--seeds must not be negative"),
+        (["--solvers", ""], 2, "there is no solver ''"),
+        (["--solvers", ":scas"], 2, "there is no solver ''"),
+        (["--solvers", "dp,pd"], 2, "there is no solver 'pd'"),
+        (["--solvers", "dp:free"], 2, "solver 'dp' does not take free; it takes scas"),
+        (["--solvers", "dp:scas:free"], 2, "there is no strategy 'scas:free'; there are scas, dcas and free"),
+        (["--strategy", ""], 2, "there is no strategy ''; there are scas, dcas and free"),
+        (["--strategy", "scas,best"], 2, "there is no strategy 'best'; there are scas, dcas and free"),
+        (["--time-limit", "0"], 2, "the time limit is 0.0 s, must be positive"),
+        (["--time-limit", "nan"], 2, "the time limit is nan s, must be positive"),
+        (["--iterations", "0"], 2, "the iteration limit is 0, must be at least 1"),
+        (["--out", "rows.txt"], 2, "rows.txt must end in .csv or .json"),
+        (["--best-known", "no-such-file"], 3, "no-such-file: no such file"),
+    ],
+)
+def test_what_makes_no_sense_is_answered_in_one_line(run: Run, arguments: list[str], code: int, fault: str) -> None:
+    answer = run("bench", "@tiny", *(["--solvers", "dp"] if "--solvers" not in arguments else []), *arguments)
+    assert (answer.code, answer.out) == (code, "")
+    (line,) = answer.lines_of_error
+    assert line.startswith("allocopt: ")
+    assert fault in line
+
+
+def test_an_output_that_cannot_be_written_is_said_before_anything_is_solved(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for path in (tmp_path / "folder.csv", tmp_path / "file" / "rows.csv"):
+        answer = run("bench", "@tiny", "--solvers", "dp", "--out", path, "--json")
+        assert (answer.code, answer.out) == (3, "")
+        assert len(answer.lines_of_error) == 1
+        assert f"{path}" in answer.err
+
+
+@pytest.mark.slow
+class TestInterrupted:
+    """A run that was interrupted, its journal cut in the middle of the last line."""
+
+    ARGUMENTS = ("bench", "@tiny", "--solvers", "simanneal:free", "--seeds", "0,1", "--iterations")
+
+    @pytest.fixture
+    def out(self, start: Start, tmp_path: Path) -> Path:
+        """Where the rows go; the journal beside it has at least two rows, and half of one more."""
+        out = tmp_path / "rows.json"
+        journal = tmp_path / "rows.json.partial"
+        process = start(*self.ARGUMENTS, "3000", "--out", out)
+        while process.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 4):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert not out.exists()
+        whole = journal.read_bytes()
+        assert 4 <= whole.count(b"\n") < 7
+        journal.write_bytes(whole[:-20])
+        return out
+
+    def test_it_goes_on_where_it_was(self, run: Run, out: Path) -> None:
+        kept = [record["solve"] for record in journal_records(out)]
+        answer = run(*self.ARGUMENTS, "3000", "--out", out)
+        assert answer.code == 0, answer.err
+        rows = json.loads(out.read_text(encoding="utf-8"))
+        # Running times and all: nobody solved these again.
+        assert [{key: row[key] for key in kept[0]} for row in rows[: len(kept)]] == kept
+        names = ["tiny-fat-tree-0", "tiny-fat-tree-1", "tiny-four-levels"]
+        assert [(row["instance"], row["seed"]) for row in rows] == [(name, seed) for name in names for seed in (0, 1)]
+        assert [path.name for path in out.parent.iterdir()] == ["rows.json"]
+
+    def test_other_limits_begin_anew(self, run: Run, out: Path) -> None:
+        old = {row["solve"]["runtime_s"] for row in journal_records(out)}
+        assert run(*self.ARGUMENTS, "30", "--out", out).code == 0
+        rows = json.loads(out.read_text(encoding="utf-8"))
+        assert len(rows) == 6
+        assert not old & {row["runtime_s"] for row in rows}
+
+
+def journal_records(out: Path) -> list[dict[str, Any]]:
+    lines = out.with_name(f"{out.name}.partial").read_text(encoding="utf-8").splitlines()[1:-1]
+    return [json.loads(line)[1] for line in lines]

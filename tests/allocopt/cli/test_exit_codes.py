@@ -1,0 +1,207 @@
+"""Exit codes, and the one line that explains each: 0, 2, 3, 4, 5."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+Run = Callable[..., Any]
+
+INSTANCE = {
+    "format": "allocopt-instance",
+    "version": 1,
+    "kind": "topology",
+    "name": "w",
+    "topology": {"kind": "fat-tree", "pods": 2, "leaves_per_pod": 2, "nodes_per_leaf": 4},
+    "idle_nodes": [0, 1, 2, 5, 9],
+    "jobs": [{"id": "a", "nodes": 2}, {"id": "b", "nodes": 2}],
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["--solver", "dpp"], "there is no solver 'dpp'; did you mean 'dp'?"),
+        (["--solver", ""], "there is no solver ''"),
+        (["--strategy", "sacs"], "there is no strategy 'sacs'; there are scas, dcas, free"),
+        (["--strategy", ""], "there is no strategy ''"),
+        (["--solver", "dp", "--strategy", "free"], "solver 'dp' does not take free; solvers that do: annealing"),
+        (["--time-limit", "0"], "the time limit is 0.0 s, must be positive"),
+        (["--time-limit", "-1"], "the time limit is -1.0 s, must be positive"),
+        (["--time-limit", "nan"], "the time limit is nan s, must be positive"),
+        (["--iterations", "0"], "the iteration limit is 0, must be at least 1"),
+        (["--option", "hottest"], "option 'hottest' must look like NAME=VALUE"),
+    ],
+)
+def test_a_request_that_cannot_be_served_is_2(run: Run, arguments: list[str], fault: str) -> None:
+    answer = run("solve", "@tiny", *arguments)
+    assert (answer.code, answer.out) == (2, "")
+    (line,) = answer.lines_of_error
+    assert line.startswith(f"allocopt: {fault}")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["solve"],
+        ["solve", "@tiny", "--no-such-option"],
+        ["solve", "@tiny", "--seed", "-1"],
+        ["solve", "@tiny", "--seed", "1.5"],
+        ["solve", "@tiny", "--iterations", "9223372036854775808"],
+        ["solve", "@tiny", "--time-limit", "ten"],
+        ["solve", "@nothing"],
+        ["verify", "@tiny"],
+        ["schema", "instances"],
+        ["generate", "windows"],
+        ["generate", "windows", "--out", "x.json", "--max-nodes", "99999999999999999999"],
+        ["generate", "synthetic", "--out", "x.json", "--idle", "9", "--jobs", "2", "--hop-cost", "1e13"],
+        ["simulated"],
+        [],
+    ],
+)
+def test_a_call_that_is_wrong_is_2(run: Run, arguments: list[str], tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(*arguments).code == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["solve", "bench"])
+def test_a_file_that_cannot_be_read_is_3(run: Run, command: str, tmp_path: Path) -> None:
+    (tmp_path / "folder.json").mkdir()
+    text = json.dumps(INSTANCE)[:-9]
+    (tmp_path / "cut.json").write_text(text, encoding="utf-8")
+    for name, fault in [
+        ("none.json", "no such file"),
+        ("folder.json", "is a directory, must be a file"),
+        ("cut.json", f"line 1, column {len(text) + 1}: the text ends too early, it is cut off"),
+    ]:
+        answer = run(command, tmp_path / name, "--solver" if command == "solve" else "--solvers", "auto")
+        assert (answer.code, answer.out) == (3, "")
+        assert answer.lines_of_error == [f"allocopt: {tmp_path / name}: {fault}"]
+
+
+def test_a_wrong_file_among_right_ones_leaves_nothing_written(run: Run, tmp_path: Path, tiny: Path) -> None:
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps({**INSTANCE, "jobs": []}), encoding="utf-8")
+    answer = run("solve", tiny, wrong, "--solution", tmp_path / "solutions", "--json")
+    assert (answer.code, answer.out) == (3, "")
+    assert not (tmp_path / "solutions").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="a superuser may read everything")
+def test_a_file_that_may_not_be_read_is_3(run: Run, tiny: Path) -> None:
+    tiny.chmod(0)
+    for command in (["solve", tiny], ["bench", tiny], ["verify", "@tiny", tiny], ["solve", "@tiny", tiny]):
+        answer = run(*command)
+        assert (answer.code, answer.lines_of_error) == (3, [f"allocopt: {tiny}: no permission"])
+
+
+def test_whether_a_file_may_be_read_is_for_reading_to_find_out(
+    run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    assert run("solve", tiny, "--solution", tmp_path).code == 0
+    assert run("verify", tiny, tmp_path / "tiny-fat-tree-0.json").code == 0
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(data=st.data())
+def test_a_damaged_file_is_3_and_never_a_traceback(run: Run, tmp_path: Path, data: st.DataObject) -> None:
+    text = json.dumps(INSTANCE)
+    begin = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(begin, len(text)))
+    middle = data.draw(
+        st.sampled_from(["", "-", "0", "null", "1e999", '"', "[", "}", "NaN", "\x00", "é", "99999999999999999999"])
+    )
+    path = tmp_path / "damaged.json"
+    path.write_text(text[:begin] + middle + text[end:], encoding="utf-8")
+    answer = run("solve", path, "--solver", "sequential")
+    assert answer.code in (0, 3)
+    assert answer.code == 0 or (len(answer.lines_of_error) == 1 and answer.err.startswith(f"allocopt: {path}: "))
+
+
+def test_a_folder_that_is_a_file_is_3(run: Run, tmp_path: Path, tiny: Path) -> None:
+    (tmp_path / "file").write_text("kept", encoding="utf-8")
+    solved = run("solve", tiny, "--solution", tmp_path / "file")
+    exported = ("--solver", "scip", "--strategy", "scas", "--export", tmp_path / "file" / "model.mps")
+    for answer in (solved, run("solve", tiny, *exported)):
+        assert answer.code == 3
+        (line,) = answer.lines_of_error
+        assert line.startswith(f"allocopt: {tmp_path / 'file'}")
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "kept"
+
+
+PLUG_IN = """
+import os
+from allocopt.problems.base import Strategy
+from allocopt.solving.protocol import Capabilities
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.trivial import sequential_allocation
+
+class Base:
+    capabilities = Capabilities(frozenset(Strategy), frozenset(), "any")
+    version = "1"
+    def is_available(self): return True
+    def refusal(self, problem): return None
+
+class Finds(Base):
+    name = "finds"
+    def solve(self, problem, budget, seed, warm_start=None, on_incumbent=None):
+        print("a line of Python")
+        os.write(1, b"a line of native code\\n")
+        answer = sequential_allocation(problem)
+        objective = problem.objective(answer)
+        return Result(Status.FEASIBLE, StopReason.COMPLETED, objective, None, 0.0, answer, seed, "finds", "1")
+
+class Fails(Base):
+    name = "fails"
+    def solve(self, problem, budget, seed, warm_start=None, on_incumbent=None):
+        return Result(Status.UNKNOWN, StopReason.TIME_LIMIT, None, None, 0.0, None, seed, "fails", "1")
+"""
+
+
+@pytest.fixture
+def plug_ins(tmp_path: Path) -> dict[str, str]:
+    """Variables under which two solvers are plugged in, and one whose package is not there."""
+    information = tmp_path / "site" / "plug_in-1.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-in\nVersion: 1\n", encoding="utf-8")
+    entries = "finds = plug_in:Finds\nfails = plug_in:Fails\nneeds = plug_in_that_needs:Needs\n"
+    (information / "entry_points.txt").write_text(f"[allocopt.solvers]\n{entries}", encoding="utf-8")
+    (tmp_path / "site" / "plug_in.py").write_text(PLUG_IN, encoding="utf-8")
+    (tmp_path / "site" / "plug_in_that_needs.py").write_text("import a_package_nobody_has\n", encoding="utf-8")
+    return {"PYTHONPATH": str(tmp_path / "site")}
+
+
+def test_no_solution_within_the_limit_is_4(spawn: Run, plug_ins: dict[str, str], tmp_path: Path) -> None:
+    arguments = ("--solver", "fails", "--solution", tmp_path / "solutions", "--json")
+    answer = spawn("solve", "@tiny", *arguments, variables=plug_ins)
+    assert answer.code == 4
+    assert answer.lines_of_error == ["allocopt: no solution was found within the limit"]
+    for row in answer.rows:
+        assert (row["status"], row["objective"], row["bound"], row["gap"]) == ("UNKNOWN", None, None, None)
+    assert len(answer.rows) == 3
+    assert not (tmp_path / "solutions").exists()
+
+
+def test_what_a_solver_prints_stays_off_standard_output(spawn: Run, plug_ins: dict[str, str]) -> None:
+    for command in (["solve", "@tiny", "--solver", "finds"], ["bench", "@tiny", "--solvers", "finds:free"]):
+        answer = spawn(*command, "--json", variables=plug_ins)
+        assert answer.code == 0
+        assert [row["objective"] for row in answer.rows] == [22000.0, 44800.0, 45533.333333333336]
+        assert "a line of Python" in answer.err
+        assert "a line of native code" in answer.err
+
+
+def test_a_plug_in_without_its_package_is_5_and_stops_nothing_else(spawn: Run, plug_ins: dict[str, str]) -> None:
+    message = "solver 'needs' needs the package 'a_package_nobody_has', which is not installed"
+    answer = spawn("solve", "@tiny", "--solver", "needs", variables=plug_ins)
+    assert (answer.code, answer.lines_of_error) == (5, [f"allocopt: {message}"])
+    rows = {row["solver"]: row for row in spawn("solvers", "--json", variables=plug_ins).rows}
+    assert (rows["needs"]["available"], rows["needs"]["largest"]) == (False, message)
+    assert rows["finds"]["available"] is True

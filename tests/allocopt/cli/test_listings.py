@@ -1,0 +1,106 @@
+"""What the program tells about itself: schema, solvers, doctor, warmup, version, help."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from allocopt import __version__
+from allocopt.solving.registry import solver_names
+
+Run = Callable[..., Any]
+
+HEAVY = {"numba", "ortools", "pandas", "pyscipopt", "scipy", "torch"}
+
+
+@pytest.mark.parametrize("what", ["instance", "solution", "best-known"])
+def test_a_schema_is_one(run: Run, what: str) -> None:
+    answer = run("schema", what)
+    assert (answer.code, answer.err) == (0, "")
+    schema = json.loads(answer.out)
+    Draft202012Validator.check_schema(schema)
+    assert schema["title"] == f"allocopt {what} file"
+    assert list(Draft202012Validator(schema).iter_errors({"format": "of something else"}))
+
+
+def test_files_of_the_program_obey_their_schema(run: Run, tmp_path: Path) -> None:
+    instance = Draft202012Validator(json.loads(run("schema").out))
+    lines = files("allocopt.data").joinpath("tiny.jsonl").read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        instance.validate(json.loads(line))
+    solution = Draft202012Validator(json.loads(run("schema", "solution").out))
+    assert run("solve", "@tiny", "--solution", tmp_path).code == 0
+    paths = list(tmp_path.iterdir())
+    assert len(paths) == len(lines)
+    for path in paths:
+        solution.validate(json.loads(path.read_text(encoding="utf-8")))
+
+
+def test_every_solver_is_listed_with_what_it_takes(run: Run) -> None:
+    rows = run("solvers", "--json").rows
+    assert [row["solver"] for row in rows] == solver_names()
+    assert all(list(row) == ["solver", "strategies", "promises", "largest", "available"] for row in rows)
+    assert all(row["largest"] and row["available"] is True for row in rows)
+    by_name = {row["solver"]: row for row in rows}
+    assert by_name["dp"]["strategies"] == ["scas"]
+    assert "exact" in by_name["dp"]["promises"]
+    assert by_name["sequential"]["strategies"] == ["dcas", "free", "scas"]
+
+
+def test_the_list_is_an_aligned_table(run: Run) -> None:
+    answer = run("solvers")
+    lines = answer.out.splitlines()
+    assert answer.code == 0
+    assert len(lines) == 2 + len(solver_names())
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_the_doctor_lets_every_solver_work(run: Run) -> None:
+    answer = run("doctor")
+    assert answer.code == 0
+    assert answer.out.count(" works: ") == len(solver_names())
+    for name in (*solver_names(), "numpy", "ortools"):
+        assert any(line.split()[:1] == [name] for line in answer.out.splitlines())
+    (document,) = run("doctor", "--json").rows
+    assert list(document["solvers"]) == solver_names()
+    assert all(check.startswith("works: ") for check in document["solvers"].values())
+    assert document["versions"]["version"] == __version__
+
+
+def test_kernels_can_be_compiled_ahead(run: Run) -> None:
+    answer = run("warmup")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("all kernels are compiled (")
+
+
+def test_the_version_is_the_packages(run: Run) -> None:
+    answer = run("--version")
+    assert (answer.code, answer.out) == (0, f"allocopt {__version__}\n")
+
+
+@pytest.mark.parametrize("command", ["solve", "verify", "bench", "generate", "schema", "solvers", "doctor", "warmup"])
+def test_every_command_has_help(run: Run, command: str) -> None:
+    answer = run(command, "--help")
+    assert answer.code == 0
+    assert answer.out.startswith("Usage: ")
+    assert f"allocopt {command}" in answer.out.splitlines()[0]
+    assert command in run("--help").out
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["bench", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys\n"
+        f"sys.argv = ['allocopt', *{arguments!r}]\n"
+        "from allocopt.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        f"print('heavy:', *sorted({HEAVY!r} & sys.modules.keys()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "heavy:", done.stderr

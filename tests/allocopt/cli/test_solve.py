@@ -1,0 +1,192 @@
+"""``allocopt solve``: rows, solution files, warm starts, exported models, options."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyscipopt import Model
+from support.windows import paper_window
+
+from allocopt.files.solution import read_solution
+from allocopt.solving.registry import get_solver, solver_names
+
+KEYS = ["instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed"]
+TINY_SCAS = {"tiny-fat-tree-0": 15000.0, "tiny-fat-tree-1": 32533.333333, "tiny-four-levels": 29466.666667}
+
+Run = Callable[..., Any]
+
+
+def test_a_json_row_has_the_keys_of_the_design_in_their_order(run: Run) -> None:
+    answer = run("solve", "@tiny", "--solver", "dp", "--strategy", "scas", "--seed", "7", "--json")
+    assert answer.code == 0
+    assert answer.err == ""
+    assert [list(row) for row in answer.rows] == [KEYS] * 3
+    assert {row["instance"]: row["objective"] for row in answer.rows} == pytest.approx(TINY_SCAS)
+    for row in answer.rows:
+        assert (row["kind"], row["strategy"], row["solver"], row["status"]) == ("topology", "scas", "dp", "OPTIMAL")
+        assert (row["bound"], row["gap"], row["seed"]) == (row["objective"], 0.0, 7)
+        assert row["runtime_s"] > 0
+
+
+def test_what_is_not_known_is_null(run: Run) -> None:
+    row = run("solve", "@tiny", "--solver", "sequential", "--json").rows[0]
+    assert (row["status"], row["bound"], row["gap"]) == ("FEASIBLE", None, None)
+
+
+def test_without_json_a_line_says_what_came_out(run: Run) -> None:
+    first, *_ = run("solve", "@tiny", "--solver", "dp", "--strategy", "scas").out.splitlines()
+    assert first.startswith("tiny-fat-tree-0  scas  dp  OPTIMAL  15,000.0  gap 0.000 %  ")
+    assert first.endswith(" s")
+
+
+def test_every_instance_of_every_file_is_solved(run: Run, save: Callable[..., Path]) -> None:
+    several = save(paper_window(0), paper_window(1))
+    one = save(paper_window(2), name="one.json.gz")
+    rows = run("solve", several, one, "--solver", "greedy", "--json").rows
+    assert [row["instance"] for row in rows] == ["paper-0", "paper-1", "paper-2"]
+
+
+def test_the_same_name_in_two_files_is_refused(run: Run, save: Callable[..., Path]) -> None:
+    answer = run("solve", save(paper_window(0)), save(paper_window(0), name="again.json"))
+    assert answer.code == 3
+    assert "again.json: name: 'paper-0' is the name of an instance in" in answer.err
+
+
+@pytest.mark.parametrize("solver", solver_names())
+def test_verify_accepts_what_every_solver_writes(run: Run, tmp_path: Path, solver: str) -> None:
+    strategy = min(get_solver(solver).capabilities.strategies)
+    solved = run("solve", "@tiny", "--solver", solver, "--strategy", strategy, "--solution", tmp_path, "--json")
+    assert solved.code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}.json" for name in sorted(TINY_SCAS)]
+    for row in solved.rows:
+        path = tmp_path / f"{row['instance']}.json"
+        verified = run("verify", "@tiny", path)
+        assert verified.code == 0, verified.err
+        stored = read_solution(path)
+        said = (stored.strategy, stored.solver, stored.status, stored.objective, stored.bound, stored.seed)
+        assert said == tuple(row[key] for key in ("strategy", "solver", "status", "objective", "bound", "seed"))
+
+
+def test_equal_answers_give_equal_files(run: Run, tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        arguments = ("--solver", "annealing", "--strategy", "dcas", "--iterations", "50", "--seed", "3")
+        assert run("solve", "@tiny", *arguments, "--solution", tmp_path / folder).code == 0
+    for name in TINY_SCAS:
+        assert (tmp_path / "a" / f"{name}.json").read_bytes() == (tmp_path / "b" / f"{name}.json").read_bytes()
+
+
+def test_a_warm_start_is_never_made_worse(run: Run, save: Callable[..., Path], tmp_path: Path) -> None:
+    window = save(paper_window(0), name="window.json")
+    optimum = run("solve", window, "--solver", "dp", "--strategy", "scas", "--solution", tmp_path, "--json").rows[0]
+    start = ("--warm-start", tmp_path / "paper-0.json")
+    one_step = ("--strategy", "dcas", "--solver", "annealing", "--iterations", "1", "--json")
+    assert run("solve", window, *one_step).rows[0]["objective"] > optimum["objective"]
+    assert run("solve", window, *one_step, *start).rows[0]["objective"] <= optimum["objective"]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"allocation": None}, "allocation: is null"),
+        ({"allocation": {"1": [3, 4, 5, 6]}}, "job '2' has no nodes"),
+        ({"allocation": {"1": [3, 4, 5, 6], "2": [6, 8, 9, 10]}}, "job '2' gets node 6, which job '1' has already"),
+        ({"allocation": {"1": [3, 4, 5, 9], "2": [6, 8, 10, 11]}}, "scas: job '1' is not contiguous"),
+    ],
+)
+def test_a_wrong_warm_start_is_named_with_its_fault(
+    run: Run, tmp_path: Path, tiny: Path, change: dict[str, Any], fault: str
+) -> None:
+    run("solve", tiny, "--solution", tmp_path)
+    path = tmp_path / "tiny-fat-tree-0.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **change}), encoding="utf-8")
+    answer = run("solve", tiny, "--solver", "dp", "--strategy", "scas", "--warm-start", path)
+    assert answer.code == 3
+    (line,) = answer.lines_of_error
+    assert line.startswith(f"allocopt: {path}: {fault}")
+
+
+def test_a_warm_start_and_an_export_take_one_instance(run: Run, tmp_path: Path) -> None:
+    for option in ("--warm-start", "--export"):
+        answer = run("solve", "@tiny", "--solver", "scip", "--strategy", "scas", option, tmp_path / "x.mps")
+        assert answer.code == 2
+        assert "take one instance, 3 were given" in answer.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("solver", ["scip", "scip-paper"])
+@pytest.mark.parametrize("suffix", ["mps", "lp"])
+def test_another_program_finds_the_same_optimum_in_an_exported_model(
+    run: Run, tmp_path: Path, tiny: Path, solver: str, suffix: str
+) -> None:
+    path = tmp_path / f"model.{suffix}"
+    row = run("solve", tiny, "--solver", solver, "--strategy", "scas", "--export", path, "--json").rows[0]
+    model = Model()
+    model.hideOutput()
+    model.readProblem(str(path))
+    model.optimize()
+    assert model.getObjVal() == pytest.approx(row["objective"])
+
+
+@pytest.mark.parametrize("solver", ["scip", "scip-paper"])
+def test_all_formats_hold_the_same_variables(run: Run, tmp_path: Path, tiny: Path, solver: str) -> None:
+    from ortools.linear_solver import linear_solver_pb2
+
+    for suffix in ("json", "pb"):
+        export = ("--export", tmp_path / f"model.{suffix}")
+        assert run("solve", tiny, "--solver", solver, "--strategy", "scas", *export).code == 0
+    document = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    proto = linear_solver_pb2.MPModelProto.FromString((tmp_path / "model.pb").read_bytes())
+    assert [column["name"] for column in document["columns"]] == [variable.name for variable in proto.variable]
+    assert [column["cost"] for column in document["columns"]] == [
+        variable.objective_coefficient for variable in proto.variable
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["--solver", "dp", "--export", "x.mps"], "has no model to export"),
+        (["--solver", "scip", "--export", "x.txt"], "must end in one of .mps, .lp, .pb, .json"),
+        (["--solver", "dp", "--cancel"], "solver 'dp' has no option 'cancel'"),
+        (["--solver", "dp", "--option", "x"], "option 'x' must look like NAME=VALUE"),
+        (["--solver", "dp", "--option", "=1"], "option '=1' must look like NAME=VALUE"),
+    ],
+)
+def test_an_option_that_the_solver_does_not_have_is_refused(
+    run: Run, tiny: Path, arguments: list[str], fault: str
+) -> None:
+    answer = run("solve", tiny, "--strategy", "scas", *arguments)
+    assert answer.code == 2
+    assert fault in answer.err
+
+
+def test_options_reach_the_solver(run: Run, tiny: Path) -> None:
+    arguments = ("solve", tiny, "--solver", "annealing", "--json")
+    sizes = ("--option", "steps=1", "--option", "most-removed=1")
+    few, many = run(*arguments, *sizes).rows[0], run(*arguments).rows[0]
+    assert few["objective"] > many["objective"]
+    refused = run(*arguments, "--option", "coldest=9")
+    assert refused.code == 2
+    assert "temperatures must fall" in refused.err
+
+
+def test_jobs_that_may_be_cancelled_are_not_where_all_fit(run: Run, tiny: Path) -> None:
+    row = run("solve", tiny, "--solver", "scip-paper", "--strategy", "scas", "--cancel", "--json").rows[0]
+    assert (row["status"], row["objective"]) == ("OPTIMAL", 15000.0)
+
+
+def test_improvements_go_to_standard_error(run: Run, tiny: Path) -> None:
+    answer = run("solve", tiny, "--solver", "dp", "--strategy", "scas", "--verbose", "--json")
+    assert len(answer.rows) == 1
+    assert len(answer.lines_of_error) >= 2
+    assert all(" s  objective " in line and " bound " in line for line in answer.lines_of_error)
+    assert f"objective {answer.rows[0]['objective']:16.3f}" in answer.lines_of_error[-1]
+
+
+def test_there_is_an_answer_at_any_limit(run: Run, save: Callable[..., Path]) -> None:
+    window = save(paper_window(0), name="window.json")
+    for limit in ("1e-9", "1e308", "inf"):
+        row = run("solve", window, "--solver", "dp", "--strategy", "scas", "--time-limit", limit, "--json").rows[0]
+        assert row["status"] == ("FEASIBLE" if limit == "1e-9" else "OPTIMAL")

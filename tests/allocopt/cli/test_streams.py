@@ -1,0 +1,108 @@
+"""Standard output holds answers only; pipes, full disks and odd encodings end without a traceback."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.windows import window
+
+from allocopt.cluster.topology import FatTree
+
+pytestmark = pytest.mark.slow
+
+Run = Callable[..., Any]
+Start = Callable[..., Any]
+
+PYTHON = sys.executable
+FULL = Path("/dev/full")
+
+
+def test_native_solvers_print_nothing_between_the_rows(spawn: Run) -> None:
+    solvers = ["scip", "scip-paper", "highs", "cp-sat"]
+    answer = spawn("bench", "@tiny", "--solvers", ",".join(solvers), "--json")
+    assert answer.code == 0
+    assert [(row["solver"], row["status"]) for row in answer.rows] == [(solver, "OPTIMAL") for solver in solvers] * 3
+
+
+def test_improvements_are_alone_on_standard_error(spawn: Run) -> None:
+    answer = spawn("solve", "@tiny", "--solver", "scip", "--strategy", "scas", "--json", "--verbose")
+    assert [row["status"] for row in answer.rows] == ["OPTIMAL"] * 3
+    assert all(" s  objective " in line for line in answer.lines_of_error)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"), [(["solvers"], ""), (["solvers"], "1"), (["solve", "@tiny", "--json"], "")]
+)
+def test_a_reader_that_has_gone_is_no_error_to_speak_of(start: Start, arguments: list[str], unbuffered: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start(*arguments, stdout=writing, variables={"PYTHONUNBUFFERED": unbuffered})
+    os.close(writing)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (1, "")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"), [(["schema"], ""), (["schema"], "1"), (["solve", "@tiny", "--json"], "")]
+)
+def test_standard_output_without_room_is_one_line(spawn: Run, arguments: list[str], unbuffered: str) -> None:
+    with FULL.open("w", encoding="utf-8") as full:
+        answer = spawn(*arguments, stdout=full, variables={"PYTHONUNBUFFERED": unbuffered})
+    assert answer.code == 1
+    assert answer.lines_of_error == ["allocopt: the system refused: No space left on device"]
+
+
+@pytest.mark.parametrize("closed", ["<&- >&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
+    solve = f"'{PYTHON}' -m allocopt solve @tiny --solver scip --strategy scas --solution '{tmp_path}' --json --verbose"
+    done = subprocess.run(["sh", "-c", f"{solve} {closed}"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert len(list(tmp_path.iterdir())) == 3
+    assert len(done.stdout.splitlines()) == (0 if ">&-" in closed.replace("2>&-", "") else 3)
+    assert "Traceback" not in done.stderr
+
+
+def test_an_error_without_standard_error_stays_off_standard_output() -> None:
+    command = f"'{PYTHON}' -m allocopt solve no-such-file 2>&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (3, "")
+
+
+def test_a_name_that_the_terminal_cannot_show_is_escaped(spawn: Run, save: Callable[..., Path]) -> None:
+    named = save(window(FatTree(1, 1, 4), range(4), [2], name="fenêtre-日本"), name="window.json")
+    answer = spawn("solve", named, "--solver", "sequential", variables={"PYTHONIOENCODING": "ascii"})
+    assert answer.code == 0
+    assert answer.out.startswith("fen\\xeatre-\\u65e5\\u672c  free  sequential  FEASIBLE")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("written", ["solution", "export", "rows"])
+def test_a_file_that_cannot_be_finished_leaves_the_old_one(
+    spawn: Run, run: Run, tiny: Path, tmp_path: Path, written: str
+) -> None:
+    import resource
+
+    folder = tmp_path / "out"
+    folder.mkdir()
+    names = {"solution": "tiny-fat-tree-0.json", "export": "model.mps", "rows": "rows.csv"}
+    old = folder / names[written]
+    old.write_text("old", encoding="utf-8")
+    arguments = {
+        "solution": ["solve", tiny, "--solution", folder],
+        "export": ["solve", tiny, "--solver", "scip", "--strategy", "scas", "--export", old],
+        "rows": ["bench", tiny, "--solvers", "sequential:free", "--out", old],
+    }
+    # Kernels must be compiled by now: that writes files too.
+    assert run("solve", tiny, "--solver", "auto", "--strategy", "free").code == 0
+    # A full disk, made of a limit that no file of these commands keeps.
+    answer = spawn(*arguments[written], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
+    assert answer.code == 3
+    (line,) = answer.lines_of_error
+    assert "cannot be written: File too large" in line
+    assert old.read_text(encoding="utf-8") == "old"
+    assert not [path for path in folder.iterdir() if path.suffix == ".part"]
