@@ -14,10 +14,12 @@ demo: .venv/installed
 	$(BIN)/allocopt bench $(WINDOWS) --solvers $(CONTENDERS) --time-limit 5
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest
+	$(BIN)/allocopt warmup
+	$(BIN)/python -m pytest -n auto
 
 unit: .venv/installed-dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/allocopt warmup
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

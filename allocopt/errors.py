@@ -38,6 +38,12 @@ class InvalidSolutionError(AllocoptError, ValueError):
     exit_code = 3
 
 
+class WrongAnswerError(InvalidSolutionError):
+    """A solver's own answer that its problem refutes: a bug of the solver."""
+
+    exit_code = 1
+
+
 class BadFileError(AllocoptError, ValueError):
     """A file that cannot be read or written: one line that names the file, the place and the fault."""
 

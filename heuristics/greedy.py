@@ -16,8 +16,9 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 
-LARGEST_INSERTION = 50_000_000
-"""Idle nodes times nodes of the largest job above which a single insertion may take a noticeable part of a second."""
+LARGEST_INSERTION, MOST_JOBS = 50_000_000, 20_000
+"""Idle nodes times levels times nodes of the largest job above which a single insertion may take a noticeable part of
+a second, and the number of jobs above which writing the answer down does."""
 
 SLICE = 4_000_000
 """Idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds."""
@@ -34,15 +35,15 @@ class Greedy(TopologySolver):
     capabilities: ClassVar[Capabilities] = Capabilities(
         frozenset({Strategy.FREE}),
         frozenset({Promise.BOUND}),
-        f"{LARGEST_INSERTION:,} idle nodes x nodes of the largest job",
+        f"{LARGEST_INSERTION:,} idle nodes x levels x nodes of the largest job, {MOST_JOBS:,} jobs",
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
-        work = len(problem.idle_nodes) * int(problem.sizes.max())
-        if work <= LARGEST_INSERTION:
+        work = len(problem.idle_nodes) * len(problem.topology.hops) * int(problem.sizes.max())
+        if work <= LARGEST_INSERTION and len(problem.jobs) <= MOST_JOBS:
             return None
-        return f"idle nodes x nodes of the largest job are {work:,}, at most {LARGEST_INSERTION:,} are taken"
+        return f"it has {len(problem.jobs):,} jobs, and {work:,} is the product; {self.capabilities.largest} are taken"
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Insert the jobs, largest first; see `TopologySolver.search`."""

@@ -162,7 +162,7 @@ def generate_windows(
         topology,
         period,
         allocate,
-        hop_cost=_positive(hop_cost),
+        hop_cost=_checked_hop_cost(hop_cost),
         min_jobs=min_jobs,
         max_jobs=max_jobs,
         skip=skip,
@@ -206,7 +206,7 @@ def generate_synthetic(
             nodes=(min_nodes, max_nodes),
             mean_run=mean_run,
             load=load,
-            hop_cost=_positive(hop_cost),
+            hop_cost=_checked_hop_cost(hop_cost),
             name=_file_name(window),
         )
         for window, rng in zip(names, np.random.default_rng(seed).spawn(count), strict=True)
@@ -229,13 +229,13 @@ def _fat_tree(pods: int, leaves_per_pod: int, nodes_per_leaf: int, hops: str, pa
         raise UsageError(str(error)) from None
 
 
-def _positive(hop_cost: float) -> float:
+def _checked_hop_cost(hop_cost: float) -> float:
     """Return a hop cost that a problem can have."""
     from allocopt.errors import UsageError
-    from allocopt.problems.topology import LARGEST_HOP_COST
+    from allocopt.problems.topology import LARGEST_HOP_COST, LEAST_HOP_COST
 
-    if not 0 < hop_cost <= LARGEST_HOP_COST:
-        raise UsageError(f"--hop-cost is {hop_cost}, must be positive and at most {LARGEST_HOP_COST:g}")
+    if not LEAST_HOP_COST <= hop_cost <= LARGEST_HOP_COST:
+        raise UsageError(f"--hop-cost is {hop_cost}, must be within {LEAST_HOP_COST:g} .. {LARGEST_HOP_COST:g}")
     return hop_cost
 
 

@@ -44,12 +44,12 @@ class SolverRow:
 
 def _row(name: str) -> SolverRow:
     """Describe the solver of that name."""
-    from allocopt.errors import MissingPackageError
+    from allocopt.errors import MissingPackageError, UsageError
     from allocopt.solving.registry import get_solver
 
     try:
         solver = get_solver(name)
-    except MissingPackageError as error:
+    except (MissingPackageError, UsageError) as error:
         return SolverRow(name, [], [], str(error), False)
     abilities = solver.capabilities
     strategies, promises = sorted(abilities.strategies), sorted(abilities.promises)

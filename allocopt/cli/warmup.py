@@ -8,13 +8,13 @@ from allocopt.cli.announcement import compilation_announced
 @compilation_announced()
 def command() -> None:
     """Compile all kernels now, so that no later command has to; do this once before fanning out."""
-    from allocopt.errors import MissingPackageError
+    from allocopt.errors import MissingPackageError, UsageError
     from allocopt.solving.registry import get_solver, solver_names
 
     started = time.perf_counter()
     for name in solver_names():
         try:
             get_solver(name)
-        except MissingPackageError as error:
+        except (MissingPackageError, UsageError) as error:
             print(f"left out: {error}")
     print(f"all kernels are compiled ({time.perf_counter() - started:.1f} s)")

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
+from allocopt.problems.topology import LARGEST_HOP_COST, LEAST_HOP_COST
+
 INT64_MAX = 2**63 - 1
 LONGEST_NAME = 200
 """Bytes of an instance name, which becomes a file name."""
@@ -117,7 +119,10 @@ class InstanceModel(FileModel):
     jobs: Annotated[
         list[JobModel], Field(min_length=1, description="The window; together no more nodes than are idle.")
     ]
-    hop_cost: Annotated[float, Field(gt=0, description="Cost of one hop, in the unit of the objective.")] = 1000.0
+    hop_cost: Annotated[
+        float,
+        Field(ge=LEAST_HOP_COST, le=LARGEST_HOP_COST, description="Cost of one hop, in the unit of the objective."),
+    ] = 1000.0
 
 
 class SolutionModel(FileModel):

@@ -12,8 +12,8 @@ from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.problems.base import Sense, Strategy
 from allocopt.problems.hop_cost import hop_costs
 
-LARGEST_HOP_COST = 1e12
-"""Above it, sums of costs could leave the range in which a float is exact enough to compare."""
+LEAST_HOP_COST, LARGEST_HOP_COST = 1e-6, 1e12
+"""Beyond them sums of costs could leave the range in which the package's tolerances tell two costs apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class TopologyProblem:
     jobs
         The window, not empty; together they ask for no more nodes than are idle.
     hop_cost
-        Cost of one hop, in ``(0, LARGEST_HOP_COST]``; 1000 in Table I.
+        Cost of one hop, in ``LEAST_HOP_COST .. LARGEST_HOP_COST``; 1000 in Table I.
     name
         Name of the instance.
     strategy
@@ -105,9 +105,9 @@ class TopologyProblem:
             raise InvalidProblemError("strategy", f"is {self.strategy!r}, must be one of {', '.join(Strategy)}")
         object.__setattr__(self, "strategy", Strategy(self.strategy))
         _check_jobs(self.jobs, len(self.idle_nodes))
-        if not 0 < self.hop_cost <= LARGEST_HOP_COST:
+        if not LEAST_HOP_COST <= self.hop_cost <= LARGEST_HOP_COST:
             raise InvalidProblemError(
-                "hop_cost", f"is {self.hop_cost}, must be positive and at most {LARGEST_HOP_COST}"
+                "hop_cost", f"is {self.hop_cost}, must be within {LEAST_HOP_COST} .. {LARGEST_HOP_COST}"
             )
 
     @property

@@ -55,6 +55,7 @@ def _mean_excess(pairs: list[tuple[float | None, BestKnown | None]]) -> float | 
     excesses = [
         100.0 * (objective - known.objective) / max(1e-9, abs(known.objective))
         for objective, known in pairs
-        if objective is not None and known is not None
+        # Above a yardstick of 0 no share is defined.
+        if objective is not None and known is not None and (known.objective > 0 or objective == 0)
     ]
     return fmean(excesses) if excesses else None

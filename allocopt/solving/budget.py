@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from allocopt.errors import UsageError
 
+ENDLESS_S = 1e9
+MOST_ITERATIONS = 2**62
+
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -14,7 +17,7 @@ class Budget:
     Parameters
     ----------
     seconds
-        Wall-clock limit, model building included; None for no limit.
+        Wall-clock limit, model building included; None for no limit, which more than 10^9 s are taken for.
     iterations
         Limit on a solver's own steps; None for the solver's default. With iterations and without seconds the
         answer depends on the seed alone.
@@ -22,7 +25,7 @@ class Budget:
     Raises
     ------
     UsageError
-        If a limit is not positive.
+        If a limit is out of range.
     """
 
     seconds: float | None = None
@@ -31,8 +34,10 @@ class Budget:
     def __post_init__(self) -> None:
         if self.seconds is not None and not self.seconds > 0:
             raise UsageError(f"the time limit is {self.seconds} s, must be positive")
-        if self.iterations is not None and self.iterations < 1:
-            raise UsageError(f"the iteration limit is {self.iterations}, must be at least 1")
+        if self.seconds is not None and self.seconds > ENDLESS_S:
+            object.__setattr__(self, "seconds", None)
+        if self.iterations is not None and not 1 <= self.iterations <= MOST_ITERATIONS:
+            raise UsageError(f"the iteration limit is {self.iterations}, must be within 1 .. {MOST_ITERATIONS}")
 
     def start(self) -> "Clock":
         """Start the clock of one solve."""

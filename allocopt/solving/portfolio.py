@@ -17,12 +17,12 @@ from allocopt.solving.trivial import sequential_allocation
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One solver of the list.
+    """One step of the list.
 
     Parameters
     ----------
-    solver
-        Its name.
+    solvers
+        Names of solvers; the first that takes the problem runs.
     strategy
         The strategy it is asked for.
     share
@@ -31,24 +31,25 @@ class Stage:
         Steps that it may take where the budget sets none; None for its own default.
     """
 
-    solver: str
+    solvers: tuple[str, ...]
     strategy: Strategy
     share: float = 1.0
     iterations: int | None = None
 
 
+EXACT_SCAS = ("dp", "highs")
 STAGES: dict[Strategy, tuple[Stage, ...]] = {
-    Strategy.SCAS: (Stage("dp", Strategy.SCAS), Stage("highs", Strategy.SCAS)),
+    Strategy.SCAS: (Stage(EXACT_SCAS, Strategy.SCAS),),
     Strategy.DCAS: (
-        Stage("greedy", Strategy.FREE, 0.5),
-        Stage("dp", Strategy.SCAS, 0.5),
-        Stage("annealing", Strategy.DCAS, iterations=10_000),
+        Stage(("greedy",), Strategy.FREE, 0.5),
+        Stage(EXACT_SCAS, Strategy.SCAS, 0.5),
+        Stage(("annealing",), Strategy.DCAS, iterations=10_000),
     ),
     Strategy.FREE: (
-        Stage("greedy", Strategy.FREE, 0.5),
-        Stage("best-fit", Strategy.FREE),
-        Stage("dp", Strategy.SCAS, 0.5),
-        Stage("annealing", Strategy.FREE, iterations=10_000),
+        Stage(("greedy",), Strategy.FREE, 0.5),
+        Stage(("best-fit",), Strategy.FREE, 0.5),
+        Stage(EXACT_SCAS, Strategy.SCAS, 0.5),
+        Stage(("annealing",), Strategy.FREE, iterations=10_000),
     ),
 }
 """A stage of a narrower strategy gives solutions, one of a wider strategy bounds, one of the same strategy both."""
@@ -75,7 +76,8 @@ class Auto(TopologySolver):
     ) -> Result:
         """Load the solvers of the list, and their kernels with them, before the clock starts; then run them."""
         for stage in STAGES[problem.strategy]:
-            self._load(stage.solver)
+            for name in stage.solvers:
+                self._load(name)
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
@@ -84,13 +86,18 @@ class Auto(TopologySolver):
             run.offer(sequential_allocation(problem))
         stopped_by = StopReason.COMPLETED
         for stage in STAGES[problem.strategy]:
-            solver = self._solvers[stage.solver]
-            if solver is None or solver.refusal(problem) or run.interrupted or run.is_proved():
+            solver = self._first_that_takes(problem, stage)
+            if solver is None or run.interrupted or run.is_proved():
                 continue
             if run.clock.expired():
                 return StopReason.TIME_LIMIT
             stopped_by = _run_stage(stage, solver, problem, budget, seed, run)
         return stopped_by
+
+    def _first_that_takes(self, problem: TopologyProblem, stage: Stage) -> Solver | None:
+        """Return the first solver of a stage that is there and takes a problem of this size."""
+        there = (self._solvers[name] for name in stage.solvers)
+        return next((solver for solver in there if solver is not None and solver.refusal(problem) is None), None)
 
     def _load(self, name: str) -> None:
         """Make a solver of the list, once; None where what it needs is not installed."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.errors import InvalidSolutionError
+from allocopt.errors import InvalidSolutionError, WrongAnswerError
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.continuity import check_blocks, check_non_crossing
@@ -33,23 +33,31 @@ def verify(problem: Problem, solution: Any) -> float:
 
 
 def verify_result(problem: Problem, result: Result) -> None:
-    """Check a solver's answer: its solution, the objective it states, and its bound.
+    """Check a solver's answer: its solution, the objective it states, its bound and its status.
 
     Raises
     ------
-    InvalidSolutionError
-        If the solution breaks a rule, the objective is not the solution's, or the bound contradicts it.
+    WrongAnswerError
+        If the solution breaks a rule, the objective is not the solution's, or bound or status contradict it.
     """
+    try:
+        _check_result(problem, result)
+    except InvalidSolutionError as error:
+        raise WrongAnswerError(f"solver {result.solver!r} returned a wrong answer: {error}") from None
+
+
+def _check_result(problem: Problem, result: Result) -> None:
+    """Raise `InvalidSolutionError` for what `verify_result` names."""
     if result.solution is None:
         if result.status in (Status.OPTIMAL, Status.FEASIBLE):
-            raise InvalidSolutionError(f"solver {result.solver!r} says {result.status} and returns no solution")
+            raise InvalidSolutionError(f"it says {result.status} and returns no solution")
         return
     if result.status in (Status.INFEASIBLE, Status.UNKNOWN):
-        raise InvalidSolutionError(f"solver {result.solver!r} says {result.status} and returns a solution")
+        raise InvalidSolutionError(f"it says {result.status} and returns a solution")
     objective = verify(problem, result.solution)
     check_stated(objective, result.objective, result.bound, 1.0 if problem.sense == "min" else -1.0)
     if result.status is Status.OPTIMAL and (result.gap is None or result.gap > EQUAL_RELATIVE):
-        raise InvalidSolutionError(f"solver {result.solver!r} says OPTIMAL, but its bound is {result.bound}")
+        raise InvalidSolutionError(f"it says OPTIMAL, but its bound is {result.bound}")
 
 
 def check_stated(objective: float, stated: float | None, bound: float | None, sign: float = 1.0) -> None:

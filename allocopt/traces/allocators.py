@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from allocopt.errors import NoSolutionError
+from allocopt.errors import NoSolutionError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
@@ -28,11 +28,14 @@ def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.G
     Raises
     ------
     UsageError
-        If there is no such solver; when called, if it does not take the strategy or the window.
+        If there is no such solver, or it does not take the strategy; when called, if it does not take the window.
     MissingPackageError
         If the solver needs a package that is not installed.
     """
     solver = get_solver(name)
+    if strategy not in solver.capabilities.strategies:
+        able = ", ".join(sorted(solver.capabilities.strategies))
+        raise UsageError(f"solver {name!r} does not take {strategy}; it takes {able}")
 
     def allocate(problem: TopologyProblem) -> Allocation:
         seed = int(rng.integers(LARGEST_SEED))

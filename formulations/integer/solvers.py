@@ -42,7 +42,7 @@ class HighsPack(PackSolver):
 
     name: ClassVar[str] = "highs"
     back_end: ClassVar[BackEndSpec] = HIGHS
-    largest_nonzeros: ClassVar[int] = 4_000_000
+    largest_nonzeros: ClassVar[int] = 3_000_000
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ from allocopt.solving.trivial import sequential_allocation
 from heuristics.annealing.schedule import Schedule
 from heuristics.annealing.walk import rules_of, walk_from, walk_until_done
 
+MOST_JOBS = 20_000
+
 
 @dataclass(frozen=True, slots=True)
 class Annealing(TopologySolver):
@@ -43,7 +45,7 @@ class Annealing(TopologySolver):
     name: ClassVar[str] = "annealing"
     restores: ClassVar[bool] = True
     capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({Strategy.DCAS, Strategy.FREE}), frozenset({Promise.ANYTIME}), "any"
+        frozenset({Strategy.DCAS, Strategy.FREE}), frozenset({Promise.ANYTIME}), f"{MOST_JOBS:,} jobs"
     )
 
     def __post_init__(self) -> None:
@@ -52,6 +54,11 @@ class Annealing(TopologySolver):
     def schedule(self) -> Schedule:
         """Return the cooling schedule of the options; raises `UsageError` where they make none."""
         return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        n_jobs = len(problem.jobs)
+        return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""

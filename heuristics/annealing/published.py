@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from allocopt.problems.base import Strategy
 from allocopt.solving.protocol import Capabilities, Promise
-from heuristics.annealing.metropolis import Annealing
+from heuristics.annealing.metropolis import MOST_JOBS, Annealing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,4 +29,6 @@ class AnnealingAsPublished(Annealing):
 
     name: ClassVar[str] = "annealing-as-published"
     restores: ClassVar[bool] = False
-    capabilities: ClassVar[Capabilities] = Capabilities(frozenset({Strategy.FREE}), frozenset({Promise.ANYTIME}), "any")
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.FREE}), frozenset({Promise.ANYTIME}), f"{MOST_JOBS:,} jobs"
+    )

@@ -26,7 +26,7 @@ from allocopt.solving.trivial import sequential_allocation
 from heuristics.annealing.kernels import DRAWS
 from heuristics.annealing.schedule import Schedule
 
-LARGEST_WINDOW = 20_000
+LARGEST_WINDOW, MOST_JOBS = 20_000, 1_000
 
 
 def destroy_and_repair(owners: IntArray, sizes: IntArray, most_removed: int, rng: np.random.Generator) -> IntArray:
@@ -106,7 +106,9 @@ class SimannealReference(TopologySolver):
 
     name: ClassVar[str] = "simanneal"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({Strategy.DCAS, Strategy.FREE}), frozenset({Promise.ANYTIME}), f"{LARGEST_WINDOW:,} idle nodes"
+        frozenset({Strategy.DCAS, Strategy.FREE}),
+        frozenset({Promise.ANYTIME}),
+        f"{LARGEST_WINDOW:,} idle nodes, {MOST_JOBS:,} jobs",
     )
 
     def __post_init__(self) -> None:
@@ -119,9 +121,11 @@ class SimannealReference(TopologySolver):
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
-        if len(problem.idle_nodes) <= LARGEST_WINDOW:
-            return None
-        return f"it has {len(problem.idle_nodes):,} idle nodes, at most {LARGEST_WINDOW:,} are taken"
+        if len(problem.idle_nodes) > LARGEST_WINDOW:
+            return f"it has {len(problem.idle_nodes):,} idle nodes, at most {LARGEST_WINDOW:,} are taken"
+        if len(problem.jobs) > MOST_JOBS:
+            return f"it has {len(problem.jobs):,} jobs, at most {MOST_JOBS:,} are taken"
+        return None
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""

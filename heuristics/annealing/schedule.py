@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from allocopt.errors import UsageError
 
+MOST_REMOVED = 100
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
@@ -16,7 +18,7 @@ class Schedule:
     steps
         Steps from the one to the other, at least 1.
     most_removed
-        Largest number of jobs that a move removes, at least 1; n_D in the NSA paper.
+        Largest number of jobs that a move removes, 1 .. 100; n_D in the NSA paper.
 
     Raises
     ------
@@ -32,5 +34,7 @@ class Schedule:
     def __post_init__(self) -> None:
         if not 0 < self.coldest <= self.hottest < float("inf"):
             raise UsageError(f"temperatures must fall and be positive, not from {self.hottest} to {self.coldest}")
-        if self.steps < 1 or self.most_removed < 1:
-            raise UsageError(f"steps ({self.steps}) and most_removed ({self.most_removed}) must be at least 1")
+        if self.steps < 1:
+            raise UsageError(f"steps is {self.steps}, must be at least 1")
+        if not 1 <= self.most_removed <= MOST_REMOVED:
+            raise UsageError(f"most_removed is {self.most_removed}, must be within 1 .. {MOST_REMOVED}")

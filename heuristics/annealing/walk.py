@@ -12,7 +12,10 @@ from heuristics.annealing.kernels import Rules, Walk, anneal
 from heuristics.annealing.schedule import Schedule
 
 SLICE = 2_000_000
-"""Steps times idle nodes between two looks at the clock: some milliseconds."""
+"""Steps times the work of a step between two looks at the clock: some milliseconds."""
+
+OVERHEAD = 200
+"""Work of a step on a window without nodes and jobs, counted in nodes."""
 
 
 def walk_from(problem: TopologyProblem, allocation: Allocation) -> Walk:
@@ -39,7 +42,7 @@ def walk_until_done(problem: TopologyProblem, walk: Walk, rules: Rules, seed: in
     """Take all steps, or as many as the time allows; offer every best state that a slice ends with."""
     window = encode(problem)
     rng = np.random.default_rng(seed)
-    per_slice = max(1, SLICE // len(problem.idle_nodes))
+    per_slice = max(1, SLICE // (len(problem.idle_nodes) + len(problem.jobs) + OVERHEAD))
     best = float("inf")
     for first in range(0, rules.steps, per_slice):
         if run.clock.expired():

@@ -3,12 +3,17 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from support.clocks import LooksBudget
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.cluster.tree import Tree
 from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import StopReason
 from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify_result
+from heuristics.best_fit import BestFit
 
 TREE = FatTree(2, 2, 4)
 """Leaves 0-3, 4-7 (pod 0) and 8-11, 12-15 (pod 1)."""
@@ -75,3 +80,24 @@ def test_every_job_stays_under_the_lowest_switch_that_had_room(problem: Topology
         fewest = min(len(members) for members in lowest if len(members) >= size)
         assert any(set(nodes) <= set(members) and len(members) == fewest for members in lowest)
         left -= set(nodes)
+
+
+@pytest.mark.parametrize("looks", [0, 1, 2, 3])
+def test_jobs_that_are_late_take_the_first_idle_nodes(looks: int) -> None:
+    problem = window(FatTree(2, 2, 4), [0, 1, 4, 5, 6, 8, 9, 10, 11, 12], [3, 2, 2, 2])
+    cut_off = BestFit().solve(problem, LooksBudget(looks=looks), 0)
+    verify_result(problem, cut_off)
+    whole = BestFit().solve(problem, Budget(), 0)
+    for placed, late in zip(whole.solution.nodes[:looks], cut_off.solution.nodes[:looks], strict=True):
+        assert placed.tolist() == late.tolist()
+    taken = {node for nodes in cut_off.solution.nodes[:looks] for node in nodes.tolist()}
+    left = [node for node in problem.idle_nodes.tolist() if node not in taken]
+    rest = [node for nodes in cut_off.solution.nodes[looks:] for node in nodes.tolist()]
+    assert rest == left[: len(rest)]
+    assert cut_off.stopped_by is StopReason.TIME_LIMIT
+
+
+@pytest.mark.parametrize(("idle", "jobs"), [(1_000_001, 1), (30_000, 20_001)])
+def test_beyond_the_stated_size_it_says_so_at_once(idle: int, jobs: int) -> None:
+    problem = window(FatTree(100, 100, 101), range(idle), [1] * jobs)
+    assert "1,000,000 idle nodes, 20,000 jobs are taken" in (BestFit().refusal(problem) or "")

@@ -95,11 +95,11 @@ def test_no_time_at_all_still_gives_an_allocation() -> None:
 
 
 def test_beyond_the_stated_size_it_says_so_at_once() -> None:
-    problem = window(FatTree(10, 10, 100), range(8000), [7000])
+    problem = window(FatTree(10, 10, 100), range(8000), [2400])
     refusal = Greedy().refusal(problem)
     assert refusal is not None
-    assert "56,000,000" in refusal
+    assert "57,600,000" in refusal
     assert f"{LARGEST_INSERTION:,}" in refusal
-    with pytest.raises(UsageError, match="idle nodes x nodes of the largest job"):
+    with pytest.raises(UsageError, match="idle nodes x levels x nodes of the largest job"):
         solve(problem, solver="greedy")
-    assert Greedy().refusal(window(FatTree(10, 10, 100), range(8000), [6250])) is None
+    assert Greedy().refusal(window(FatTree(10, 10, 100), range(8000), [2083])) is None

@@ -158,7 +158,8 @@ def _start(module: str) -> "subprocess.Popen[bytes]":
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     # -P: the path is the parent's; the current folder is on it only if it was there.
     command = [sys.executable, "-P", "-m", "formulations.integer.backends.worker", module]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    # A process group of its own: Ctrl-C in a terminal is for the parent, even while the child starts.
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0)
 
 
 def _receive(process: "subprocess.Popen[bytes]", answers: "SimpleQueue[Any]") -> None:

@@ -34,7 +34,7 @@ INSTANCE = {
         (["--time-limit", "0"], "the time limit is 0.0 s, must be positive"),
         (["--time-limit", "-1"], "the time limit is -1.0 s, must be positive"),
         (["--time-limit", "nan"], "the time limit is nan s, must be positive"),
-        (["--iterations", "0"], "the iteration limit is 0, must be at least 1"),
+        (["--iterations", "0"], "the iteration limit is 0, must be within 1"),
         (["--option", "hottest"], "option 'hottest' must look like NAME=VALUE"),
     ],
 )

@@ -85,7 +85,7 @@ def test_hops_and_pairs_reach_the_instance(tmp_path: Path) -> None:
         (["--prefix", "../x"], "cannot name instances"),
         (["--min-nodes", "9", "--max-nodes", "8"], "range of nodes is 9..8"),
         (["--allocator", "no-such"], "no solver 'no-such'"),
-        (["--strategy", "no-such"], "no strategy 'no-such'"),
+        (["--strategy", "no-such"], "does not take no-such"),
         (["--min-jobs", "3", "--max-jobs", "2"], "below the least"),
     ],
 )

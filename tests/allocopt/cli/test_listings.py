@@ -61,6 +61,7 @@ def test_the_list_is_an_aligned_table(run: Run) -> None:
     assert len({len(line) for line in lines}) == 1
 
 
+@pytest.mark.slow
 def test_the_doctor_lets_every_solver_work(run: Run) -> None:
     answer = run("doctor")
     assert answer.code == 0

@@ -60,7 +60,7 @@ def problems(draw: st.DrawFn) -> TopologyProblem:
         sizes.append(draw(st.integers(1, len(idle) - sum(sizes))))
     ids = draw(st.lists(names, min_size=len(sizes), max_size=len(sizes), unique=True))
     jobs = tuple(Job(id_, size) for id_, size in zip(ids, sizes, strict=True))
-    cost = draw(st.floats(0, 1e9, exclude_min=True) | st.sampled_from([1000.0, 1e12, 5e-324]))
+    cost = draw(st.floats(1e-6, 1e9) | st.sampled_from([1000.0, 1e12, 1e-6]))
     return TopologyProblem(topology, np.array(idle), jobs, cost, draw(file_names))
 
 

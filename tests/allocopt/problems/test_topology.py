@@ -9,7 +9,7 @@ from support.windows import window
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import LARGEST_HOP_COST, Allocation, Job, TopologyProblem
+from allocopt.problems.topology import LARGEST_HOP_COST, LEAST_HOP_COST, Allocation, Job, TopologyProblem
 
 TREE = FatTree(2, 2, 2)
 
@@ -47,11 +47,12 @@ def test_a_list_of_jobs_becomes_a_tuple_in_the_same_order() -> None:
         ({"jobs": (Job("a", -2),)}, "jobs[0].nodes", "'a' asks for -2"),
         ({"jobs": (Job("a", 2), Job("b", 2))}, "jobs", "ask for 4 nodes together, but only 3"),
         ({"idle_nodes": np.array([], dtype=np.int64)}, "jobs", "only 0 are idle"),
-        ({"hop_cost": 0.0}, "hop_cost", "positive"),
-        ({"hop_cost": -1.0}, "hop_cost", "positive"),
-        ({"hop_cost": float("nan")}, "hop_cost", "positive"),
-        ({"hop_cost": float("inf")}, "hop_cost", "at most"),
-        ({"hop_cost": 2 * LARGEST_HOP_COST}, "hop_cost", "at most"),
+        ({"hop_cost": 0.0}, "hop_cost", "within"),
+        ({"hop_cost": -1.0}, "hop_cost", "within"),
+        ({"hop_cost": float("nan")}, "hop_cost", "within"),
+        ({"hop_cost": float("inf")}, "hop_cost", "within"),
+        ({"hop_cost": LEAST_HOP_COST / 2}, "hop_cost", "within"),
+        ({"hop_cost": 2 * LARGEST_HOP_COST}, "hop_cost", "within"),
     ],
 )
 def test_a_wrong_problem_is_refused_and_its_place_named(changes: dict[str, Any], place: str, fault: str) -> None:

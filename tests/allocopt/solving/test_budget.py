@@ -42,3 +42,13 @@ def test_each_solve_starts_its_own_clock() -> None:
     second = budget.start()
     assert second.started >= first.started
     assert budget == Budget(5.0)
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e308, 2e9])
+def test_a_limit_beyond_a_billion_seconds_is_none(seconds: float) -> None:
+    assert Budget(seconds).seconds is None
+
+
+def test_more_iterations_than_a_kernel_can_count_are_refused() -> None:
+    with pytest.raises(UsageError, match="iteration limit"):
+        Budget(iterations=2**63)

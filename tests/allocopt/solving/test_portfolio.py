@@ -37,7 +37,7 @@ def test_it_is_never_worse_than_any_of_its_stages(strategy: Strategy, window_see
         if not stage.strategy.holds_within(strategy):
             continue
         same = stage.strategy is strategy
-        answer = get_solver(stage.solver).solve(
+        answer = get_solver(stage.solvers[0]).solve(
             problem.with_strategy(stage.strategy), BUDGET, 3, best if same else None
         )
         assert answer.objective is not None

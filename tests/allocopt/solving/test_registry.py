@@ -112,3 +112,25 @@ def test_a_broken_entry_point_names_its_solver_and_hurts_no_other() -> None:
 def test_the_distribution_lists_what_the_registry_lists() -> None:
     entries = importlib.metadata.distribution("allocopt").entry_points.select(group=registry.GROUP)
     assert {entry.name for entry in entries} <= set(solver_names())
+
+
+@pytest.mark.parametrize(
+    ("solver", "options", "kind"),
+    [
+        ("annealing", {"steps": 1.5}, "int"),
+        ("annealing", {"steps": True}, "int"),
+        ("annealing", {"steps": 10**20}, "int"),
+        ("annealing", {"hottest": "abc"}, "float"),
+        ("annealing", {"hottest": None}, "float"),
+        ("scip-paper", {"cancel": 5}, "bool"),
+        ("scip-paper", {"cancel": "abc"}, "bool"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_by_name(solver: str, options: dict[str, object], kind: str) -> None:
+    (name,) = options
+    with pytest.raises(UsageError, match=rf"option '{name}' of solver '{solver}' is .*must be of type {kind}"):
+        get_solver(solver, options)
+
+
+def test_a_whole_number_may_stand_for_a_float() -> None:
+    assert get_solver("annealing", {"hottest": 3}) is not None

@@ -19,7 +19,7 @@ from support.windows import paper_window, window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology import LARGEST_HOP_COST, LEAST_HOP_COST, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
@@ -93,7 +93,7 @@ def test_a_thousand_idle_nodes_and_fifty_jobs_are_within_a_percent_in_ten_second
     assert result.gap <= 0.01
 
 
-@pytest.mark.parametrize("hop_cost", [1e-9, 1e12])
+@pytest.mark.parametrize("hop_cost", [LEAST_HOP_COST, LARGEST_HOP_COST])
 def test_the_proof_holds_whatever_a_hop_costs(pack_solver: ProgramSolver, hop_cost: float) -> None:
     problem = paper_window(5, Strategy.SCAS)
     scaled = window(problem.topology, problem.idle_nodes, problem.sizes.tolist(), hop_cost, Strategy.SCAS)

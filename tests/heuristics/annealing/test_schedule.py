@@ -22,10 +22,11 @@ from heuristics.annealing.schedule import Schedule
         {"steps": 0},
         {"steps": -5},
         {"most_removed": 0},
+        {"most_removed": 101},
     ],
 )
 def test_an_option_out_of_range_is_refused(solver: str, options: dict[str, float]) -> None:
-    with pytest.raises(UsageError, match=r"temperatures|steps"):
+    with pytest.raises(UsageError, match=r"temperatures|steps|most_removed"):
         get_solver(solver, options)
 
 

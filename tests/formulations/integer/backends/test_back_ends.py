@@ -70,6 +70,7 @@ def test_any_program_is_solved_or_proved_infeasible(back_end: ModuleType, progra
     assert all(bound <= expected + 1e-6 * max(1.0, expected) for bound in bounds)
 
 
+@pytest.mark.slow
 @every_back_end
 def test_no_bound_that_is_shown_before_a_limit_excludes_the_optimum(back_end: ModuleType) -> None:
     problem = paper_window(3, Strategy.SCAS)
