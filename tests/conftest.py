@@ -10,7 +10,7 @@ from support.oracle import OracleWindow, read_oracle
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 # No test asserts a time; the first example of some compiles kernels.
-settings.register_profile("allocopt", deadline=None)
+settings.register_profile("allocopt", deadline=None, max_examples=60)
 settings.load_profile("allocopt")
 
 

@@ -47,7 +47,7 @@ def installed() -> dict[str, Solver]:
 
 SOLVERS = installed()
 SHIPPED = tuple(read_instances([Path("@tiny")]))
-TINY = (*SHIPPED, *(tiny_window(seed) for seed in range(4)))
+TINY = (*SHIPPED, *(tiny_window(seed) for seed in range(2)))
 SMALL = tuple(problem for problem in TINY if len(problem.idle_nodes) <= 10)
 """Windows small enough to look at every allocation."""
 PAPER = tuple(paper_window(seed) for seed in range(2))

@@ -60,6 +60,7 @@ def test_brute_force_agrees(name: str, problem: TopologyProblem) -> None:
     assert result.objective == pytest.approx(optimum(problem), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_oracle_s_optima_are_reached_and_proved(
     pack_solver: ProgramSolver, oracle_windows: list[OracleWindow]
 ) -> None:
@@ -201,6 +202,7 @@ for name in ("scip", "highs", "cp-sat"):
 """
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_runs_and_nothing_else_is_printed(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -294,6 +296,7 @@ solve(problem, "scas", "scip-paper", time_limit=None)
 """
 
 
+@pytest.mark.slow
 @needs_proc
 def test_no_child_outlives_its_parent_even_in_a_solve() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT])

@@ -79,6 +79,7 @@ def test_a_request_that_a_back_end_cannot_digest_ends_in_an_error_and_does_not_h
             list(child.answers(CLOCK, 0.0))
 
 
+@pytest.mark.slow
 def test_the_worker_ends_when_its_input_closes_in_the_middle_of_a_solve() -> None:
     command = [sys.executable, "-m", "formulations.integer.backends.worker", "scip"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
