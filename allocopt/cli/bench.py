@@ -80,7 +80,7 @@ def command(
 
 
 def _journal(out: Path, instances: Sequence[Path], budget: "Budget", facts: "Provenance") -> "Journal":
-    """Open the journal of a run, which goes on after a crash as long as instances, limits and code are the same."""
+    """Open the journal of a run, which goes on after a crash as long as instances, limits and commit are the same."""
     from hashlib import sha256
 
     from allocopt.cli.reading import instance_path

@@ -11,6 +11,9 @@ from allocopt import __version__
 
 PACKAGES = ("numpy", "numba", "scipy", "ortools", "pyscipopt", "networkx", "simanneal", "pydantic", "typer", "rich")
 
+CODE = ("allocopt", "formulations", "heuristics", "learned")
+"""Folders of the checkout in which a change makes another program."""
+
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
@@ -21,7 +24,7 @@ class Provenance:
     version
         Version of allocopt.
     commit
-        Commit of the checkout it runs from, with ``+`` behind it where files differ; "unknown" without a checkout.
+        Commit of the checkout it runs from, with ``+`` behind it where the code differs; "unknown" without a checkout.
     python
         Version of Python.
     machine
@@ -48,8 +51,12 @@ def commit() -> str:
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return "unknown"
-    described = _git(root, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+")
-    return described or "unknown"
+    hashed = _git(root, "rev-parse", "--short=12", "HEAD")
+    if not hashed:
+        return "unknown"
+    # What else differs, such as a result page that is being written, does not change what is measured.
+    changed = _git(root, "status", "--porcelain", "--", *CODE)
+    return f"{hashed}+" if changed else hashed
 
 
 def processor() -> str:

@@ -2,8 +2,8 @@
 
 A move removes 1 to n_D jobs and re-inserts them, the largest first, each on consecutive idle nodes from a random first
 one. Removing a job nested inside another leaves a hole that others may fill, so that the move reaches more than DCAS:
-under strategy ``dcas`` every state is checked and a crossing one rejected (*strict*), under ``free`` every state is
-taken (*relaxed*, the reachable set of the published search).
+under strategy ``dcas`` every state is checked, and a move that leads to a crossing one is drawn again, some times at
+most (*strict*); under ``free`` every state is allowed (*relaxed*, the reachable set of the published search).
 """
 
 from dataclasses import dataclass

@@ -46,19 +46,23 @@ def test_a_checkout_without_a_commit_is_unknown(tmp_path: Path, monkeypatch: pyt
     assert provenance.commit() == "unknown"
 
 
-def test_a_checkout_is_named_by_its_commit_and_marked_where_files_differ(
+def test_a_checkout_is_named_by_its_commit_and_marked_where_the_code_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(tmp_path, "init")
-    (tmp_path / "file").write_text("1", encoding="utf-8")
-    git(tmp_path, "add", "file")
+    for name in ("allocopt", "docs"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("1", encoding="utf-8")
+    git(tmp_path, "add", ".")
     git(tmp_path, "commit", "-m", "first")
     git(tmp_path, "tag", "-a", "v1", "-m", "a tag is not the commit")
     place(monkeypatch, tmp_path)
     clean = provenance.commit()
     assert len(clean) == 12
     assert set(clean) <= set("0123456789abcdef")
-    (tmp_path / "file").write_text("2", encoding="utf-8")
+    (tmp_path / "docs" / "file").write_text("2", encoding="utf-8")
+    assert provenance.commit() == clean
+    (tmp_path / "allocopt" / "file").write_text("2", encoding="utf-8")
     assert provenance.commit() == f"{clean}+"
 
 

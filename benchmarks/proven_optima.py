@@ -1,0 +1,60 @@
+"""Exact solvers on 36 windows whose SCAS optima are known from elsewhere.
+
+Needs the folder with the data (``--data``), which is not part of the project: ``tjap/oracle_windows.json`` with the
+windows and their proven optima, to six decimals. Takes up to a quarter of an hour, nearly all of it ``scip-paper``.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from statistics import fmean
+
+from page import write_page
+
+import allocopt
+from allocopt.files.instance import problem_from_object
+from allocopt.report.table import Cell, aligned_table
+
+LIMIT_S = 60.0
+SOLVERS = ("dp", "highs", "scip", "cp-sat", "csp", "scip-paper")
+
+
+def windows(data: Path) -> list[tuple[allocopt.TopologyProblem, float]]:
+    """Read the windows, each with its SCAS optimum."""
+    path = data / "tjap" / "oracle_windows.json"
+    cases = json.loads(path.read_text(encoding="utf-8"))["windows"]
+    return [(problem_from_object(case["instance"], path), float(case["optimum"]["scas"])) for case in cases]
+
+
+def line(name: str, cases: list[tuple[allocopt.TopologyProblem, float]]) -> list[Cell]:
+    """Solve all windows that a solver takes; say how many it proves, and how far from the optima it is then."""
+    solver = allocopt.get_solver(name)
+    taken = [(problem, optimum) for problem, optimum in cases if solver.refusal(problem.with_strategy("scas")) is None]
+    results = [(allocopt.solve(problem, "scas", solver, LIMIT_S), optimum) for problem, optimum in taken]
+    proved = [
+        (float(result.objective or 0.0), optimum)
+        for result, optimum in results
+        if result.status is allocopt.Status.OPTIMAL
+    ]
+    furthest = max(abs(objective - optimum) for objective, optimum in proved)
+    return [name, f"{len(taken)}", f"{len(proved)}", furthest, fmean(result.runtime_s for result, _ in results)]
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    cases = windows(parser.parse_args().data)
+    header = ("solver", "takes", "proves OPTIMAL", "largest distance to the optimum", "mean s")
+    rows = [line(name, cases) for name in SOLVERS]
+    write_page(
+        "proven_optima",
+        "Windows with proven optima",
+        f"{len(cases)} windows of 2 to 8 jobs with SCAS optima that were proved outside this project, stated to six "
+        f"decimals; limit {LIMIT_S:.0f} s. The distance is over the windows that a solver says are OPTIMAL.",
+        [aligned_table(header, rows, (None, None, None, 7, 3))],
+    )
+
+
+if __name__ == "__main__":
+    main()
