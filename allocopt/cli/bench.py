@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,16 +68,28 @@ def command(
     facts = provenance()
     budget = Budget(time_limit, iterations)
     journal = None if out is None else _journal(out, instances, budget, facts)
-    rows = []
-    for row in _with_progress(quietly(run_tasks(tasks, budget, known, journal)), len(tasks)):
-        rows.append(row)
-        if as_json:
-            print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
+    rows: list[BenchRow] = []
+    with _interruption_explained(rows, len(tasks), out):
+        for row in _with_progress(quietly(run_tasks(tasks, budget, known, journal)), len(tasks)):
+            rows.append(row)
+            if as_json:
+                print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
     if out is not None and journal is not None:
         write_rows(out, rows, facts)
         journal.close()
     table = f"{summary_table(rows)}\n\n{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
     print(table, file=sys.stderr if as_json else sys.stdout)
+
+
+@contextmanager
+def _interruption_explained(rows: "Sequence[BenchRow]", total: int, out: Path | None) -> Iterator[None]:
+    """After Ctrl-C, say how much is done and where it is kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = "" if out is None else f", kept in {out}.partial; the same command goes on from there"
+        print(f"allocopt: {len(rows)} of {total} solves done{kept}", file=sys.stderr)
+        raise
 
 
 def _journal(out: Path, instances: Sequence[Path], budget: "Budget", facts: "Provenance") -> "Journal":

@@ -265,6 +265,10 @@ def _write(out: Path, problems: "Sequence[TopologyProblem]", asked: int) -> None
         raise UsageError("no such window came out of the workload: allow other numbers of jobs, skip fewer windows")
     if out.name.removesuffix(".gz").endswith((".json", ".jsonl")):
         write_problems(out, problems)
+    elif out.suffix and not out.is_dir():
+        raise UsageError(
+            f"--out {out} must end in .jsonl, .json or these with .gz, or be a folder's name without a dot"
+        )
     else:
         for problem in problems:
             write_problems(out / f"{problem.name}.json", [problem])

@@ -17,7 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Decide which nodes of a cluster each waiting job gets.",
-    epilog="Exit codes: 0 a verdict, 1 internal error, 2 usage, 3 bad input file, 4 no solution within the limit, "
+    epilog="Exit codes: 0 an answer, 1 internal error, 2 usage, 3 bad input file, 4 no solution within the limit, "
     "5 a missing optional package, 130 interrupted. All times are in seconds.",
 )
 app.command("solve")(solve.command)

@@ -80,7 +80,8 @@ class Tree:
         below = _levels_below_top(levels, hops)
         hops = tuple(range(2, 2 * below + 3, 2)) if hops is None else tuple(hops)
         if len(hops) != below + 1:
-            raise InvalidProblemError("topology.hops", f"has {len(hops)} values for a tree of {below + 1} levels")
+            fault = f"has {len(hops)} values for {len(levels)} named levels: one each, and one for a top without name"
+            raise InvalidProblemError("topology.hops", fault)
         return cls(_group_matrix(levels)[:below], tuple(tuple(level) for level in levels[:below]), hops, pairs)
 
     def to_levels(self) -> list[dict[str, list[int | str]]]:

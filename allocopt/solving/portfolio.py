@@ -39,16 +39,16 @@ class Stage:
 
 EXACT_SCAS = ("dp", "highs")
 STAGES: dict[Strategy, tuple[Stage, ...]] = {
-    Strategy.SCAS: (Stage(EXACT_SCAS, Strategy.SCAS),),
+    Strategy.SCAS: (Stage(EXACT_SCAS, Strategy.SCAS, 0.9), Stage(("greedy",), Strategy.FREE)),
     Strategy.DCAS: (
         Stage(("greedy",), Strategy.FREE, 0.5),
-        Stage(EXACT_SCAS, Strategy.SCAS, 0.5),
+        Stage(EXACT_SCAS, Strategy.SCAS, 0.9),
         Stage(("annealing",), Strategy.DCAS, iterations=10_000),
     ),
     Strategy.FREE: (
         Stage(("greedy",), Strategy.FREE, 0.5),
         Stage(("best-fit",), Strategy.FREE, 0.5),
-        Stage(EXACT_SCAS, Strategy.SCAS, 0.5),
+        Stage(EXACT_SCAS, Strategy.SCAS, 0.9),
         Stage(("annealing",), Strategy.FREE, iterations=10_000),
     ),
 }

@@ -20,7 +20,10 @@ def solution(run: Run, tiny: Path, tmp_path: Path) -> Path:
 def test_a_valid_solution_is_said_to_be(run: Run, tiny: Path, solution: Path) -> None:
     answer = run("verify", tiny, solution)
     assert (answer.code, answer.err) == (0, "")
-    assert answer.out == f"{solution}: valid, scas, objective 15000.000000\n"
+    assert (
+        answer.out
+        == f"{solution}: valid, scas, objective 15000.000000; its bound 15000.000000 fits, and is the solver's word\n"
+    )
 
 
 def test_the_instance_is_found_among_several_by_its_name(run: Run, solution: Path) -> None:

@@ -154,7 +154,7 @@ TREE_FAULTS = [
     ("topology.levels[1].left", DELETE, "topology.levels[1]", "no group holds 'a'"),
     ("topology.levels[1]", {"": ["a"], "right": ["b"]}, "topology.levels[1]", "a key is empty"),
     ("topology.levels[1]", {"\x07": ["a"]}, "topology.levels[1]", "a key holds the control character U+0007"),
-    ("topology.hops", [2, 4, 6, 8], "topology.hops", "has 4 values for a tree of 3 levels"),
+    ("topology.hops", [2, 4, 6, 8], "topology.hops", "has 4 values for 2 named levels"),
     ("topology.hops", [2, 4], "topology.levels[1]", "is the top level by the hops, but has 2 groups"),
     ("topology.hop", [2, 4], "topology", "unknown key 'hop'; did you mean 'hops'?"),
 ]
