@@ -53,8 +53,8 @@ Trace = Annotated[
     Path | None,
     typer.Option(
         readable=False,
-        help="Trace to replay: .swf[.gz], or else text with id, arrival s, run s and nodes in a line; "
-        "if not given, the NSA paper's generator makes one.",
+        help="Trace to replay: .swf[.gz], a Batsim workload .json[.gz], or else text with id, arrival s, run s and "
+        "nodes in a line; if not given, the NSA paper's generator makes one.",
     ),
 ]
 Prefix = Annotated[

@@ -8,16 +8,24 @@ from allocopt.traces.workload import Workload
 
 
 def read_workload(path: Path) -> Workload:
-    """Read a workload: Standard Workload Format by the ending ``.swf`` or ``.swf.gz``, else the NSA authors' text.
+    """Read a workload: ``.swf`` as Standard Workload Format, ``.json`` of Batsim, else the NSA authors' text.
 
     Parameters
     ----------
     path
-        The file.
+        The file; with ``.gz`` after its ending it is decompressed.
 
     Raises
     ------
     BadFileError
-        If the file cannot be read; it names the line and the column.
+        If the file cannot be read; it names the line and the column, or the field.
     """
-    return read_swf(path) if path.name.removesuffix(".gz").endswith(".swf") else read_nsa(path)
+    name = path.name.removesuffix(".gz")
+    if name.endswith(".swf"):
+        return read_swf(path)
+    if name.endswith(".json"):
+        # The models of JSON files are not loaded for text.
+        from allocopt.traces.batsim import read_batsim
+
+        return read_batsim(path)
+    return read_nsa(path)

@@ -2,22 +2,38 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file
-from allocopt.traces.table import Table
 from allocopt.traces.workload import Counts, Workload
 
 NO_RUN_TIME = "run time not positive"
 NO_PROCESSORS = "number of processors not positive"
 
 
+class Source(Protocol):
+    """Where records come from: the rows of a file, one per job, and its columns by number."""
+
+    @property
+    def path(self) -> Path:
+        """The file, for error messages."""
+
+    def integers(self, column: int) -> IntArray:
+        """Values of a column of integers, shape ``(rows,)``."""
+
+    def error(self, row: int, column: int, fault: str) -> BadFileError:
+        """Return an error that names the file and the place in it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Numbers of the columns in which a trace has its job ids and submit times, for error messages."""
+    """Numbers of the columns in which a trace has its job ids and submit times."""
 
     job: int
     submit: int
@@ -44,12 +60,12 @@ class Records:
     repairs: Mapping[str, NDArray[np.bool_]]
 
 
-def workload_of(table: Table, places: Places, records: Records, name: str, machine: int | None = None) -> Workload:
+def workload_of(source: Source, places: Places, records: Records, name: str, machine: int | None = None) -> Workload:
     """Make a workload of the records that can be run.
 
     Parameters
     ----------
-    table
+    source
         Where the records come from.
     places
         Where job ids and submit times stand in it.
@@ -69,12 +85,12 @@ def workload_of(table: Table, places: Places, records: Records, name: str, machi
     keep = runs & asks
     rows = np.flatnonzero(keep)
     if not len(rows):
-        raise bad_file(table.path, f"none of its {len(keep)} jobs has a positive run time and size")
-    ids = _checked_ids(table, places, rows)
+        raise bad_file(source.path, f"none of its {len(keep)} jobs has a positive run time and size")
+    ids = _checked_ids(source, places, rows)
     early = records.submit[rows] < 0
     if early.any():
         row = int(rows[np.argmax(early)])
-        raise table.error(row, places.submit, f"is {records.submit[row]:g}, must not be negative")
+        raise source.error(row, places.submit, f"is {records.submit[row]:g}, must not be negative")
     dropped = {NO_RUN_TIME: ~runs, NO_PROCESSORS: runs & ~asks}
     return Workload(
         name,
@@ -89,13 +105,13 @@ def workload_of(table: Table, places: Places, records: Records, name: str, machi
     )
 
 
-def _checked_ids(table: Table, places: Places, rows: IntArray) -> IntArray:
+def _checked_ids(source: Source, places: Places, rows: IntArray) -> IntArray:
     """Return the job ids of some rows, shape ``(len(rows),)``; they must be distinct."""
-    ids = table.integers(places.job)[rows]
+    ids = source.integers(places.job)[rows]
     _, first = np.unique(ids, return_index=True)
     if len(first) < len(ids):
         again = int(np.setdiff1d(np.arange(len(ids)), first)[0])
-        raise table.error(int(rows[again]), places.job, f"is {ids[again]}, a job that is given before")
+        raise source.error(int(rows[again]), places.job, f"is {ids[again]}, a job that is given before")
     return ids
 
 

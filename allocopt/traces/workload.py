@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError, UsageError
@@ -12,6 +12,7 @@ Counts = tuple[tuple[str, int], ...]
 """Numbers of jobs by reason."""
 
 OVERSIZED = "larger than the machine"
+SURPLUS = "beyond the number of jobs asked for"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +91,22 @@ class Workload:
 
     def fitting(self, size: int) -> "Workload":
         """Return the workload without the jobs that ask for more than ``size``; they are counted as dropped."""
-        keep = self.processors <= size
+        return self._only(self.processors <= size, OVERSIZED)
+
+    def first(self, jobs: int) -> "Workload":
+        """Return the workload without all but the first jobs submitted; the others are counted as dropped.
+
+        Raises
+        ------
+        UsageError
+            If the number of jobs is negative.
+        """
+        if jobs < 0:
+            raise UsageError(f"the number of jobs is {jobs}, must not be negative")
+        return self._only(np.arange(len(self)) < jobs, SURPLUS)
+
+    def _only(self, keep: NDArray[np.bool_], reason: str) -> "Workload":
+        """Return the workload without some jobs, which are counted as dropped for a reason."""
         return replace(
             self,
             ids=self.ids[keep],
@@ -98,7 +114,7 @@ class Workload:
             run=self.run[keep],
             processors=self.processors[keep],
             estimate=self.estimate[keep],
-            dropped=_with_count(self.dropped, OVERSIZED, int((~keep).sum())),
+            dropped=_with_count(self.dropped, reason, int((~keep).sum())),
         )
 
 

@@ -85,7 +85,9 @@ def test_the_version_is_the_packages(run: Run) -> None:
     assert (answer.code, answer.out) == (0, f"allocopt {__version__}\n")
 
 
-@pytest.mark.parametrize("command", ["solve", "verify", "bench", "generate", "schema", "solvers", "doctor", "warmup"])
+@pytest.mark.parametrize(
+    "command", ["solve", "verify", "bench", "generate", "convert", "schema", "solvers", "doctor", "warmup"]
+)
 def test_every_command_has_help(run: Run, command: str) -> None:
     answer = run(command, "--help")
     assert answer.code == 0

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.traces.workload import OVERSIZED, Workload
+from allocopt.traces.workload import OVERSIZED, SURPLUS, Workload
 
 
 def workload(**changes: object) -> Workload:
@@ -78,3 +78,12 @@ def test_oversized_jobs_are_counted() -> None:
 
 def test_a_workload_that_fits_says_nothing() -> None:
     assert workload().fitting(17).remarks() == []
+
+
+def test_the_first_jobs_are_kept_and_the_others_counted() -> None:
+    made = workload().first(2)
+    assert made.ids.tolist() == [2, 3]
+    assert made.dropped == ((SURPLUS, 1),)
+    assert workload().first(3).dropped == ()
+    with pytest.raises(UsageError, match="the number of jobs is -1"):
+        workload().first(-1)

@@ -1,0 +1,47 @@
+"""``allocopt convert``: a workload from one format into another."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_LARGEST = 1_000_000_000
+"""Largest number of jobs or processors that is taken: beyond any that makes sense, and safe from overflow."""
+
+Source = Annotated[
+    Path,
+    typer.Argument(
+        readable=False,
+        metavar="IN",
+        help="Workload to read: .swf[.gz], a Batsim workload .json[.gz], or else text with id, arrival s, run s and "
+        "nodes in a line.",
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Argument(
+        readable=False, metavar="OUT", help="File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]."
+    ),
+]
+MaxJobs = Annotated[
+    int | None, typer.Option(min=1, max=_LARGEST, help="Write only this many jobs, the first submitted.")
+]
+ProcessorsPerNode = Annotated[
+    int, typer.Option(min=1, max=_LARGEST, help="Processors of the workload per node; jobs get whole nodes.")
+]
+
+
+def command(source: Source, out: Out, max_jobs: MaxJobs = None, processors_per_node: ProcessorsPerNode = 1) -> None:
+    """Convert a workload between formats. What is dropped, repaired or lost is counted on standard error."""
+    from allocopt.traces.reading import read_workload
+    from allocopt.traces.writing import writer_of
+
+    # A wrong ending is told before a long file is read.
+    writer = writer_of(out)
+    workload = read_workload(source).in_nodes(processors_per_node)
+    if max_jobs is not None:
+        workload = workload.first(max_jobs)
+    writer.write(out, workload)
+    for remark in (*workload.remarks(), *(f"{out}: {loss}" for loss in writer.losses(workload))):
+        typer.echo(remark, err=True)
+    typer.echo(f"{out}: jobs written: {len(workload)}", err=True)

@@ -1,0 +1,93 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.workloads import jobs_of
+
+from allocopt.traces.reading import read_workload
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Three jobs, of which one has no run time and one no estimate."""
+    jobs = [(1, 17, 60, 90), (2, 32, 30, -1), (3, 4, 0, 5), (4, 8, 10, 10)]
+    lines = [f"{job} {job} -1 {run} -1 -1 -1 {size} {time}{' -1' * 9}" for job, size, run, time in jobs]
+    path = tmp_path / "log.swf"
+    path.write_text("\n".join(["; MaxProcs: 64", *lines]))
+    return path
+
+
+@pytest.mark.parametrize("name", ["out.swf.gz", "out.json", "out.json.gz", "out.swf"])
+def test_what_was_dropped_and_repaired_is_said(run: Run, log: Path, name: str) -> None:
+    out = log.parent / name
+    answer = run("convert", log, out)
+    assert (answer.code, answer.out) == (0, "")
+    assert answer.lines_of_error == [
+        "log: jobs dropped, run time not positive: 1",
+        "log: jobs repaired, no requested time, run time used: 1",
+        f"{out}: jobs written: 3",
+    ]
+    made = read_workload(out)
+    assert (jobs_of(made), made.machine_processors) == (jobs_of(read_workload(log)), 64)
+
+
+def test_what_the_format_cannot_hold_is_said(run: Run, log: Path) -> None:
+    out = log.parent / "out.txt"
+    assert run("convert", log, out).lines_of_error[2:] == [
+        f"{out}: estimates lost, the format has none: 1",
+        f"{out}: size of the machine lost, the format has none: 64",
+        f"{out}: jobs written: 3",
+    ]
+
+
+def test_jobs_are_cut_and_counted_in_whole_nodes(run: Run, log: Path) -> None:
+    out = log.parent / "out.swf"
+    answer = run("convert", log, out, "--max-jobs", "2", "--processors-per-node", "16")
+    assert answer.code == 0
+    assert "log: jobs dropped, beyond the number of jobs asked for: 1" in answer.lines_of_error
+    made = read_workload(out)
+    assert (made.ids.tolist(), made.processors.tolist(), made.machine_processors) == ([1, 2], [2, 2], 4)
+
+
+def test_a_file_can_be_converted_in_place(run: Run, log: Path) -> None:
+    before = jobs_of(read_workload(log))
+    assert run("convert", log, log).code == 0
+    assert jobs_of(read_workload(log)) == before
+
+
+@pytest.mark.parametrize(
+    ("source", "out", "code", "fault"),
+    [
+        ("log.swf", "out.csv", 2, "the name must end in .swf, .json, .txt"),
+        ("log.swf", "out", 2, "the name must end in"),
+        ("none.swf", "out.swf", 3, "no such file"),
+        ("none.swf", "out.csv", 2, "the name must end in"),
+        ("bad.json", "out.swf", 3, "bad.json: jobs[0].res: is 'x', must be an integer"),
+        ("bad.swf", "out.json", 3, "bad.swf: line 1: has 3 columns"),
+        ("log.swf", "log.swf/out.swf", 3, "cannot be written"),
+    ],
+)
+def test_what_cannot_be_converted_is_one_line(
+    run: Run, log: Path, source: str, out: str, code: int, fault: str
+) -> None:
+    folder = log.parent
+    (folder / "bad.swf").write_text("1 2 3\n")
+    (folder / "bad.json").write_text(
+        '{"nb_res": 1, "jobs": [{"id": 1, "subtime": 0, "res": "x", "profile": "p"}], "profiles": {}}'
+    )
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    answer = run("convert", folder / source, folder / out)
+    assert (answer.code, answer.out) == (code, "")
+    (line,) = answer.lines_of_error
+    assert line.startswith("allocopt: ")
+    assert fault in line
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("options", [["--max-jobs", "0"], ["--processors-per-node", "0"], ["--max-jobs", "some"]])
+def test_a_number_out_of_range_is_2(run: Run, log: Path, options: list[str]) -> None:
+    assert run("convert", log, log.parent / "out.swf", *options).code == 2
+    assert not (log.parent / "out.swf").exists()
