@@ -20,6 +20,6 @@ def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:
     given = np.asarray(values)
     if given.size and given.dtype.kind not in "iu":
         raise TypeError(f"nodes must be whole numbers, not {given.dtype}")
-    array = np.array(given, dtype=np.int64, copy=True)
+    array = given.astype(np.int64)
     array.setflags(write=False)
     return array

@@ -69,7 +69,7 @@ def command(
     budget = Budget(time_limit, iterations)
     journal = None if out is None else _journal(out, instances, budget, facts)
     rows: list[BenchRow] = []
-    with _interruption_explained(rows, len(tasks), out):
+    with _interruption_explained(rows, len(tasks), journal):
         for row in _with_progress(quietly(run_tasks(tasks, budget, known, journal)), len(tasks)):
             rows.append(row)
             if as_json:
@@ -82,12 +82,12 @@ def command(
 
 
 @contextmanager
-def _interruption_explained(rows: "Sequence[BenchRow]", total: int, out: Path | None) -> Iterator[None]:
+def _interruption_explained(rows: "Sequence[BenchRow]", total: int, journal: "Journal | None") -> Iterator[None]:
     """After Ctrl-C, say how much is done and where it is kept."""
     try:
         yield
     except KeyboardInterrupt:
-        kept = "" if out is None else f", kept in {out}.partial; the same command goes on from there"
+        kept = "" if journal is None else f", kept in {journal.path}; the same command goes on from there"
         print(f"allocopt: {len(rows)} of {total} solves done{kept}", file=sys.stderr)
         raise
 

@@ -37,7 +37,7 @@ def command(as_json: Json = False) -> None:
 
 def _check(name: str, problem: "TopologyProblem") -> str:
     """Let a solver solve a window under the first strategy that it takes, and say how it went."""
-    from allocopt.errors import AllocoptError, MissingPackageError, UsageError
+    from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.solving.registry import get_solver
     from allocopt.solving.solve import solve
 
@@ -45,7 +45,7 @@ def _check(name: str, problem: "TopologyProblem") -> str:
         solver = get_solver(name)
         strategy = min(solver.capabilities.strategies)
         result = solve(problem, strategy, solver, time_limit=10.0)
-    except (MissingPackageError, UsageError) as error:
+    except MissingPackageError as error:
         return f"missing: {error}"
     except AllocoptError as error:
         return f"fails: {error}"

@@ -28,34 +28,34 @@ class Journal:
     def __init__(self, output: Path, setting: dict[str, Any]) -> None:
         if output.is_dir():
             raise bad_file(output, "cannot be written: is a directory, must be a file")
-        self._path = output.with_name(output.name + ".partial")
+        self.path = output.with_name(output.name + ".partial")
         self.records: dict[str, dict[str, Any]] = {}
         with self._faults_named():
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             if not self._resume(setting):
-                self._path.write_text(json.dumps(setting) + "\n", encoding="utf-8")
+                self.path.write_text(json.dumps(setting) + "\n", encoding="utf-8")
 
     def add(self, key: str, record: dict[str, Any]) -> None:
         """Keep a record; it is on disk when this returns."""
         self.records[key] = record
-        with self._faults_named(), self._path.open("a", encoding="utf-8") as file:
+        with self._faults_named(), self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps([key, record], allow_nan=False) + "\n")
 
     def close(self) -> None:
         """Remove the journal: the output is written."""
-        self._path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
 
     def _resume(self, setting: dict[str, Any]) -> bool:
         """Take the records of an earlier run of the same setting, if there are any."""
-        if not self._path.exists():
+        if not self.path.exists():
             return False
-        lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
+        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
         if not lines or lines[0] != json.dumps(setting) + "\n":
             return False
         whole = [line for line in lines[1:] if line.endswith("\n")]
         self.records = dict(self._record(line, number) for number, line in enumerate(whole, start=2))
         # A crash may have cut the last line; it is dropped, so that the next one begins on a line of its own.
-        self._path.write_text(lines[0] + "".join(whole), encoding="utf-8")
+        self.path.write_text(lines[0] + "".join(whole), encoding="utf-8")
         return True
 
     def _record(self, line: str, number: int) -> tuple[str, dict[str, Any]]:
@@ -65,7 +65,7 @@ class Journal:
         except (ValueError, TypeError):
             key, record = None, None
         if not isinstance(key, str) or not isinstance(record, dict):
-            raise bad_file(self._path, f"line {number}", "is not a record; remove the file to begin anew")
+            raise bad_file(self.path, f"line {number}", "is not a record; remove the file to begin anew")
         return key, record
 
     @contextmanager
@@ -74,4 +74,4 @@ class Journal:
         try:
             yield
         except OSError as error:
-            raise bad_file(self._path, f"cannot be written: {os_fault(error)}") from None
+            raise bad_file(self.path, f"cannot be written: {os_fault(error)}") from None

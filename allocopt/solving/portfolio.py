@@ -86,8 +86,10 @@ class Auto(TopologySolver):
             run.offer(sequential_allocation(problem))
         stopped_by = StopReason.COMPLETED
         for stage in STAGES[problem.strategy]:
+            if run.interrupted or run.is_proved():
+                break
             solver = self._first_that_takes(problem, stage)
-            if solver is None or run.interrupted or run.is_proved():
+            if solver is None:
                 continue
             if run.clock.expired():
                 return StopReason.TIME_LIMIT
