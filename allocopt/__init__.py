@@ -8,12 +8,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from allocopt.cluster.platform import Part, Platform
     from allocopt.cluster.topology import FatTree
     from allocopt.cluster.tree import Tree
     from allocopt.errors import AllocoptError
     from allocopt.files.instance import read_problems, write_problems
     from allocopt.problems.base import Strategy
     from allocopt.problems.topology import Allocation, Job, TopologyProblem
+    from allocopt.simulator.metrics import Metrics, measure
+    from allocopt.simulator.registry import get_policy, policy_names
+    from allocopt.simulator.rules import Backfill, EventOrder, Rules
+    from allocopt.simulator.schedule import Schedule
+    from allocopt.simulator.scheduler import ListScheduler, Reserve, Scheduler, Start, Wait
+    from allocopt.simulator.simulate import simulate
+    from allocopt.simulator.view import View
     from allocopt.solving.budget import Budget
     from allocopt.solving.one_shot import OneShot
     from allocopt.solving.protocol import Capabilities, Promise, Solver
@@ -21,28 +29,49 @@ if TYPE_CHECKING:
     from allocopt.solving.result import Incumbent, Result, Status, StopReason
     from allocopt.solving.solve import solve
     from allocopt.solving.verify import verify
+    from allocopt.traces.reading import read_workload
+    from allocopt.traces.workload import Workload
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Allocation": "problems.topology",
     "AllocoptError": "errors",
+    "Backfill": "simulator.rules",
     "Budget": "solving.budget",
     "Capabilities": "solving.protocol",
+    "EventOrder": "simulator.rules",
     "FatTree": "cluster.topology",
     "Incumbent": "solving.result",
     "Job": "problems.topology",
+    "ListScheduler": "simulator.scheduler",
+    "Metrics": "simulator.metrics",
     "OneShot": "solving.one_shot",
+    "Part": "cluster.platform",
+    "Platform": "cluster.platform",
     "Promise": "solving.protocol",
+    "Reserve": "simulator.scheduler",
     "Result": "solving.result",
+    "Rules": "simulator.rules",
+    "Schedule": "simulator.schedule",
+    "Scheduler": "simulator.scheduler",
     "Solver": "solving.protocol",
+    "Start": "simulator.scheduler",
     "Status": "solving.result",
     "StopReason": "solving.result",
     "Strategy": "problems.base",
     "TopologyProblem": "problems.topology",
     "Tree": "cluster.tree",
+    "View": "simulator.view",
+    "Wait": "simulator.scheduler",
+    "Workload": "traces.workload",
+    "get_policy": "simulator.registry",
     "get_solver": "solving.registry",
+    "measure": "simulator.metrics",
+    "policy_names": "simulator.registry",
     "read_problems": "files.instance",
+    "read_workload": "traces.reading",
+    "simulate": "simulator.simulate",
     "solve": "solving.solve",
     "solver_names": "solving.registry",
     "verify": "solving.verify",
@@ -52,23 +81,42 @@ _HOMES = {
 __all__ = [
     "Allocation",
     "AllocoptError",
+    "Backfill",
     "Budget",
     "Capabilities",
+    "EventOrder",
     "FatTree",
     "Incumbent",
     "Job",
+    "ListScheduler",
+    "Metrics",
     "OneShot",
+    "Part",
+    "Platform",
     "Promise",
+    "Reserve",
     "Result",
+    "Rules",
+    "Schedule",
+    "Scheduler",
     "Solver",
+    "Start",
     "Status",
     "StopReason",
     "Strategy",
     "TopologyProblem",
     "Tree",
+    "View",
+    "Wait",
+    "Workload",
     "__version__",
+    "get_policy",
     "get_solver",
+    "measure",
+    "policy_names",
     "read_problems",
+    "read_workload",
+    "simulate",
     "solve",
     "solver_names",
     "verify",

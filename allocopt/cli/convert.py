@@ -1,9 +1,13 @@
 """``allocopt convert``: a workload from one format into another."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from allocopt.traces.workload import Workload
+    from allocopt.traces.writing import Writer
 
 _LARGEST = 1_000_000_000
 """Largest number of jobs or processors that is taken: beyond any that makes sense, and safe from overflow."""
@@ -41,6 +45,11 @@ def command(source: Source, out: Out, max_jobs: MaxJobs = None, processors_per_n
     workload = read_workload(source).in_nodes(processors_per_node)
     if max_jobs is not None:
         workload = workload.first(max_jobs)
+    write_and_say(writer, out, workload)
+
+
+def write_and_say(writer: "Writer", out: Path, workload: "Workload") -> None:
+    """Write a workload; count on standard error what was dropped, repaired and lost, and the jobs."""
     writer.write(out, workload)
     for remark in (*workload.remarks(), *(f"{out}: {loss}" for loss in writer.losses(workload))):
         typer.echo(remark, err=True)

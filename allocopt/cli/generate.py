@@ -1,4 +1,4 @@
-"""``allocopt generate``: windows of a workload, and synthetic windows, as instance files."""
+"""``allocopt generate``: windows of a workload, and synthetic windows, as instance files; and whole workloads."""
 
 from itertools import islice
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from allocopt.cli import generate_workload
 from allocopt.cli.announcement import compilation_announced
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
 Pairs = Literal["ordered", "unordered"]
 
-app = typer.Typer(no_args_is_help=True, help="Generate instances: windows of a workload, or synthetic ones.")
+app = typer.Typer(
+    no_args_is_help=True, help="Generate instances, windows of a workload or synthetic ones, and workloads."
+)
+app.command("workload")(generate_workload.command)
 
 _CLUSTER = "Cluster"
 _GENERATOR = "Workload generator (without --workload)"

@@ -6,7 +6,7 @@ import sys
 import typer
 
 from allocopt import __version__
-from allocopt.cli import bench, convert, doctor, generate, schema, solve, solvers, verify, warmup
+from allocopt.cli import bench, convert, doctor, generate, schema, simulate, solve, solvers, verify, warmup
 from allocopt.cli.streams import prepare_streams
 from allocopt.errors import AllocoptError
 
@@ -24,6 +24,7 @@ app.command("solve")(solve.command)
 app.command("verify")(verify.command)
 app.command("bench")(bench.command)
 app.add_typer(generate.app, name="generate")
+app.command("simulate")(simulate.command)
 app.command("convert")(convert.command)
 app.command("schema")(schema.command)
 app.command("solvers")(solvers.command)

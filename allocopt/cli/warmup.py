@@ -1,6 +1,7 @@
 """``allocopt warmup``."""
 
 import time
+from importlib import import_module
 
 from allocopt.cli.announcement import compilation_announced
 
@@ -12,6 +13,7 @@ def command() -> None:
     from allocopt.solving.registry import get_solver, solver_names
 
     started = time.perf_counter()
+    import_module("allocopt.simulator.simulate")
     for name in solver_names():
         try:
             get_solver(name)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from allocopt.files.writing import compact_json, write_text
+from allocopt.traces.losses import swf_only_losses
 from allocopt.traces.rows import Number, Row, rows_of
 from allocopt.traces.workload import Workload
 
@@ -34,9 +35,10 @@ def write_batsim(path: Path, workload: Workload) -> None:
 
 def batsim_losses(workload: Workload) -> list[str]:
     """Say what of a workload the format cannot hold, one line each."""
-    if workload.machine_processors:
-        return []
-    return [f"size of the machine not known, that of the largest job written: {_machine(workload)}"]
+    losses = swf_only_losses(workload)
+    if not workload.machine_processors:
+        losses.append(f"size of the machine not known, that of the largest job written: {_machine(workload)}")
+    return losses
 
 
 def _machine(workload: Workload) -> int:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from allocopt.files.writing import write_text
+from allocopt.traces.losses import swf_only_losses
 from allocopt.traces.rows import rows_of
 from allocopt.traces.workload import Workload
 
@@ -10,7 +11,7 @@ from allocopt.traces.workload import Workload
 def write_nsa(path: Path, workload: Workload) -> None:
     """Write a workload in the text format of the NSA paper's authors; `read_nsa` makes the same jobs of it.
 
-    It has neither estimates nor the size of the machine: `nsa_losses` says what is lost.
+    It has only run times and nodes: `nsa_losses` says what is lost.
 
     Parameters
     ----------
@@ -35,4 +36,4 @@ def nsa_losses(workload: Workload) -> list[str]:
         losses.append(f"estimates lost, the format has none: {differ}")
     if workload.machine_processors is not None:
         losses.append(f"size of the machine lost, the format has none: {workload.machine_processors}")
-    return losses
+    return losses + swf_only_losses(workload)

@@ -22,6 +22,9 @@ class Row(NamedTuple):
     run: Number
     processors: int
     estimate: Number
+    user: int
+    preceding: int
+    think: Number
 
 
 def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
@@ -42,9 +45,11 @@ def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
     if not len(workload):
         raise bad_file(path, "cannot be written: the workload holds no jobs")
     _check_sizes(path, workload)
-    ids, processors = workload.ids.tolist(), workload.processors.tolist()
-    submit, run, estimate = map(_plain, (workload.submit, workload.run, workload.estimate))
-    return map(Row, ids, submit, run, processors, estimate)
+    integers = (workload.ids, workload.processors, workload.users, workload.preceding)
+    ids, processors, users, preceding = (values.tolist() for values in integers)
+    seconds = (workload.submit, workload.run, workload.estimate, workload.think_s)
+    submit, run, estimate, think = map(_plain, seconds)
+    return map(Row, ids, submit, run, processors, estimate, users, preceding, think)
 
 
 def _check_sizes(path: Path, workload: Workload) -> None:
@@ -57,6 +62,8 @@ def _check_sizes(path: Path, workload: Workload) -> None:
         "run time": workload.run,
         "number of processors": workload.processors,
         "estimate": workload.estimate,
+        "user": workload.users,
+        "think time": workload.think_s,
     }
     for what, values in columns.items():
         wrong = (values < -most) | (values > most)

@@ -11,13 +11,14 @@ import numpy as np
 
 from allocopt.files.reading import read_text
 from allocopt.traces.names import trace_name
+from allocopt.traces.precedence import NONE
 from allocopt.traces.records import Places, Records, workload_of
 from allocopt.traces.table import Layout, Table, lines_of, read_table
-from allocopt.traces.workload import Workload
+from allocopt.traces.workload import UNKNOWN_USER, Workload
 
-JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME, THINK_TIME = 1, 2, 4, 5, 8, 9, 18
+JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME = 1, 2, 4, 5, 8, 9
+USER, PRECEDING, THINK_TIME = 12, 17, 18
 
-# The last column is read so that a line that is cut off is noticed.
 SWF_LAYOUT = Layout(
     {
         JOB: "job number",
@@ -26,6 +27,8 @@ SWF_LAYOUT = Layout(
         ALLOCATED: "allocated processors",
         REQUESTED: "requested processors",
         REQUESTED_TIME: "requested time",
+        USER: "user",
+        PRECEDING: "preceding job",
         THINK_TIME: "think time",
     },
     fewest=18,
@@ -40,7 +43,8 @@ def read_swf(path: Path) -> Workload:
 
     A job's processors are those it requested (column 8), or else those it was allocated (column 5); its estimate is
     the requested time (column 9), or else its run time (column 4). Jobs without a positive run time and number of
-    processors are dropped and counted. The machine's size is the header's ``MaxProcs``.
+    processors are dropped and counted, and so are repaired those whose preceding job (column 17) is not there. The
+    machine's size is the header's ``MaxProcs``.
 
     Parameters
     ----------
@@ -54,7 +58,8 @@ def read_swf(path: Path) -> Workload:
     """
     lines = lines_of(read_text(path))
     table = read_table(path, lines, SWF_LAYOUT)
-    return workload_of(table, Places(JOB, SUBMIT), _records(table), trace_name(path), _machine(swf_header(lines)))
+    places = Places(JOB, SUBMIT, PRECEDING)
+    return workload_of(table, places, _records(table), trace_name(path), _machine(swf_header(lines)))
 
 
 def swf_header(lines: list[str]) -> dict[str, str]:
@@ -79,10 +84,14 @@ def _records(table: Table) -> Records:
     run = table.numbers(RUN)
     requested, requested_time = table.integers(REQUESTED), table.numbers(REQUESTED_TIME)
     asks, estimates = requested > 0, requested_time > 0
+    preceding = table.integers(PRECEDING)
     return Records(
         table.numbers(SUBMIT),
         run,
         np.where(asks, requested, table.integers(ALLOCATED)),
         np.where(estimates, requested_time, run),
         {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
+        np.maximum(table.integers(USER), UNKNOWN_USER),
+        preceding,
+        np.where(preceding == NONE, 0.0, np.maximum(table.numbers(THINK_TIME), 0.0)),
     )

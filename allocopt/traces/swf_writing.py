@@ -4,12 +4,12 @@ from pathlib import Path
 
 from allocopt.files.faults import printable
 from allocopt.files.writing import write_text
+from allocopt.traces.precedence import NONE
 from allocopt.traces.rows import Row, rows_of
 from allocopt.traces.workload import Workload
 
 VERSION = "2.2"
-UNKNOWN_FROM_REQUESTED_MEMORY = " -1" * 9
-"""Columns 10 to 18: what a workload does not say of a job."""
+UNKNOWN = -1
 
 
 def write_swf(path: Path, workload: Workload) -> None:
@@ -45,6 +45,7 @@ def _header(workload: Workload) -> list[str]:
 
 
 def _line(row: Row) -> str:
-    """Return the 18 columns of a job."""
-    requested = f"{row.processors} {row.estimate}"
-    return f"{row.job} {row.submit} -1 {row.run} {row.processors} -1 -1 {requested}{UNKNOWN_FROM_REQUESTED_MEMORY}"
+    """Return the 18 columns of a job; those that a workload does not have are -1."""
+    think = UNKNOWN if row.preceding == NONE else row.think
+    requested = f"{row.processors} {row.estimate} -1 -1 {row.user}"
+    return f"{row.job} {row.submit} -1 {row.run} {row.processors} -1 -1 {requested} -1 -1 -1 -1 {row.preceding} {think}"

@@ -1,18 +1,36 @@
 """A workload: the jobs of a trace or a generator, in the order of their submission."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.traces.precedence import NONE, preceding_rows, row_on_a_cycle, without_lost
 
 Counts = tuple[tuple[str, int], ...]
 """Numbers of jobs by reason."""
 
 OVERSIZED = "larger than the machine"
 SURPLUS = "beyond the number of jobs asked for"
+PRECEDING_LOST = "preceding job not in the trace"
+
+UNKNOWN_USER = -1
+
+_INTEGERS = ("ids", "processors", "users", "preceding")
+_SECONDS = ("submit", "run", "estimate", "think_s")
+_UNKNOWN = {"users": UNKNOWN_USER, "preceding": NONE, "think_s": 0.0}
+
+
+def no_integers() -> IntArray:
+    """Return the array that stands for a column that is not known."""
+    return np.empty(0, dtype=np.int64)
+
+
+def no_seconds() -> FloatArray:
+    """Return the array that stands for a column that is not known."""
+    return np.empty(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +55,12 @@ class Workload:
         Size of the machine that the trace comes from; None where the trace does not say.
     dropped, repaired
         Number of jobs that were left out, or whose missing values were filled in, by reason.
+    users
+        Number of each job's user, -1 where it is not known; an empty array, here and below, says so of every job.
+    preceding
+        Number of the job of this workload that has to end before this one can be submitted, -1 for none.
+    think_s
+        Seconds from the end of that job to the submission of this one, not negative; 0 for a job without one.
 
     Raises
     ------
@@ -53,23 +77,34 @@ class Workload:
     machine_processors: int | None = None
     dropped: Counts = ()
     repaired: Counts = ()
+    users: IntArray = field(default_factory=no_integers)
+    preceding: IntArray = field(default_factory=no_integers)
+    think_s: FloatArray = field(default_factory=no_seconds)
 
     def __post_init__(self) -> None:
-        arrays = (self.ids, self.submit, self.run, self.processors, self.estimate)
-        shapes = [np.shape(array) for array in arrays]
+        for name, value in _UNKNOWN.items():
+            if not np.size(getattr(self, name)):
+                object.__setattr__(self, name, np.full(np.shape(self.ids), value))
+        shapes = [np.shape(getattr(self, name)) for name in (*_INTEGERS, *_SECONDS)]
         if len(shapes[0]) != 1 or len(set(shapes)) != 1:
             raise InvalidProblemError("workload", f"its arrays have shapes {shapes}, must all be (jobs,)")
-        _check_integers(self.ids, self.processors)
+        for name in _INTEGERS:
+            _check_integers(name, getattr(self, name))
         order = np.lexsort((self.ids, self.submit))
-        object.__setattr__(self, "ids", frozen_integers(np.asarray(self.ids)[order]))
-        object.__setattr__(self, "processors", frozen_integers(np.asarray(self.processors)[order]))
-        for name in ("submit", "run", "estimate"):
+        for name in _INTEGERS:
+            object.__setattr__(self, name, frozen_integers(np.asarray(getattr(self, name))[order]))
+        for name in _SECONDS:
             object.__setattr__(self, name, _frozen_seconds(np.asarray(getattr(self, name))[order]))
         _check(self)
+        _check_precedence(self)
 
     def __len__(self) -> int:
         """Return the number of jobs."""
         return len(self.ids)
+
+    def preceding_rows(self) -> IntArray:
+        """Return the row of each job's preceding job, -1 where it has none, shape ``(n,)``."""
+        return preceding_rows(self.ids, self.preceding)
 
     def remarks(self) -> list[str]:
         """Say what was dropped and repaired, one line per reason."""
@@ -89,6 +124,14 @@ class Workload:
         machine = None if self.machine_processors is None else self.machine_processors // processors_per_node
         return replace(self, processors=-(-self.processors // processors_per_node), machine_processors=machine)
 
+    def killed_at_limit(self) -> "Workload":
+        """Return the workload with run times that end with the estimate."""
+        return replace(self, run=np.minimum(self.run, self.estimate))
+
+    def with_exact_estimates(self) -> "Workload":
+        """Return the workload with the run times as estimates."""
+        return replace(self, estimate=self.run)
+
     def fitting(self, size: int) -> "Workload":
         """Return the workload without the jobs that ask for more than ``size``; they are counted as dropped."""
         return self._only(self.processors <= size, OVERSIZED)
@@ -107,14 +150,20 @@ class Workload:
 
     def _only(self, keep: NDArray[np.bool_], reason: str) -> "Workload":
         """Return the workload without some jobs, which are counted as dropped for a reason."""
+        ids = self.ids[keep]
+        preceding, think_s, lost = without_lost(ids, self.preceding[keep], self.think_s[keep])
         return replace(
             self,
-            ids=self.ids[keep],
+            ids=ids,
             submit=self.submit[keep],
             run=self.run[keep],
             processors=self.processors[keep],
             estimate=self.estimate[keep],
+            users=self.users[keep],
+            preceding=preceding,
+            think_s=think_s,
             dropped=_with_count(self.dropped, reason, int((~keep).sum())),
+            repaired=_with_count(self.repaired, PRECEDING_LOST, lost),
         )
 
 
@@ -132,27 +181,46 @@ def _frozen_seconds(values: ArrayLike) -> FloatArray:
     return array
 
 
-def _check_integers(*arrays: ArrayLike) -> None:
+def _check_integers(name: str, values: ArrayLike) -> None:
     """Raise `InvalidProblemError` for an array of anything but integers."""
-    for array in map(np.asarray, arrays):
-        if array.size and array.dtype.kind not in "iu":
-            raise InvalidProblemError("workload", f"ids and processors have dtype {array.dtype}, must be integers")
+    array = np.asarray(values)
+    if array.size and array.dtype.kind not in "iu":
+        raise InvalidProblemError("workload", f"its {name} have dtype {array.dtype}, must be integers")
 
 
 def _check(workload: Workload) -> None:
     """Raise `InvalidProblemError` for the first job whose values are out of range, or that is given twice."""
-    rules: list[tuple[str, IntArray | FloatArray, bool]] = [
-        ("submit time", workload.submit, False),
-        ("run time", workload.run, True),
-        ("estimate", workload.estimate, True),
-        ("number of processors", workload.processors, True),
+    rules: list[tuple[str, IntArray | FloatArray, NDArray[np.bool_], str]] = [
+        ("submit time", workload.submit, workload.submit >= 0, "not negative"),
+        ("run time", workload.run, workload.run > 0, "positive"),
+        ("estimate", workload.estimate, workload.estimate > 0, "positive"),
+        ("number of processors", workload.processors, workload.processors > 0, "positive"),
+        ("user", workload.users, workload.users >= UNKNOWN_USER, "-1 or more"),
+        ("think time", workload.think_s, workload.think_s >= 0, "not negative"),
     ]
-    for what, values, positive in rules:
-        wrong = ~np.isfinite(values) | (values <= 0 if positive else values < 0)
+    for what, values, right, must in rules:
+        wrong = ~(right & np.isfinite(values))
         if wrong.any():
             job = int(np.argmax(wrong))
-            right = "positive" if positive else "not negative"
-            raise InvalidProblemError(f"job {workload.ids[job]}", f"its {what} is {values[job]}, must be {right}")
+            raise InvalidProblemError(f"job {workload.ids[job]}", f"its {what} is {values[job]}, must be {must}")
     distinct, counts = np.unique(workload.ids, return_counts=True)
     if len(distinct) < len(workload):
         raise InvalidProblemError(f"job {distinct[np.argmax(counts > 1)]}", "is given twice")
+
+
+def _check_precedence(workload: Workload) -> None:
+    """Raise `InvalidProblemError` for a preceding job that is not there or would wait for itself."""
+    ids, preceding = workload.ids, workload.preceding
+    unfounded = (preceding == NONE) & (workload.think_s > 0)
+    if unfounded.any():
+        job = int(np.argmax(unfounded))
+        fault = f"it has a think time of {workload.think_s[job]} s, but no preceding job"
+        raise InvalidProblemError(f"job {ids[job]}", fault)
+    missing = (preceding != NONE) & (workload.preceding_rows() < 0)
+    if missing.any():
+        job = int(np.argmax(missing))
+        raise InvalidProblemError(f"job {ids[job]}", f"its preceding job is {preceding[job]}, there is no such job")
+    row = row_on_a_cycle(ids, preceding)
+    if row is not None:
+        fault = f"its preceding job is {preceding[row]}, so that it would have to end before it starts"
+        raise InvalidProblemError(f"job {ids[row]}", fault)

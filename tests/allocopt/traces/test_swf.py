@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from allocopt.errors import BadFileError
 from allocopt.traces.records import NO_PROCESSORS, NO_RUN_TIME
 from allocopt.traces.swf import ALLOCATED_USED, RUN_USED, read_swf, swf_header
-from allocopt.traces.workload import Workload
+from allocopt.traces.workload import PRECEDING_LOST, Workload
 
 TRACES = [
     "CEA-Curie-2011-2.1-cln",
@@ -28,6 +28,10 @@ GOOD = "7 10 -1 60 4 -1 -1 8 90 -1 1 -1 -1 -1 -1 -1 -1 -1"
 
 def line(job: int, submit: int = 0, run: float = 60, allocated: float = 4, requested: int = 4, time: int = 60) -> str:
     return f"{job} {submit} -1 {run} {allocated} -1 -1 {requested} {time} -1 1 -1 -1 -1 -1 -1 -1 -1"
+
+
+def after(job: int, preceding: float, think: float, user: float = -1, run: int = 60) -> str:
+    return f"{job} {job} -1 {run} 4 -1 -1 4 60 -1 1 {user} -1 -1 -1 -1 {preceding} {think}"
 
 
 def read(folder: Path, text: str) -> Workload:
@@ -54,6 +58,30 @@ def test_missing_values_follow_the_rules(tmp_path: Path) -> None:
     assert made.estimate.tolist() == [100.0, 33.0]
     assert dict(made.dropped) == {NO_RUN_TIME: 2, NO_PROCESSORS: 1}
     assert dict(made.repaired) == {ALLOCATED_USED: 1, RUN_USED: 1}
+
+
+def test_users_and_preceding_jobs_are_read(tmp_path: Path) -> None:
+    rows = [
+        after(1, -1, -1, user=7),
+        after(2, 1, -1, user=0),
+        after(3, 1, 2.5),
+        after(4, -1, 9, user=-3),
+        after(5, 4, 0),
+    ]
+    made = read(tmp_path, "\n".join(rows))
+    assert made.users.tolist() == [7, 0, -1, -1, -1]
+    assert made.preceding.tolist() == [-1, 1, 1, -1, 4]
+    assert made.think_s.tolist() == [0.0, 0.0, 2.5, 0.0, 0.0]
+    assert made.repaired == ()
+
+
+def test_a_preceding_job_that_is_not_there_is_forgotten_and_counted(tmp_path: Path) -> None:
+    rows = [after(1, -1, -1, run=0), after(2, 1, 5), after(3, 8, 5), after(4, 3, 5), after(5, 8, 1, run=-1)]
+    made = read(tmp_path, "\n".join(rows))
+    assert made.ids.tolist() == [2, 3, 4]
+    assert made.preceding.tolist() == [-1, -1, 3]
+    assert made.think_s.tolist() == [0.0, 0.0, 5.0]
+    assert made.repaired == ((PRECEDING_LOST, 2),)
 
 
 def test_odd_but_legal_text_is_read(tmp_path: Path) -> None:
@@ -84,6 +112,10 @@ def test_a_compressed_trace_equals_the_plain_one(tmp_path: Path) -> None:
         (f";x\n{line(1)}\n{line(2, requested=-1, allocated=2.5)}", r"line 3: column 5 .* is 2.5, must be an integer"),
         (f"{line(1)}\n;x\n{line(3, run=0)}\n{line(2, submit=-5)}", r"line 4: column 2 \(submit time\) is -5"),
         (f"{line(4)}\n;x\n{line(2)}\n{line(4)}", r"line 4: column 1 \(job number\) is 4, a job that is given before"),
+        (f"{after(1, -1, -1, user=2.5)}", r"line 1: column 12 \(user\) is 2.5, must be an integer"),
+        (f"{line(1)}\n{after(2, 1.5, 0)}", r"line 2: column 17 \(preceding job\) is 1.5, must be an integer"),
+        (f"{line(1)}\n;x\n{after(2, 2, 0)}", r"line 3: column 17 \(preceding job\) is 2, so that job 2 would have to"),
+        (f"{line(1, run=0)}\n{after(7, 9, 0)}\n{after(9, 7, 0)}", r"line 2: column 17 .* is 9, so that job 7 would"),
         ("; only: comments\n", "holds no jobs"),
         ("", "holds no jobs"),
         (f"{line(1, run=0)}\n{line(2, run=-1)}", "none of its 2 jobs has a positive run time and size"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.traces.workload import OVERSIZED, SURPLUS, Workload
+from allocopt.traces.workload import OVERSIZED, PRECEDING_LOST, SURPLUS, Workload
 
 
 def workload(**changes: object) -> Workload:
@@ -25,6 +25,20 @@ def test_jobs_are_sorted_by_submit_time_then_id() -> None:
     assert made.run.tolist() == [20.0, 30.0, 10.0]
     assert made.processors.tolist() == [2, 3, 17]
     assert made.estimate.tolist() == [21.0, 31.0, 11.0]
+
+
+def test_users_and_preceding_jobs_are_sorted_along() -> None:
+    made = workload(users=[30, 10, 20], preceding=[2, 3, -1], think_s=[3.5, 1.0, 0.0])
+    assert made.users.tolist() == [20, 30, 10]
+    assert made.preceding.tolist() == [-1, 2, 3]
+    assert made.preceding_rows().tolist() == [-1, 0, 1]
+    assert made.think_s.tolist() == [0.0, 3.5, 1.0]
+
+
+def test_what_is_not_given_is_unknown() -> None:
+    made = workload()
+    assert made.users.tolist() == made.preceding.tolist() == made.preceding_rows().tolist() == [-1, -1, -1]
+    assert made.think_s.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_a_workload_cannot_be_changed() -> None:
@@ -50,6 +64,16 @@ def test_a_workload_survives_the_way_to_another_process() -> None:
         ({"processors": [1, 1.5, 1]}, r"must be integers"),
         ({"ids": [4, 7, 4]}, r"job 4: is given twice"),
         ({"run": [1.0, 1.0]}, r"shapes"),
+        ({"users": [1, 1]}, r"shapes"),
+        ({"users": [1, 1, -2]}, r"job 2: its user is -2, must be -1 or more"),
+        ({"users": [1, 1, 0.5]}, r"its users have dtype float64, must be integers"),
+        ({"preceding": [1.5, 1, 1]}, r"its preceding have dtype float64"),
+        ({"preceding": [-1, 4, -1]}, r"job 1: its preceding job is 4, there is no such job"),
+        ({"preceding": [-1, -1, 2]}, r"job 2: its preceding job is 2, so that it would have to end before it starts"),
+        ({"preceding": [2, 2, 3]}, r"job 2: its preceding job is 3, so that it would have to end before"),
+        ({"preceding": [-1, 3, -1], "think_s": [0.0, -1.0, 0.0]}, r"job 1: its think time is -1.0, must be not neg"),
+        ({"preceding": [-1, 3, -1], "think_s": [0.0, np.nan, 0.0]}, r"job 1: its think time is nan"),
+        ({"think_s": [4.0, 0.0, 0.0]}, r"job 3: it has a think time of 4.0 s, but no preceding job"),
     ],
 )
 def test_a_job_out_of_range_is_named(changes: dict[str, object], message: str) -> None:
@@ -87,3 +111,15 @@ def test_the_first_jobs_are_kept_and_the_others_counted() -> None:
     assert workload().first(3).dropped == ()
     with pytest.raises(UsageError, match="the number of jobs is -1"):
         workload().first(-1)
+
+
+def test_whoever_waits_for_a_job_that_is_left_out_waits_no_more_and_is_counted() -> None:
+    made = workload(users=[30, 10, 20], preceding=[1, -1, 3], think_s=[3.0, 0.0, 2.0])
+    for part in (made.first(2), made.fitting(3)):
+        assert part.users.tolist() == [20, 30]
+        assert part.preceding.tolist() == [3, -1]
+        assert part.think_s.tolist() == [2.0, 0.0]
+        assert part.repaired == ((PRECEDING_LOST, 1),)
+    assert made.in_nodes(2).preceding.tolist() == made.preceding.tolist()
+    assert made.first(1).repaired == ((PRECEDING_LOST, 1),)
+    assert made.first(2).first(1).repaired == ((PRECEDING_LOST, 2),)

@@ -1,0 +1,72 @@
+"""``allocopt generate workload``: jobs of a workload model as a workload file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from allocopt.traces.workload import Workload
+
+Model = Literal["lublin", "nsa"]
+
+_LARGEST = 1_000_000_000
+"""Largest machine that is taken: beyond any that makes sense, and safe from overflow."""
+_MOST = 10_000_000
+"""Largest number of jobs, so that a typing error does not exhaust the memory."""
+_NODES = (1, 40)
+"""Range of the number of nodes of a job in the NSA paper."""
+
+Out = Annotated[
+    Path,
+    typer.Argument(
+        readable=False, metavar="OUT", help="File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]."
+    ),
+]
+WhichModel = Annotated[
+    Model,
+    typer.Option(
+        "--model",
+        help="lublin: of Lublin and Feitelson, fitted to logs of parallel machines, with a daily cycle; nsa: uniform, "
+        "of the NSA paper.",
+    ),
+]
+Jobs = Annotated[int, typer.Option(min=1, max=_MOST, help="Number of jobs.")]
+Processors = Annotated[
+    int,
+    typer.Option(min=1, max=_LARGEST, help="Processors of the machine, at least 10; of nsa its nodes, at least 40."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice.")]
+
+
+def command(
+    out: Out, model: WhichModel = "lublin", jobs: Jobs = 10_000, processors: Processors = 1000, seed: Seed = 0
+) -> None:
+    """Draw jobs from a workload model: their sizes, run times and arrivals. Same seed, same file.
+
+    Estimates are the run times.
+    """
+    from allocopt.cli.convert import write_and_say
+    from allocopt.traces.writing import writer_of
+
+    # A wrong ending is told before many jobs are drawn.
+    writer = writer_of(out)
+    write_and_say(writer, out, _drawn(model, jobs, processors, seed))
+
+
+def _drawn(model: Model, jobs: int, processors: int, seed: int) -> "Workload":
+    """Draw the workload."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from allocopt.errors import UsageError
+    from allocopt.traces.generators import uniform_workload
+    from allocopt.traces.lublin import lublin_workload
+
+    rng = np.random.default_rng(seed)
+    if model == "lublin":
+        return lublin_workload(jobs, processors, rng)
+    if processors < _NODES[1]:
+        raise UsageError(f"--processors is {processors}, must be at least {_NODES[1]}: jobs of nsa have up to as many")
+    return replace(uniform_workload(jobs, rng, _NODES, name="nsa"), machine_processors=processors)

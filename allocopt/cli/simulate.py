@@ -1,0 +1,301 @@
+"""``allocopt simulate``."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from allocopt.cli.announcement import compilation_announced
+from allocopt.cli.options import Json
+
+if TYPE_CHECKING:
+    from allocopt.cluster.platform import Platform
+    from allocopt.simulator.allocators import Allocator
+    from allocopt.simulator.explain import Explanation
+    from allocopt.simulator.metrics import Metrics
+    from allocopt.simulator.rules import Rules
+    from allocopt.simulator.schedule import Schedule
+    from allocopt.simulator.scheduler import ListScheduler, Scheduler
+    from allocopt.traces.workload import Workload
+
+_LARGEST = 1_000_000_000
+"""Largest number of jobs or processors that is taken: beyond any that makes sense, and safe from overflow."""
+
+_RULES, _NODES, _OUTPUT = "Rules", "Nodes", "Output"
+
+Trace = Annotated[
+    Path,
+    typer.Argument(
+        readable=False,
+        metavar="TRACE",
+        help="Workload: .swf[.gz], a Batsim workload .json[.gz], or else text with id, arrival s, run s and nodes.",
+    ),
+]
+Processors = Annotated[
+    int | None, typer.Option(min=1, max=_LARGEST, help="Size of the machine; if not given, as the trace says.")
+]
+PolicyName = Annotated[str, typer.Option("--policy", help="Queue order or scheduler, such as fcfs, sjf, wfp3, window.")]
+Backfilling = Annotated[
+    Literal["none", "first-fit", "easy", "conservative"] | None,
+    typer.Option(help="Which jobs may overtake others; if not given, none."),
+]
+BackfillOrder = Annotated[
+    str | None, typer.Option(help="Queue order in which jobs are tried for backfilling; if not given, the policy's.")
+]
+Compression = Annotated[
+    bool,
+    typer.Option(
+        "--conservative-compression/--no-conservative-compression",
+        help="Plan all conservative reservations anew when a job ends early; otherwise they never move.",
+    ),
+]
+Options = Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE, an option of the policy; repeatable.")]
+KillAtLimit = Annotated[
+    bool,
+    typer.Option(
+        "--kill-at-limit/--no-kill-at-limit",
+        rich_help_panel=_RULES,
+        help="End jobs when their estimate is over, or let them run as recorded.",
+    ),
+]
+EventOrderName = Annotated[
+    Literal["batched", "sequential"],
+    typer.Option(
+        "--event-order",
+        rich_help_panel=_RULES,
+        help="Events at one time: all ends, all submissions, one pass; or one event at a time with a pass after each.",
+    ),
+]
+Dependencies = Annotated[
+    bool,
+    typer.Option(
+        "--dependencies/--no-dependencies",
+        rich_help_panel=_RULES,
+        help="Whether jobs wait for the preceding job that the trace names, and the think time.",
+    ),
+]
+ExactEstimates = Annotated[
+    bool, typer.Option("--exact-estimates", rich_help_panel=_RULES, help="Let schedulers know the run times.")
+]
+SkipOversized = Annotated[
+    bool,
+    typer.Option("--skip-oversized", rich_help_panel=_RULES, help="Drop and count jobs larger than the machine."),
+]
+MaxJobs = Annotated[
+    int | None, typer.Option(min=1, max=_LARGEST, rich_help_panel=_RULES, help="Only the first jobs submitted.")
+]
+Seed = Annotated[int, typer.Option(min=0, rich_help_panel=_RULES, help="Fixes every random choice.")]
+ProcessorsPerNode = Annotated[
+    int,
+    typer.Option(min=1, max=_LARGEST, rich_help_panel=_NODES, help="Processors of the trace per node; whole nodes."),
+]
+FatTreeShape = Annotated[
+    str | None,
+    typer.Option(
+        "--fat-tree",
+        rich_help_panel=_NODES,
+        metavar="PODS,LEAVES,NODES",
+        help="Place jobs on whole nodes of this fat tree (pods, leaves per pod, nodes per leaf) and measure hop costs.",
+    ),
+]
+AllocatorName = Annotated[
+    str | None,
+    typer.Option(
+        "--allocator", rich_help_panel=_NODES, help="Solver that places the jobs; if not given, the first idle nodes."
+    ),
+]
+Strategy = Annotated[str, typer.Option(rich_help_panel=_NODES, help="Strategy of that solver: scas, dcas or free.")]
+JobsCsv = Annotated[
+    Path | None,
+    typer.Option(readable=False, rich_help_panel=_OUTPUT, help="Write when every job ran to this .csv[.gz] file."),
+]
+ScheduleSwf = Annotated[
+    Path | None,
+    typer.Option("--swf", readable=False, rich_help_panel=_OUTPUT, help="The same as a .swf[.gz] file."),
+]
+Trimmed = Annotated[
+    float, typer.Option(min=0.0, max=0.49, rich_help_panel=_OUTPUT, help="Share of jobs not measured at either end.")
+]
+StarvationS = Annotated[
+    float, typer.Option(min=0.0, rich_help_panel=_OUTPUT, help="Wait beyond which a job counts as starved, in seconds.")
+]
+Explain = Annotated[
+    int | None, typer.Option(rich_help_panel=_OUTPUT, metavar="JOB", help="Say why this job waited, pass by pass.")
+]
+
+
+@compilation_announced()
+def command(
+    trace: Trace,
+    processors: Processors = None,
+    policy: PolicyName = "fcfs",
+    backfill: Backfilling = None,
+    backfill_order: BackfillOrder = None,
+    conservative_compression: Compression = False,
+    option: Options = None,
+    kill_at_limit: KillAtLimit = True,
+    event_order: EventOrderName = "batched",
+    dependencies: Dependencies = True,
+    exact_estimates: ExactEstimates = False,
+    skip_oversized: SkipOversized = False,
+    max_jobs: MaxJobs = None,
+    seed: Seed = 0,
+    processors_per_node: ProcessorsPerNode = 1,
+    fat_tree: FatTreeShape = None,
+    allocator: AllocatorName = None,
+    strategy: Strategy = "free",
+    jobs_csv: JobsCsv = None,
+    swf: ScheduleSwf = None,
+    trim: Trimmed = 0.0,
+    starvation: StarvationS = 86_400.0,
+    explain: Explain = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate a trace on a machine under a scheduling policy, and measure the schedule."""
+    from allocopt.simulator.rules import EventOrder, Rules
+    from allocopt.simulator.simulate import simulate
+
+    scheduler = _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
+    workload, platform = _read(trace, processors, processors_per_node, fat_tree, skip_oversized, max_jobs)
+    if exact_estimates:
+        workload = (workload.killed_at_limit() if kill_at_limit else workload).with_exact_estimates()
+    rules = Rules(EventOrder[event_order.upper()], kill_at_limit, dependencies)
+    places = None if allocator is None else _allocator(platform, allocator, strategy, seed)
+    explanation = None if explain is None else _explanation(workload, explain, scheduler)
+    started = time.perf_counter()
+    schedule = simulate(workload, platform, scheduler, rules, seed, allocator=places, observer=explanation)
+    runtime_s = time.perf_counter() - started
+    _write(schedule, jobs_csv, swf, rules, policy)
+    _print(schedule, _measured(schedule, trim, starvation), runtime_s, as_json)
+    if explanation is not None:
+        _print_explanation(explanation, schedule)
+
+
+def _scheduler(
+    policy: str, backfill: str | None, backfill_order: str | None, compression: bool, options: list[str]
+) -> "ListScheduler | Scheduler":
+    """Make the scheduler; backfilling is for queue orders."""
+    from allocopt.cli.solver_options import parse_options
+    from allocopt.errors import UsageError
+    from allocopt.simulator.order import QueueOrder
+    from allocopt.simulator.registry import get_policy
+    from allocopt.simulator.rules import Backfill
+    from allocopt.simulator.scheduler import ListScheduler
+    from allocopt.simulator.simulate import as_scheduler
+
+    found = get_policy(policy, parse_options(options))
+    if not isinstance(found, QueueOrder):
+        if backfill or backfill_order or compression:
+            raise UsageError(f"policy {policy!r} is a scheduler of its own: it takes no backfilling")
+        return as_scheduler(found)
+    other = None if backfill_order is None else get_policy(backfill_order)
+    if other is not None and not isinstance(other, QueueOrder):
+        raise UsageError(f"--backfill-order {backfill_order!r} is no queue order")
+    kind = Backfill[(backfill or "none").replace("-", "_").upper()]
+    if other is not None and kind in (Backfill.NONE, Backfill.CONSERVATIVE):
+        raise UsageError("--backfill-order is for --backfill easy and first-fit")
+    if compression and kind is not Backfill.CONSERVATIVE:
+        raise UsageError("--conservative-compression is for --backfill conservative")
+    return ListScheduler(found, kind, other, compression)
+
+
+def _read(
+    trace: Path, processors: int | None, per_node: int, fat_tree: str | None, skip_oversized: bool, max_jobs: int | None
+) -> "tuple[Workload, Platform]":
+    """Read the trace and find its machine; say what was dropped or repaired."""
+    from allocopt.traces.reading import read_workload
+
+    workload = read_workload(trace).in_nodes(per_node)
+    platform = _platform(workload, processors, fat_tree)
+    if skip_oversized:
+        workload = workload.fitting(platform.size)
+    if max_jobs is not None:
+        workload = workload.first(max_jobs)
+    for remark in workload.remarks():
+        print(f"allocopt: {remark}", file=sys.stderr)
+    return workload, platform
+
+
+def _platform(workload: "Workload", processors: int | None, fat_tree: str | None) -> "Platform":
+    """Return the machine that the options or the trace name."""
+    from allocopt.cluster.platform import Platform
+    from allocopt.cluster.topology import FatTree
+    from allocopt.errors import BadFileError, UsageError
+
+    if fat_tree is not None:
+        if processors is not None:
+            raise UsageError("--processors and --fat-tree both say how large the machine is: give one")
+        shape = [int(part) if part.isdigit() else 0 for part in fat_tree.split(",")]
+        if len(shape) != 3 or not all(shape):
+            raise UsageError(f"--fat-tree is {fat_tree!r}, must be three positive numbers such as 10,10,10")
+        return Platform.whole_nodes(FatTree(shape[0], shape[1], shape[2]))
+    size = processors or workload.machine_processors
+    if size is None:
+        raise BadFileError(
+            f"{workload.name}: MaxProcs: the trace does not say how large its machine is; --processors does"
+        )
+    return Platform.pool(size)
+
+
+def _allocator(platform: "Platform", name: str, strategy: str, seed: int) -> "Allocator":
+    """Make the allocator."""
+    from allocopt.errors import UsageError
+    from allocopt.simulator.allocators import TopologyAllocator
+    from allocopt.solving.registry import get_solver
+
+    if platform.topology is None:
+        raise UsageError("--allocator needs to know how the nodes are connected: give --fat-tree")
+    return TopologyAllocator(platform.topology, get_solver(name), strategy, seed=seed)
+
+
+def _explanation(workload: "Workload", job: int, scheduler: "ListScheduler | Scheduler") -> "Explanation":
+    """Make the observer of a job."""
+    from allocopt.simulator.explain import Explanation
+
+    return Explanation(workload, job, scheduler)
+
+
+def _write(schedule: "Schedule", jobs_csv: Path | None, swf: Path | None, rules: "Rules", policy: str) -> None:
+    """Write the schedule's files."""
+    from allocopt import __version__
+    from allocopt.report.schedule_csv import write_schedule_csv
+    from allocopt.report.schedule_swf import write_schedule_swf
+
+    if jobs_csv is not None:
+        write_schedule_csv(jobs_csv, schedule)
+    if swf is not None:
+        write_schedule_swf(swf, schedule, (f"schedule of policy {policy} by allocopt {__version__}", str(rules)))
+
+
+def _measured(schedule: "Schedule", trim: float, starvation: float) -> "Metrics":
+    """Measure the schedule."""
+    from allocopt.simulator.metrics import Trim, measure
+
+    return measure(schedule, Trim(trim, trim), starvation)
+
+
+def _print(schedule: "Schedule", metrics: "Metrics", runtime_s: float, as_json: bool) -> None:
+    """Print the row or the tables."""
+    from allocopt.report.metrics_table import metrics_table
+    from allocopt.report.simulate_row import SimulateRow
+
+    row = SimulateRow.of(schedule, metrics, runtime_s)
+    if as_json:
+        print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
+        return
+    print(metrics_table(metrics))
+    print(f"\n{row.jobs:,} jobs measured; simulated in {runtime_s:.3f} s, {row.jobs_per_s:,.0f} jobs/s")
+
+
+def _print_explanation(explanation: "Explanation", schedule: "Schedule") -> None:
+    """Print why a job waited, on standard error, for standard output may hold a row."""
+    job = explanation.job
+    wait = schedule.start[job] - schedule.release[job]
+    print(f"\njob {schedule.workload.ids[job]}: submitted at {schedule.release[job]:g} s, started at "
+          f"{schedule.start[job]:g} s, waited {wait:g} s", file=sys.stderr)  # fmt: skip
+    for reason in explanation.reasons:
+        until = "" if reason.last == reason.first else f" .. {reason.last:g} s ({reason.passes} passes)"
+        print(f"  {reason.first:g} s{until}: {reason.text}", file=sys.stderr)

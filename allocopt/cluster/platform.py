@@ -1,0 +1,161 @@
+"""What jobs run on: one pool of processors, or nodes with named resources."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from allocopt.arrays import IntArray, frozen_integers
+from allocopt.cluster.topology import Topology
+from allocopt.errors import InvalidProblemError
+
+PROCESSORS, NODES = "processors", "nodes"
+"""Names of the only resource of a pool, and of a cluster whose nodes are given away whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the hierarchy node - processor - core, or several that are alike.
+
+    Parameters
+    ----------
+    count
+        How many of them there are in the part above, at least 1.
+    resources
+        Units of each named resource that one of them has itself, parts below not counted, such as ``{"memory_mb": 1}``.
+    attributes
+        What execution models read, with the unit in the name, such as ``{"clock_ghz": 3.4}``.
+    parts
+        Parts below: the processors of a node, the cores of a processor.
+
+    Raises
+    ------
+    InvalidProblemError
+        If the count is not positive, or a resource is negative.
+    """
+
+    count: int = 1
+    resources: Mapping[str, int] = field(default_factory=dict)
+    attributes: Mapping[str, float] = field(default_factory=dict)
+    parts: tuple["Part", ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InvalidProblemError("platform part", f"has count {self.count}, must be at least 1")
+        for name, units in self.resources.items():
+            if units < 0:
+                raise InvalidProblemError("platform part", f"has {units} units of {name!r}, must not be negative")
+        object.__setattr__(self, "resources", MappingProxyType(dict(self.resources)))
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+    def units(self, resource: str) -> int:
+        """Units of a resource that one of these parts has, parts below counted."""
+        below = sum(part.count * part.units(resource) for part in self.parts)
+        return self.resources.get(resource, 0) + below
+
+    def names(self) -> Iterator[str]:
+        """Yield the resources of this part and those below; one may come twice."""
+        yield from self.resources
+        for part in self.parts:
+            yield from part.names()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Platform:
+    """A machine.
+
+    Parameters
+    ----------
+    resources
+        Names of the resources; jobs ask for ``processors`` units of the first one.
+    capacity
+        Units of each resource per node, shape ``(nodes, resources)``; one row for a pool.
+    has_nodes
+        Whether placement is tracked node by node, or only counted.
+    topology
+        How the nodes are connected; None where that is not known.
+    parts
+        What the nodes are made of, in the order of their numbers, for execution models; empty where it is not known.
+
+    Raises
+    ------
+    InvalidProblemError
+        If the shapes contradict each other, or a capacity is negative.
+    """
+
+    resources: tuple[str, ...]
+    capacity: IntArray
+    has_nodes: bool = True
+    topology: Topology | None = None
+    parts: tuple[Part, ...] = ()
+
+    def __post_init__(self) -> None:
+        capacity = frozen_integers(self.capacity)
+        object.__setattr__(self, "capacity", capacity)
+        if capacity.ndim != 2 or not capacity.size or capacity.shape[1] != len(self.resources):
+            fault = f"has shape {capacity.shape}, must be (nodes, {len(self.resources)}), at least (1, 1)"
+            raise InvalidProblemError("platform capacity", fault)
+        if capacity.min() < 0 or not capacity[:, 0].any():
+            raise InvalidProblemError("platform capacity", f"must not be negative, and hold some {self.resources[0]}")
+        if self.topology is not None and self.topology.size != len(capacity):
+            fault = f"connects {self.topology.size} nodes, the platform has {len(capacity)}"
+            raise InvalidProblemError("platform topology", fault)
+
+    @classmethod
+    def pool(cls, processors: int) -> "Platform":
+        """Return a machine of so many processors, which are only counted."""
+        return cls((PROCESSORS,), _column(processors), has_nodes=False)
+
+    @classmethod
+    def whole_nodes(cls, nodes: int | Topology) -> "Platform":
+        """Return a cluster of so many nodes, or one of a topology, each of which is given to one job at a time."""
+        if isinstance(nodes, int):
+            return cls((NODES,), np.ones((nodes, 1), dtype=np.int64))
+        return cls((NODES,), np.ones((nodes.size, 1), dtype=np.int64), topology=nodes)
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[Part], topology: Topology | None = None, first: str = "cores") -> "Platform":
+        """Return a cluster of nodes that jobs share, from what the nodes are made of.
+
+        Parameters
+        ----------
+        parts
+            Kinds of nodes with their numbers, in the order in which the nodes are numbered.
+        topology
+            How the nodes are connected.
+        first
+            The resource that jobs ask for by their number of processors.
+
+        Raises
+        ------
+        InvalidProblemError
+            If no node has the first resource.
+        """
+        others = dict.fromkeys(name for part in parts for name in part.names() if name != first)
+        names = (first, *others)
+        rows = [[part.units(name) for name in names] for part in parts for _ in range(part.count)]
+        capacity = np.array(rows, dtype=np.int64).reshape(len(rows), len(names))
+        return cls(names, capacity, topology=topology, parts=tuple(parts))
+
+    @property
+    def size(self) -> int:
+        """Units of the first resource: the number of processors or nodes."""
+        return int(self.capacity[:, 0].sum())
+
+    @property
+    def total(self) -> IntArray:
+        """Units of each resource, shape ``(R,)``."""
+        return frozen_integers(self.capacity.sum(axis=0))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several jobs may run on one node."""
+        return self.has_nodes and not (self.capacity == 1).all()
+
+
+def _column(processors: int) -> IntArray:
+    """Return the capacity of a pool."""
+    if processors < 1:
+        raise InvalidProblemError("platform", f"has {processors} processors, must have at least 1")
+    return np.array([[processors]])

@@ -1,0 +1,160 @@
+"""Allocators: which nodes the jobs get that have just been started."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.topology import Topology
+from allocopt.errors import NoSolutionError, UsageError
+from allocopt.problems.topology import Allocation, Job, TopologyProblem
+from allocopt.simulator.placement import Share
+from allocopt.solving.protocol import Solver
+from allocopt.solving.solve import solve
+
+
+class Allocator(Protocol):
+    """Decides where jobs go that start at the same time."""
+
+    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
+        """Return what each job gets.
+
+        Parameters
+        ----------
+        names
+            Numbers of the jobs, as text.
+        request
+            Units of each resource that each of them asks for, shape ``(jobs, R)``; together no more than are free.
+        free
+            Units of each resource that are free on each node, shape ``(nodes, R)``.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class DepthFirst:
+    """Node by node in the order of their numbers, each filled before the next: few nodes, the sequential allocation.
+
+    Where nodes are shared this is CuSH's depth-first placement (section 3.2).
+    """
+
+    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
+        """Give every job the first units that are left."""
+        left = free.copy()
+        return [_fill(left, asked) for asked in request]
+
+
+@dataclass(frozen=True, slots=True)
+class BreadthFirst:
+    """One unit from every node in turn: as many nodes as there are (CuSH's breadth-first placement, section 3.2)."""
+
+    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
+        """Spread every job over the nodes."""
+        left = free.copy()
+        return [_spread(left, asked) for asked in request]
+
+
+def _fill(left: IntArray, asked: IntArray) -> Share:
+    """Take units from the first nodes that have some, resource by resource."""
+    before = np.cumsum(left, axis=0) - left
+    units = np.clip(asked - before, 0, left)
+    return _take(left, units)
+
+
+def _spread(left: IntArray, asked: IntArray) -> Share:
+    """Take units from all nodes alike, resource by resource; what is over comes from the first ones."""
+    units = np.zeros_like(left)
+    for resource, wanted in enumerate(asked):
+        available = left[:, resource]
+        level = _level(available, int(wanted))
+        units[:, resource] = np.minimum(available, level)
+        over = np.flatnonzero(available > level)[: int(wanted) - units[:, resource].sum()]
+        units[over, resource] += 1
+    return _take(left, units)
+
+
+def _level(available: IntArray, wanted: int) -> int:
+    """Largest number of units such that taking as many from every node, or all it has, is not more than wanted."""
+    low, high = 0, int(available.max(initial=0))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if np.minimum(available, middle).sum() <= wanted:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _take(left: IntArray, units: IntArray) -> Share:
+    """Take units away from what is left."""
+    left -= units
+    nodes = np.flatnonzero(units.any(axis=1))
+    return Share(nodes, units[nodes])
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyAllocator:
+    """Whole nodes by a topology solver: the jobs that start together are a window.
+
+    One-node jobs, which have no cost, take the first idle nodes (NSA paper, section III-A).
+
+    Parameters
+    ----------
+    topology
+        How the nodes are connected.
+    solver
+        The solver.
+    strategy
+        ``scas``, ``dcas`` or ``free``.
+    time_limit, iterations
+        What it may spend on a window, in seconds and in steps; None for no limit, and for the solver's default.
+    seed
+        Fixes every random choice.
+    """
+
+    topology: Topology
+    solver: Solver
+    strategy: str = "free"
+    time_limit: float | None = None
+    iterations: int | None = None
+    seed: int = 0
+
+    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
+        """Solve the window.
+
+        Raises
+        ------
+        UsageError
+            If nodes are shared, or the solver does not take the window.
+        NoSolutionError
+            If the solver finds nothing within its limit.
+        """
+        if free.shape[1] != 1 or free.max(initial=0) > 1:
+            raise UsageError("a topology solver gives away whole nodes, this platform shares them")
+        idle = np.flatnonzero(free[:, 0])
+        sizes = request[:, 0]
+        single = sizes == 1
+        taken = int(single.sum())
+        shares: list[Share | None] = [None] * len(names)
+        for job, node in zip(np.flatnonzero(single).tolist(), idle[:taken], strict=True):
+            shares[job] = _whole(node[None])
+        several = np.flatnonzero(~single).tolist()
+        if several:
+            window = tuple(Job(names[job], int(sizes[job])) for job in several)
+            problem = TopologyProblem(self.topology, idle[taken:], window, name=f"job {names[several[0]]} and others")
+            for job, nodes in zip(several, self._solve(problem).nodes, strict=True):
+                shares[job] = _whole(nodes)
+        return [share for share in shares if share is not None]
+
+    def _solve(self, problem: TopologyProblem) -> Allocation:
+        """Allocate a window."""
+        result = solve(problem, self.strategy, self.solver, self.time_limit, self.seed, iterations=self.iterations)
+        if not isinstance(result.solution, Allocation):
+            raise NoSolutionError(f"solver {self.solver.name!r} found no allocation of the window of {problem.name}")
+        return result.solution
+
+
+def _whole(nodes: IntArray) -> Share:
+    """Return whole nodes as a share."""
+    return Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))

@@ -1,0 +1,209 @@
+"""A simulation that a scheduler written in Python, an allocator or an execution model takes part in."""
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.platform import Platform
+from allocopt.errors import InvalidSolutionError
+from allocopt.simulator.allocators import Allocator
+from allocopt.simulator.execution import Change, ExecutionModel
+from allocopt.simulator.faults import Blame, SchedulerError
+from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
+from allocopt.simulator.kernels.queue import place_in_queue
+from allocopt.simulator.kernels.run import scheduling_pass, start_waiting
+from allocopt.simulator.placement import Placement, Share
+from allocopt.simulator.scheduler import Decision, Reserve, Scheduler, Start
+from allocopt.simulator.state import ENDED, RUNNING, STARTED, State
+from allocopt.simulator.view import View
+from allocopt.traces.workload import Workload
+
+PATIENCE = 10_000
+"""Passes in a row in which a scheduler may wait although nothing runs and nothing is to come."""
+
+
+class Simulation:
+    """Steps from one scheduling point to the next.
+
+    Parameters
+    ----------
+    workload
+        The jobs.
+    platform
+        The machine.
+    state
+        The state before the first event.
+    allocator
+        Who chooses the nodes; None where nodes are not tracked.
+    execution
+        How fast jobs run; None for speed 1.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        platform: Platform,
+        state: State,
+        allocator: Allocator | None,
+        execution: ExecutionModel | None,
+    ) -> None:
+        self.state = state
+        self.placement = None if allocator is None else Placement(platform, workload.ids)
+        self.view = View(workload, platform, state, self.placement)
+        self._allocator = allocator
+        self._execution = execution
+        self._ids = workload.ids
+        self._idle_passes = 0
+
+    def advance(self) -> bool:
+        """Go to the next scheduling point; return False when nothing is left to happen."""
+        if advance(self.state, np.inf) != HAPPENED:
+            return False
+        if self.placement is not None:
+            for job in self._listed(ENDED, "n_ended").tolist():
+                self.placement.release(job)
+        return True
+
+    def built_in_pass(self) -> None:
+        """Let the built-in scheduler decide."""
+        scheduling_pass(self.state)
+        self._settle({})
+
+    def python_pass(self, scheduler: Scheduler) -> None:
+        """Let a scheduler decide.
+
+        Raises
+        ------
+        SchedulerError
+            If it raises, or decides what cannot be done; it names the scheduler, the job and the time.
+        """
+        chosen: dict[int, IntArray] = {}
+        name = name_of(scheduler)
+        with Blame(name, self.view.now):
+            for decision in scheduler.schedule(self.view):
+                self._take(name, decision, chosen)
+        self._settle(chosen)
+        self._check_patience(name)
+
+    def _take(self, name: str, decision: Decision, chosen: dict[int, IntArray]) -> None:
+        """Do what a scheduler has decided."""
+        if isinstance(decision, Start):
+            fault = start_waiting(self.state, self._number(name, decision.job))
+            if fault:
+                raise SchedulerError(f"{name} at time {self.view.now:g} s: {self._start_fault(decision.job)}")
+            if decision.nodes is not None:
+                chosen[decision.job] = decision.nodes
+            return
+        time = decision.time if isinstance(decision, Reserve) else decision.until
+        if not time > self.view.now:
+            raise SchedulerError(f"{name} wants to be called at {time:g} s, which is not after {self.view.now:g} s")
+        if isinstance(decision, Reserve):
+            job = self._number(name, decision.job)
+            if place_in_queue(self.state, job) < 0:
+                raise SchedulerError(f"{name} reserves a time for job {self._ids[job]}, which does not wait")
+            self.state.jobs["reserved"][job] = time
+        wake = self.state.clock["wake"]
+        wake[0] = min(wake[0], time)
+
+    def _number(self, name: str, job: int) -> int:
+        """Return the number of a job, if it is one."""
+        if not 0 <= job < len(self._ids):
+            raise SchedulerError(f"{name} names job number {job}, there are {len(self._ids)} jobs, numbered from 0")
+        return int(job)
+
+    def _start_fault(self, job: int) -> str:
+        """Say why a job cannot be started."""
+        start = self.state.jobs["start"][job]
+        who = f"job {self._ids[job]}"
+        if place_in_queue(self.state, job) >= 0:
+            return f"{who} is started, it asks for {self.view.request[job]} units where {self.view.free} are free"
+        if np.isnan(start):
+            return f"{who} is started before it is submitted"
+        return f"{who} is started twice, first at {start:g} s"
+
+    def _settle(self, chosen: dict[int, IntArray]) -> None:
+        """Place the jobs that have been started, and let the speeds of jobs change."""
+        if self.placement is None and self._execution is None:
+            return
+        started = self._listed(STARTED, "n_started")
+        if self.placement is not None and len(started):
+            self._place([job for job in started.tolist() if job in chosen], chosen)
+            self._allocate([job for job in started.tolist() if job not in chosen])
+        if self._execution is not None:
+            self._change_speeds(self._execution, started)
+
+    def _place(self, jobs: list[int], chosen: dict[int, IntArray]) -> None:
+        """Give jobs the nodes that the scheduler has chosen: whole ones, or units from the first on."""
+        assert self.placement is not None
+        for job in jobs:
+            nodes = np.asarray(chosen[job], dtype=np.int64)
+            self._hold(job, _share_of(nodes, self.view.request[job], self.placement))
+
+    def _allocate(self, jobs: list[int]) -> None:
+        """Let the allocator choose."""
+        if not jobs:
+            return
+        assert self.placement is not None
+        assert self._allocator is not None
+        with Blame(name_of(self._allocator), self.view.now):
+            names = [str(self._ids[job]) for job in jobs]
+            shares = self._allocator.place(names, self.view.request[jobs], self.placement.free)
+        for job, share in zip(jobs, shares, strict=True):
+            self._hold(job, share)
+
+    def _hold(self, job: int, share: Share) -> None:
+        """Let a job hold its share."""
+        assert self.placement is not None
+        try:
+            self.placement.hold(job, share, self.view.request[job])
+        except InvalidSolutionError as error:
+            raise SchedulerError(f"at time {self.view.now:g} s {error}") from None
+
+    def _change_speeds(self, execution: ExecutionModel, started: IntArray) -> None:
+        """Ask the execution model."""
+        running = self._listed(RUNNING, "n_running")
+        change = Change(self.view.now, started, self._listed(ENDED, "n_ended"), running, self.placement)
+        name = name_of(execution)
+        with Blame(name, self.view.now):
+            speeds = list(execution.speeds(change))
+        for job, speed in speeds:
+            if not 0 <= speed < np.inf or job not in running:
+                raise SchedulerError(f"{name} gives job {self._ids[job]} speed {speed}, must be a running job's, >= 0")
+            change_speed(self.state, job, speed)
+
+    def _listed(self, row: int, length: str) -> IntArray:
+        """Jobs of a list."""
+        return self.state.lists[row, : self.state.clock[length][0]].copy()
+
+    def _check_patience(self, name: str) -> None:
+        """Raise `SchedulerError` when a scheduler waits for nothing."""
+        clock = self.state.clock
+        nothing_comes = not clock["n_events"][0] and clock["next_submission"][0] == self.state.jobs.size
+        idle = nothing_comes and clock["n_queued"][0] > 0
+        self._idle_passes = self._idle_passes + 1 if idle else 0
+        if self._idle_passes > PATIENCE:
+            raise SchedulerError(f"{name} waits for nothing: {stalled(self.view)}")
+
+
+def stalled(view: View) -> str:
+    """Say who waits although nothing is left to happen."""
+    queue = view.queue
+    job = int(queue[0])
+    asked = ", ".join(f"{units} {name}" for units, name in zip(view.request[job], view.platform.resources, strict=True))
+    free = ", ".join(f"{units}" for units in view.free)
+    return f"{len(queue)} jobs wait, the first is job {view.ids[job]}, which asks for {asked} where {free} are free"
+
+
+def name_of(part: object) -> str:
+    """Return the name of a scheduler or model, for people."""
+    return str(getattr(part, "name", type(part).__name__))
+
+
+def _share_of(nodes: IntArray, request: IntArray, placement: Placement) -> Share:
+    """Take what a job asks for from the nodes that were chosen for it, in their order."""
+    if nodes.size and not (0 <= nodes.min() and nodes.max() < len(placement.free)):
+        return Share(nodes, np.zeros((len(nodes), len(request)), dtype=np.int64))
+    if (placement.capacity == 1).all():
+        return Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))
+    free = placement.free[nodes]
+    before = np.cumsum(free, axis=0) - free
+    return Share(nodes, np.clip(request - before, 0, free))

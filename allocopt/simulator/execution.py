@@ -1,0 +1,95 @@
+"""Execution models: how fast a started job runs where it was put."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.placement import Placement
+
+
+class Change(NamedTuple):
+    """What has just changed on the machine.
+
+    Parameters
+    ----------
+    now
+        The time in seconds.
+    started, ended
+        Jobs that have just started, and that have ended since the last change.
+    running
+        All jobs that run now.
+    placement
+        Who holds what on which node; None where nodes are not tracked.
+    """
+
+    now: float
+    started: IntArray
+    ended: IntArray
+    running: IntArray
+    placement: Placement | None
+
+
+class ExecutionModel(Protocol):
+    """Says at which speed jobs run; without one, all run at speed 1, as recorded."""
+
+    def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
+        """Return the jobs whose speed is another one from now on, and that speed.
+
+        Parameters
+        ----------
+        change
+            What has changed; a job that has just started runs at speed 1 unless this says otherwise. Speeds are
+            seconds of recorded run time per second, not negative.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Locality:
+    """A job takes longer by a penalty that depends on how many nodes it is spread over (CuSH, section 3.2).
+
+    Parameters
+    ----------
+    run
+        Run times of the jobs in seconds, shape ``(n,)`` as all arrays here.
+    fewest, most
+        Nodes that the job has when it is packed and when it is spread as far as it can be.
+    packed_s, spread_s
+        Seconds that it takes longer then; linear between.
+
+    Raises
+    ------
+    InvalidProblemError
+        If a penalty would make a job end before it starts, or a job has fewer nodes at most than at least.
+    """
+
+    run: FloatArray
+    fewest: IntArray
+    most: IntArray
+    packed_s: FloatArray
+    spread_s: FloatArray
+
+    def __post_init__(self) -> None:
+        if (np.minimum(self.packed_s, self.spread_s) <= -self.run).any():
+            raise InvalidProblemError("locality", "a penalty takes more than the whole run time away")
+        if (self.most < self.fewest).any():
+            raise InvalidProblemError("locality", "a job has fewer nodes when spread than when packed")
+
+    def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
+        """Return the speeds of the jobs that have just started; they keep them."""
+        if change.placement is None:
+            raise UsageError("the locality model needs a platform with nodes")
+        for job in change.started.tolist():
+            share = change.placement.shares[job]
+            assert share is not None, "a job that runs holds something"
+            yield job, self._speed(job, len(share.nodes))
+
+    def _speed(self, job: int, nodes: int) -> float:
+        """Speed of a job on so many nodes."""
+        span = max(1, self.most[job] - self.fewest[job])
+        spread = min(1.0, max(0.0, (nodes - self.fewest[job]) / span))
+        penalty = (1 - spread) * self.packed_s[job] + spread * self.spread_s[job]
+        return float(self.run[job] / (self.run[job] + penalty))

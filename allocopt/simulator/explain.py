@@ -1,0 +1,120 @@
+"""Why a job waits: what it waited for, at each pass that passed it over."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.errors import UsageError
+from allocopt.simulator.engine import Simulation, name_of
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.view import View
+from allocopt.simulator.waiting import asked, in_words, ordered_queue, promise
+from allocopt.traces.workload import Workload
+
+
+@dataclass(slots=True)
+class Reason:
+    """One reason, for as long as it held.
+
+    Parameters
+    ----------
+    first, last
+        Times of the first and the last pass that passed the job over for it, in seconds.
+    passes
+        Number of these passes.
+    text
+        The reason.
+    """
+
+    first: float
+    last: float
+    passes: int
+    text: str
+
+
+class Explanation:
+    """An observer that notes why one job does not start.
+
+    Parameters
+    ----------
+    workload
+        The jobs.
+    job_id
+        Number of the job in its trace.
+    scheduler
+        Who decides.
+
+    Raises
+    ------
+    UsageError
+        If there is no such job.
+    """
+
+    def __init__(self, workload: Workload, job_id: int, scheduler: ListScheduler | Scheduler) -> None:
+        found = np.flatnonzero(workload.ids == job_id)
+        if not len(found):
+            raise UsageError(f"there is no job {job_id} to explain in {workload.name}")
+        self.job = int(found[0])
+        self.reasons: list[Reason] = []
+        self._scheduler = scheduler
+
+    def __call__(self, simulation: Simulation) -> None:
+        """Look at what a pass has left."""
+        view = simulation.view
+        if self.job not in view.queue:
+            return
+        text = self._reason(simulation)
+        if self.reasons and self.reasons[-1].text == text:
+            self.reasons[-1].last = view.now
+            self.reasons[-1].passes += 1
+        else:
+            self.reasons.append(Reason(view.now, view.now, 1, text))
+
+    def _reason(self, simulation: Simulation) -> str:
+        """Say why the job still waits."""
+        view = simulation.view
+        if not isinstance(self._scheduler, ListScheduler):
+            fits = "it would fit" if view.fits(self.job) else f"it asks for {in_words(view, asked(view, self.job))}"
+            return f"{name_of(self._scheduler)} did not start it; {fits}, {in_words(view, view.free)} are free"
+        queue = ordered_queue(simulation.state)
+        if self._scheduler.backfill is Backfill.CONSERVATIVE:
+            return _reserved(view, self.job)
+        if queue[0] == self.job:
+            return _at_the_head(view, self.job)
+        return _behind(view, self.job, queue.index(self.job), queue[0], self._scheduler.backfill)
+
+
+def _reserved(view: View, job: int) -> str:
+    """Speak of a job with a reservation."""
+    needs = in_words(view, asked(view, job))
+    return (
+        f"reserved for {view.reserved[job]:g} s, the first time at which {needs} are promised to nobody "
+        f"for {view.estimate[job]:g} s"
+    )
+
+
+def _at_the_head(view: View, job: int) -> str:
+    """Speak of the first job of the queue."""
+    shadow, _, ends = promise(view, job)
+    needs, free = in_words(view, asked(view, job)), in_words(view, view.free)
+    shown = ", ".join(str(view.ids[other]) for other in ends[:5]) + (", ..." if len(ends) > 5 else "")
+    when = f"fits at {shadow:g} s by the estimates, after jobs {shown}"
+    return f"first in the queue: asks for {needs}, {free} are free; {when}"
+
+
+def _behind(view: View, job: int, ahead: int, head: int, backfill: Backfill) -> str:
+    """Speak of a job behind another one."""
+    first = f"behind {ahead} of which job {view.ids[head]} is the first"
+    needs, free = in_words(view, asked(view, job)), in_words(view, view.free)
+    if not view.fits(job):
+        return f"{first}: asks for {needs}, {free} are free"
+    if backfill is not Backfill.EASY:
+        return (
+            f"{first}: {free} are free, but that job asks for {in_words(view, asked(view, head))} and nobody overtakes"
+        )
+    shadow, spare, _ = promise(view, head)
+    return (
+        f"{first}: would fit, but would run until {view.now + view.estimate[job]:g} s, beyond {shadow:g} s, when that "
+        f"job is to start and {in_words(view, spare)} are spare"
+    )

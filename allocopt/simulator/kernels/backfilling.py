@@ -1,0 +1,145 @@
+"""List scheduling with and without backfilling."""
+
+from numba import boolean, int64, void
+
+from allocopt.simulator.kernels.events import start_job
+from allocopt.simulator.kernels.options import inlined, kernel
+from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued, sort_list
+from allocopt.simulator.order import OrderKind
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.state import CANDIDATES, EXTRA, FREE, QUEUE, RUNNING, STATE, State
+
+AGEING, FAIR_SHARE = int(OrderKind.AGEING), int(OrderKind.FAIR_SHARE)
+NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)
+
+
+@inlined
+def fits(state: State, job: int, row: int) -> bool:
+    """Whether a job asks for no more units than stand in a row, ``FREE`` or ``EXTRA``."""
+    for resource in range(state.units.shape[1]):
+        if state.request[job, resource] > state.units[row, resource]:
+            return False
+    return True
+
+
+@kernel(void(STATE))
+def start_from_head(state: State) -> None:
+    """Start jobs from the head of the queue while they fit; every start may change shares, and so the order."""
+    order = state.rules[0].order
+    if order >= AGEING:
+        sort_list(state, QUEUE, order, 0)
+    while state.clock[0].n_queued > 0 and fits(state, queued(state, 0), FREE):
+        job = queued(state, 0)
+        dequeue(state, 0)
+        start_job(state, job)
+        if order == FAIR_SHARE:
+            sort_list(state, QUEUE, order, 0)
+
+
+@kernel(void(STATE, int64))
+def find_shadow(state: State, head: int) -> None:
+    """Find when the head can start by the estimates, and what is spare at that time, once all that end then have.
+
+    An estimated end that has passed counts as now.
+    """
+    clock = state.clock[0]
+    clock.shadow = clock.now
+    for resource in range(state.units.shape[1]):
+        state.units[EXTRA, resource] = state.units[FREE, resource]
+    for i in range(clock.n_running):
+        job = state.lists[RUNNING, i]
+        time = max(state.jobs[job].expected_end, clock.now)
+        if time > clock.shadow and fits(state, head, EXTRA):
+            break
+        clock.shadow = time
+        for resource in range(state.units.shape[1]):
+            state.units[EXTRA, resource] += state.request[job, resource]
+    for resource in range(state.units.shape[1]):
+        state.units[EXTRA, resource] -= state.request[head, resource]
+
+
+@inlined
+def _may_backfill(state: State, job: int) -> bool:
+    """Whether a job fits now and does not delay the head; one that runs beyond the shadow takes from what is spare."""
+    if not fits(state, job, FREE):
+        return False
+    clock = state.clock[0]
+    if state.rules[0].backfill != EASY or clock.now + state.jobs[job].estimate <= clock.shadow:
+        return True
+    if not fits(state, job, EXTRA):
+        return False
+    for resource in range(state.units.shape[1]):
+        state.units[EXTRA, resource] -= state.request[job, resource]
+    return True
+
+
+@kernel(void(STATE))
+def backfill_queue(state: State) -> None:
+    """Start those that may, in the order of the queue."""
+    clock, order = state.clock[0], state.rules[0].order
+    at = max(1, clock.examined)
+    while at < clock.n_queued:
+        job = queued(state, at)
+        if not _may_backfill(state, job):
+            at += 1
+            continue
+        dequeue(state, at)
+        start_job(state, job)
+        if order == FAIR_SHARE:
+            sort_list(state, QUEUE, order, 1)
+            at = 1
+
+
+@kernel(void(STATE))
+def backfill_candidates(state: State) -> None:
+    """Start those that may, in an order of their own."""
+    clock, order = state.clock[0], state.rules[0].backfill_order
+    if order >= AGEING:
+        sort_list(state, CANDIDATES, order, 0)
+    head = queued(state, 0)
+    at = 0
+    while at < clock.n_queued:
+        job = state.lists[CANDIDATES, at]
+        if job == head or not _may_backfill(state, job):
+            at += 1
+            continue
+        dequeue(state, place_in_queue(state, job))
+        start_job(state, job)
+        if order == FAIR_SHARE:
+            sort_list(state, CANDIDATES, order, 0)
+            at = 0
+
+
+@kernel(boolean(STATE))
+def is_overdue(state: State) -> bool:
+    """Whether a job runs although its estimate has passed."""
+    if not state.rules[0].track_running or state.clock[0].n_running == 0:
+        return False
+    return bool(state.jobs[state.lists[RUNNING, 0]].expected_end <= state.clock[0].now)
+
+
+@kernel(void(STATE))
+def list_pass(state: State) -> None:
+    """Start jobs from the head of the queue while they fit, then backfill others, if the rules say so.
+
+    Of the first ``examined`` jobs none can start before a job ends: what is free and what is spare only shrinks until
+    then. So they are not looked at again, unless a job runs beyond its estimate, which moves the shadow time.
+    """
+    clock, rules = state.clock[0], state.rules[0]
+    if rules.order >= AGEING or is_overdue(state):
+        clock.examined = 0
+    if clock.examined == 0:
+        start_from_head(state)
+        if clock.n_queued > 1 and rules.backfill == EASY:
+            find_shadow(state, queued(state, 0))
+    if rules.backfill == NONE:
+        clock.examined = min(1, clock.n_queued)
+        return
+    if clock.n_queued < 2:
+        # Who comes next will need a shadow time, which nobody has needed so far.
+        return
+    if rules.own_backfill_order:
+        backfill_candidates(state)
+    else:
+        backfill_queue(state)
+    clock.examined = clock.n_queued

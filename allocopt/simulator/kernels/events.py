@@ -1,0 +1,205 @@
+"""What happens to jobs: they are submitted, start, change their speed and end."""
+
+import numpy as np
+from numba import boolean, float64, int64, void
+
+from allocopt.simulator.kernels.heap import move_event, pop_event, push_event
+from allocopt.simulator.kernels.options import inlined, kernel
+from allocopt.simulator.kernels.profile import change_profile
+from allocopt.simulator.kernels.queue import enqueue, insert, remove
+from allocopt.simulator.rules import Backfill, EventOrder
+from allocopt.simulator.state import ENDED, EVENTS, FREE, NOBODY, RUNNING, STARTED, STATE, State
+
+BATCHED = int(EventOrder.BATCHED)
+CONSERVATIVE = int(Backfill.CONSERVATIVE)
+
+ON_TIME, OFF_TIME = 0, 2
+"""Ranks of ends among the events at the same time: on the estimate, and before or after it."""
+RELEASE = (3, 1)
+"""Rank of arrivals of jobs whose preceding job has ended, by `EventOrder`: an odd number, unlike those of ends."""
+
+NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2
+"""What `advance` found: no event at all, none until the time given, or one."""
+
+
+@kernel(int64(STATE, int64, int64))
+def running_place(state: State, job: int, n: int) -> int:
+    """First place among the ``n`` running jobs, sorted by expected end, that does not come before a job."""
+    first, end = 0, n
+    expected = state.jobs[job].expected_end
+    while first < end:
+        middle = (first + end) // 2
+        other = state.lists[RUNNING, middle]
+        promised = state.jobs[other].expected_end
+        if promised < expected or (promised == expected and other < job):
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+@inlined
+def _hold(state: State, job: int, sign: int) -> None:
+    """Take what a job asks for from the free units (sign 1), or give it back (sign -1)."""
+    user = state.jobs[job].user
+    for resource in range(state.units.shape[1]):
+        units = sign * state.request[job, resource]
+        state.units[FREE, resource] -= units
+        state.held[user, resource] += units
+
+
+@kernel(void(STATE, int64))
+def start_job(state: State, job: int) -> None:
+    """Start a job that has left the queue, at speed 1."""
+    clock, record = state.clock[0], state.jobs[job]
+    record.start = record.changed = clock.now
+    record.end = record.event = clock.now + min(record.run, record.limit)
+    record.expected_end = clock.now + record.estimate
+    record.event_rank = ON_TIME if record.end == record.expected_end else OFF_TIME
+    record.remaining = record.run
+    _hold(state, job, 1)
+    if state.rules[0].track_running:
+        insert(state.lists[RUNNING], running_place(state, job, clock.n_running), clock.n_running, job)
+    push_event(state, job)
+    state.lists[STARTED, clock.n_started] = job
+    clock.n_started += 1
+    clock.n_running += 1
+
+
+@kernel(void(STATE, int64, float64))
+def change_speed(state: State, job: int, speed: float) -> None:
+    """Let a running job go on at another speed (seconds of work per second), from now on."""
+    record = state.jobs[job]
+    now = state.clock[0].now
+    record.remaining = max(0.0, record.remaining - (now - record.changed) * record.speed)
+    record.changed = now
+    record.speed = speed
+    needed = record.remaining / speed if speed > 0 else np.inf
+    record.end = record.event = min(now + needed, record.start + record.limit)
+    record.event_rank = ON_TIME if record.end == record.expected_end else OFF_TIME
+    move_event(state, job)
+
+
+@kernel(void(STATE, int64))
+def release_dependents(state: State, job: int) -> None:
+    """Let the jobs that waited for a job come, after the time that their users think."""
+    waiting = state.jobs[job].dependent
+    while waiting != NOBODY:
+        record = state.jobs[waiting]
+        record.event = max(record.submit, state.clock[0].now + record.think)
+        record.event_rank = RELEASE[state.rules[0].event_order]
+        push_event(state, waiting)
+        waiting = record.next_dependent
+
+
+@kernel(void(STATE))
+def end_first(state: State) -> None:
+    """End the running job whose time has come."""
+    clock = state.clock[0]
+    job = pop_event(state)
+    _hold(state, job, -1)
+    if state.rules[0].track_running:
+        remove(state.lists[RUNNING], running_place(state, job, clock.n_running), clock.n_running)
+    if state.rules[0].backfill == CONSERVATIVE and clock.now < state.jobs[job].expected_end:
+        change_profile(state, job, clock.now, state.jobs[job].expected_end, 1)
+        clock.ended_early = 1
+    clock.n_running -= 1
+    clock.examined = 0
+    state.lists[ENDED, clock.n_ended] = job
+    clock.n_ended += 1
+    release_dependents(state, job)
+
+
+@inlined
+def _next_end(state: State) -> float:
+    """Time of the next event if it is an end, else infinite."""
+    if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank % 2 == 1:
+        return np.inf
+    return float(state.jobs[state.lists[EVENTS, 0]].event)
+
+
+@inlined
+def _next_release(state: State) -> float:
+    """Time of the next event if it is the arrival of a job whose preceding job has ended, else infinite."""
+    if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank % 2 == 0:
+        return np.inf
+    return float(state.jobs[state.lists[EVENTS, 0]].event)
+
+
+@inlined
+def _next_submission(state: State) -> float:
+    """Time at which a job that waits for no other is submitted next; ``clock.next_submission`` then is that job."""
+    clock = state.clock[0]
+    while clock.next_submission < state.jobs.size and state.jobs[clock.next_submission].preceding != NOBODY:
+        clock.next_submission += 1
+    return state.jobs[clock.next_submission].submit if clock.next_submission < state.jobs.size else np.inf
+
+
+@kernel(boolean(STATE))
+def take_arrival(state: State) -> bool:
+    """Let one job join the queue whose time is now, the lowest in number; return whether there was one."""
+    clock = state.clock[0]
+    submitted = _next_submission(state) == clock.now
+    released = _next_release(state) == clock.now
+    if released and not (submitted and clock.next_submission < state.lists[EVENTS, 0]):
+        enqueue(state, pop_event(state))
+    elif submitted:
+        clock.next_submission += 1
+        enqueue(state, clock.next_submission - 1)
+    return released or submitted
+
+
+@kernel(void(STATE))
+def take_batch(state: State) -> None:
+    """Let everything happen whose time is now: all ends, then all arrivals."""
+    now = state.clock[0].now
+    while _next_end(state) == now:
+        end_first(state)
+    while take_arrival(state):
+        pass
+
+
+@kernel(void(STATE))
+def take_one(state: State) -> None:
+    """Let one thing happen whose time is now: an arrival, or else an end, ends by the numbers of the jobs.
+
+    Jobs that end on their estimates have given back what they hold before any of it, for a plan made of estimates
+    counts that as free from then on; so do pyss and the schedules published with Gaussier et al. (SC'15).
+    """
+    now = state.clock[0].now
+    first_on_time = NOBODY
+    while _next_end(state) == now and state.jobs[state.lists[EVENTS, 0]].event_rank == ON_TIME:
+        if first_on_time == NOBODY:
+            first_on_time = state.lists[EVENTS, 0]
+        end_first(state)
+    if take_arrival(state) or _next_end(state) != now:
+        return
+    if first_on_time == NOBODY or state.lists[EVENTS, 0] < first_on_time:
+        end_first(state)
+
+
+@kernel(int64(STATE, float64))
+def advance(state: State, until: float) -> int:
+    """Go on to the next time at which a scheduling pass is due, but not beyond ``until``.
+
+    Returns
+    -------
+    int
+        ``HAPPENED``, or ``LATER`` or ``NOTHING_LEFT`` where the time stays as it is.
+    """
+    clock = state.clock[0]
+    clock.n_started = 0
+    clock.n_ended = 0
+    time = min(_next_submission(state), _next_end(state), _next_release(state), clock.wake)
+    if time == np.inf:
+        return NOTHING_LEFT
+    if time > until:
+        return LATER
+    clock.now = time
+    if clock.wake <= time:
+        clock.wake = np.inf
+    if state.rules[0].event_order == BATCHED:
+        take_batch(state)
+    else:
+        take_one(state)
+    return HAPPENED

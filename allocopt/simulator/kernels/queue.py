@@ -1,0 +1,141 @@
+"""The waiting jobs: lists that are kept in the order of a policy."""
+
+from numba import boolean, int64, void
+
+from allocopt.arrays import IntArray
+from allocopt.simulator.kernels.options import inlined, kernel
+from allocopt.simulator.order import OrderKind
+from allocopt.simulator.state import CANDIDATES, CAPACITY, QUEUE, STATE, State
+
+FIXED, AGEING = int(OrderKind.FIXED), int(OrderKind.AGEING)
+
+
+@inlined
+def queued(state: State, at: int) -> int:
+    """Job at a place of the queue, counted from its head."""
+    return int(state.lists[QUEUE, state.clock[0].first + at])
+
+
+@inlined
+def _dominant_share(state: State, user: int) -> float:
+    """Largest share of a resource that a user's jobs hold (Ghodsi et al., NSDI 2011)."""
+    share = 0.0
+    for resource in range(state.units.shape[1]):
+        if state.units[CAPACITY, resource] > 0:
+            share = max(share, state.held[user, resource] / state.units[CAPACITY, resource])
+    return share
+
+
+@kernel(boolean(STATE, int64, int64, int64, int64))
+def comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
+    """Whether job a stands before job b now, in an order that changes with time."""
+    x, y = state.jobs[a], state.jobs[b]
+    now = state.clock[0].now
+    if kind != AGEING:
+        key_a, key_b = _dominant_share(state, x.user), _dominant_share(state, y.user)
+    elif row == QUEUE:
+        key_a, key_b = -x.order_value * (now - x.release), -y.order_value * (now - y.release)
+    else:
+        key_a, key_b = -x.backfill_value * (now - x.release), -y.backfill_value * (now - y.release)
+    return key_a < key_b or (key_a == key_b and a < b)
+
+
+@kernel(void(STATE, int64, int64, int64))
+def sort_list(state: State, row: int, kind: int, begin: int) -> None:
+    """Put the waiting jobs from place ``begin`` on in order; by insertion: they are nearly in order already."""
+    clock = state.clock[0]
+    first = begin + (clock.first if row == QUEUE else 0)
+    end = first - begin + clock.n_queued
+    jobs = state.lists[row]
+    for i in range(first + 1, end):
+        job = jobs[i]
+        at = i
+        while at > first and comes_before(state, row, kind, job, jobs[at - 1]):
+            jobs[at] = jobs[at - 1]
+            at -= 1
+        jobs[at] = job
+
+
+@inlined
+def _rank(state: State, row: int, job: int) -> int:
+    """Place of a job among all jobs, in the order of a list."""
+    return state.jobs[job].order_rank if row == QUEUE else state.jobs[job].backfill_rank
+
+
+@kernel(int64(STATE, int64, int64, int64, int64))
+def place_by_rank(state: State, row: int, first: int, end: int, job: int) -> int:
+    """First column in ``first .. end - 1`` of a list, sorted by rank, whose job does not come before a job."""
+    rank = _rank(state, row, job)
+    while first < end:
+        middle = (first + end) // 2
+        if _rank(state, row, state.lists[row, middle]) < rank:
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+@inlined
+def insert(jobs: IntArray, at: int, end: int, job: int) -> None:
+    """Put a job at a place of a list that ends before ``end``."""
+    for i in range(end, at, -1):
+        jobs[i] = jobs[i - 1]
+    jobs[at] = job
+
+
+@inlined
+def remove(jobs: IntArray, at: int, end: int) -> None:
+    """Take the job at a place of a list that ends before ``end`` out."""
+    for i in range(at, end - 1):
+        jobs[i] = jobs[i + 1]
+
+
+@kernel(void(STATE, int64))
+def enqueue(state: State, job: int) -> None:
+    """Let a job join the queue; if it comes before others, what was known of them is void."""
+    clock, rules = state.clock[0], state.rules[0]
+    at = end = clock.first + clock.n_queued
+    if rules.order == FIXED:
+        at = place_by_rank(state, QUEUE, clock.first, end, job)
+    insert(state.lists[QUEUE], at, end, job)
+    clock.examined = min(clock.examined, at - clock.first)
+    if rules.own_backfill_order:
+        at = clock.n_queued
+        if rules.backfill_order == FIXED:
+            at = place_by_rank(state, CANDIDATES, 0, at, job)
+        insert(state.lists[CANDIDATES], at, clock.n_queued, job)
+    clock.n_queued += 1
+    state.jobs[job].release = clock.now
+
+
+@kernel(int64(STATE, int64))
+def place_in_queue(state: State, job: int) -> int:
+    """Place of a job in the queue, counted from its head, or -1."""
+    for at in range(state.clock[0].n_queued):
+        if queued(state, at) == job:
+            return at
+    return -1
+
+
+@kernel(void(STATE, int64))
+def _remove_candidate(state: State, job: int) -> None:
+    """Take a job out of the candidates for backfilling."""
+    at = 0
+    if state.rules[0].backfill_order == FIXED:
+        at = place_by_rank(state, CANDIDATES, 0, state.clock[0].n_queued, job)
+    while state.lists[CANDIDATES, at] != job:
+        at += 1
+    remove(state.lists[CANDIDATES], at, state.clock[0].n_queued)
+
+
+@kernel(void(STATE, int64))
+def dequeue(state: State, at: int) -> None:
+    """Take the job at a place of the queue, counted from its head, out."""
+    clock = state.clock[0]
+    if state.rules[0].own_backfill_order:
+        _remove_candidate(state, queued(state, at))
+    if at > 0:
+        remove(state.lists[QUEUE], clock.first + at, clock.first + clock.n_queued)
+    else:
+        clock.first += 1
+    clock.n_queued -= 1

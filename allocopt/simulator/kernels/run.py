@@ -1,0 +1,44 @@
+"""The whole simulation under a built-in scheduler."""
+
+import numpy as np
+from numba import int64, void
+
+from allocopt.simulator.kernels.backfilling import fits, list_pass
+from allocopt.simulator.kernels.conservative import conservative_pass
+from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
+from allocopt.simulator.kernels.options import kernel
+from allocopt.simulator.kernels.queue import dequeue, place_in_queue
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.state import FREE, STATE, State
+
+CONSERVATIVE = int(Backfill.CONSERVATIVE)
+
+
+@kernel(void(STATE))
+def scheduling_pass(state: State) -> None:
+    """Start the jobs that the built-in scheduler would start now."""
+    if state.rules[0].backfill == CONSERVATIVE:
+        conservative_pass(state)
+    else:
+        list_pass(state)
+
+
+@kernel(int64(STATE, int64))
+def run(state: State, passes: int) -> int:
+    """Simulate until nothing is left to happen, or for a number of passes; return how many were made."""
+    for done in range(passes):
+        if advance(state, np.inf) != HAPPENED:
+            return done
+        scheduling_pass(state)
+    return passes
+
+
+@kernel(int64(STATE, int64))
+def start_waiting(state: State, job: int) -> int:
+    """Start a job if it waits and fits; return 0, or 1 if it does not."""
+    place = place_in_queue(state, job)
+    if place < 0 or not fits(state, job, FREE):
+        return 1
+    dequeue(state, place)
+    start_job(state, job)
+    return 0

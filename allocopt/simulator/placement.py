@@ -1,0 +1,107 @@
+"""Which job holds what on which node."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.platform import Platform
+from allocopt.errors import InvalidSolutionError
+
+
+class Share(NamedTuple):
+    """What a job gets.
+
+    Parameters
+    ----------
+    nodes
+        Distinct nodes, shape ``(k,)``.
+    units
+        Units of each resource on each of them, shape ``(k, R)``.
+    """
+
+    nodes: IntArray
+    units: IntArray
+
+
+class Placement:
+    """What is free on every node, and who holds the rest.
+
+    Parameters
+    ----------
+    platform
+        A platform with nodes.
+    ids
+        Numbers of the jobs by which errors name them, shape ``(n,)``.
+    """
+
+    def __init__(self, platform: Platform, ids: IntArray) -> None:
+        self.free = platform.capacity.copy()
+        self.capacity = platform.capacity
+        self.shares: list[Share | None] = [None] * len(ids)
+        self._resources = platform.resources
+        self._ids = ids
+        self._idle = np.ones(len(self.free), dtype=np.bool_)
+
+    def idle_nodes(self) -> IntArray:
+        """Nodes of which nothing is held, rising."""
+        return np.flatnonzero(self._idle)
+
+    def hold(self, job: int, share: Share, request: IntArray) -> None:
+        """Let a job hold its share.
+
+        Raises
+        ------
+        InvalidSolutionError
+            If that is not what the job asks for, or not free; it names the job, the node and the amount.
+        """
+        nodes, units = share
+        self._check(job, nodes, units, request)
+        self.free[nodes] -= units
+        self._idle[nodes] = False
+        self.shares[job] = share
+
+    def release(self, job: int) -> None:
+        """Let a job give back what it holds."""
+        share = self.shares[job]
+        assert share is not None, "a job that runs holds something"
+        self.free[share.nodes] += share.units
+        self._idle[share.nodes] = (self.free[share.nodes] == self.capacity[share.nodes]).all(axis=1)
+
+    def nodes(self) -> tuple[IntArray, ...]:
+        """Nodes that each job got, empty for those that never started."""
+        none = np.empty(0, dtype=np.int64)
+        return tuple(none if share is None else share.nodes for share in self.shares)
+
+    def _check(self, job: int, nodes: IntArray, units: IntArray, request: IntArray) -> None:
+        """Raise `InvalidSolutionError` unless a share is right."""
+        name = f"job {self._ids[job]}"
+        if len(nodes) and not (0 <= nodes.min() and nodes.max() < len(self.free)):
+            wrong = nodes[(nodes < 0) | (nodes >= len(self.free))][0]
+            raise InvalidSolutionError(f"{name} gets node {wrong}, nodes are numbered 0 to {len(self.free) - 1}")
+        if len(np.unique(nodes)) < len(nodes):
+            raise InvalidSolutionError(f"{name} gets a node twice")
+        short = (units < 0) | (units > self.free[nodes])
+        if short.any():
+            raise InvalidSolutionError(f"{name} {self._shortage(nodes, units, *np.argwhere(short)[0])}")
+        got = units.sum(axis=0)
+        for resource, wanted, given in zip(self._resources, request, got, strict=True):
+            if wanted != given:
+                raise InvalidSolutionError(f"{name} gets {given} {resource}, it asks for {wanted}")
+
+    def _shortage(self, nodes: IntArray, units: IntArray, place: int, resource: int) -> str:
+        """Say what is over-committed on a node, and by whom."""
+        node = nodes[place]
+        holders = [
+            str(self._ids[job])
+            for job, share in enumerate(self.shares)
+            if share is not None and self._holds(share, node, resource)
+        ]
+        asked, free = units[place, resource], self.free[node, resource]
+        who = f"; it was last given to job {holders[-1]}" if holders else ""
+        return f"over-commits node {node}: gets {asked} {self._resources[resource]} of which {free} are free{who}"
+
+    @staticmethod
+    def _holds(share: Share, node: int, resource: int) -> bool:
+        """Whether a share has units of a resource on a node."""
+        return bool(share.units[share.nodes == node, resource].sum() > 0)

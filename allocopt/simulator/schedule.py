@@ -1,0 +1,36 @@
+"""A schedule: when every job of a workload started and ended, and where it ran."""
+
+from dataclasses import dataclass
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.topology import Topology
+from allocopt.traces.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule:
+    """What a simulation gives; all arrays are in the workload's order, shape ``(n,)``, times in seconds.
+
+    Parameters
+    ----------
+    workload
+        The jobs.
+    processors
+        Size of the machine.
+    release
+        When each job joined the queue: its submit time, or later where it had to wait for a preceding job.
+    start, end
+        A job holds its processors on ``[start, end)``.
+    nodes
+        Nodes of each job, where the platform has nodes; else None.
+    topology
+        How the nodes are connected; None where that is not known.
+    """
+
+    workload: Workload
+    processors: int
+    release: FloatArray
+    start: FloatArray
+    end: FloatArray
+    nodes: tuple[IntArray, ...] | None = None
+    topology: Topology | None = None

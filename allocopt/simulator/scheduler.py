@@ -1,0 +1,94 @@
+"""The interface of schedulers: they see the queue and the machine, and decide which jobs start."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from allocopt.arrays import IntArray
+from allocopt.simulator.order import QueueOrder
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.view import View
+
+
+class Start(NamedTuple):
+    """Start a waiting job now.
+
+    Parameters
+    ----------
+    job
+        Its number.
+    nodes
+        The nodes it gets, where the platform has nodes; None leaves that to the allocator.
+    """
+
+    job: int
+    nodes: IntArray | None = None
+
+
+class Reserve(NamedTuple):
+    """Promise a waiting job a start time; the scheduler is called again at that time.
+
+    A promise is a note: it is kept by the scheduler, not by the simulator.
+
+    Parameters
+    ----------
+    job
+        Its number.
+    time
+        When it is to start, in seconds, later than now.
+    """
+
+    job: int
+    time: float
+
+
+class Wait(NamedTuple):
+    """Call the scheduler again at a time, though nothing may have happened.
+
+    Parameters
+    ----------
+    until
+        The time in seconds, later than now.
+    """
+
+    until: float
+
+
+Decision = Start | Reserve | Wait
+
+
+@runtime_checkable
+class Scheduler(Protocol):
+    """Decides at every scheduling point which jobs start."""
+
+    def schedule(self, view: View) -> Iterable[Decision]:
+        """Return what is to be done now, in this order.
+
+        Parameters
+        ----------
+        view
+            The queue and the machine; it shows every decision as soon as it has been yielded and taken.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ListScheduler:
+    """A queue order with backfilling: the built-in schedulers, which run wholly compiled.
+
+    Parameters
+    ----------
+    order
+        Order of the queue.
+    backfill
+        Which jobs may overtake others.
+    backfill_order
+        Order in which jobs are tried for backfilling; None for that of the queue.
+    compression
+        Whether conservative backfilling plans all reservations anew when a job ends before its estimate; without it
+        reservations never move.
+    """
+
+    order: QueueOrder
+    backfill: Backfill = Backfill.NONE
+    backfill_order: QueueOrder | None = None
+    compression: bool = False

@@ -1,0 +1,199 @@
+"""`simulate`: one call for every scheduler on every workload and machine."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.platform import Platform
+from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.allocators import Allocator, DepthFirst
+from allocopt.simulator.engine import Simulation, name_of, stalled
+from allocopt.simulator.execution import ExecutionModel
+from allocopt.simulator.faults import SchedulerError
+from allocopt.simulator.kernels.run import run
+from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
+from allocopt.simulator.registry import get_policy
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.setup import new_state
+from allocopt.simulator.state import State
+from allocopt.traces.workload import Workload
+
+PASSES_AT_ONCE = 1_000_000
+"""Passes that a kernel makes before it looks whether the user wants to interrupt it."""
+
+Observer = Callable[[Simulation], None]
+"""Called after every scheduling pass."""
+
+
+def simulate(
+    workload: Workload,
+    platform: Platform | int,
+    scheduler: str | ListScheduler | Scheduler = "fcfs",
+    rules: Rules | None = None,
+    seed: int = 0,
+    *,
+    demands: Mapping[str, IntArray] | None = None,
+    allocator: Allocator | None = None,
+    execution: ExecutionModel | None = None,
+    observer: Observer | None = None,
+) -> Schedule:
+    """Simulate a workload on a machine.
+
+    Parameters
+    ----------
+    workload
+        The jobs.
+    platform
+        The machine; a number stands for a pool of so many processors.
+    scheduler
+        Name of an installed policy, a queue order with backfilling, or a scheduler of one's own.
+    rules
+        How events are taken and whether jobs are killed; None for the defaults.
+    seed
+        Fixes every random choice.
+    demands
+        Units that jobs ask for of the platform's resources but the first, by name, in the order of the workload.
+    allocator
+        Who chooses the nodes, where the platform has nodes; None for the first ones that are free.
+    execution
+        How fast jobs run; None for speed 1.
+    observer
+        Called after every pass with the simulation; it must not change it.
+
+    Returns
+    -------
+    Schedule
+        When every job started and ended, and where.
+
+    Raises
+    ------
+    InvalidProblemError
+        If there are no jobs, or one asks for more than the machine has; it is named.
+    SchedulerError
+        If a scheduler, allocator or model breaks a rule, raises, or leaves jobs waiting for ever.
+    UsageError
+        If the policy does not exist, or what is asked for does not go together.
+    """
+    machine = Platform.pool(platform) if isinstance(platform, int) else platform
+    chosen = as_scheduler(scheduler)
+    request = _requests(workload, machine, demands or {})
+    rng = np.random.default_rng(seed)
+    watched = observer is not None
+    state = _state(workload, machine, request, chosen, rules or Rules(), rng, track_running=watched)
+    if allocator is not None and not machine.has_nodes:
+        raise UsageError("an allocator needs a platform with nodes, this one is a pool of processors")
+    places = allocator or DepthFirst() if machine.has_nodes else None
+    simulation = Simulation(workload, machine, state, places, execution)
+    if isinstance(chosen, ListScheduler) and places is None and execution is None and observer is None:
+        _run_compiled(state)
+    else:
+        _run_stepwise(simulation, chosen, observer)
+    _check_finished(simulation, name_of(chosen))
+    return _schedule(workload, machine, simulation)
+
+
+def as_scheduler(scheduler: str | ListScheduler | Scheduler) -> ListScheduler | Scheduler:
+    """Find a scheduler by name; a queue order alone schedules without backfilling.
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name, or it is no scheduler.
+    """
+    policy = get_policy(scheduler) if isinstance(scheduler, str) else scheduler
+    if isinstance(policy, ListScheduler | Scheduler):
+        return policy
+    if isinstance(policy, QueueOrder):
+        return ListScheduler(policy)
+    raise UsageError(f"{name_of(policy)} is no scheduler: it has no method `schedule`")
+
+
+def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntArray]) -> IntArray:
+    """Units of each resource that each job asks for, shape ``(n, R)``."""
+    if not len(workload):
+        raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
+    unknown = sorted(set(demands) - set(platform.resources[1:]))
+    if unknown:
+        known = ", ".join(platform.resources[1:]) or "none"
+        raise UsageError(f"demands for {unknown[0]!r}: resources of this platform that can be asked for: {known}")
+    none = np.zeros(len(workload), dtype=np.int64)
+    request = np.stack([workload.processors, *(demands.get(name, none) for name in platform.resources[1:])], axis=1)
+    for name, units, total in zip(platform.resources, request.T, platform.total, strict=True):
+        if units.min() < 0 or units.max() > total:
+            job = int(np.argmax((units < 0) | (units > total)))
+            fault = f"asks for {units[job]} {name}, the machine has {total}"
+            raise InvalidProblemError(f"job {workload.ids[job]}", fault)
+    return request.astype(np.int64)
+
+
+def _state(
+    workload: Workload,
+    platform: Platform,
+    request: IntArray,
+    scheduler: ListScheduler | Scheduler,
+    rules: Rules,
+    rng: np.random.Generator,
+    *,
+    track_running: bool,
+) -> State:
+    """Return the state before the first event."""
+    if not isinstance(scheduler, ListScheduler):
+        arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
+        return new_state(workload, request, platform.total, rules, Backfill.NONE, arrival, track_running=True)
+    order = scheduler.order.keys(workload, rng)
+    backfill_order = None if scheduler.backfill_order is None else scheduler.backfill_order.keys(workload, rng)
+    return new_state(
+        workload,
+        request,
+        platform.total,
+        rules,
+        scheduler.backfill,
+        order,
+        backfill_order,
+        compression=scheduler.compression,
+        track_running=track_running,
+    )
+
+
+def _run_compiled(state: State) -> None:
+    """Run to the end in the kernel."""
+    while run(state, PASSES_AT_ONCE) == PASSES_AT_ONCE:
+        pass
+
+
+def _run_stepwise(simulation: Simulation, scheduler: ListScheduler | Scheduler, observer: Observer | None) -> None:
+    """Run to the end from one scheduling point to the next."""
+    while simulation.advance():
+        if isinstance(scheduler, ListScheduler):
+            simulation.built_in_pass()
+        else:
+            simulation.python_pass(scheduler)
+        if observer is not None:
+            observer(simulation)
+
+
+def _check_finished(simulation: Simulation, name: str) -> None:
+    """Raise `SchedulerError` when jobs wait or run for ever."""
+    clock = simulation.state.clock
+    if clock["n_queued"][0]:
+        raise SchedulerError(f"{name} leaves jobs waiting for ever: {stalled(simulation.view)}")
+    if clock["n_running"][0]:
+        job = simulation.view.ids[simulation.view.running[0]]
+        raise SchedulerError(f"job {job} never ends: the execution model gives it speed 0")
+
+
+def _schedule(workload: Workload, platform: Platform, simulation: Simulation) -> Schedule:
+    """Return what the simulation gave."""
+    jobs = simulation.state.jobs
+    return Schedule(
+        workload,
+        platform.size,
+        jobs["release"].copy(),
+        jobs["start"].copy(),
+        jobs["end"].copy(),
+        None if simulation.placement is None else simulation.placement.nodes(),
+        platform.topology,
+    )

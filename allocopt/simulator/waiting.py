@@ -1,0 +1,43 @@
+"""Questions about waiting jobs, for explanations: slow and plain."""
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.simulator.state import QUEUE, State
+from allocopt.simulator.view import View
+
+
+def ordered_queue(state: State) -> list[int]:
+    """Return the waiting jobs in the order of the built-in scheduler, as its last pass left it."""
+    first, n_queued = state.clock["first"][0], state.clock["n_queued"][0]
+    queue: list[int] = state.lists[QUEUE, first : first + n_queued].tolist()
+    return queue
+
+
+def asked(view: View, job: int) -> IntArray:
+    """Units of each resource that a job asks for, shape ``(R,)``."""
+    units: IntArray = view.request[job]
+    return units
+
+
+def in_words(view: View, units: IntArray) -> str:
+    """Write units of each resource with their names; of those after the first only what there is."""
+    named = list(zip(units.tolist(), view.platform.resources, strict=True))
+    return ", ".join(f"{count} {name}" for count, name in (named[0], *(pair for pair in named[1:] if pair[0])))
+
+
+def promise(view: View, job: int) -> tuple[float, IntArray, list[int]]:
+    """Say when a job can start by the estimates, what is spare then, and which jobs end until then.
+
+    An estimated end that has passed counts as now.
+    """
+    running = view.running
+    ends = np.maximum(view.expected_end[running], view.now)
+    spare = np.array(view.free)
+    shadow = view.now
+    for time in np.unique(ends):
+        if (spare >= view.request[job]).all():
+            break
+        shadow = float(time)
+        spare = spare + view.request[running[ends == time]].sum(axis=0)
+    return shadow, spare - view.request[job], running[ends <= shadow].tolist()

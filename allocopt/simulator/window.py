@@ -1,0 +1,189 @@
+"""Policy ``window``: every period the waiting jobs that fit are allocated together by a topology solver."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.cluster.topology import Topology
+from allocopt.errors import MissingPackageError, NoSolutionError, UsageError
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.simulator.scheduler import Decision, Wait
+from allocopt.simulator.view import View
+from allocopt.simulator.window_rule import WindowRule
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver
+from allocopt.solving.result import StopReason
+from allocopt.solving.solve import solve
+from allocopt.solving.trivial import sequential_allocation
+
+LARGEST_SEED = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """A window that was allocated sequentially.
+
+    Parameters
+    ----------
+    time
+        When, in seconds.
+    n_jobs, n_idle
+        Its jobs of several nodes, and the idle nodes that they could have.
+    reason
+        Why the solver gave no allocation.
+    """
+
+    time: float
+    n_jobs: int
+    n_idle: int
+    reason: str
+
+
+@dataclass(slots=True)
+class WindowLog:
+    """What a window scheduler has done so far, in all simulations that it took part in.
+
+    Parameters
+    ----------
+    n_windows
+        Windows with jobs of several nodes, each of which was a problem.
+    fallbacks
+        Those among them that the solver did not allocate.
+    """
+
+    n_windows: int = 0
+    fallbacks: list[Fallback] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowScheduler:
+    """The window-based method of the NSA paper, section III-C: see `allocopt.simulator.window_rule.WindowRule`.
+
+    Jobs start at multiples of the period only. A window for which the solver finds no allocation, or which it does not
+    take, is allocated sequentially, which is feasible under every strategy; ``log`` counts these, and `remarks` says
+    why. Under the ``sequential`` event order every event at a multiple of the period is followed by a window.
+
+    Parameters
+    ----------
+    period_s
+        The period tau in seconds, positive.
+    solver
+        Name of an installed solver, or a solver object.
+    strategy
+        ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes.
+    time_limit
+        Seconds that the solver may spend on a window; None for no limit.
+    iterations
+        Steps that it may spend; None for its own default.
+    seed
+        Fixes every random choice; each window gets a seed of its own from it.
+
+    Raises
+    ------
+    UsageError
+        If the period or a limit makes no sense, there is no such solver, or it does not take the strategy.
+    MissingPackageError
+        If the solver needs a package that is not installed.
+    """
+
+    name: ClassVar[str] = "window"
+
+    period_s: float = 60.0
+    solver: str | Solver = "auto"
+    strategy: str | None = None
+    time_limit: float | None = None
+    iterations: int | None = None
+    seed: int = 0
+    log: WindowLog = field(init=False, repr=False, compare=False, default_factory=WindowLog)
+    _rule: WindowRule = field(init=False, repr=False, compare=False)
+    _solver: Solver = field(init=False, repr=False, compare=False)
+    _strategy: Strategy = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        Budget(self.time_limit, self.iterations)
+        if self.seed < 0:
+            raise UsageError(f"the seed is {self.seed}, must not be negative")
+        solver = get_solver(self.solver) if isinstance(self.solver, str) else self.solver
+        object.__setattr__(self, "_rule", WindowRule(self.period_s))
+        object.__setattr__(self, "_solver", solver)
+        object.__setattr__(self, "_strategy", _strategy(solver, self.strategy))
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times.
+
+        Raises
+        ------
+        UsageError
+            If the platform has no topology, or jobs share its nodes.
+        """
+        topology = _topology(view)
+        due = self._rule.due(view.now)
+        if due > view.now:
+            # A job that a window leaves waiting can start only after an event, at which this is called again.
+            if len(view.queue):
+                yield Wait(due)
+            return
+        window = self._rule.window(view, topology, name=f"window at {due:g} s")
+        if window.problem is None:
+            yield from window.single
+        else:
+            yield from window.starts(self._allocate(window.problem.with_strategy(self._strategy), due))
+
+    def remarks(self) -> list[str]:
+        """Say how many windows were allocated sequentially instead, one line per reason; nothing where none was."""
+        counts: dict[str, int] = {}
+        for fallback in self.log.fallbacks:
+            counts[fallback.reason] = counts.get(fallback.reason, 0) + 1
+        windows = self.log.n_windows
+        return [
+            f"{number} of {windows} windows allocated sequentially: {reason}" for reason, number in counts.items()
+        ]
+
+    def _allocate(self, problem: TopologyProblem, time: float) -> Allocation:
+        """Solve a window, or fall back to the answer that always exists."""
+        self.log.n_windows += 1
+        found = self._solve(problem, self._rule.number(time))
+        if isinstance(found, Allocation):
+            return found
+        self.log.fallbacks.append(Fallback(time, len(problem.jobs), len(problem.idle_nodes), found))
+        return sequential_allocation(problem)
+
+    def _solve(self, problem: TopologyProblem, number: int) -> Allocation | str:
+        """Return an allocation, or say why there is none."""
+        name = self._solver.name
+        if self._solver.refusal(problem) is not None:
+            return f"{name} takes {self._solver.capabilities.largest}"
+        seed = int(np.random.default_rng((self.seed, number)).integers(LARGEST_SEED))
+        try:
+            result = solve(problem, None, self._solver, self.time_limit, seed, iterations=self.iterations)
+        except NoSolutionError as error:
+            return f"{name}: {error}"
+        if result.stopped_by is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        return result.solution if isinstance(result.solution, Allocation) else f"{name} found no allocation"
+
+
+def _strategy(solver: Solver, asked: str | None) -> Strategy:
+    """Return the strategy of that name, or the widest one, if the solver takes it."""
+    taken = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies]
+    if "topology" not in solver.capabilities.kinds or not taken:
+        raise UsageError(f"solver {solver.name!r} does not allocate windows: it takes no topology problems")
+    if not solver.is_available():
+        raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")
+    if asked is not None and asked not in taken:
+        raise UsageError(f"solver {solver.name!r} does not take {asked}; it takes {', '.join(taken)}")
+    return taken[-1] if asked is None else Strategy(asked)
+
+
+def _topology(view: View) -> Topology:
+    """Return how the nodes are connected, if they are given away whole."""
+    platform = view.platform
+    if platform.topology is None:
+        raise UsageError("policy 'window' needs a platform whose topology is known, such as a fat tree of nodes")
+    if platform.is_shared or len(platform.resources) > 1:
+        raise UsageError("policy 'window' gives away whole nodes, on this platform jobs share them")
+    return platform.topology
