@@ -7,7 +7,7 @@ BIN := .venv/bin
 WINDOWS := instances/paper.jsonl instances/repo.jsonl instances/burst.jsonl
 CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing:dcas,dp,highs,scip,cp-sat,auto:dcas,auto:free
 
-.PHONY: demo test unit lint types format clean
+.PHONY: demo test unit lint types format clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/allocopt warmup
@@ -46,3 +46,6 @@ format: .venv/installed-dev
 
 clean:
 	rm -rf .venv build *.egg-info
+
+clean-kernels:
+	find allocopt formulations heuristics learned -name '*.nb[ic]' -delete

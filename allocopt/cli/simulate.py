@@ -4,127 +4,46 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-import typer
+from typing import TYPE_CHECKING
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
+from allocopt.cli.simulate_options import (
+    AllocatorName,
+    Backfilling,
+    BackfillOrder,
+    Compression,
+    Dependencies,
+    EventOrderName,
+    ExactEstimates,
+    Explain,
+    FatTreeShape,
+    JobsCsv,
+    KillAtLimit,
+    MaxJobs,
+    Options,
+    PolicyName,
+    Processors,
+    ProcessorsPerNode,
+    ScheduleSwf,
+    Seed,
+    SkipOversized,
+    StarvationS,
+    Strategy,
+    Trace,
+    Trimmed,
+)
 
 if TYPE_CHECKING:
     from allocopt.cluster.platform import Platform
     from allocopt.simulator.allocators import Allocator
     from allocopt.simulator.explain import Explanation
     from allocopt.simulator.metrics import Metrics
+    from allocopt.simulator.order import QueueOrder
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.schedule import Schedule
     from allocopt.simulator.scheduler import ListScheduler, Scheduler
     from allocopt.traces.workload import Workload
-
-_LARGEST = 1_000_000_000
-"""Largest number of jobs or processors that is taken: beyond any that makes sense, and safe from overflow."""
-
-_RULES, _NODES, _OUTPUT = "Rules", "Nodes", "Output"
-
-Trace = Annotated[
-    Path,
-    typer.Argument(
-        readable=False,
-        metavar="TRACE",
-        help="Workload: .swf[.gz], a Batsim workload .json[.gz], or else text with id, arrival s, run s and nodes.",
-    ),
-]
-Processors = Annotated[
-    int | None, typer.Option(min=1, max=_LARGEST, help="Size of the machine; if not given, as the trace says.")
-]
-PolicyName = Annotated[str, typer.Option("--policy", help="Queue order or scheduler, such as fcfs, sjf, wfp3, window.")]
-Backfilling = Annotated[
-    Literal["none", "first-fit", "easy", "conservative"] | None,
-    typer.Option(help="Which jobs may overtake others; if not given, none."),
-]
-BackfillOrder = Annotated[
-    str | None, typer.Option(help="Queue order in which jobs are tried for backfilling; if not given, the policy's.")
-]
-Compression = Annotated[
-    bool,
-    typer.Option(
-        "--conservative-compression/--no-conservative-compression",
-        help="Plan all conservative reservations anew when a job ends early; otherwise they never move.",
-    ),
-]
-Options = Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE, an option of the policy; repeatable.")]
-KillAtLimit = Annotated[
-    bool,
-    typer.Option(
-        "--kill-at-limit/--no-kill-at-limit",
-        rich_help_panel=_RULES,
-        help="End jobs when their estimate is over, or let them run as recorded.",
-    ),
-]
-EventOrderName = Annotated[
-    Literal["batched", "sequential"],
-    typer.Option(
-        "--event-order",
-        rich_help_panel=_RULES,
-        help="Events at one time: all ends, all submissions, one pass; or one event at a time with a pass after each.",
-    ),
-]
-Dependencies = Annotated[
-    bool,
-    typer.Option(
-        "--dependencies/--no-dependencies",
-        rich_help_panel=_RULES,
-        help="Whether jobs wait for the preceding job that the trace names, and the think time.",
-    ),
-]
-ExactEstimates = Annotated[
-    bool, typer.Option("--exact-estimates", rich_help_panel=_RULES, help="Let schedulers know the run times.")
-]
-SkipOversized = Annotated[
-    bool,
-    typer.Option("--skip-oversized", rich_help_panel=_RULES, help="Drop and count jobs larger than the machine."),
-]
-MaxJobs = Annotated[
-    int | None, typer.Option(min=1, max=_LARGEST, rich_help_panel=_RULES, help="Only the first jobs submitted.")
-]
-Seed = Annotated[int, typer.Option(min=0, rich_help_panel=_RULES, help="Fixes every random choice.")]
-ProcessorsPerNode = Annotated[
-    int,
-    typer.Option(min=1, max=_LARGEST, rich_help_panel=_NODES, help="Processors of the trace per node; whole nodes."),
-]
-FatTreeShape = Annotated[
-    str | None,
-    typer.Option(
-        "--fat-tree",
-        rich_help_panel=_NODES,
-        metavar="PODS,LEAVES,NODES",
-        help="Place jobs on whole nodes of this fat tree (pods, leaves per pod, nodes per leaf) and measure hop costs.",
-    ),
-]
-AllocatorName = Annotated[
-    str | None,
-    typer.Option(
-        "--allocator", rich_help_panel=_NODES, help="Solver that places the jobs; if not given, the first idle nodes."
-    ),
-]
-Strategy = Annotated[str, typer.Option(rich_help_panel=_NODES, help="Strategy of that solver: scas, dcas or free.")]
-JobsCsv = Annotated[
-    Path | None,
-    typer.Option(readable=False, rich_help_panel=_OUTPUT, help="Write when every job ran to this .csv[.gz] file."),
-]
-ScheduleSwf = Annotated[
-    Path | None,
-    typer.Option("--swf", readable=False, rich_help_panel=_OUTPUT, help="The same as a .swf[.gz] file."),
-]
-Trimmed = Annotated[
-    float, typer.Option(min=0.0, max=0.49, rich_help_panel=_OUTPUT, help="Share of jobs not measured at either end.")
-]
-StarvationS = Annotated[
-    float, typer.Option(min=0.0, rich_help_panel=_OUTPUT, help="Wait beyond which a job counts as starved, in seconds.")
-]
-Explain = Annotated[
-    int | None, typer.Option(rich_help_panel=_OUTPUT, metavar="JOB", help="Say why this job waited, pass by pass.")
-]
 
 
 @compilation_announced()
@@ -182,24 +101,35 @@ def _scheduler(
     from allocopt.errors import UsageError
     from allocopt.simulator.order import QueueOrder
     from allocopt.simulator.registry import get_policy
-    from allocopt.simulator.rules import Backfill
-    from allocopt.simulator.scheduler import ListScheduler
     from allocopt.simulator.simulate import as_scheduler
 
     found = get_policy(policy, parse_options(options))
-    if not isinstance(found, QueueOrder):
-        if backfill or backfill_order or compression:
-            raise UsageError(f"policy {policy!r} is a scheduler of its own: it takes no backfilling")
-        return as_scheduler(found)
+    if isinstance(found, QueueOrder):
+        return _list_scheduler(found, backfill or "none", backfill_order, compression)
+    if backfill or backfill_order or compression:
+        raise UsageError(f"policy {policy!r} is a scheduler of its own: it takes no backfilling")
+    return as_scheduler(found)
+
+
+def _list_scheduler(
+    order: "QueueOrder", backfill: str, backfill_order: str | None, compression: bool
+) -> "ListScheduler":
+    """Join a queue order with backfilling."""
+    from allocopt.errors import UsageError
+    from allocopt.simulator.order import QueueOrder
+    from allocopt.simulator.registry import get_policy
+    from allocopt.simulator.rules import Backfill
+    from allocopt.simulator.scheduler import ListScheduler
+
+    kind = Backfill[backfill.replace("-", "_").upper()]
     other = None if backfill_order is None else get_policy(backfill_order)
-    if other is not None and not isinstance(other, QueueOrder):
+    if not isinstance(other, QueueOrder | None):
         raise UsageError(f"--backfill-order {backfill_order!r} is no queue order")
-    kind = Backfill[(backfill or "none").replace("-", "_").upper()]
-    if other is not None and kind in (Backfill.NONE, Backfill.CONSERVATIVE):
+    if other is not None and kind not in (Backfill.EASY, Backfill.FIRST_FIT):
         raise UsageError("--backfill-order is for --backfill easy and first-fit")
     if compression and kind is not Backfill.CONSERVATIVE:
         raise UsageError("--conservative-compression is for --backfill conservative")
-    return ListScheduler(found, kind, other, compression)
+    return ListScheduler(order, kind, other, compression)
 
 
 def _read(

@@ -1,8 +1,10 @@
 """A simulation that a scheduler written in Python, an allocator or an execution model takes part in."""
 
+import operator
+
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
 from allocopt.simulator.allocators import Allocator
@@ -12,8 +14,8 @@ from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.queue import place_in_queue
 from allocopt.simulator.kernels.run import scheduling_pass, start_waiting
 from allocopt.simulator.placement import Placement, Share
-from allocopt.simulator.scheduler import Decision, Reserve, Scheduler, Start
-from allocopt.simulator.state import ENDED, RUNNING, STARTED, State
+from allocopt.simulator.scheduler import Decision, Reserve, Scheduler, Start, Wait
+from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, State
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
@@ -66,7 +68,7 @@ class Simulation:
     def built_in_pass(self) -> None:
         """Let the built-in scheduler decide."""
         scheduling_pass(self.state)
-        self._settle({})
+        self._settle("", {})
 
     def python_pass(self, scheduler: Scheduler) -> None:
         """Let a scheduler decide.
@@ -81,34 +83,48 @@ class Simulation:
         with Blame(name, self.view.now):
             for decision in scheduler.schedule(self.view):
                 self._take(name, decision, chosen)
-        self._settle(chosen)
+        self._settle(name, chosen)
         self._check_patience(name)
 
     def _take(self, name: str, decision: Decision, chosen: dict[int, IntArray]) -> None:
         """Do what a scheduler has decided."""
         if isinstance(decision, Start):
-            fault = start_waiting(self.state, self._number(name, decision.job))
-            if fault:
-                raise SchedulerError(f"{name} at time {self.view.now:g} s: {self._start_fault(decision.job)}")
-            if decision.nodes is not None:
-                chosen[decision.job] = decision.nodes
-            return
-        time = decision.time if isinstance(decision, Reserve) else decision.until
-        if not time > self.view.now:
-            raise SchedulerError(f"{name} wants to be called at {time:g} s, which is not after {self.view.now:g} s")
-        if isinstance(decision, Reserve):
+            self._start(name, decision, chosen)
+        elif isinstance(decision, Reserve):
             job = self._number(name, decision.job)
             if place_in_queue(self.state, job) < 0:
                 raise SchedulerError(f"{name} reserves a time for job {self._ids[job]}, which does not wait")
-            self.state.jobs["reserved"][job] = time
+            self._wake_at(name, decision.time)
+            self.state.jobs["reserved"][job] = decision.time
+        elif isinstance(decision, Wait):
+            self._wake_at(name, decision.until)
+        else:
+            raise SchedulerError(f"{name} returned {decision!r}, which is no decision: Start, Reserve or Wait")
+
+    def _start(self, name: str, decision: Start, chosen: dict[int, IntArray]) -> None:
+        """Start a job that a scheduler has chosen."""
+        job = self._number(name, decision.job)
+        if not start_waiting(self.state, job):
+            raise SchedulerError(f"{name} at time {self.view.now:g} s: {self._start_fault(job)}")
+        if decision.nodes is None:
+            return
+        if self.placement is None:
+            raise SchedulerError(f"{name} chooses nodes for job {self._ids[job]}, but the platform is a pool")
+        chosen[job] = decision.nodes
+
+    def _wake_at(self, name: str, time: float) -> None:
+        """Call the scheduler again at a time."""
+        if not self.view.now < time < np.inf:
+            raise SchedulerError(f"{name} wants to be called at {time:g} s, which is not after {self.view.now:g} s")
         wake = self.state.clock["wake"]
         wake[0] = min(wake[0], time)
 
     def _number(self, name: str, job: int) -> int:
         """Return the number of a job, if it is one."""
-        if not 0 <= job < len(self._ids):
+        number = operator.index(job)
+        if not 0 <= number < len(self._ids):
             raise SchedulerError(f"{name} names job number {job}, there are {len(self._ids)} jobs, numbered from 0")
-        return int(job)
+        return number
 
     def _start_fault(self, job: int) -> str:
         """Say why a job cannot be started."""
@@ -120,43 +136,40 @@ class Simulation:
             return f"{who} is started before it is submitted"
         return f"{who} is started twice, first at {start:g} s"
 
-    def _settle(self, chosen: dict[int, IntArray]) -> None:
+    def _settle(self, scheduler: str, chosen: dict[int, IntArray]) -> None:
         """Place the jobs that have been started, and let the speeds of jobs change."""
         if self.placement is None and self._execution is None:
             return
         started = self._listed(STARTED, "n_started")
-        if self.placement is not None and len(started):
-            self._place([job for job in started.tolist() if job in chosen], chosen)
-            self._allocate([job for job in started.tolist() if job not in chosen])
+        if self.placement is not None and self._allocator is not None:
+            for job in (job for job in started.tolist() if job in chosen):
+                with Blame(scheduler, self.view.now):
+                    share = share_of(frozen_integers(chosen[job]), self.view.request[job], self.placement)
+                self._hold(scheduler, self.placement, job, share)
+            self._allocate(self._allocator, self.placement, [job for job in started.tolist() if job not in chosen])
         if self._execution is not None:
             self._change_speeds(self._execution, started)
 
-    def _place(self, jobs: list[int], chosen: dict[int, IntArray]) -> None:
-        """Give jobs the nodes that the scheduler has chosen: whole ones, or units from the first on."""
-        assert self.placement is not None
-        for job in jobs:
-            nodes = np.asarray(chosen[job], dtype=np.int64)
-            self._hold(job, _share_of(nodes, self.view.request[job], self.placement))
-
-    def _allocate(self, jobs: list[int]) -> None:
-        """Let the allocator choose."""
+    def _allocate(self, allocator: Allocator, placement: Placement, jobs: list[int]) -> None:
+        """Let the allocator choose nodes for jobs."""
         if not jobs:
             return
-        assert self.placement is not None
-        assert self._allocator is not None
-        with Blame(name_of(self._allocator), self.view.now):
+        name = name_of(allocator)
+        with Blame(name, self.view.now):
             names = [str(self._ids[job]) for job in jobs]
-            shares = self._allocator.place(names, self.view.request[jobs], self.placement.free)
+            placed = allocator.place(names, self.view.request[jobs], placement.free)
+            shares = [Share(frozen_integers(nodes), frozen_integers(units)) for nodes, units in placed]
+        if len(shares) != len(jobs):
+            raise SchedulerError(f"{name} places {len(shares)} jobs where {len(jobs)} have started")
         for job, share in zip(jobs, shares, strict=True):
-            self._hold(job, share)
+            self._hold(name, placement, job, share)
 
-    def _hold(self, job: int, share: Share) -> None:
+    def _hold(self, culprit: str, placement: Placement, job: int, share: Share) -> None:
         """Let a job hold its share."""
-        assert self.placement is not None
         try:
-            self.placement.hold(job, share, self.view.request[job])
+            placement.hold(job, share, self.view.request[job])
         except InvalidSolutionError as error:
-            raise SchedulerError(f"at time {self.view.now:g} s {error}") from None
+            raise SchedulerError(f"{culprit} at time {self.view.now:g} s: {error}") from None
 
     def _change_speeds(self, execution: ExecutionModel, started: IntArray) -> None:
         """Ask the execution model."""
@@ -164,7 +177,7 @@ class Simulation:
         change = Change(self.view.now, started, self._listed(ENDED, "n_ended"), running, self.placement)
         name = name_of(execution)
         with Blame(name, self.view.now):
-            speeds = list(execution.speeds(change))
+            speeds = [(self._number(name, job), float(speed)) for job, speed in execution.speeds(change)]
         for job, speed in speeds:
             if not 0 <= speed < np.inf or job not in running:
                 raise SchedulerError(f"{name} gives job {self._ids[job]} speed {speed}, must be a running job's, >= 0")
@@ -177,7 +190,8 @@ class Simulation:
     def _check_patience(self, name: str) -> None:
         """Raise `SchedulerError` when a scheduler waits for nothing."""
         clock = self.state.clock
-        nothing_comes = not clock["n_events"][0] and clock["next_submission"][0] == self.state.jobs.size
+        next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
+        nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
         idle = nothing_comes and clock["n_queued"][0] > 0
         self._idle_passes = self._idle_passes + 1 if idle else 0
         if self._idle_passes > PATIENCE:
@@ -198,7 +212,7 @@ def name_of(part: object) -> str:
     return str(getattr(part, "name", type(part).__name__))
 
 
-def _share_of(nodes: IntArray, request: IntArray, placement: Placement) -> Share:
+def share_of(nodes: IntArray, request: IntArray, placement: Placement) -> Share:
     """Take what a job asks for from the nodes that were chosen for it, in their order."""
     if nodes.size and not (0 <= nodes.min() and nodes.max() < len(placement.free)):
         return Share(nodes, np.zeros((len(nodes), len(request)), dtype=np.int64))

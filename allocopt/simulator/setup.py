@@ -105,7 +105,8 @@ def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, ba
     jobs["dependent"], jobs["next_dependent"] = _dependents(jobs["preceding"])
     jobs["user"] = user
     jobs["order_value"], jobs["order_rank"] = order.values, _ranks(order.values)
-    jobs["backfill_value"], jobs["backfill_rank"] = backfill_order.values, _ranks(backfill_order.values)
+    ranks = jobs["order_rank"] if backfill_order is order else _ranks(backfill_order.values)
+    jobs["backfill_value"], jobs["backfill_rank"] = backfill_order.values, ranks
     for field in ("release", "start", "end", "event", "expected_end"):
         jobs[field] = np.nan
     jobs["reserved"] = np.inf

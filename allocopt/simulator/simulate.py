@@ -1,10 +1,11 @@
 """`simulate`: one call for every scheduler on every workload and machine."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.allocators import Allocator, DepthFirst
@@ -30,7 +31,7 @@ Observer = Callable[[Simulation], None]
 
 def simulate(
     workload: Workload,
-    platform: Platform | int,
+    platform: Platform | int | np.integer[Any],
     scheduler: str | ListScheduler | Scheduler = "fcfs",
     rules: Rules | None = None,
     seed: int = 0,
@@ -77,22 +78,29 @@ def simulate(
     UsageError
         If the policy does not exist, or what is asked for does not go together.
     """
-    machine = Platform.pool(platform) if isinstance(platform, int) else platform
+    machine = Platform.pool(int(platform)) if isinstance(platform, int | np.integer) else platform
     chosen = as_scheduler(scheduler)
+    places = _allocator(machine, allocator)
     request = _requests(workload, machine, demands or {})
+    watched = observer is not None or execution is not None
     rng = np.random.default_rng(seed)
-    watched = observer is not None
     state = _state(workload, machine, request, chosen, rules or Rules(), rng, track_running=watched)
-    if allocator is not None and not machine.has_nodes:
-        raise UsageError("an allocator needs a platform with nodes, this one is a pool of processors")
-    places = allocator or DepthFirst() if machine.has_nodes else None
     simulation = Simulation(workload, machine, state, places, execution)
-    if isinstance(chosen, ListScheduler) and places is None and execution is None and observer is None:
+    if isinstance(chosen, ListScheduler) and places is None and not watched:
         _run_compiled(state)
     else:
         _run_stepwise(simulation, chosen, observer)
     _check_finished(simulation, name_of(chosen))
     return _schedule(workload, machine, simulation)
+
+
+def _allocator(platform: Platform, allocator: Allocator | None) -> Allocator | None:
+    """Return who chooses the nodes, if there are any."""
+    if platform.has_nodes:
+        return allocator or DepthFirst()
+    if allocator is not None:
+        raise UsageError("an allocator needs a platform with nodes, this one is a pool of processors")
+    return None
 
 
 def as_scheduler(scheduler: str | ListScheduler | Scheduler) -> ListScheduler | Scheduler:
@@ -119,14 +127,23 @@ def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntA
     if unknown:
         known = ", ".join(platform.resources[1:]) or "none"
         raise UsageError(f"demands for {unknown[0]!r}: resources of this platform that can be asked for: {known}")
-    none = np.zeros(len(workload), dtype=np.int64)
-    request = np.stack([workload.processors, *(demands.get(name, none) for name in platform.resources[1:])], axis=1)
+    columns = [_column(workload, name, demands.get(name)) for name in platform.resources[1:]]
+    request = np.stack([workload.processors, *columns], axis=1)
     for name, units, total in zip(platform.resources, request.T, platform.total, strict=True):
         if units.min() < 0 or units.max() > total:
             job = int(np.argmax((units < 0) | (units > total)))
             fault = f"asks for {units[job]} {name}, the machine has {total}"
             raise InvalidProblemError(f"job {workload.ids[job]}", fault)
-    return request.astype(np.int64)
+    return request
+
+
+def _column(workload: Workload, name: str, units: IntArray | None) -> IntArray:
+    """Units of a resource that each job asks for, shape ``(n,)``; none where nothing is said."""
+    if units is None:
+        return np.zeros(len(workload), dtype=np.int64)
+    if np.shape(units) != (len(workload),) or np.asarray(units).dtype.kind not in "iu":
+        raise UsageError(f"demands for {name!r} must be {len(workload)} whole numbers, one for each job")
+    return frozen_integers(units)
 
 
 def _state(
@@ -178,11 +195,11 @@ def _run_stepwise(simulation: Simulation, scheduler: ListScheduler | Scheduler, 
 def _check_finished(simulation: Simulation, name: str) -> None:
     """Raise `SchedulerError` when jobs wait or run for ever."""
     clock = simulation.state.clock
-    if clock["n_queued"][0]:
-        raise SchedulerError(f"{name} leaves jobs waiting for ever: {stalled(simulation.view)}")
     if clock["n_running"][0]:
         job = simulation.view.ids[simulation.view.running[0]]
         raise SchedulerError(f"job {job} never ends: the execution model gives it speed 0")
+    if clock["n_queued"][0]:
+        raise SchedulerError(f"{name} leaves jobs waiting for ever: {stalled(simulation.view)}")
 
 
 def _schedule(workload: Workload, platform: Platform, simulation: Simulation) -> Schedule:

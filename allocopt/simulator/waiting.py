@@ -23,7 +23,8 @@ def asked(view: View, job: int) -> IntArray:
 def in_words(view: View, units: IntArray) -> str:
     """Write units of each resource with their names; of those after the first only what there is."""
     named = list(zip(units.tolist(), view.platform.resources, strict=True))
-    return ", ".join(f"{count} {name}" for count, name in (named[0], *(pair for pair in named[1:] if pair[0])))
+    shown = (named[0], *(pair for pair in named[1:] if pair[0]))
+    return ", ".join(f"{count} {name.removesuffix('s') if count == 1 else name}" for count, name in shown)
 
 
 def promise(view: View, job: int) -> tuple[float, IntArray, list[int]]:

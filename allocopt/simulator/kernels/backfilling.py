@@ -3,7 +3,7 @@
 from numba import boolean, int64, void
 
 from allocopt.simulator.kernels.events import start_job
-from allocopt.simulator.kernels.options import inlined, kernel
+from allocopt.simulator.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued, sort_list
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.rules import Backfill
@@ -22,7 +22,7 @@ def fits(state: State, job: int, row: int) -> bool:
     return True
 
 
-@kernel(void(STATE))
+@hot_kernel(void(STATE))
 def start_from_head(state: State) -> None:
     """Start jobs from the head of the queue while they fit; every start may change shares, and so the order."""
     order = state.rules[0].order
@@ -36,7 +36,7 @@ def start_from_head(state: State) -> None:
             sort_list(state, QUEUE, order, 0)
 
 
-@kernel(void(STATE, int64))
+@hot_kernel(void(STATE, int64))
 def find_shadow(state: State, head: int) -> None:
     """Find when the head can start by the estimates, and what is spare at that time, once all that end then have.
 
@@ -73,12 +73,12 @@ def _may_backfill(state: State, job: int) -> bool:
     return True
 
 
-@kernel(void(STATE))
+@hot_kernel(void(STATE))
 def backfill_queue(state: State) -> None:
     """Start those that may, in the order of the queue."""
     clock, order = state.clock[0], state.rules[0].order
     at = max(1, clock.examined)
-    while at < clock.n_queued:
+    while at < clock.n_queued and state.units[FREE, 0] > 0:
         job = queued(state, at)
         if not _may_backfill(state, job):
             at += 1
@@ -110,7 +110,7 @@ def backfill_candidates(state: State) -> None:
             at = 0
 
 
-@kernel(boolean(STATE))
+@hot_kernel(boolean(STATE))
 def is_overdue(state: State) -> bool:
     """Whether a job runs although its estimate has passed."""
     if not state.rules[0].track_running or state.clock[0].n_running == 0:
@@ -118,7 +118,7 @@ def is_overdue(state: State) -> bool:
     return bool(state.jobs[state.lists[RUNNING, 0]].expected_end <= state.clock[0].now)
 
 
-@kernel(void(STATE))
+@hot_kernel(void(STATE))
 def list_pass(state: State) -> None:
     """Start jobs from the head of the queue while they fit, then backfill others, if the rules say so.
 

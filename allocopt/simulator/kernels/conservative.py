@@ -7,8 +7,8 @@ from allocopt.simulator.kernels.backfilling import fits
 from allocopt.simulator.kernels.events import start_job
 from allocopt.simulator.kernels.options import inlined, kernel
 from allocopt.simulator.kernels.profile import change_profile, earliest_start, empty_profile, forget_past
-from allocopt.simulator.kernels.queue import dequeue, queued
-from allocopt.simulator.state import FREE, RUNNING, STATE, State
+from allocopt.simulator.kernels.queue import AGEING, dequeue, queued, sort_list
+from allocopt.simulator.state import FREE, QUEUE, RUNNING, STATE, State
 
 
 @kernel(void(STATE, int64))
@@ -67,12 +67,23 @@ def _reserve_new(state: State) -> None:
             reserve(state, queued(state, at))
 
 
+@inlined
+def _one_was_missed(state: State) -> bool:
+    """Whether a waiting job could not start when it was promised, for another one ran beyond its estimate."""
+    for at in range(state.clock[0].n_queued):
+        if state.jobs[queued(state, at)].reserved < state.clock[0].now:
+            return True
+    return False
+
+
 @kernel(void(STATE))
 def conservative_pass(state: State) -> None:
     """Plan the jobs that have no reservation yet, and start those whose time has come."""
-    clock = state.clock[0]
+    clock, rules = state.clock[0], state.rules[0]
     forget_past(state)
-    if clock.ended_early and state.rules[0].compression:
+    if rules.order >= AGEING:
+        sort_list(state, QUEUE, rules.order, 0)
+    if (clock.ended_early and rules.compression) or _one_was_missed(state):
         plan_anew(state)
     clock.ended_early = 0
     _reserve_new(state)

@@ -2,7 +2,7 @@
 
 from numba import int64, void
 
-from allocopt.simulator.kernels.options import inlined, kernel
+from allocopt.simulator.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.state import EVENTS, STATE, State
 
 
@@ -24,7 +24,7 @@ def _put(state: State, at: int, job: int) -> None:
     state.jobs[job].event_place = at
 
 
-@kernel(void(STATE, int64))
+@hot_kernel(void(STATE, int64))
 def sift_up(state: State, at: int) -> None:
     """Move the job at a place towards the root until its parent comes before it."""
     job = state.lists[EVENTS, at]
@@ -37,7 +37,7 @@ def sift_up(state: State, at: int) -> None:
     _put(state, at, job)
 
 
-@kernel(void(STATE, int64))
+@hot_kernel(void(STATE, int64))
 def sift_down(state: State, at: int) -> None:
     """Move the job at a place away from the root until it comes before its children."""
     job = state.lists[EVENTS, at]
@@ -55,7 +55,7 @@ def sift_down(state: State, at: int) -> None:
     _put(state, at, job)
 
 
-@kernel(void(STATE, int64))
+@hot_kernel(void(STATE, int64))
 def push_event(state: State, job: int) -> None:
     """Add a job whose next event is known now."""
     clock = state.clock[0]
@@ -64,7 +64,7 @@ def push_event(state: State, job: int) -> None:
     sift_up(state, clock.n_events - 1)
 
 
-@kernel(int64(STATE))
+@hot_kernel(int64(STATE))
 def pop_event(state: State) -> int:
     """Take the job of the next event out."""
     clock = state.clock[0]

@@ -3,7 +3,7 @@
 from numba import boolean, int64, void
 
 from allocopt.arrays import IntArray
-from allocopt.simulator.kernels.options import inlined, kernel
+from allocopt.simulator.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.state import CANDIDATES, CAPACITY, QUEUE, STATE, State
 
@@ -26,7 +26,7 @@ def _dominant_share(state: State, user: int) -> float:
     return share
 
 
-@kernel(boolean(STATE, int64, int64, int64, int64))
+@hot_kernel(boolean(STATE, int64, int64, int64, int64))
 def comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
     """Whether job a stands before job b now, in an order that changes with time."""
     x, y = state.jobs[a], state.jobs[b]
@@ -90,7 +90,7 @@ def remove(jobs: IntArray, at: int, end: int) -> None:
         jobs[i] = jobs[i + 1]
 
 
-@kernel(void(STATE, int64))
+@hot_kernel(void(STATE, int64))
 def enqueue(state: State, job: int) -> None:
     """Let a job join the queue; if it comes before others, what was known of them is void."""
     clock, rules = state.clock[0], state.rules[0]
@@ -128,7 +128,7 @@ def _remove_candidate(state: State, job: int) -> None:
     remove(state.lists[CANDIDATES], at, state.clock[0].n_queued)
 
 
-@kernel(void(STATE, int64))
+@hot_kernel(void(STATE, int64))
 def dequeue(state: State, at: int) -> None:
     """Take the job at a place of the queue, counted from its head, out."""
     clock = state.clock[0]

@@ -1,12 +1,12 @@
 """The whole simulation under a built-in scheduler."""
 
 import numpy as np
-from numba import int64, void
+from numba import boolean, int64, void
 
 from allocopt.simulator.kernels.backfilling import fits, list_pass
 from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
-from allocopt.simulator.kernels.options import kernel
+from allocopt.simulator.kernels.options import hot_kernel, kernel
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.state import FREE, STATE, State
@@ -14,7 +14,7 @@ from allocopt.simulator.state import FREE, STATE, State
 CONSERVATIVE = int(Backfill.CONSERVATIVE)
 
 
-@kernel(void(STATE))
+@hot_kernel(void(STATE))
 def scheduling_pass(state: State) -> None:
     """Start the jobs that the built-in scheduler would start now."""
     if state.rules[0].backfill == CONSERVATIVE:
@@ -33,12 +33,12 @@ def run(state: State, passes: int) -> int:
     return passes
 
 
-@kernel(int64(STATE, int64))
-def start_waiting(state: State, job: int) -> int:
-    """Start a job if it waits and fits; return 0, or 1 if it does not."""
+@kernel(boolean(STATE, int64))
+def start_waiting(state: State, job: int) -> bool:
+    """Start a job if it waits and fits; return whether it did."""
     place = place_in_queue(state, job)
     if place < 0 or not fits(state, job, FREE):
-        return 1
+        return False
     dequeue(state, place)
     start_job(state, job)
-    return 0
+    return True

@@ -1,0 +1,111 @@
+"""Arguments and options of ``allocopt simulate``."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+_LARGEST = 1_000_000_000
+"""Largest number of jobs or processors that is taken: beyond any that makes sense, and safe from overflow."""
+
+_RULES, _NODES, _OUTPUT = "Rules", "Nodes", "Output"
+
+Trace = Annotated[
+    Path,
+    typer.Argument(
+        readable=False,
+        metavar="TRACE",
+        help="Workload: .swf[.gz], a Batsim workload .json[.gz], or else text with id, arrival s, run s and nodes.",
+    ),
+]
+Processors = Annotated[
+    int | None, typer.Option(min=1, max=_LARGEST, help="Size of the machine; if not given, as the trace says.")
+]
+PolicyName = Annotated[str, typer.Option("--policy", help="Queue order or scheduler, such as fcfs, sjf, wfp3, window.")]
+Backfilling = Annotated[
+    Literal["none", "first-fit", "easy", "conservative"] | None,
+    typer.Option(help="Which jobs may overtake others; if not given, none."),
+]
+BackfillOrder = Annotated[
+    str | None, typer.Option(help="Queue order in which jobs are tried for backfilling; if not given, the policy's.")
+]
+Compression = Annotated[
+    bool,
+    typer.Option(
+        "--conservative-compression/--no-conservative-compression",
+        help="Plan all conservative reservations anew when a job ends early; otherwise they never move.",
+    ),
+]
+Options = Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE, an option of the policy; repeatable.")]
+KillAtLimit = Annotated[
+    bool,
+    typer.Option(
+        "--kill-at-limit/--no-kill-at-limit",
+        rich_help_panel=_RULES,
+        help="End jobs when their estimate is over, or let them run as recorded.",
+    ),
+]
+EventOrderName = Annotated[
+    Literal["batched", "sequential"],
+    typer.Option(
+        "--event-order",
+        rich_help_panel=_RULES,
+        help="Events at one time: all ends, all submissions, one pass; or one event at a time with a pass after each.",
+    ),
+]
+Dependencies = Annotated[
+    bool,
+    typer.Option(
+        "--dependencies/--no-dependencies",
+        rich_help_panel=_RULES,
+        help="Whether jobs wait for the preceding job that the trace names, and the think time.",
+    ),
+]
+ExactEstimates = Annotated[
+    bool, typer.Option("--exact-estimates", rich_help_panel=_RULES, help="Let schedulers know the run times.")
+]
+SkipOversized = Annotated[
+    bool,
+    typer.Option("--skip-oversized", rich_help_panel=_RULES, help="Drop and count jobs larger than the machine."),
+]
+MaxJobs = Annotated[
+    int | None, typer.Option(min=1, max=_LARGEST, rich_help_panel=_RULES, help="Only the first jobs submitted.")
+]
+Seed = Annotated[int, typer.Option(min=0, rich_help_panel=_RULES, help="Fixes every random choice.")]
+ProcessorsPerNode = Annotated[
+    int,
+    typer.Option(min=1, max=_LARGEST, rich_help_panel=_NODES, help="Processors of the trace per node; whole nodes."),
+]
+FatTreeShape = Annotated[
+    str | None,
+    typer.Option(
+        "--fat-tree",
+        rich_help_panel=_NODES,
+        metavar="PODS,LEAVES,NODES",
+        help="Place jobs on whole nodes of this fat tree (pods, leaves per pod, nodes per leaf) and measure hop costs.",
+    ),
+]
+AllocatorName = Annotated[
+    str | None,
+    typer.Option(
+        "--allocator", rich_help_panel=_NODES, help="Solver that places the jobs; if not given, the first idle nodes."
+    ),
+]
+Strategy = Annotated[str, typer.Option(rich_help_panel=_NODES, help="Strategy of that solver: scas, dcas or free.")]
+JobsCsv = Annotated[
+    Path | None,
+    typer.Option(readable=False, rich_help_panel=_OUTPUT, help="Write when every job ran to this .csv[.gz] file."),
+]
+ScheduleSwf = Annotated[
+    Path | None,
+    typer.Option("--swf", readable=False, rich_help_panel=_OUTPUT, help="The same as a .swf[.gz] file."),
+]
+Trimmed = Annotated[
+    float, typer.Option(min=0.0, max=0.49, rich_help_panel=_OUTPUT, help="Share of jobs not measured at either end.")
+]
+StarvationS = Annotated[
+    float, typer.Option(min=0.0, rich_help_panel=_OUTPUT, help="Wait beyond which a job counts as starved, in seconds.")
+]
+Explain = Annotated[
+    int | None, typer.Option(rich_help_panel=_OUTPUT, metavar="JOB", help="Say why this job waited, pass by pass.")
+]

@@ -1,0 +1,136 @@
+"""``allocopt simulate``: the row, the files, and what is said of a wrong request."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocopt.simulator.registry import policy_names
+from allocopt.traces.swf import read_swf
+
+Run = Callable[..., Any]
+
+KEYS = "jobs mean_wait_s max_wait_s mean_bounded_slowdown utilization makespan_s runtime_s jobs_per_s".split()
+
+JOBS = [
+    # id, submit, run, processors, estimate
+    (1, 0, 100, 3, 100),
+    (2, 10, 50, 4, 60),
+    (3, 20, 30, 1, 40),
+    (4, 30, 500, 1, 600),
+    (5, 40, 20, 1, 30),
+]
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """Five jobs on four processors: job 2 heads the queue until 100 s, job 3 can be backfilled, job 4 cannot."""
+    lines = [f"{job} {at} -1 {run} -1 -1 -1 {size} {limit}{' -1' * 9}" for job, at, run, size, limit in JOBS]
+    path = tmp_path / "log.swf"
+    path.write_text("\n".join(["; MaxProcs: 4", *lines]))
+    return path
+
+
+def starts(path: Path) -> list[int]:
+    """Read the start times from a schedule's CSV file."""
+    with path.open() as file:
+        return [int(row["start"]) for row in csv.DictReader(file)]
+
+
+def test_the_row_has_the_fields_that_other_tools_read(run: Run, trace: Path) -> None:
+    answer = run("simulate", trace, "--json")
+    row = json.loads(answer.out)
+    assert (answer.code, list(row)) == (0, KEYS)
+    assert (row["jobs"], row["makespan_s"]) == (5, 650)
+
+
+@pytest.mark.parametrize(
+    ("backfill", "expected"),
+    [
+        ("none", [0, 100, 150, 150, 150]),
+        ("easy", [0, 100, 20, 150, 50]),
+        ("first-fit", [0, 550, 20, 50, 100]),
+        ("conservative", [0, 100, 20, 160, 60]),
+    ],
+)
+def test_every_backfilling_gives_the_schedule_worked_out_by_hand(
+    run: Run, trace: Path, backfill: str, expected: list[int]
+) -> None:
+    out = trace.parent / "jobs.csv"
+    assert run("simulate", trace, "--backfill", backfill, "--jobs-csv", out).code == 0
+    assert starts(out) == expected
+    assert out.read_text().splitlines()[0] == "job_id,submit,start,end,processors,run,estimate"
+
+
+@pytest.mark.parametrize("policy", [name for name in policy_names() if name != "window"])
+def test_every_policy_can_be_named(run: Run, trace: Path, policy: str) -> None:
+    row = json.loads(run("simulate", trace, "--policy", policy, "--backfill", "easy", "--json").out)
+    assert row["jobs"] == 5
+
+
+def test_a_schedule_can_be_written_as_swf_and_read_again(run: Run, trace: Path) -> None:
+    out = trace.parent / "schedule.swf"
+    assert run("simulate", trace, "--swf", out).code == 0
+    assert read_swf(out).run.tolist() == [100, 50, 30, 500, 20]
+
+
+def test_exact_estimates_let_a_scheduler_know_the_run_times(run: Run, trace: Path) -> None:
+    out = trace.parent / "jobs.csv"
+    run("simulate", trace, "--backfill", "conservative", "--exact-estimates", "--jobs-csv", out)
+    assert starts(out) == [0, 100, 20, 150, 50]
+
+
+def test_why_a_job_waited_is_said_pass_by_pass(run: Run, trace: Path) -> None:
+    answer = run("simulate", trace, "--backfill", "easy", "--explain", "4", "--json")
+    assert json.loads(answer.out)["jobs"] == 5
+    assert answer.lines_of_error[1:] == [
+        "job 4: submitted at 30 s, started at 150 s, waited 120 s",
+        "  30 s .. 50 s (3 passes): behind 1 of which job 2 is the first: asks for 1 processor, 0 processors are free",
+        "  70 s: behind 1 of which job 2 is the first: would fit, but would run until 670 s, beyond 100 s, when that "
+        "job is to start and 0 processors are spare",
+        "  100 s: first in the queue: asks for 1 processor, 0 processors are free; fits at 160 s by the estimates, "
+        "after jobs 2",
+    ]
+
+
+def test_nodes_of_a_fat_tree_are_given_out_and_hop_costs_measured(run: Run, trace: Path) -> None:
+    answer = run("simulate", trace, "--fat-tree", "1,2,2", "--allocator", "greedy")
+    assert answer.code == 0
+    assert "fragmentation of idle nodes, level 1" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--processors", "3"], 3, "job 2: asks for 4 processors, the machine has 3"),
+        (["--policy", "fcsf"], 2, "did you mean 'fcfs'?"),
+        (["--backfill-order", "sjf"], 2, "--backfill-order is for --backfill easy and first-fit"),
+        (["--conservative-compression"], 2, "--conservative-compression is for --backfill conservative"),
+        (["--fat-tree", "2,2"], 2, "must be three positive numbers such as 10,10,10"),
+        (["--fat-tree", "1,2,2", "--processors", "4"], 2, "give one"),
+        (["--allocator", "dp"], 2, "give --fat-tree"),
+        (["--explain", "77"], 2, "there is no job 77 to explain in log"),
+    ],
+)
+def test_a_wrong_request_is_answered_in_one_line(
+    run: Run, trace: Path, arguments: list[str], code: int, said: str
+) -> None:
+    answer = run("simulate", trace, *arguments)
+    assert (answer.code, answer.out) == (code, "")
+    assert said in answer.lines_of_error[-1]
+
+
+def test_jobs_larger_than_the_machine_are_skipped_and_counted_on_request(run: Run, trace: Path) -> None:
+    answer = run("simulate", trace, "--processors", "3", "--skip-oversized", "--json")
+    assert json.loads(answer.out)["jobs"] == 4
+    assert "allocopt: log: jobs dropped, larger than the machine: 1" in answer.lines_of_error
+
+
+def test_a_trace_without_the_size_of_its_machine_needs_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("1 0 10 2\n")
+    answer = run("simulate", tmp_path / "log.txt")
+    assert (answer.code, "--processors does" in answer.lines_of_error[-1]) == (3, True)
+    assert run("simulate", tmp_path / "log.txt", "--processors", "2").code == 0
