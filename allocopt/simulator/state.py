@@ -175,27 +175,27 @@ class State(NamedTuple):
     unpromised: IntArray
 
 
-def _dtype(record: type) -> np.dtype[np.void]:
+def record_dtype(record: type) -> np.dtype[np.void]:
     """Memory layout of a record."""
     fields = record.__annotations__.items()
     return np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
 
 
-CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE, STEP_DTYPE = map(_dtype, (Clock, RulesRecord, JobRecord, Step))
+CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE, STEP_DTYPE = map(record_dtype, (Clock, RulesRecord, JobRecord, Step))
 
 
-def _records(dtype: np.dtype[np.void]) -> Any:
+def records_type(dtype: np.dtype[np.void], dimensions: int = 1) -> Any:
     """Numba type of an array of records."""
-    return types.Array(from_dtype(dtype), 1, "C")
+    return types.Array(from_dtype(dtype), dimensions, "C")
 
 
 _MATRIX = int64[:, ::1]
 
 STATE = types.NamedTuple(
     (
-        *map(_records, (CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE)),
+        *map(records_type, (CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE)),
         *(_MATRIX, _MATRIX, _MATRIX, _MATRIX),
-        _records(STEP_DTYPE),
+        records_type(STEP_DTYPE),
         _MATRIX,
     ),
     State,
