@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes every instance of this folder anew, byte for byte. Run it from the root of the checkout.
+# How the instances of this folder were made (README.md says which come out the same today). Run it from the root of the
+# checkout.
 set -eu
 windows="allocopt generate windows --allocator dp --strategy scas"
 $windows --prefix paper --seed 11 --skip 60 --min-jobs 3 --count 40 --out instances/paper.jsonl

@@ -76,6 +76,7 @@ def command(
     """Simulate a trace on a machine under a scheduling policy, and measure the schedule."""
     from allocopt.simulator.rules import EventOrder, Rules
     from allocopt.simulator.simulate import simulate
+    from allocopt.simulator.window import WindowScheduler
 
     scheduler = _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
     workload, platform = _read(trace, processors, processors_per_node, fat_tree, skip_oversized, max_jobs)
@@ -89,6 +90,9 @@ def command(
     runtime_s = time.perf_counter() - started
     _write(schedule, jobs_csv, swf, rules, policy)
     _print(schedule, _measured(schedule, trim, starvation), runtime_s, as_json)
+    if isinstance(scheduler, WindowScheduler):
+        for remark in scheduler.remarks():
+            print(f"allocopt: {remark}", file=sys.stderr)
     if explanation is not None:
         _print_explanation(explanation, schedule)
 

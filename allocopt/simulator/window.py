@@ -110,7 +110,7 @@ class WindowScheduler:
         solver = get_solver(self.solver) if isinstance(self.solver, str) else self.solver
         object.__setattr__(self, "_rule", WindowRule(self.period_s))
         object.__setattr__(self, "_solver", solver)
-        object.__setattr__(self, "_strategy", _strategy(solver, self.strategy))
+        object.__setattr__(self, "_strategy", _taken(solver, self.strategy))
 
     def schedule(self, view: View) -> Iterator[Decision]:
         """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times.
@@ -139,9 +139,7 @@ class WindowScheduler:
         for fallback in self.log.fallbacks:
             counts[fallback.reason] = counts.get(fallback.reason, 0) + 1
         windows = self.log.n_windows
-        return [
-            f"{number} of {windows} windows allocated sequentially: {reason}" for reason, number in counts.items()
-        ]
+        return [f"{number} of {windows} windows allocated sequentially: {reason}" for reason, number in counts.items()]
 
     def _allocate(self, problem: TopologyProblem, time: float) -> Allocation:
         """Solve a window, or fall back to the answer that always exists."""
@@ -167,7 +165,7 @@ class WindowScheduler:
         return result.solution if isinstance(result.solution, Allocation) else f"{name} found no allocation"
 
 
-def _strategy(solver: Solver, asked: str | None) -> Strategy:
+def _taken(solver: Solver, asked: str | None) -> Strategy:
     """Return the strategy of that name, or the widest one, if the solver takes it."""
     taken = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies]
     if "topology" not in solver.capabilities.kinds or not taken:

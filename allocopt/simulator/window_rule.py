@@ -66,10 +66,9 @@ class WindowRule:
     def due(self, time: float) -> float:
         """Return the first multiple of the period that is not before a time, in seconds."""
         number = math.ceil(time / self.period_s)
-        # The quotient is rounded, and may be off by one.
-        return min(
-            multiple * self.period_s for multiple in (number - 1, number, number + 1) if multiple * self.period_s >= time
-        )
+        # The quotient is rounded, so that the multiple may be off by one.
+        candidates = (multiple * self.period_s for multiple in (number - 1, number, number + 1))
+        return min(candidate for candidate in candidates if candidate >= time)
 
     def number(self, time: float) -> int:
         """Return which multiple of the period a time is nearest to."""

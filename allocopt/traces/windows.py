@@ -1,14 +1,23 @@
 """Windows: the allocation problems that a workload gives rise to, period by period."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
+from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import Topology
-from allocopt.errors import UsageError
-from allocopt.problems.topology import Allocation, Job, TopologyProblem
+from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.simulator.allocators import DepthFirst
+from allocopt.simulator.engine import Simulation
+from allocopt.simulator.order import OrderKind, QueueKeys
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.scheduler import Decision, Wait
+from allocopt.simulator.setup import new_state
+from allocopt.simulator.view import View
+from allocopt.simulator.window_rule import WindowRule
 from allocopt.solving.verify import verify
-from allocopt.traces.replay import Replay
 from allocopt.traces.workload import Workload
 
 Allocate = Callable[[TopologyProblem], Allocation]
@@ -27,9 +36,10 @@ def windows(
     skip: int = 0,
     prefix: str = "window",
 ) -> Iterator[TopologyProblem]:
-    """Replay a workload through the window rule (NSA paper, section III-C; see `Replay`).
+    """Replay a workload through the window rule: see `allocopt.simulator.window_rule.WindowRule`.
 
-    One-node jobs take the first idle nodes, at no cost; the others are a problem over the idle nodes that remain.
+    One-node jobs take the first idle nodes, at no cost; the others are a problem over the idle nodes that remain. Jobs
+    run as long as was recorded and wait for no other job.
 
     Parameters
     ----------
@@ -65,22 +75,54 @@ def windows(
         If ``allocate`` gives a node away that is not idle, or not as many as a job asks for.
     """
     _check_limits(min_jobs, max_jobs, skip)
+    _check_sizes(workload, topology.size)
     largest = len(workload) if max_jobs is None else max_jobs
-    replay = Replay(workload, topology.size, period_s)
+    rule = WindowRule(period_s)
+    simulation = _simulation(workload, topology)
     found = -skip
-    while selected := replay.advance():
-        jobs = _start_one_node_jobs(replay, workload, selected)
-        if not jobs:
+    while simulation.advance():
+        due = rule.due(simulation.view.now)
+        if due > simulation.view.now:
+            simulation.python_pass(_Decided((Wait(due),)))
             continue
-        problem = _problem(replay, workload, jobs, topology, hop_cost, f"{prefix}-{max(found, 0):03d}")
-        if min_jobs <= len(jobs) <= largest:
-            if found >= 0:
-                yield problem
-            found += 1
-        allocation = allocate(problem)
-        verify(problem, allocation)
-        for job, nodes in zip(jobs, allocation.nodes, strict=True):
-            replay.start(job, nodes)
+        window = rule.window(simulation.view, topology, hop_cost, f"{prefix}-{max(found, 0):03d}")
+        allocation = Allocation(())
+        if window.problem is not None:
+            if min_jobs <= len(window.jobs) <= largest:
+                if found >= 0:
+                    yield window.problem
+                found += 1
+            allocation = allocate(window.problem)
+            verify(window.problem, allocation)
+        simulation.python_pass(_Decided(window.starts(allocation)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """A scheduler for one pass, whose decisions are known."""
+
+    decisions: tuple[Decision, ...]
+
+    def schedule(self, view: View) -> tuple[Decision, ...]:
+        """Return them."""
+        return self.decisions
+
+
+def _simulation(workload: Workload, topology: Topology) -> Simulation:
+    """Return the simulation before its first event."""
+    platform = Platform.whole_nodes(topology)
+    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
+    rules = Rules(kill_at_limit=False, dependencies=False)
+    state = new_state(workload, workload.processors[:, None].copy(), platform.total, rules, Backfill.NONE, arrival)
+    return Simulation(workload, platform, state, DepthFirst(), None)
+
+
+def _check_sizes(workload: Workload, size: int) -> None:
+    """Raise `InvalidProblemError` for a job that can never start."""
+    if len(workload) and workload.processors.max() > size:
+        job = int(np.argmax(workload.processors > size))
+        asked = workload.processors[job]
+        raise InvalidProblemError(f"job {workload.ids[job]}", f"asks for {asked} nodes, the cluster has {size}")
 
 
 def _check_limits(min_jobs: int, max_jobs: int | None, skip: int) -> None:
@@ -91,19 +133,3 @@ def _check_limits(min_jobs: int, max_jobs: int | None, skip: int) -> None:
         raise UsageError(f"the greatest number of jobs of a window, {max_jobs}, is below the least, {min_jobs}")
     if skip < 0:
         raise UsageError(f"the number of windows to skip is {skip}, must not be negative")
-
-
-def _start_one_node_jobs(replay: Replay, workload: Workload, selected: list[int]) -> list[int]:
-    """Give the one-node jobs the first idle nodes, and return the other jobs."""
-    single = [job for job in selected if workload.processors[job] == 1]
-    for job, node in zip(single, replay.idle_nodes()[: len(single)], strict=True):
-        replay.start(job, np.array([node]))
-    return [job for job in selected if workload.processors[job] > 1]
-
-
-def _problem(
-    replay: Replay, workload: Workload, jobs: list[int], topology: Topology, hop_cost: float, name: str
-) -> TopologyProblem:
-    """Allocation problem of jobs over the nodes that are idle now."""
-    asked = tuple(Job(str(workload.ids[job]), int(workload.processors[job])) for job in jobs)
-    return TopologyProblem(topology, replay.idle_nodes(), asked, hop_cost, name)
