@@ -151,7 +151,7 @@ class Platform:
     @property
     def is_shared(self) -> bool:
         """Whether several jobs may run on one node."""
-        return self.has_nodes and not (self.capacity == 1).all()
+        return self.has_nodes and not (len(self.resources) == 1 and bool((self.capacity == 1).all()))
 
 
 def _column(processors: int) -> IntArray:

@@ -21,6 +21,8 @@ from allocopt.traces.workload import Workload
 
 PATIENCE = 10_000
 """Passes in a row in which a scheduler may wait although nothing runs and nothing is to come."""
+LONG_PATIENCE = 1_000_000
+"""Passes in a row in which it may be called at its own wish without starting a job."""
 
 
 class Simulation:
@@ -54,7 +56,8 @@ class Simulation:
         self._allocator = allocator
         self._execution = execution
         self._ids = workload.ids
-        self._idle_passes = 0
+        self._still_passes = 0
+        self._n_queued = 0
 
     def advance(self) -> bool:
         """Go to the next scheduling point; return False when nothing is left to happen."""
@@ -189,13 +192,23 @@ class Simulation:
 
     def _check_patience(self, name: str) -> None:
         """Raise `SchedulerError` when a scheduler waits for nothing."""
-        clock = self.state.clock
-        next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
-        nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
-        idle = nothing_comes and clock["n_queued"][0] > 0
-        self._idle_passes = self._idle_passes + 1 if idle else 0
-        if self._idle_passes > PATIENCE:
+        clock, jobs = self.state.clock, self.state.jobs
+        moved = clock["n_started"][0] or clock["n_ended"][0] or clock["n_queued"][0] != self._n_queued
+        self._n_queued = clock["n_queued"][0]
+        self._still_passes = 0 if moved or not self._n_queued else self._still_passes + 1
+        if self._still_passes <= PATIENCE:
+            return
+        next_event = jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
+        nothing_comes = next_event == np.inf and clock["next_submission"][0] == jobs.size
+        if nothing_comes and clock["n_running"][0]:
+            raise SchedulerError(never_ends(self.view))
+        if nothing_comes or self._still_passes > LONG_PATIENCE:
             raise SchedulerError(f"{name} waits for nothing: {stalled(self.view)}")
+
+
+def never_ends(view: View) -> str:
+    """Say that a job runs for ever."""
+    return f"job {view.ids[view.running[0]]} never ends: the execution model gives it speed 0"
 
 
 def stalled(view: View) -> str:
@@ -204,7 +217,8 @@ def stalled(view: View) -> str:
     job = int(queue[0])
     asked = ", ".join(f"{units} {name}" for units, name in zip(view.request[job], view.platform.resources, strict=True))
     free = ", ".join(f"{units}" for units in view.free)
-    return f"{len(queue)} jobs wait, the first is job {view.ids[job]}, which asks for {asked} where {free} are free"
+    waiting = "1 job waits" if len(queue) == 1 else f"{len(queue)} jobs wait"
+    return f"{waiting}, the first is job {view.ids[job]}, which asks for {asked} where {free} are free"
 
 
 def name_of(part: object) -> str:
@@ -216,8 +230,10 @@ def share_of(nodes: IntArray, request: IntArray, placement: Placement) -> Share:
     """Take what a job asks for from the nodes that were chosen for it, in their order."""
     if nodes.size and not (0 <= nodes.min() and nodes.max() < len(placement.free)):
         return Share(nodes, np.zeros((len(nodes), len(request)), dtype=np.int64))
-    if (placement.capacity == 1).all():
+    if placement.capacity.shape[1] == 1 and (placement.capacity == 1).all():
         return Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))
     free = placement.free[nodes]
     before = np.cumsum(free, axis=0) - free
-    return Share(nodes, np.clip(request - before, 0, free))
+    units = np.clip(request - before, 0, free)
+    used = units.any(axis=1)
+    return Share(nodes[used], units[used])

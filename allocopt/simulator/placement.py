@@ -42,6 +42,7 @@ class Placement:
         self._resources = platform.resources
         self._ids = ids
         self._idle = np.ones(len(self.free), dtype=np.bool_)
+        self._holders: set[int] = set()
 
     def idle_nodes(self) -> IntArray:
         """Nodes of which nothing is held, rising."""
@@ -60,11 +61,13 @@ class Placement:
         self.free[nodes] -= units
         self._idle[nodes] = False
         self.shares[job] = share
+        self._holders.add(job)
 
     def release(self, job: int) -> None:
         """Let a job give back what it holds."""
         share = self.shares[job]
         assert share is not None, "a job that runs holds something"
+        self._holders.remove(job)
         self.free[share.nodes] += share.units
         self._idle[share.nodes] = (self.free[share.nodes] == self.capacity[share.nodes]).all(axis=1)
 
@@ -76,6 +79,9 @@ class Placement:
     def _check(self, job: int, nodes: IntArray, units: IntArray, request: IntArray) -> None:
         """Raise `InvalidSolutionError` unless a share is right."""
         name = f"job {self._ids[job]}"
+        if nodes.ndim != 1 or units.shape != (len(nodes), len(self._resources)):
+            fault = f"gets nodes of shape {nodes.shape} and units of shape {units.shape}"
+            raise InvalidSolutionError(f"{name} {fault}, must be (k,) and (k, {len(self._resources)})")
         if len(nodes) and not (0 <= nodes.min() and nodes.max() < len(self.free)):
             wrong = nodes[(nodes < 0) | (nodes >= len(self.free))][0]
             raise InvalidSolutionError(f"{name} gets node {wrong}, nodes are numbered 0 to {len(self.free) - 1}")
@@ -92,16 +98,12 @@ class Placement:
     def _shortage(self, nodes: IntArray, units: IntArray, place: int, resource: int) -> str:
         """Say what is over-committed on a node, and by whom."""
         node = nodes[place]
-        holders = [
-            str(self._ids[job])
-            for job, share in enumerate(self.shares)
-            if share is not None and self._holds(share, node, resource)
-        ]
+        holders = [str(self._ids[job]) for job in sorted(self._holders) if self._holds(job, node, resource)]
         asked, free = units[place, resource], self.free[node, resource]
-        who = f"; it was last given to job {holders[-1]}" if holders else ""
+        who = f"; held by job {', '.join(holders)}" if holders else ""
         return f"over-commits node {node}: gets {asked} {self._resources[resource]} of which {free} are free{who}"
 
-    @staticmethod
-    def _holds(share: Share, node: int, resource: int) -> bool:
-        """Whether a share has units of a resource on a node."""
-        return bool(share.units[share.nodes == node, resource].sum() > 0)
+    def _holds(self, job: int, node: int, resource: int) -> bool:
+        """Whether a job has units of a resource on a node."""
+        share = self.shares[job]
+        return share is not None and bool(share.units[share.nodes == node, resource].sum() > 0)

@@ -9,7 +9,7 @@ from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.allocators import Allocator, DepthFirst
-from allocopt.simulator.engine import Simulation, name_of, stalled
+from allocopt.simulator.engine import Simulation, name_of, never_ends, stalled
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.kernels.run import run
@@ -196,8 +196,7 @@ def _check_finished(simulation: Simulation, name: str) -> None:
     """Raise `SchedulerError` when jobs wait or run for ever."""
     clock = simulation.state.clock
     if clock["n_running"][0]:
-        job = simulation.view.ids[simulation.view.running[0]]
-        raise SchedulerError(f"job {job} never ends: the execution model gives it speed 0")
+        raise SchedulerError(never_ends(simulation.view))
     if clock["n_queued"][0]:
         raise SchedulerError(f"{name} leaves jobs waiting for ever: {stalled(simulation.view)}")
 

@@ -1,17 +1,16 @@
 """Obvious, slow twin of the event simulator: one pool of processors, plain lists and sorts.
 
 A job holds its processors on [start, end). Jobs are indices into lists sorted by submission, then id; that index breaks
-the ties of simultaneous submissions, simultaneous ends and equal keys.
+the ties of simultaneous arrivals, simultaneous ends and equal keys.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any, Literal
 
 Key = Callable[[int, float], Any]
 """Sorting key of a job index at a time; the smallest comes first."""
-Backfill = Literal["none", "easy", "conservative"]
+Backfill = Literal["none", "first_fit", "easy", "conservative"]
 EventOrder = Literal["batched", "sequential"]
 
 
@@ -22,8 +21,8 @@ class _Pool:
     processors: Sequence[int]
     estimate: Sequence[float]
     machine: int
-    key: Key
-    backfill_key: Key
+    key: Key | None
+    backfill_key: Key | None
     now: float = 0
     waiting: list[int] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
@@ -53,11 +52,41 @@ class _Pool:
         return self.now < self.start[job] + self.estimate[job]
 
     def queue(self) -> list[int]:
-        return sorted(self.waiting, key=lambda job: (self.key(job, self.now), job))
+        return self.in_order(self.waiting, self.key)
 
     def candidates(self) -> list[int]:
         """Whoever waits behind the head of the queue, in backfilling order."""
-        return sorted(self.queue()[1:], key=lambda job: (self.backfill_key(job, self.now), job))
+        return self.in_order(self.queue()[1:], self.backfill_key)
+
+    def in_order(self, jobs: list[int], key: Key | None) -> list[int]:
+        """Jobs by a key, or as they come."""
+        return list(jobs) if key is None else sorted(jobs, key=lambda job: (key(job, self.now), job))
+
+
+@dataclass
+class _Arrivals:
+    """When jobs are to join the queue; those that follow another job are not known before that has ended."""
+
+    submit: Sequence[float]
+    preceding: Sequence[int]
+    think: Sequence[float]
+    time: dict[int, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.time = {job: time for job, time in enumerate(self.submit) if self.preceding[job] < 0}
+
+    def take(self, now: float) -> list[int]:
+        """Jobs that join the queue now."""
+        due = sorted(job for job, time in self.time.items() if time == now)
+        for job in due:
+            del self.time[job]
+        return due
+
+    def follow(self, ended: list[int], now: float) -> None:
+        """Let the jobs come that follow jobs that have ended now."""
+        for job, before in enumerate(self.preceding):
+            if before in ended:
+                self.time[job] = max(self.submit[job], now + self.think[job])
 
 
 def simulate_slowly(
@@ -73,36 +102,65 @@ def simulate_slowly(
     key: Key | None = None,
     backfill_key: Key | None = None,
     compression: bool = False,
+    preceding: Sequence[int] | None = None,
+    think: Sequence[float] | None = None,
 ) -> list[float]:
     """Start time of every job.
 
-    Batched: at each distinct time all ends, then all submissions, then one pass. Sequential: one event at a time,
-    submissions before ends, a pass after each; but a job that ends on its estimate has given its processors back before
+    Batched: at each distinct time all ends, then all arrivals, then one pass. Sequential: one event at a time,
+    arrivals before ends, a pass after each; but a job that ends on its estimate has given its processors back before
     the first of these passes, because a schedule of estimates counts them as free from then on.
-    Conservative backfilling also passes at every reserved start.
+    Conservative backfilling also passes at every reserved start. Without a key jobs queue as they arrive.
     """
-    queue_key = key or (lambda job, now: 0)
-    pool = _Pool(processors, estimate, machine, queue_key, backfill_key or queue_key)
+    pool = _Pool(processors, estimate, machine, key, backfill_key)
     length = [min(r, e) for r, e in zip(run, estimate, strict=True)] if kill_at_limit else list(run)
-    arrived = 0
-    while arrived < len(submit) or pool.waiting or pool.running:
+    arrivals = _Arrivals(submit, preceding or [-1] * len(submit), think or [0] * len(submit))
+    while arrivals.time or pool.waiting or pool.running:
         ends = {job: pool.start[job] + length[job] for job in pool.running}
         wake_ups = [time for time in pool.reserved.values() if time > pool.now]
-        pool.now = min([*submit[arrived : arrived + 1], *ends.values(), *wake_ups])
-        submitted = list(takewhile(lambda job: submit[job] == pool.now, range(arrived, len(submit))))
+        pool.now = min([*arrivals.time.values(), *ends.values(), *wake_ups])
         ended = sorted(job for job in pool.running if ends[job] == pool.now)
-        steps = [(submitted, ended)]
-        if event_order == "sequential":
-            pool.release([job for job in ended if pool.now == pool.start[job] + estimate[job]])
-            steps = [([job], []) for job in submitted] + [([], [job]) for job in ended] or [([], [])]
-        arrived += len(submitted)
-        for arriving, leaving in steps:
+        for leaving, arriving in _STEPS[event_order](pool, arrivals, ended):
             pool.waiting += arriving
-            pool.release(leaving)
             if compression and any(pool.ended_early(job) for job in leaving):
                 pool.reserved.clear()
             _PASSES[backfill](pool)
     return [pool.start[job] for job in range(len(submit))]
+
+
+_Steps = Iterator[tuple[list[int], list[int]]]
+"""Who leaves and who arrives before each pass at one time."""
+
+
+def _at_once(pool: _Pool, arrivals: _Arrivals, ended: list[int]) -> _Steps:
+    pool.release(ended)
+    arrivals.follow(ended, pool.now)
+    yield ended, arrivals.take(pool.now)
+
+
+def _one_by_one(pool: _Pool, arrivals: _Arrivals, ended: list[int]) -> _Steps:
+    on_time = [job for job in ended if pool.now == pool.start[job] + pool.estimate[job]]
+    pool.release(on_time)
+    arrivals.follow(on_time, pool.now)
+    arriving = arrivals.take(pool.now)
+    if not arriving and not ended:
+        yield [], []
+    while arriving or ended:
+        for job in arriving:
+            yield [], [job]
+        for job in ended[:1]:
+            pool.release([job])
+            if job not in on_time:
+                arrivals.follow([job], pool.now)
+            yield [job], []
+        ended = ended[1:]
+        arriving = arrivals.take(pool.now)
+
+
+_STEPS: dict[EventOrder, Callable[[_Pool, _Arrivals, list[int]], _Steps]] = {
+    "batched": _at_once,
+    "sequential": _one_by_one,
+}
 
 
 def _start_from_the_head(pool: _Pool) -> None:
@@ -110,6 +168,13 @@ def _start_from_the_head(pool: _Pool) -> None:
         if not pool.fits(job):
             return
         pool.start_now(job)
+
+
+def _first_fit(pool: _Pool) -> None:
+    _start_from_the_head(pool)
+    for job in pool.candidates():
+        if pool.fits(job):
+            pool.start_now(job)
 
 
 def _easy(pool: _Pool) -> None:
@@ -133,25 +198,36 @@ def _free_at(pool: _Pool, time: float) -> int:
 
 
 def _conservative(pool: _Pool) -> None:
-    """Reserve for whoever has no reservation, then start those whose time has come and who really fit."""
+    """Reserve for whoever has no reservation, then start those whose time has come.
+
+    Where one of them does not really fit, or has missed its time, because a job before it runs past its estimate, all
+    are planned anew.
+    """
+    if any(time < pool.now for time in pool.reserved.values()):
+        pool.reserved.clear()
+    if not _all_due_started(pool):
+        pool.reserved.clear()
+        _all_due_started(pool)
+
+
+def _all_due_started(pool: _Pool) -> bool:
+    """Reserve for whoever has no reservation, start those whose time has come, and say whether all of them fitted."""
     for job in pool.queue():
         if job not in pool.reserved:
             pool.reserved[job] = _earliest_place(pool, job)
-    for job in sorted(pool.queue(), key=lambda job: pool.reserved[job]):
-        if pool.reserved[job] <= pool.now and pool.fits(job):
+    due = [job for job in pool.queue() if pool.reserved[job] <= pool.now]
+    for job in due:
+        if pool.fits(job):
             pool.start_now(job)
+    return not set(due) & set(pool.waiting)
 
 
 def _earliest_place(pool: _Pool, job: int) -> float:
-    """Earliest time from which the job fits for its whole estimate beside running jobs and reservations.
-
-    A reservation whose time has passed (a job before it ran past its estimate) counts as from now.
-    """
+    """Earliest time from which the job fits for its whole estimate beside running jobs and reservations."""
     changes = [(pool.now, pool.processors[other]) for other in pool.running]
     changes += [(pool.estimated_end(other), -pool.processors[other]) for other in pool.running]
     for other, time in pool.reserved.items():
-        begin = max(time, pool.now)
-        changes += [(begin, pool.processors[other]), (begin + pool.estimate[other], -pool.processors[other])]
+        changes += [(time, pool.processors[other]), (time + pool.estimate[other], -pool.processors[other])]
     used, since = 0, pool.now
     for time, change in sorted(changes):
         if used + pool.processors[job] <= pool.machine and time >= since + pool.estimate[job]:
@@ -165,6 +241,7 @@ def _earliest_place(pool: _Pool, job: int) -> float:
 
 _PASSES: dict[Backfill, Callable[[_Pool], None]] = {
     "none": _start_from_the_head,
+    "first_fit": _first_fit,
     "easy": _easy,
     "conservative": _conservative,
 }

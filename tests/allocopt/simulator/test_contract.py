@@ -1,0 +1,108 @@
+"""What every installed policy keeps to, under every backfilling, event order and kill rule."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.schedulers import queue_orders
+from support.simulations import assert_lawful, machine_of, rules, small_workloads
+
+from allocopt.cluster.platform import Platform
+from allocopt.cluster.topology import FatTree
+from allocopt.simulator.engine import Simulation
+from allocopt.simulator.registry import get_policy, policy_names
+from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.workload import Workload
+
+EXAMPLES = 20
+"""Of each of some 60 policies with a backfilling."""
+LISTS = [
+    pytest.param(ListScheduler(order, backfill), id=f"{name}-{backfill.name.lower()}")
+    for name, order in queue_orders().items()
+    for backfill in Backfill
+]
+OTHERS = [name for name in policy_names() if name not in queue_orders()]
+
+
+def assert_same(first: Schedule, second: Schedule) -> None:
+    assert first.start.tolist() == second.start.tolist()
+    assert first.end.tolist() == second.end.tolist()
+
+
+@pytest.mark.parametrize("scheduler", LISTS)
+@settings(max_examples=EXAMPLES)
+@given(jobs=small_workloads(following=True), rules=rules, compression=st.booleans(), seed=st.integers(0, 9))
+def test_a_queue_order_keeps_the_rules_and_its_seed_fixes_the_schedule(
+    scheduler: ListScheduler, jobs: Workload, rules: Rules, compression: bool, seed: int
+) -> None:
+    chosen = ListScheduler(scheduler.order, scheduler.backfill, compression=compression)
+    schedule = simulate(jobs, machine_of(jobs), chosen, rules, seed)
+    assert_lawful(schedule, machine_of(jobs), rules)
+    assert_same(schedule, simulate(jobs, machine_of(jobs), chosen, rules, seed))
+
+
+@pytest.mark.parametrize("scheduler", LISTS)
+@settings(max_examples=EXAMPLES)
+@given(jobs=small_workloads(following=True), rules=rules)
+def test_nobody_waits_who_could_start(scheduler: ListScheduler, jobs: Workload, rules: Rules) -> None:
+    def look(simulation: Simulation) -> None:
+        view = simulation.view
+        waiting = view.queue.tolist()
+        if scheduler.backfill is Backfill.CONSERVATIVE:
+            assert not any(view.fits(job) for job in waiting if view.reserved[job] <= view.now)
+        elif scheduler.backfill is Backfill.FIRST_FIT:
+            assert not any(view.fits(job) for job in waiting)
+        else:
+            assert not any(view.fits(job) for job in waiting[:1])
+
+    simulate(jobs, machine_of(jobs), scheduler, rules, observer=look)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@settings(max_examples=EXAMPLES)
+@given(jobs=small_workloads(following=True), rules=rules)
+def test_a_scheduler_of_its_own_keeps_the_rules_and_its_seed_fixes_the_schedule(
+    name: str, jobs: Workload, rules: Rules
+) -> None:
+    def run() -> Schedule:
+        policy = get_policy(name)
+        assert isinstance(policy, Scheduler | ListScheduler)
+        return simulate(jobs, Platform.whole_nodes(FatTree(1, 1, machine_of(jobs))), policy, rules)
+
+    schedule = run()
+    assert_lawful(schedule, machine_of(jobs), rules)
+    assert_same(schedule, run())
+
+
+@settings(max_examples=EXAMPLES)
+@given(jobs=small_workloads(), rules=rules)
+def test_another_seed_changes_a_random_order_only(jobs: Workload, rules: Rules) -> None:
+    for name in queue_orders():
+        if name != "random":
+            assert_same(*(simulate(jobs, machine_of(jobs), name, rules, seed) for seed in (0, 1)))
+
+
+def test_a_random_order_differs_from_seed_to_seed() -> None:
+    n = 20
+    seconds = np.ones(n)
+    jobs = Workload("equal", np.arange(n), 0 * seconds, seconds, np.ones(n, dtype=np.int64), seconds)
+    starts = {tuple(simulate(jobs, 1, "random", seed=seed).start) for seed in range(5)}
+    assert len(starts) == 5
+
+
+@given(jobs=small_workloads(), backfill=st.sampled_from([Backfill.NONE, Backfill.EASY, Backfill.CONSERVATIVE]))
+def test_with_exact_estimates_both_event_orders_give_the_same_schedule(jobs: Workload, backfill: Backfill) -> None:
+    exact = jobs.with_exact_estimates()
+    scheduler = ListScheduler(queue_orders()["fcfs"], backfill)
+    both = [
+        simulate(exact, machine_of(jobs), scheduler, Rules(event_order)).start.tolist() for event_order in EventOrder
+    ]
+    assert both[0] == both[1]
+
+
+@given(jobs=small_workloads(), rules=rules)
+def test_fcfs_starts_jobs_in_the_order_of_their_submission(jobs: Workload, rules: Rules) -> None:
+    assert (np.diff(simulate(jobs, machine_of(jobs), "fcfs", rules).start) >= 0).all()

@@ -1,0 +1,167 @@
+"""Execution models: jobs whose speed depends on where they run, or on who runs beside them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.schedulers import PlainEasy, PlainFcfs
+from support.simulations import machine_of, rules, small_workloads
+from support.slow_sharing import share_slowly
+from support.workloads import workload
+
+from allocopt.cluster.platform import Part, Platform
+from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.allocators import BreadthFirst, DepthFirst
+from allocopt.simulator.execution import Change, Locality
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.workload import Workload
+from heuristics.queue_orders import FirstComeFirstServed
+
+NOT_KILLED = Rules(kill_at_limit=False)
+
+
+@dataclass
+class Sharing:
+    """Jobs that run together share what one alone would have."""
+
+    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
+        for job in change.running.tolist():
+            yield job, 1 / len(change.running)
+
+
+def pace(running: int) -> Fraction:
+    """Return a speed that floats keep exactly, so that no tie is lost to rounding."""
+    return Fraction(1, {1: 1, 2: 2}.get(running, 4))
+
+
+@dataclass
+class Crowding:
+    """Jobs slow each other down by powers of two; changes are noted."""
+
+    changes: list[Change] = field(default_factory=list)
+
+    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
+        self.changes.append(change)
+        for job in change.running.tolist():
+            yield job, float(pace(len(change.running)))
+
+
+@given(jobs=small_workloads(), kill=st.booleans())
+def test_speeds_that_change_at_every_event_give_the_slow_schedule(jobs: Workload, kill: bool) -> None:
+    rules = Rules(kill_at_limit=kill)
+    starts, ends = share_slowly(jobs, machine_of(jobs), pace, rules)
+    for scheduler in ("fcfs", PlainFcfs()):
+        made = simulate(jobs, machine_of(jobs), scheduler, rules, execution=Crowding())
+        assert made.start.tolist() == starts
+        assert made.end.tolist() == ends
+
+
+@given(jobs=small_workloads(following=True), rules=rules)
+def test_easy_sees_the_same_running_jobs_in_python_and_compiled_while_speeds_change(
+    jobs: Workload, rules: Rules
+) -> None:
+    built_in = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
+    made, expected = (
+        simulate(jobs, machine_of(jobs), scheduler, rules, execution=Crowding())
+        for scheduler in (PlainEasy(), built_in)
+    )
+    assert made.start.tolist() == expected.start.tolist()
+    assert made.end.tolist() == expected.end.tolist()
+
+
+@given(jobs=small_workloads(following=True), backfill=st.sampled_from(Backfill), rules=rules)
+def test_a_model_is_told_who_started_who_ended_and_who_runs(jobs: Workload, backfill: Backfill, rules: Rules) -> None:
+    model = Crowding()
+    scheduler = ListScheduler(FirstComeFirstServed(), backfill)
+    simulate(jobs, machine_of(jobs), scheduler, rules, execution=model)
+    running: set[int] = set()
+    for change in model.changes:
+        assert set(change.ended.tolist()) <= running
+        running = running - set(change.ended.tolist()) | set(change.started.tolist())
+        assert set(change.running.tolist()) == running
+    assert not running
+    assert sorted(job for change in model.changes for job in change.started.tolist()) == list(range(len(jobs)))
+
+
+def test_jobs_that_share_the_machine_end_as_computed_by_hand() -> None:
+    jobs = workload([(1, 0.0, 4.0, 1, 99.0), (2, 2.0, 3.0, 1, 99.0), (3, 2.0, 5.0, 1, 99.0)])
+    made = simulate(jobs, 3, execution=Sharing())
+    # Of 2, 3 and 5 s left at a third of the speed, 1 and 3 s are left at 8, at half the speed; 2 s are left at 10.
+    assert made.end.tolist() == pytest.approx([8.0, 10.0, 12.0])
+
+
+class Half:
+    """All jobs run at half their speed."""
+
+    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
+        return ((job, 0.5) for job in change.started.tolist())
+
+
+@given(jobs=small_workloads(), backfill=st.sampled_from(Backfill))
+def test_jobs_at_half_speed_take_twice_as_long_and_are_killed_at_their_limit(
+    jobs: Workload, backfill: Backfill
+) -> None:
+    scheduler = ListScheduler(FirstComeFirstServed(), backfill)
+    killed = simulate(jobs, machine_of(jobs), scheduler, execution=Half())
+    assert (killed.end - killed.start).tolist() == np.minimum(2 * jobs.run, jobs.estimate).tolist()
+    free = simulate(jobs, machine_of(jobs), scheduler, NOT_KILLED, execution=Half())
+    assert (free.end - free.start).tolist() == (2 * jobs.run).tolist()
+
+
+class Pausing:
+    """The job that started first runs alone, the others stand still."""
+
+    def speeds(self, change: Change) -> Iterator[tuple[int, float]]:
+        first = min(change.running.tolist(), default=-1)
+        return ((job, float(job == first)) for job in change.running.tolist())
+
+
+def test_a_job_may_stand_still_until_another_has_ended() -> None:
+    jobs = workload([(1, 0.0, 4.0, 1, 99.0), (2, 1.0, 3.0, 1, 99.0), (3, 2.0, 5.0, 1, 99.0)])
+    for kill in (Rules(), NOT_KILLED):
+        assert simulate(jobs, 3, rules=kill, execution=Pausing()).end.tolist() == [4.0, 7.0, 12.0]
+
+
+JOBS = workload([(1, 0.0, 10.0, 4, 99.0), (2, 0.0, 20.0, 2, 99.0)])
+LOCALITY = Locality(JOBS.run, np.array([1, 1]), np.array([4, 2]), np.array([0.0, 1.0]), np.array([6.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "cores", "allocator", "ends"),
+    [
+        # Packed on one node each, with no second and one second more.
+        (2, 4, DepthFirst(), [10.0, 21.0]),
+        # On all four nodes, and on the two first ones.
+        (4, 2, BreadthFirst(), [16.0, 22.0]),
+        # Job 1 on two of one to four nodes: a third of 6 s.
+        (2, 3, BreadthFirst(), [12.0, 22.0]),
+    ],
+    ids=["packed", "spread", "between"],
+)
+def test_a_job_takes_longer_the_more_nodes_it_is_spread_over(
+    nodes: int, cores: int, allocator: DepthFirst | BreadthFirst, ends: list[float]
+) -> None:
+    platform = Platform.of_parts([Part(nodes, {"cores": cores})])
+    made = simulate(JOBS, platform, execution=LOCALITY, allocator=allocator)
+    assert made.end.tolist() == pytest.approx(ends)
+
+
+def test_the_locality_model_needs_nodes() -> None:
+    with pytest.raises(UsageError, match="needs a platform with nodes"):
+        simulate(JOBS, 8, execution=LOCALITY)
+
+
+def test_a_penalty_that_takes_the_whole_run_time_away_is_refused() -> None:
+    with pytest.raises(InvalidProblemError, match="whole run time"):
+        Locality(JOBS.run, np.array([1, 1]), np.array([4, 2]), np.array([-10.0, 0.0]), np.zeros(2))
+
+
+def test_fewer_nodes_spread_than_packed_are_refused() -> None:
+    with pytest.raises(InvalidProblemError, match="fewer nodes when spread"):
+        Locality(JOBS.run, np.array([1, 2]), np.array([4, 1]), np.zeros(2), np.zeros(2))

@@ -1,0 +1,143 @@
+"""Backfilling keeps what it has promised: to the first waiting job (EASY), or to every one (conservative)."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.schedulers import promise
+from support.simulations import machine_of, small_workloads
+from support.workloads import workload
+
+from allocopt.simulator.engine import Simulation
+from allocopt.simulator.order import QueueOrder
+from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.workload import Workload
+from heuristics.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
+
+FCFS = FirstComeFirstServed()
+EASY = ListScheduler(FCFS, Backfill.EASY)
+CONSERVATIVE = ListScheduler(FCFS, Backfill.CONSERVATIVE)
+event_orders = st.sampled_from(EventOrder)
+backfill_orders: st.SearchStrategy[QueueOrder | None] = st.sampled_from([None, ShortestJobFirst(), LargestFirst()])
+
+
+class Promises:
+    """Notes the first time promised to every job that comes to wait first, and the one that the simulation states."""
+
+    def __init__(self) -> None:
+        self.first: dict[int, float] = {}
+
+    def __call__(self, simulation: Simulation) -> None:
+        queue = simulation.view.queue.tolist()
+        if not queue:
+            return
+        shadow, _ = promise(simulation.view, queue[0])
+        self.first.setdefault(queue[0], shadow)
+        if len(queue) > 1:
+            assert simulation.state.clock["shadow"][0] == shadow
+
+
+def assert_no_head_is_late(jobs: Workload, scheduler: ListScheduler, rules: Rules) -> None:
+    promises = Promises()
+    schedule = simulate(jobs, machine_of(jobs), scheduler, rules, observer=promises)
+    for job, time in promises.first.items():
+        assert schedule.start[job] <= time
+
+
+@given(jobs=small_workloads(exact=True), event_order=event_orders, kill=st.booleans(), order=backfill_orders)
+def test_the_easy_head_is_never_late_with_exact_estimates(
+    jobs: Workload, event_order: EventOrder, kill: bool, order: QueueOrder | None
+) -> None:
+    assert_no_head_is_late(jobs, ListScheduler(FCFS, Backfill.EASY, order), Rules(event_order, kill))
+
+
+@given(jobs=small_workloads(following=True), event_order=event_orders, order=backfill_orders)
+def test_the_easy_head_is_never_late_when_jobs_are_killed_at_their_limit(
+    jobs: Workload, event_order: EventOrder, order: QueueOrder | None
+) -> None:
+    assert_no_head_is_late(jobs, ListScheduler(FCFS, Backfill.EASY, order), Rules(event_order))
+
+
+# Job 1 runs 9 s beyond its estimate, so that job 2, which needs the whole machine, cannot start at 5.
+LATE = workload([(1, 0.0, 14.0, 1, 5.0), (2, 1.0, 5.0, 2, 5.0), (3, 2.0, 4.0, 1, 4.0)])
+
+
+def test_the_easy_head_is_late_when_a_job_runs_beyond_its_estimate() -> None:
+    promises = Promises()
+    schedule = simulate(LATE, 2, EASY, Rules(kill_at_limit=False), observer=promises)
+    assert promises.first[1] == 5.0
+    assert schedule.start.tolist() == [0.0, 14.0, 19.0]
+    assert simulate(LATE, 2, EASY).start.tolist() == [0.0, 5.0, 10.0]
+
+
+def test_first_fit_promises_nothing() -> None:
+    # Two jobs of one processor each keep the job of two from starting for as long as such jobs come.
+    small = [(i, float(2 * i), 4.0, 1, 4.0) for i in range(10)]
+    jobs = workload([*small, (99, 1.0, 1.0, 2, 1.0)])
+    waits = {}
+    for backfill in (Backfill.FIRST_FIT, Backfill.EASY):
+        waits[backfill] = simulate(jobs, 2, ListScheduler(FCFS, backfill)).start[jobs.ids == 99][0] - 1
+    assert waits == {Backfill.FIRST_FIT: 21.0, Backfill.EASY: 3.0}
+
+
+class Reservations:
+    """Notes the first reservation of every job."""
+
+    def __init__(self, jobs: Workload) -> None:
+        self.first = np.full(len(jobs), np.inf)
+        self.moved = False
+
+    def __call__(self, simulation: Simulation) -> None:
+        reserved = simulation.view.reserved
+        known = np.isfinite(self.first)
+        self.moved |= bool((reserved[known] != self.first[known]).any())
+        self.first = np.where(known, self.first, reserved)
+
+
+@given(jobs=small_workloads(following=True), event_order=event_orders)
+def test_a_conservative_reservation_never_moves_and_is_kept_to_the_second(
+    jobs: Workload, event_order: EventOrder
+) -> None:
+    reservations = Reservations(jobs)
+    schedule = simulate(jobs, machine_of(jobs), CONSERVATIVE, Rules(event_order), observer=reservations)
+    assert not reservations.moved
+    assert schedule.start.tolist() == reservations.first.tolist()
+
+
+@given(jobs=small_workloads(), event_order=event_orders)
+def test_everybody_has_a_reservation_from_submission_on(jobs: Workload, event_order: EventOrder) -> None:
+    def look(simulation: Simulation) -> None:
+        assert np.isfinite(simulation.view.reserved[simulation.view.queue]).all()
+
+    simulate(jobs, machine_of(jobs), CONSERVATIVE, Rules(event_order), observer=look)
+
+
+@given(jobs=small_workloads(), compression=st.booleans(), event_order=event_orders, kill=st.booleans())
+def test_nobody_is_promised_more_than_there_is(
+    jobs: Workload, compression: bool, event_order: EventOrder, kill: bool
+) -> None:
+    scheduler = ListScheduler(FCFS, Backfill.CONSERVATIVE, compression=compression)
+
+    def look(simulation: Simulation) -> None:
+        left = simulation.state.unpromised[: simulation.state.clock["n_profile"][0]]
+        assert left.max() <= machine_of(jobs), "what was never taken is not given back"
+        if kill:
+            assert left.min() >= 0
+
+    simulate(jobs, machine_of(jobs), scheduler, Rules(event_order, kill), observer=look)
+
+
+@pytest.mark.parametrize(("compression", "start"), [(False, 10.0), (True, 2.0)])
+def test_compression_moves_reservations_forward_when_a_job_ends_early(compression: bool, start: float) -> None:
+    jobs = workload([(1, 0.0, 2.0, 2, 10.0), (2, 1.0, 5.0, 2, 5.0)])
+    scheduler = ListScheduler(FCFS, Backfill.CONSERVATIVE, compression=compression)
+    assert simulate(jobs, 2, scheduler).start.tolist() == [0.0, start]
+
+
+def test_conservative_backfilling_delays_no_job_where_easy_delays_the_second() -> None:
+    # Job 4 ends after job 3 could start, and takes only what job 2, the head, leaves over.
+    jobs = workload([(1, 0.0, 10.0, 3, 10.0), (2, 1.0, 10.0, 2, 10.0), (3, 2.0, 5.0, 4, 5.0), (4, 3.0, 30.0, 1, 30.0)])
+    assert simulate(jobs, 4, EASY).start.tolist() == [0.0, 10.0, 33.0, 3.0]
+    assert simulate(jobs, 4, CONSERVATIVE).start.tolist() == [0.0, 10.0, 20.0, 25.0]

@@ -1,0 +1,147 @@
+"""Schedulers written in Python, and built-in ones taken step by step, give the schedules of the compiled ones."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.schedulers import PlainEasy, PlainFairShare, PlainFcfs, PlainFirstFit, queue_orders
+from support.simulations import machine_of, rules, small_workloads
+from support.workloads import workload
+
+from allocopt.cluster.platform import Platform
+from allocopt.simulator.engine import Simulation
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.scheduler import Decision, ListScheduler, Reserve, Scheduler, Start, Wait
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.state import STARTED
+from allocopt.simulator.view import View
+from allocopt.traces.workload import Workload
+from heuristics.queue_orders import DominantResourceFairness, FirstComeFirstServed
+
+FCFS = FirstComeFirstServed()
+TWINS: list[tuple[Scheduler, ListScheduler]] = [
+    (PlainFcfs(), ListScheduler(FCFS)),
+    (PlainFirstFit(), ListScheduler(FCFS, Backfill.FIRST_FIT)),
+    (PlainEasy(), ListScheduler(FCFS, Backfill.EASY)),
+    (PlainFairShare(overtake=False), ListScheduler(DominantResourceFairness())),
+    (PlainFairShare(overtake=True), ListScheduler(DominantResourceFairness(), Backfill.FIRST_FIT)),
+]
+
+
+def platforms(jobs: Workload) -> list[Platform | int]:
+    return [machine_of(jobs), Platform.whole_nodes(machine_of(jobs))]
+
+
+@pytest.mark.parametrize(("python", "built_in"), TWINS, ids=lambda scheduler: type(scheduler).__name__)
+@given(jobs=small_workloads(following=True), rules=rules)
+def test_a_python_scheduler_gives_the_compiled_schedule_with_nodes_and_without(
+    python: Scheduler, built_in: ListScheduler, jobs: Workload, rules: Rules
+) -> None:
+    expected = simulate(jobs, machine_of(jobs), built_in, rules)
+    for platform in platforms(jobs):
+        made = simulate(jobs, platform, python, rules)
+        assert made.start.tolist() == expected.start.tolist()
+        assert made.end.tolist() == expected.end.tolist()
+
+
+@pytest.mark.parametrize("backfill", Backfill, ids=lambda backfill: backfill.name.lower())
+@given(jobs=small_workloads(following=True), order=st.sampled_from(list(queue_orders())), rules=rules)
+def test_a_built_in_scheduler_step_by_step_gives_the_compiled_schedule(
+    backfill: Backfill, jobs: Workload, order: str, rules: Rules
+) -> None:
+    scheduler = ListScheduler(queue_orders()[order], backfill)
+    expected = simulate(jobs, machine_of(jobs), scheduler, rules).start.tolist()
+    started: list[int] = []
+
+    def note(simulation: Simulation) -> None:
+        started.extend(simulation.state.lists[STARTED, : simulation.state.clock["n_started"][0]].tolist())
+
+    for platform in platforms(jobs):
+        started.clear()
+        assert simulate(jobs, platform, scheduler, rules, observer=note).start.tolist() == expected
+        assert sorted(started) == list(range(len(jobs))), "every job is started once"
+
+
+class Delayed:
+    """Starts each job some time after it has come, and says so in one way or the other."""
+
+    def __init__(self, decide: type[Reserve] | type[Wait]) -> None:
+        self.decide = decide
+        self.called: list[float] = []
+        self.promised: list[float] = []
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        self.called.append(view.now)
+        for job in view.queue.tolist():
+            if view.waited(job) >= 2.5:
+                yield Start(job)
+            elif self.decide is Reserve:
+                yield Reserve(job, view.now + 2.5)
+                self.promised.append(float(view.reserved[job]))
+            else:
+                yield Wait(view.submit[job] + 2.5)
+
+
+@pytest.mark.parametrize("decide", [Reserve, Wait])
+def test_a_scheduler_is_called_when_it_asked_to_be(decide: type[Reserve] | type[Wait]) -> None:
+    scheduler = Delayed(decide)
+    made = simulate(workload([(1, 0.0, 4.0, 1, 4.0), (2, 10.0, 4.0, 1, 4.0)]), 2, scheduler)
+    assert made.start.tolist() == [2.5, 12.5]
+    assert scheduler.called == [0.0, 2.5, 6.5, 10.0, 12.5, 16.5]
+    assert scheduler.promised == ([2.5, 12.5] if decide is Reserve else [])
+
+
+class Punctual(PlainFcfs):
+    """Wants to be called every second, whatever happens."""
+
+    def schedule(self, view: View) -> Iterator[Decision]:  # type: ignore[override]
+        yield from super().schedule(view)
+        yield Wait(view.now + 1)
+
+
+@given(jobs=small_workloads())
+def test_a_scheduler_that_always_wants_another_call_ends_with_the_last_job(jobs: Workload) -> None:
+    made = simulate(jobs, machine_of(jobs), Punctual())
+    assert made.start.tolist() == simulate(jobs, machine_of(jobs), "fcfs").start.tolist()
+
+
+class Looker:
+    """Starts whoever fits, and notes what the view shows before and after."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[float, list[int], list[int], int]] = []
+
+    def look(self, view: View) -> None:
+        self.seen.append((view.now, view.queue.tolist(), view.running.tolist(), view.free_processors))
+
+    def schedule(self, view: View) -> Iterator[Start]:
+        self.look(view)
+        for job in view.queue.tolist():
+            if view.fits(job):
+                yield Start(job)
+                self.look(view)
+
+
+def test_the_view_shows_a_decision_as_soon_as_it_is_yielded() -> None:
+    looker = Looker()
+    simulate(workload([(1, 0.0, 9.0, 2, 9.0), (2, 0.0, 3.0, 1, 3.0), (3, 0.0, 3.0, 2, 3.0)]), 4, looker)
+    assert looker.seen == [
+        (0.0, [0, 1, 2], [], 4),
+        (0.0, [1, 2], [0], 2),
+        (0.0, [2], [1, 0], 1),
+        (3.0, [2], [0], 2),
+        (3.0, [], [2, 0], 0),
+        (6.0, [], [0], 2),
+        (9.0, [], [], 4),
+    ]
+
+
+def test_a_view_cannot_be_written_to() -> None:
+    class Writer:
+        def schedule(self, view: View) -> Iterator[Start]:
+            for values in (view.free, view.start, view.expected_end, view.reserved, view.submit, view.request):
+                assert not values.flags.writeable
+            return (Start(job) for job in view.queue)
+
+    simulate(workload([(1, 0.0, 9.0, 2, 9.0)]), 4, Writer())

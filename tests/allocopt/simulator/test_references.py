@@ -1,0 +1,147 @@
+"""Schedules equal those published, job by job; means to the printed digits."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.references import published_starts, published_waits
+
+from allocopt.simulator.metrics import Metrics, measure
+from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.times import job_times
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
+from heuristics.queue_orders import FirstComeFirstServed, ShortestJobFirst
+
+FCFS = FirstComeFirstServed()
+SEQUENTIAL = Rules(EventOrder.SEQUENTIAL)
+PLAIN, EASY = ListScheduler(FCFS), ListScheduler(FCFS, Backfill.EASY)
+CONSERVATIVE = ListScheduler(FCFS, Backfill.CONSERVATIVE)
+SHORTEST_BACKFILLED = ListScheduler(FCFS, Backfill.EASY, ShortestJobFirst())
+CLAIRVOYANT = "scheduler_predictorclairvoyant_throw_an_error"
+USERS, EXACT, SJBF = (
+    "easy_backfill_scheduler_None_None",
+    f"easy_prediction_backfill_{CLAIRVOYANT}",
+    f"easy_plus_plus_{CLAIRVOYANT}",
+)
+
+START_TIMES = [
+    ("lublin_256_first1000_fcfs", "lublin_256", 256, PLAIN, Rules()),
+    ("lublin_256_first1000_easy", "lublin_256", 256, EASY, Rules()),
+    ("lublin_256_first1000_conservative", "lublin_256", 256, CONSERVATIVE, Rules()),
+    ("lublin_256_est_first1000_easy", "lublin_256_est", 256, EASY, Rules()),
+    ("lublin_256_est_first1000_easy_sequential", "lublin_256_est", 256, EASY, SEQUENTIAL),
+    ("theta_killed_easy", "Theta-2018-01", 4360, EASY, Rules()),
+]
+SC15 = [
+    ("KTH-SP2", 100, USERS, EASY, 28_481, "92.57653973"),
+    ("KTH-SP2", 100, EXACT, EASY, 28_481, "71.72238511"),
+    ("KTH-SP2", 100, SJBF, SHORTEST_BACKFILLED, 28_481, "49.84771893"),
+    ("SDSC-SP2", 128, USERS, EASY, 54_006, "87.87032419"),
+    ("SDSC-SP2", 128, EXACT, EASY, 54_006, "70.47794197"),
+    ("SDSC-SP2", 128, SJBF, SHORTEST_BACKFILLED, 54_006, "56.83622127"),
+]
+
+
+def trace(shared_data: Path, name: str) -> Workload:
+    return read_workload(shared_data / "traces" / f"{name}.swf.gz")
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "machine", "scheduler", "rules"), START_TIMES, ids=lambda value: str(value)[:40]
+)
+def test_every_job_starts_when_the_reference_says(
+    shared_data: Path, name: str, log: str, machine: int, scheduler: ListScheduler, rules: Rules
+) -> None:
+    published = published_starts(shared_data / "reference" / "start_times" / f"{name}.csv.gz")
+    jobs = trace(shared_data, log)
+    made = simulate(jobs.first(1000) if "first1000" in name else jobs, machine, scheduler, rules)
+    assert dict(zip(made.workload.ids.tolist(), made.start.tolist(), strict=True)) == published
+
+
+def test_every_reference_is_compared(shared_data: Path) -> None:
+    tables = {f"start_times/{name}.csv.gz" for name, *_ in START_TIMES}
+    logs = {f"{log}.{name}.swf.gz" for log, _, name, *_ in SC15}
+    folder = shared_data / "reference"
+    assert tables | logs == {str(path.relative_to(folder)) for path in folder.rglob("*.gz")}
+
+
+@pytest.mark.parametrize(("log", "machine", "name", "scheduler", "n_jobs", "slowdown"), SC15)
+def test_every_job_waits_as_in_the_schedules_of_gaussier_et_al(
+    shared_data: Path, log: str, machine: int, name: str, scheduler: ListScheduler, n_jobs: int, slowdown: str
+) -> None:
+    path = shared_data / "reference" / f"{log}.{name}.swf.gz"
+    jobs = read_workload(path).killed_at_limit()
+    made = simulate(jobs if name == USERS else jobs.with_exact_estimates(), machine, scheduler, SEQUENTIAL)
+    waits = dict(zip(made.workload.ids.tolist(), (made.start - made.release).tolist(), strict=True))
+    assert waits == published_waits(path)
+    assert len(waits) == n_jobs
+    assert f"{job_times(made).bounded_slowdown.mean():.8f}" == slowdown
+
+
+def printed(metrics: Metrics, wait_digits: int) -> tuple[str, str, str, int]:
+    """Round as the published table is rounded."""
+    jobs, machine = metrics.jobs, metrics.machine
+    wait = f"{jobs.wait_s.mean:.{wait_digits}f}"
+    return wait, f"{jobs.bounded_slowdown.mean:.4f}", f"{machine.utilization:.6f}", int(machine.makespan_s)
+
+
+@pytest.mark.parametrize(
+    ("log", "n_jobs", "machine", "scheduler", "wait", "slowdown", "used", "makespan"),
+    [
+        ("lublin_256", 1000, 256, PLAIN, "158270.95", "4159.6091", "0.538446", 1_519_735),
+        ("lublin_256", 1000, 256, EASY, "11045.205", "60.7841", "0.707421", 1_156_731),
+        ("Theta-2018-01", 10**9, 4360, EASY, "3952.8980", "7.8123", "0.665840", 2_510_100),
+    ],
+    ids=["fcfs", "easy", "theta"],
+)
+def test_the_published_means_come_out(
+    shared_data: Path,
+    log: str,
+    n_jobs: int,
+    machine: int,
+    scheduler: ListScheduler,
+    wait: str,
+    slowdown: str,
+    used: str,
+    makespan: int,
+) -> None:
+    metrics = measure(simulate(trace(shared_data, log).first(n_jobs), machine, scheduler))
+    assert printed(metrics, len(wait.split(".")[1])) == (wait, slowdown, used, makespan)
+
+
+def easy_starts(jobs: Workload, event_order: EventOrder) -> np.ndarray:
+    return simulate(jobs, 256, EASY, Rules(event_order)).start
+
+
+@pytest.mark.parametrize(("log", "different"), [("lublin_256_est", 7_982), ("lublin_256", 0)])
+def test_event_orders_differ_with_estimates_only(shared_data: Path, log: str, different: int) -> None:
+    jobs = trace(shared_data, log)
+    assert len(jobs) == 10_000
+    batched, sequential = (easy_starts(jobs, event_order) for event_order in EventOrder)
+    assert np.count_nonzero(batched != sequential) == different
+
+
+@pytest.mark.parametrize(("first", "seconds"), [(1, 93), (301, 207), (601, 195)])
+def test_fcfs_waits_as_the_nsa_paper_says(shared_data: Path, first: int, seconds: int) -> None:
+    jobs = read_workload(shared_data / "tjap" / "data_large_1800_40.txt.gz")
+    made = simulate(_run_of(jobs, first), 1000, "fcfs")
+    assert int((made.start - made.release).mean()) == seconds
+
+
+def _run_of(jobs: Workload, first: int) -> Workload:
+    """300 jobs alone, by their numbers."""
+    kept = (jobs.ids >= first) & (jobs.ids < first + 300)
+    columns = (jobs.ids, jobs.submit, jobs.run, jobs.processors, jobs.estimate)
+    return Workload("run", *(column[kept] for column in columns))
+
+
+def test_the_same_schedule_comes_step_by_step_on_a_real_log(shared_data: Path) -> None:
+    jobs = trace(shared_data, "lublin_256_est").first(2000)
+    passes: list[float] = []
+    made: Schedule = simulate(jobs, 256, EASY, observer=lambda simulation: passes.append(simulation.view.now))
+    assert made.start.tolist() == simulate(jobs, 256, EASY).start.tolist()
+    assert passes == sorted(set(passes))

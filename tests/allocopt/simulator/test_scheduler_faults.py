@@ -1,0 +1,225 @@
+"""A scheduler that breaks a rule, raises or waits for ever is named, with the job and the time; nothing hangs."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from support.workloads import workload
+
+from allocopt.cluster.platform import Platform
+from allocopt.simulator.faults import SchedulerError
+from allocopt.simulator.rules import Rules
+from allocopt.simulator.scheduler import Reserve, Start, Wait
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.view import View
+
+JOBS = workload([(7, 0.0, 5.0, 2, 5.0), (8, 1.0, 5.0, 2, 5.0), (9, 2.0, 5.0, 1, 5.0)])
+WHOLE = Platform.whole_nodes(3)
+
+
+@dataclass
+class Mine:
+    """A scheduler that does what a test wants it to."""
+
+    decide: Callable[[View], Any]
+    name: str = "mine"
+
+    def schedule(self, view: View) -> Iterable[Any]:
+        return self.decide(view)
+
+
+def fails(decide: Callable[[View], Any], message: str, platform: Platform | int = 2, **given: Any) -> SchedulerError:
+    """Run a scheduler that must fail with a message that names it."""
+    with pytest.raises(SchedulerError, match=message) as caught:
+        simulate(JOBS, platform, Mine(decide), **given)
+    assert "mine" in str(caught.value)
+    return caught.value
+
+
+def test_a_scheduler_that_raises_is_named_with_its_exception_as_the_cause() -> None:
+    def divide(view: View) -> float:
+        return view.now / 0
+
+    error = fails(divide, "mine raised ZeroDivisionError: .* at time 0 s")
+    assert isinstance(error.__cause__, ZeroDivisionError)
+
+
+def test_a_scheduler_that_raises_between_two_decisions_is_named() -> None:
+    def decide(view: View) -> Iterable[Start]:
+        yield Start(0)
+        raise KeyError("lost")
+
+    assert isinstance(fails(decide, "mine raised KeyError: 'lost'").__cause__, KeyError)
+
+
+def test_an_interrupt_is_not_taken_for_a_fault() -> None:
+    def interrupt(view: View) -> Iterable[Start]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        simulate(JOBS, 2, Mine(interrupt))
+
+
+def test_a_job_started_twice_at_once_is_named() -> None:
+    fails(lambda view: [Start(0), Start(0)], "mine at time 0 s: job 7 is started twice, first at 0 s")
+
+
+def test_a_job_started_again_later_is_named() -> None:
+    fails(lambda view: [Start(0)], "mine at time 1 s: job 7 is started twice, first at 0 s")
+
+
+def test_a_job_started_before_it_is_submitted_is_named() -> None:
+    fails(lambda view: [Start(2)], "mine at time 0 s: job 9 is started before it is submitted")
+
+
+def test_a_job_that_does_not_fit_is_named_with_what_is_free() -> None:
+    fails(lambda view: [Start(job) for job in view.queue], r"mine at time 1 s: job 8 .* \[2\] units where \[0\]")
+
+
+@pytest.mark.parametrize("job", [3, -1, 99])
+def test_a_number_that_no_job_has_is_named(job: int) -> None:
+    fails(lambda view: [Start(job)], f"mine names job number {job}, there are 3 jobs")
+
+
+@pytest.mark.parametrize("job", [0.5, "7", None, np.float64(0)])
+def test_what_is_no_number_is_no_job(job: object) -> None:
+    fails(lambda view: [Start(job)], "mine")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("decision", [0, "x", None, 3.5, (0, None)], ids=repr)
+def test_what_is_no_decision_is_shown(decision: object) -> None:
+    fails(lambda view: [decision], "which is no decision")
+
+
+@pytest.mark.parametrize("answer", [None, 3, Start], ids=str)
+def test_an_answer_without_decisions_is_a_fault(answer: object) -> None:
+    fails(lambda view: answer, "mine raised TypeError")
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, float("nan")])
+def test_a_call_in_the_past_is_refused(time: float) -> None:
+    fails(lambda view: [Wait(view.now + min(time, 0))], "mine wants to be called at .*not after")
+    fails(lambda view: [Wait(time)], "mine wants to be called at .*not after 0 s")
+    fails(lambda view: [Reserve(0, time)], "mine wants to be called at .*not after 0 s")
+
+
+def test_a_reservation_for_a_job_that_does_not_wait_is_refused() -> None:
+    fails(lambda view: [Reserve(2, 99.0)], "mine reserves a time for job 9, which does not wait")
+
+
+def test_a_scheduler_that_decides_nothing_is_stopped_when_nothing_is_left_to_happen() -> None:
+    fails(lambda view: [], "mine leaves jobs waiting for ever: 3 jobs wait, the first is job 7, which asks for 2")
+
+
+@pytest.mark.parametrize("step", [1.0, 1e9])
+def test_a_scheduler_that_only_waits_is_stopped(step: float) -> None:
+    fails(lambda view: [Wait(view.now + step)], "mine waits for nothing: 3 jobs wait, the first is job 7")
+
+
+def test_a_scheduler_that_waits_for_ever_after_some_jobs_is_stopped() -> None:
+    def decide(view: View) -> Iterable[Start | Wait]:
+        yield from (Start(job) for job in view.queue if job != 1 and view.fits(job))
+        yield Wait(view.now + 1)
+
+    fails(decide, "mine waits for nothing: 1 jobs? waits?, the first is job 8")
+
+
+class Still:
+    """No job makes progress."""
+
+    name = "still"
+
+    def speeds(self, change: Any) -> list[tuple[int, float]]:
+        return [(job, 0.0) for job in change.started.tolist()]
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["returns", "waits"])
+def test_jobs_that_stand_still_for_ever_are_named(waits: bool) -> None:
+    def decide(view: View) -> Iterable[Start | Wait]:
+        yield from (Start(job) for job in view.queue if view.fits(job))
+        if waits:
+            yield Wait(view.now + 10)
+
+    with pytest.raises(SchedulerError, match="job 7"):
+        simulate(JOBS, 9, Mine(decide), Rules(kill_at_limit=False), execution=Still())
+
+
+def choose(*nodes: int) -> Callable[[View], list[Start]]:
+    """Start whoever fits on the first of these nodes."""
+    return lambda view: [Start(job, np.array(nodes[: view.processors[job]])) for job in view.queue if view.fits(job)]
+
+
+def test_an_over_committed_node_is_named_with_the_job_that_holds_it() -> None:
+    message = "mine at time 2 s: job 9 over-commits node 0: gets 1 nodes of which 0 are free; .* job 7"
+    fails(choose(0, 1), message, WHOLE)
+
+
+def test_the_job_that_holds_an_over_committed_node_now_is_named_not_one_that_has_left() -> None:
+    # Job 2 has left node 0 to job 1, which stands before it in the workload.
+    jobs = workload([(1, 0.0, 9.0, 1, 9.0), (2, 0.0, 2.0, 1, 2.0), (3, 3.0, 9.0, 1, 9.0)])
+
+    def decide(view: View) -> list[Start]:
+        chosen = {0.0: [1], 2.0: [0], 3.0: [2]}
+        return [Start(job, np.array([0])) for job in chosen.get(view.now, [])]
+
+    with pytest.raises(SchedulerError, match=r"job 3 over-commits node 0.* job 1$"):
+        simulate(jobs, WHOLE, Mine(decide))
+
+
+def test_the_same_node_twice_is_refused() -> None:
+    fails(choose(0, 0), "mine at time 0 s: job 7 gets a node twice", WHOLE)
+
+
+@pytest.mark.parametrize("node", [3, -1])
+def test_a_node_that_there_is_not_is_named(node: int) -> None:
+    fails(choose(0, node), f"mine at time 0 s: job 7 gets node {node}, nodes are numbered 0 to 2", WHOLE)
+
+
+@pytest.mark.parametrize("nodes", [[0], [0, 1, 2], []], ids=len)
+def test_too_few_and_too_many_nodes_are_refused(nodes: list[int]) -> None:
+    message = f"mine at time 0 s: job 7 gets {len(nodes)} nodes, it asks for 2"
+    fails(lambda view: [Start(0, np.array(nodes, dtype=np.int64))], message, WHOLE)
+
+
+def test_nodes_are_whole_numbers() -> None:
+    fails(lambda view: [Start(0, np.array([0.2, 1.7]))], "mine raised TypeError", WHOLE)  # type: ignore[arg-type]
+
+
+def test_nodes_cannot_be_chosen_on_a_pool() -> None:
+    fails(choose(0, 1), "mine chooses nodes for job 7, but the platform is a pool")
+
+
+def test_chosen_nodes_are_taken_as_they_are_chosen() -> None:
+    def decide(view: View) -> list[Start]:
+        return [Start(job, view.idle_nodes[::-1][: view.processors[job]]) for job in view.queue[:1] if view.fits(job)]
+
+    made = simulate(JOBS, WHOLE, Mine(decide))
+    assert made.nodes is not None
+    assert [sorted(nodes.tolist()) for nodes in made.nodes] == [[1, 2], [1, 2], [2]]
+
+
+def both_nodes(view: View) -> list[Start]:
+    """Start the first in the queue on node 1, or on both nodes if that is not enough."""
+    return [Start(job, np.array([1, 0])) for job in view.queue[:1] if view.fits(job)]
+
+
+def test_units_are_taken_from_the_chosen_nodes_in_their_order_and_only_where_there_are_any() -> None:
+    idle: list[list[int]] = []
+    made = simulate(
+        JOBS,
+        Platform(("cores", "gpus"), np.array([[4, 1], [4, 1]])),
+        Mine(both_nodes),
+        demands={"gpus": np.array([1, 0, 2])},
+        observer=lambda simulation: idle.append(simulation.view.idle_nodes.tolist()),
+    )
+    assert made.nodes is not None
+    assert [nodes.tolist() for nodes in made.nodes] == [[1], [1], [1, 0]]
+    assert idle == [[0], [0], [0], [], [], [0, 1]]
+
+
+def test_nodes_of_one_unit_of_each_resource_can_be_chosen() -> None:
+    platform = Platform(("cores", "gpus"), np.ones((2, 2), dtype=np.int64))
+    made = simulate(JOBS, platform, Mine(both_nodes), demands={"gpus": np.array([1, 2, 1])})
+    assert made.start.tolist() == [0.0, 5.0, 10.0]

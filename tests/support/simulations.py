@@ -1,0 +1,129 @@
+"""Small simulations in which much happens at the same time, and what no schedule may ever do."""
+
+import numpy as np
+from hypothesis import strategies as st
+from support.slow_simulator import Backfill as SlowBackfill
+from support.slow_simulator import EventOrder as SlowEventOrder
+from support.slow_simulator import Key, simulate_slowly
+
+from allocopt.simulator.order import OrderKind, QueueOrder
+from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.traces.workload import Workload
+
+SLOW_BACKFILL: dict[Backfill, SlowBackfill] = {
+    Backfill.NONE: "none",
+    Backfill.FIRST_FIT: "first_fit",
+    Backfill.EASY: "easy",
+    Backfill.CONSERVATIVE: "conservative",
+}
+SLOW_EVENT_ORDER: dict[EventOrder, SlowEventOrder] = {
+    EventOrder.BATCHED: "batched",
+    EventOrder.SEQUENTIAL: "sequential",
+}
+
+rules = st.builds(Rules, st.sampled_from(EventOrder), st.booleans())
+
+
+@st.composite
+def small_workloads(
+    draw: st.DrawFn, most_jobs: int = 8, most_processors: int = 5, exact: bool = False, following: bool = False
+) -> Workload:
+    """Jobs of whole seconds on a small machine, whose size the workload states.
+
+    Estimates are the run times if ``exact``; some jobs follow another one if ``following``.
+    """
+    machine = draw(st.integers(1, most_processors))
+    seconds = st.integers(1, 6)
+    job = st.tuples(st.integers(0, 8), seconds, st.integers(1, machine), seconds, st.integers(-1, 2))
+    jobs = draw(st.lists(job, min_size=1, max_size=most_jobs))
+    submit, run, processors, estimate, users = map(np.array, zip(*jobs, strict=True))
+    before, think = draw(_precedence(len(jobs))) if following else (np.full(len(jobs), -1), np.zeros(len(jobs)))
+    return Workload(
+        "small",
+        np.arange(len(jobs)),
+        submit.astype(np.float64),
+        run.astype(np.float64),
+        processors,
+        (run if exact else estimate).astype(np.float64),
+        machine,
+        users=users,
+        preceding=before,
+        think_s=think,
+    )
+
+
+@st.composite
+def _precedence(draw: st.DrawFn, jobs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Preceding jobs without a circle: of every job, one that stands before it in a drawn order, or none."""
+    before, think = np.full(jobs, -1), np.zeros(jobs)
+    order = draw(st.permutations(range(jobs)))
+    for place in range(1, jobs):
+        chosen = draw(st.integers(-1, place - 1))
+        if chosen >= 0:
+            before[order[place]], think[order[place]] = order[chosen], draw(st.integers(0, 3))
+    return before, think
+
+
+def machine_of(jobs: Workload) -> int:
+    """Size of the machine that a small workload was drawn for."""
+    assert jobs.machine_processors is not None
+    return jobs.machine_processors
+
+
+def slow_key(order: QueueOrder, jobs: Workload) -> Key | None:
+    """Return what the slow simulator sorts by for an order of fixed or ageing values; None for arrival."""
+    keys = order.keys(jobs, np.random.default_rng(0))
+    values, submit = keys.values.tolist(), jobs.submit.tolist()
+    if keys.kind is OrderKind.ARRIVAL:
+        return None
+    assert keys.kind in (OrderKind.FIXED, OrderKind.AGEING)
+    if keys.kind is OrderKind.FIXED:
+        return lambda job, now: values[job]
+    return lambda job, now: -values[job] * (now - submit[job])
+
+
+def slow_backfill_key(order: QueueOrder | None, jobs: Workload) -> Key | None:
+    """Return the same for an order of backfilling; None for that of the queue."""
+    submit = jobs.submit.tolist()
+    return None if order is None else slow_key(order, jobs) or (lambda job, now: submit[job])
+
+
+def slow_starts(jobs: Workload, machine: int, scheduler: ListScheduler, rules: Rules) -> list[float]:
+    """Start times of a built-in scheduler by the slow simulator."""
+    return simulate_slowly(
+        jobs.submit.tolist(),
+        jobs.run.tolist(),
+        jobs.processors.tolist(),
+        jobs.estimate.tolist(),
+        machine,
+        backfill=SLOW_BACKFILL[scheduler.backfill],
+        event_order=SLOW_EVENT_ORDER[rules.event_order],
+        kill_at_limit=rules.kill_at_limit,
+        key=slow_key(scheduler.order, jobs),
+        backfill_key=slow_backfill_key(scheduler.backfill_order, jobs),
+        compression=scheduler.compression,
+        preceding=jobs.preceding_rows().tolist() if rules.dependencies else None,
+        think=jobs.think_s.tolist() if rules.dependencies else None,
+    )
+
+
+def lengths(jobs: Workload, rules: Rules) -> list[float]:
+    """Seconds for which each job holds its processors at speed 1."""
+    return [min(pair) if rules.kill_at_limit else pair[0] for pair in zip(jobs.run, jobs.estimate, strict=True)]
+
+
+def assert_lawful(schedule: Schedule, machine: int, rules: Rules) -> None:
+    """Every job starts, not before its release, runs as long as it has to, and the machine is never over-committed."""
+    jobs, start, end = schedule.workload, schedule.start, schedule.end
+    assert np.isfinite(start).all()
+    assert (schedule.release >= jobs.submit).all()
+    assert (start >= schedule.release).all()
+    assert (end - start).tolist() == lengths(jobs, rules)
+    assert most_in_use(start, end, jobs.processors) <= machine
+
+
+def most_in_use(start: np.ndarray, end: np.ndarray, units: np.ndarray) -> int:
+    """Most units that are held at once by jobs that hold theirs on ``[start, end)``; the most is held at some start."""
+    return max(int(units[(start <= time) & (time < end)].sum()) for time in start)
