@@ -7,7 +7,7 @@ from allocopt.traces.swf import read_swf
 from allocopt.traces.workload import Workload
 
 
-def read_workload(path: Path) -> Workload:
+def read_workload(path: Path | str) -> Workload:
     """Read a workload: ``.swf`` as Standard Workload Format, ``.json`` of Batsim, else the NSA authors' text.
 
     Parameters
@@ -20,6 +20,7 @@ def read_workload(path: Path) -> Workload:
     BadFileError
         If the file cannot be read; it names the line and the column, or the field.
     """
+    path = Path(path)
     name = path.name.removesuffix(".gz")
     if name.endswith(".swf"):
         return read_swf(path)

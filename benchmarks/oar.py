@@ -1,0 +1,368 @@
+"""Real executions under OAR beside our conservative backfilling with compression: 800 NPB jobs on 32 nodes, ten seeds.
+
+Needs the folder with the data (``--data``), which is not part of the project: the workloads and measured executions
+of the repository oar-team/batsim-experiments (JSSPP 2016). Takes about a minute.
+"""
+
+import argparse
+import csv
+import gzip
+import json
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+from page import write_page
+
+from allocopt.arrays import FloatArray
+from allocopt.cluster.platform import Platform
+from allocopt.report.table import aligned_table
+from allocopt.simulator.registry import get_policy
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.scheduler import Decision, ListScheduler, Reserve, Scheduler, Start
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.view import View
+from allocopt.traces.batsim import read_batsim
+from allocopt.traces.workload import Workload
+
+NODES = 32
+MEASURED, SIMULATED_ONLY = range(1, 5), range(5, 10)
+NOISE_RUNS = 100
+SUBMISSION_NOISE_S, RUN_NOISE_S = 1.0, 2.0
+EARLY = {845: 608.0, 846: 622.0}
+"""Starts that OAR made early in seed 0 and our simulation does not, in seconds after the first submission."""
+DRAIN = {1093: 5_111.0}
+LATE = {1595: 10_890.0}
+"""Those of the two decisions that make the difference."""
+
+
+class Outcome(NamedTuple):
+    """Makespan and mean wait in seconds."""
+
+    makespan: float
+    wait: float
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A measured execution: the jobs as they were run, and when; times in seconds after the first submission."""
+
+    jobs: Workload
+    start: FloatArray
+    end: FloatArray
+    profiles: tuple[str, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Its makespan and mean wait."""
+        return Outcome(float(self.end.max()), float((self.start - self.jobs.submit).mean()))
+
+
+class Data:
+    """The files of one experiment.
+
+    Parameters
+    ----------
+    folder
+        Folder that holds ``workloads`` and ``measured``.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._workloads = folder / "workloads"
+        self._measured = next((folder / "measured").iterdir())
+
+    def workload(self, seed: int) -> Workload:
+        """Read the jobs of the workload file, submitted from time 0 on."""
+        jobs = read_batsim(self._workload_path(seed))
+        return replace(jobs, submit=jobs.submit - jobs.submit.min())
+
+    def profiles(self, seed: int) -> dict[int, str]:
+        """Name of the profile of each job of the workload file, by its number."""
+        return {int(job["id"]): str(job["profile"]) for job in _json(self._workload_path(seed))["jobs"]}
+
+    def execution(self, seed: int) -> Execution:
+        """Read what OAR ran; the jobs are those of its log, their run times the calibrated ones of their commands."""
+        log = _json(self._measured / f"oar_gant_g5k_workload_delay_seed{seed}_size32.json.gz")["jobs"]
+        delays = _json(self._workload_path(seed))["profiles"]
+        ids = sorted(map(int, log))
+        rows = [log[str(job)] for job in ids]
+        first = min(row["submission_time"] for row in rows)
+        profiles = tuple("delay_" + row["command"].split()[-1] for row in rows)
+        jobs = Workload(
+            f"seed {seed} as executed",
+            np.array(ids),
+            np.array([row["submission_time"] - first for row in rows], dtype=np.float64),
+            np.array([delays[profile]["delay"] for profile in profiles]),
+            np.array([len(row["resources"]) for row in rows]),
+            np.array([row["walltime"] for row in rows], dtype=np.float64),
+        )
+        assert (jobs.ids == ids).all(), "OAR numbers jobs in the order of their submission"
+        start, end = (np.array([row[key] - first for row in rows]) for key in ("start_time", "stop_time"))
+        return Execution(jobs, start, end, profiles)
+
+    def oar_numbers(self, seed: int) -> dict[int, int]:
+        """Read under which number OAR ran each job of the workload file."""
+        with (self._measured / f"g5k_workload_delay_seed{seed}_size32-job_id_mapping.csv").open() as file:
+            return {int(row["batsim_id"]): int(row["oar_id"]) for row in csv.DictReader(file)}
+
+    def _workload_path(self, seed: int) -> Path:
+        return self._workloads / f"g5k_workload_delay_seed{seed}_size32.json.gz"
+
+
+def _json(path: Path) -> Any:
+    """Read a compressed JSON file."""
+    return json.loads(gzip.decompress(path.read_bytes()))
+
+
+class Plan:
+    """How many nodes nobody was promised, as steps in time."""
+
+    def __init__(self, view: View) -> None:
+        self.times, self.free = [view.now], [view.free_processors]
+        for job in view.running.tolist():
+            at = self._step(float(view.expected_end[job]))
+            self.free[at:] = [free + int(view.processors[job]) for free in self.free[at:]]
+
+    def earliest(self, need: int, seconds: float) -> float:
+        """First time at which so many nodes are free for so long."""
+        begin = 0
+        for at, time in enumerate(self.times):
+            if time >= self.times[begin] + seconds:
+                break
+            if self.free[at] < need:
+                begin = at + 1
+        return self.times[begin]
+
+    def take(self, need: int, begin: float, end: float) -> None:
+        """Promise nodes to a job."""
+        first, last = self._step(begin), self._step(end)
+        self.free[first:last] = [free - need for free in self.free[first:last]]
+
+    def _step(self, time: float) -> int:
+        """Begin a step at a time, and return its number."""
+        at = bisect_left(self.times, time)
+        if at == len(self.times) or self.times[at] != time:
+            self.times.insert(at, time)
+            self.free.insert(at, self.free[at - 1])
+        return at
+
+
+class Replanning:
+    """Conservative backfilling that plans anew at every pass; the starts of some jobs are given.
+
+    Parameters
+    ----------
+    given
+        Start in seconds by job, for jobs that get no other.
+    """
+
+    def __init__(self, given: Mapping[int, float]) -> None:
+        self.given = given
+
+    def schedule(self, view: View) -> Iterable[Decision]:
+        """Plan the waiting jobs, those whose start is given first, and start those whose time has come."""
+        plan = Plan(view)
+        now = view.now
+        for job in sorted(view.queue.tolist(), key=lambda job: job not in self.given):
+            need, seconds = int(view.processors[job]), float(view.estimate[job])
+            start = max(now, self.given[job]) if job in self.given else plan.earliest(need, seconds)
+            plan.take(need, start, start + seconds)
+            if start > now:
+                yield Reserve(job, start)
+            elif view.fits(job):
+                yield Start(job)
+
+
+def conservative() -> ListScheduler:
+    """OAR's policy as we have it built in."""
+    order = get_policy("fcfs")
+    assert not isinstance(order, ListScheduler | Scheduler)
+    return ListScheduler(order, Backfill.CONSERVATIVE, compression=True)
+
+
+def simulated(jobs: Workload, scheduler: ListScheduler | Scheduler) -> tuple[Outcome, FloatArray]:
+    """Simulate on whole nodes; return the outcome, and when each job starts."""
+    schedule = simulate(jobs, Platform.whole_nodes(NODES), scheduler)
+    makespan = float(schedule.end.max() - jobs.submit.min())
+    return Outcome(makespan, float((schedule.start - jobs.submit).mean())), schedule.start
+
+
+def load(jobs: Workload) -> float:
+    """Share of the nodes that the jobs would keep busy until the last submission."""
+    return float((jobs.run * jobs.processors).sum() / (NODES * (jobs.submit.max() - jobs.submit.min())))
+
+
+def compared(name: str, jobs: Workload, real: Execution, starts: FloatArray, other: int) -> list[str | float | int]:
+    """Return the row of one execution: measured, simulated, and the differences."""
+    ours, start = simulated(jobs, conservative())
+    measured = real.outcome
+    near = 100 * float((np.abs(start - starts) <= 5).mean())
+    percent = 100 * (ours.makespan / measured.makespan - 1)
+    times = [measured.makespan, ours.makespan, percent, measured.wait, ours.wait, ours.wait - measured.wait]
+    return [name, *times, near, other]
+
+
+def measured_section(data: Data) -> str:
+    """Compare with every measured execution."""
+    rows = []
+    for seed in (*MEASURED, 0):
+        real, jobs = data.execution(seed), data.workload(seed)
+        profiles, numbers = data.profiles(seed), data.oar_numbers(seed)
+        place = {int(job): row for row, job in enumerate(real.jobs.ids)}
+        order = [place[numbers[int(job)]] for job in jobs.ids]
+        other = sum(profiles[int(job)] != real.profiles[row] for job, row in zip(jobs.ids, order, strict=True))
+        rows.append(compared(f"{seed}", jobs, real, real.start[order], other))
+        if seed == 0:
+            rows.append(compared("0 as executed", real.jobs, real, real.start, 0))
+    header = ["seed", "OAR makespan s", "ours s", "difference %", "OAR mean wait s", "ours s", "difference s"]
+    header += ["starts within 5 s, %", "jobs that were not run"]
+    longer = fmean(_longer(data.execution(seed)) for seed in MEASURED)
+    table = aligned_table(header, rows, (None, 0, 1, 2, 1, 1, 1, 1, 0))
+    return (
+        f"## Measured and simulated\n\n{table}\n\nOAR starts jobs one or two seconds after the event that lets them, "
+        f"and they ran {longer:.1f} s longer than calibrated (mean of seeds 1 to 4); the simulation has neither, so "
+        "its waits are shorter. Jobs that were not run have another command in OAR's log than in the workload file."
+    )
+
+
+def _longer(real: Execution) -> float:
+    """Mean seconds by which jobs ran longer than calibrated."""
+    return float((real.end - real.start - real.jobs.run).mean())
+
+
+def noise_section(data: Data) -> str:
+    """Simulate with noise of the size of OAR's delays."""
+    rows = []
+    for seed in (*MEASURED, 0):
+        real = data.execution(seed)
+        outcomes = [simulated(_with_noise(real.jobs, run), conservative())[0] for run in range(NOISE_RUNS)]
+        spans, waits = [one.makespan for one in outcomes], [one.wait for one in outcomes]
+        full = int((real.jobs.processors == NODES).sum())
+        rows.append([seed, load(real.jobs), full, min(spans), max(spans), min(waits), max(waits)])
+    header = [
+        "seed",
+        "load",
+        f"jobs of {NODES} nodes",
+        "least makespan s",
+        "greatest s",
+        "least mean wait s",
+        "greatest s",
+    ]
+    return (
+        "## How far a second reaches\n\n"
+        f"The jobs as they were executed, {NOISE_RUNS} times (seeds 0 to {NOISE_RUNS - 1}) with up to "
+        f"{SUBMISSION_NOISE_S:g} s added to every submission and up to {RUN_NOISE_S:g} s to every run time, uniformly. "
+        "The load is the work over what the nodes could do until the last submission.\n\n"
+        + aligned_table(header, rows, (0, 3, 0, 0, 0, 1, 1))
+    )
+
+
+def _with_noise(jobs: Workload, seed: int) -> Workload:
+    """Return the jobs a little later and longer."""
+    rng = np.random.default_rng(seed)
+    submit = jobs.submit + rng.uniform(0, SUBMISSION_NOISE_S, len(jobs))
+    return replace(jobs, submit=submit, run=jobs.run + rng.uniform(0, RUN_NOISE_S, len(jobs)))
+
+
+def what_if_section(data: Data) -> str:
+    """Give some jobs of seed 0 the starts that OAR gave them."""
+    real = data.execution(0)
+    jobs = real.jobs
+    row = {int(job): at for at, job in enumerate(jobs.ids)}
+    exact = replace(jobs, run=np.maximum(real.end - real.start, 1e-3))
+    plain, start = simulated(jobs, Replanning({}))
+    built_in, expected = simulated(jobs, conservative())
+    assert np.array_equal(start, expected), f"planning anew at every pass gives {plain}, the built-in one {built_in}"
+    rows: list[list[str | float | None]] = []
+    for name, given in _what_ifs().items():
+        scheduler = Replanning({row[job]: at for job, at in given.items()})
+        outcomes = [simulated(one, scheduler)[0] for one in (jobs, exact)]
+        rows.append([name, *(value for outcome in outcomes for value in outcome)])
+    rows.append(["OAR", None, None, *real.outcome])
+    header = ["starts given", "makespan s", "mean wait s", "makespan s, measured run times", "mean wait s, measured"]
+    facts = [
+        [str(job), int(jobs.processors[row[job]]), jobs.submit[row[job]], real.start[row[job]], float(start[row[job]])]
+        for job in (*EARLY, *DRAIN, *LATE)
+    ]
+    table = aligned_table(["job", "nodes", "submitted s", "OAR starts it s", "ours s"], facts, (None, 0, 0, 0, 0))
+    return f"{table}\n\n{aligned_table(header, rows, (None, 0, 1, 0, 1))}"
+
+
+def _what_ifs() -> dict[str, dict[int, float]]:
+    """Return sets of given starts by name."""
+    return {
+        "none": {},
+        _named(EARLY): EARLY,
+        _named(DRAIN): DRAIN,
+        _named(LATE): LATE,
+        _named(DRAIN | LATE): DRAIN | LATE,
+    }
+
+
+def _named(given: Mapping[int, float]) -> str:
+    """Say which starts are given."""
+    return ", ".join(f"{job} at {time:.0f} s" for job, time in given.items())
+
+
+def further_section(data: Data) -> str:
+    """Simulate the workloads of which no execution is known."""
+    rows = []
+    for seed in SIMULATED_ONLY:
+        jobs = data.workload(seed)
+        rows.append([seed, load(jobs), *simulated(jobs, conservative())[0]])
+    table = aligned_table(["seed", "load", "makespan s", "mean wait s"], rows, (0, 3, 1, 2))
+    return f"## Further seeds, simulated only\n\n{table}"
+
+
+EXPLANATION = """\
+## Seed 0
+
+The workload file of seed 0 is not what OAR ran: it is dated a week after the execution, and nearly all of its jobs have
+another command than those in OAR's log, whose first jobs are those of an earlier version of the file in the authors'
+repository. So the jobs are taken from the log: submission, walltime, nodes, and the command, whose calibrated run time
+is known. That is the row *0 as executed*.
+
+It is still further off than the other seeds, because it nearly fills the machine and has four jobs that need all 32
+nodes. Such a job lets the machine run empty first, and who may still start before it is decided by a second; OAR starts
+jobs one or two seconds after the event that lets them, the simulation at once. The table above says how far that
+reaches: it moves the makespan of the other seeds by a few seconds, that of seed 0 by some two hundred; what was
+measured lies just beyond.
+
+The first decision that differs is early: at 608 s OAR backfills job 845, whose walltime is over just when a reservation
+begins; the simulation misses that by less than a second. But it has no effect: with this start and the next one given,
+makespan and mean wait are the same, because a job of 32 nodes empties the machine at about 3,470 s anyway.
+
+Two later decisions make the difference. Job 1093 needs all nodes; OAR backfilled two more jobs before it and began it
+93 s later than the simulation, so that all who queue behind it wait longer. Near the end OAR backfilled job 1595 before
+job 1573, which needs all nodes. By its walltime it was over before 1573's reservation, but that moved forward when
+another job ended early, and 1595 was still there; 1573 and the last jobs behind it had to wait. With both starts given
+and the measured run times the simulation ends within seconds of OAR."""
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds g5k_oar/")
+    data = Data(parser.parse_args().data / "g5k_oar")
+    write_page(
+        "oar",
+        "Real executions under OAR, and their simulation",
+        f"800 NPB jobs on {NODES} nodes of Grid'5000, given away whole, under OAR's conservative backfilling: measured "
+        "executions published with batsim-experiments (JSSPP 2016). Simulated: FCFS with conservative backfilling and "
+        "compression, default rules, run times as calibrated by the authors. Two executions of one seed differ by "
+        "about 4 s of makespan and 2 s of mean wait.",
+        [
+            measured_section(data),
+            noise_section(data),
+            f"{EXPLANATION}\n\n{what_if_section(data)}",
+            further_section(data),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,345 @@
+"""How fast the simulator is, beside a plain Python loop: built-in and Python schedulers, environments, memory.
+
+One core, kernels warm. Needs the folder with the data (``--data``), which is not part of the project: two workloads of
+10,000 jobs drawn from the Lublin-Feitelson model, and the CEA Curie log of the Parallel Workloads Archive. Takes about
+two minutes.
+"""
+
+import argparse
+import time
+import tracemalloc
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from page import write_page
+from plain_loop import plain_starts
+
+from allocopt.cluster.platform import Platform
+from allocopt.envs.single import BatchSchedulingEnv
+from allocopt.envs.vector import BatchSchedulingVectorEnv
+from allocopt.report.table import Cell, aligned_table
+from allocopt.simulator.kernels.run import run
+from allocopt.simulator.order import QueueOrder
+from allocopt.simulator.registry import get_policy, policy_names
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
+from allocopt.simulator.setup import new_state
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.view import View
+from allocopt.traces.lublin import lublin_workload
+from allocopt.traces.swf import read_swf
+from allocopt.traces.workload import Workload
+
+LUBLIN, ESTIMATED, CURIE = "lublin_256", "lublin_256_est", "CEA-Curie-2011-2.1-cln"
+PROCESSORS = {LUBLIN: 256, ESTIMATED: 256, CURIE: 80_640}
+SEED = 0
+N_ENVS = 256
+N_STEPS = 20_000
+MEMORY_JOBS = (10_000, 100_000, 1_000_000)
+
+ELSEWHERE = """\
+## Other simulators, measured elsewhere
+
+On the same 10,000 jobs (lublin_256, P = 256), but on another machine and not by this script: only the order of
+magnitude can be compared.
+
+| simulator | FCFS jobs/s | EASY jobs/s | remark |
+| --- | ---: | ---: | --- |
+| a plain C++ loop | 14,500,000 | 3,200,000 | nothing but these two policies |
+| pyss (Python 2.7) | 27,400 | 1,420 | the same schedules; conservative backfilling 60 jobs/s |
+| RLScheduler | 7,800 | 20,900 | its backfilling is not EASY |
+| Alea 4 (Java, with the start of the JVM) | 660 | 1,370 | its schedule differs |
+| AccaSim 1.1.3 | 247 | 763 | its backfilling is not EASY: the head of the queue is not protected |
+| CQGym | 173 | 215 | uses actual run times |
+
+Environments stepped one at a time: RLScheduler 3,400 to 4,400 steps/s, CQGym 192."""
+
+
+class Times(NamedTuple):
+    """Seconds that something took, several times."""
+
+    seconds: list[float]
+
+    @property
+    def best(self) -> float:
+        """The least of them."""
+        return min(self.seconds)
+
+    @property
+    def middle(self) -> float:
+        """The median of them."""
+        return median(self.seconds)
+
+
+class FirstCome:
+    """FCFS as a user writes it."""
+
+    def schedule(self, view: View) -> Iterable[Decision]:
+        """Start jobs from the head of the queue while they fit."""
+        for job in view.queue:
+            if not view.fits(job):
+                return
+            yield Start(job)
+
+
+class Easy:
+    """EASY backfilling as a user writes it."""
+
+    def schedule(self, view: View) -> Iterable[Decision]:
+        """Start jobs from the head of the queue while they fit, then those that do not delay the first one."""
+        queue = view.queue
+        started = 0
+        while started < len(queue) and view.fits(queue[started]):
+            yield Start(queue[started])
+            started += 1
+        free, others = view.free_processors, queue[started + 1 :]
+        others = others[view.processors[others] <= free]
+        if not len(others):
+            return
+        shadow, spare = self.promise(view, queue[started])
+        in_time = view.now + view.estimate[others] <= shadow
+        for job, need, early in zip(others, view.processors[others].tolist(), in_time.tolist(), strict=True):
+            if need <= free and (early or need <= spare):
+                free -= need
+                spare -= 0 if early else need
+                yield Start(job)
+
+    def promise(self, view: View, head: int) -> tuple[float, int]:
+        """Return when a job can start by the estimates, and how many processors are spare then."""
+        ends = view.expected_end[view.running]
+        free = view.free_processors + np.cumsum(view.processors[view.running])
+        shadow = ends[np.searchsorted(free, view.processors[head])]
+        at = np.searchsorted(ends, shadow, side="right") - 1
+        return float(shadow), int(free[at] - view.processors[head])
+
+
+def timed(action: Callable[[], object], repeats: int) -> Times:
+    """Time an action several times, after once that does not count."""
+    return in_turn([action], repeats)[0]
+
+
+def in_turn(actions: Sequence[Callable[[], object]], repeats: int) -> list[Times]:
+    """Time actions in turn, so that what else the machine does slows all of them alike."""
+    seconds: list[list[float]] = [[] for _ in actions]
+    for _ in range(repeats + 1):
+        for action, measured in zip(actions, seconds, strict=True):
+            started = time.perf_counter()
+            action()
+            measured.append(time.perf_counter() - started)
+    return [Times(measured[1:]) for measured in seconds]
+
+
+def kernel_times(workload: Workload, processors: int, scheduler: ListScheduler, repeats: int) -> Times:
+    """Time the kernel alone; setting the state up is not counted."""
+    rng = np.random.default_rng(SEED)
+    order = scheduler.order.keys(workload, rng)
+    backfill_order = None if scheduler.backfill_order is None else scheduler.backfill_order.keys(workload, rng)
+    pool = Platform.pool(processors)
+    request = workload.processors[:, None].copy()
+    seconds = []
+    for _ in range(repeats + 1):
+        state = new_state(
+            workload,
+            request,
+            pool.total,
+            Rules(),
+            scheduler.backfill,
+            order,
+            backfill_order,
+            compression=scheduler.compression,
+        )
+        started = time.perf_counter()
+        run(state, 1_000_000_000)
+        seconds.append(time.perf_counter() - started)
+    return Times(seconds[1:])
+
+
+def queue_order(name: str) -> QueueOrder:
+    """Return a queue order by name."""
+    policy = get_policy(name)
+    assert isinstance(policy, QueueOrder), f"{name} is no queue order"
+    return policy
+
+
+def backfillings() -> dict[str, ListScheduler]:
+    """Every kind of backfilling."""
+    fcfs, sjf = queue_order("fcfs"), queue_order("sjf")
+    return {
+        "FCFS": ListScheduler(fcfs),
+        "first fit": ListScheduler(fcfs, Backfill.FIRST_FIT),
+        "EASY": ListScheduler(fcfs, Backfill.EASY),
+        "EASY, shortest first (SJBF)": ListScheduler(fcfs, Backfill.EASY, sjf),
+        "conservative": ListScheduler(fcfs, Backfill.CONSERVATIVE),
+        "conservative, compression": ListScheduler(fcfs, Backfill.CONSERVATIVE, compression=True),
+    }
+
+
+def orders() -> dict[str, ListScheduler]:
+    """Every queue order that is installed, without backfilling and with EASY."""
+    found = {name: get_policy(name) for name in policy_names()}
+    plain = {name: ListScheduler(policy) for name, policy in found.items() if isinstance(policy, QueueOrder)}
+    easy = {f"{name}, EASY": ListScheduler(one.order, Backfill.EASY) for name, one in plain.items()}
+    return plain | easy
+
+
+def built_in_section(
+    title: str, workload: Workload, schedulers: dict[str, ListScheduler], repeats: int
+) -> tuple[str, dict[str, Times]]:
+    """Time `simulate` and the kernel alone."""
+    processors = PROCESSORS[workload.name]
+    whole: dict[str, Times] = {}
+    rows: list[list[Cell]] = []
+    for name, scheduler in schedulers.items():
+        measured = timed(partial(simulate, workload, processors, scheduler, seed=SEED), repeats)
+        kernel = kernel_times(workload, processors, scheduler, repeats)
+        whole[name] = measured
+        times = [1e3 * seconds for seconds in (measured.best, measured.middle, kernel.best, kernel.middle)]
+        rows.append([name, *times, len(workload) / measured.best, len(workload) / measured.middle])
+    header = ["scheduler", "best ms", "median ms", "kernel best ms", "kernel median ms", "jobs/s best", "jobs/s median"]
+    facts = f"{len(workload):,} jobs, P = {processors:,}."
+    table = aligned_table(header, rows, (None, 2, 2, 2, 2, 0, 0))
+    return f"## {title}\n\n{facts}\n\n{table}", whole
+
+
+def plain_section(workloads: Sequence[Workload], repeats: int) -> str:
+    """Time the plain loop and `simulate` in turn, and check that both give the same schedules."""
+    rows: list[list[Cell]] = []
+    for workload in workloads:
+        for name in ("FCFS", "EASY"):
+            scheduler = backfillings()[name]
+            asked = (workload, PROCESSORS[workload.name])
+            plain = partial(plain_starts, *asked, scheduler.backfill)
+            compiled = partial(simulate, *asked, scheduler)
+            differing = int(np.count_nonzero(np.array(plain()) != compiled().start))
+            loop, ours = in_turn([plain, compiled], repeats if len(workload) < 100_000 else 3)
+            rates = len(workload) / loop.best, len(workload) / loop.middle
+            ratios = loop.best / ours.best, loop.middle / ours.middle
+            rows.append([workload.name, name, *rates, *ratios, differing])
+    header = ["workload", "scheduler", "jobs/s best", "jobs/s median", "ratio of best", "ratio of medians"]
+    table = aligned_table([*header, "starts that differ"], rows, (None, None, 0, 0, 1, 1, 0))
+    return (
+        "## A plain Python loop\n\nLists, a heap of ends, a sorted list of promised ends (`benchmarks/plain_loop.py`), "
+        f"timed in turn with `simulate`; the ratio is of their times.\n\n{table}"
+    )
+
+
+def python_times(workload: Workload, scheduler: Scheduler, like: ListScheduler, repeats: int) -> Times:
+    """Time a scheduler written in Python, which must give the schedule of a built-in one."""
+    processors = PROCESSORS[workload.name]
+    ours, expected = simulate(workload, processors, scheduler).start, simulate(workload, processors, like).start
+    assert np.array_equal(ours, expected), f"{type(scheduler).__name__} does not give the built-in one's schedule"
+    return timed(lambda: simulate(workload, processors, scheduler), repeats)
+
+
+def single_steps(workload: Workload) -> None:
+    """Step one environment; the agent takes a random one of the waiting jobs."""
+    environment = BatchSchedulingEnv(workload, PROCESSORS[workload.name])
+    _, info = environment.reset(seed=SEED)
+    for draw in np.random.default_rng(SEED).random(N_STEPS).tolist():
+        action = np.int64(draw * int(info["action_mask"].sum()))
+        _, _, over, _, info = environment.step(action)
+        if over:
+            _, info = environment.reset()
+
+
+def vector_steps(workload: Workload) -> None:
+    """Step many environments; agents take random ones of the waiting jobs."""
+    environments = BatchSchedulingVectorEnv(N_ENVS, workload, PROCESSORS[workload.name])
+    _, info = environments.reset(seed=SEED)
+    rng = np.random.default_rng(SEED)
+    for _ in range(5 * N_STEPS // N_ENVS):
+        actions = (rng.random(N_ENVS) * info["action_mask"].sum(axis=1)).astype(np.int64)
+        info = environments.step(actions)[4]
+
+
+def bars_section(
+    lublin: Workload, curie: Workload, measured: dict[str, dict[str, Times]], reading: Times, repeats: int
+) -> str:
+    """Compare with what is asked for."""
+    kinds, jobs = backfillings(), len(lublin)
+    steps = 5 * N_STEPS // N_ENVS * N_ENVS
+    rates = [
+        ("FCFS, lublin_256, jobs/s", 5e6, jobs, measured[LUBLIN]["FCFS"]),
+        ("EASY, lublin_256, jobs/s", 1e6, jobs, measured[LUBLIN]["EASY"]),
+        ("FCFS in Python, lublin_256, jobs/s", 3e4, jobs, python_times(lublin, FirstCome(), kinds["FCFS"], repeats)),
+        ("EASY in Python, lublin_256, jobs/s", 3e4, jobs, python_times(lublin, Easy(), kinds["EASY"], repeats)),
+        ("one environment, steps/s", 3e4, N_STEPS, timed(lambda: single_steps(lublin), repeats)),
+        (f"{N_ENVS} environments, steps/s", 2e5, steps, timed(lambda: vector_steps(lublin), repeats)),
+    ]
+    rows: list[list[Cell]] = [
+        [what, f"at least {bar:,.0f}", count / times.best, count / times.middle] for what, bar, count, times in rates
+    ]
+    whole = measured[CURIE]["EASY"]
+    both = whole.best + reading.best, whole.middle + reading.middle
+    seconds: list[list[Cell]] = [
+        [f"EASY, Curie ({len(curie):,} jobs), s", "under 1", whole.best, whole.middle],
+        ["the same with reading the log, s", "under 2", *both],
+    ]
+    table = aligned_table(["what", "asked for", "best", "median"], rows, (None, None, 0, 0))
+    slow = aligned_table(["what", "asked for", "best", "median"], seconds, (None, None, 3, 3))
+    return (
+        f"{table}\n\n{slow}\n\nReading Curie alone: best {reading.best:.3f} s, median {reading.middle:.3f} s. "
+        "Environments have a window of 128 jobs with 8 features each and episodes of 256 jobs; a random waiting job is "
+        "chosen, and drawing it is counted."
+    )
+
+
+def memory_section() -> str:
+    """Peak memory of `simulate` beyond the workload itself, as Python's allocator counts it."""
+    rows = []
+    for jobs in MEMORY_JOBS:
+        workload = lublin_workload(jobs, 256, np.random.default_rng(SEED))
+        for name in ("FCFS", "EASY"):
+            tracemalloc.start()
+            simulate(workload, 256, backfillings()[name])
+            peak = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            rows.append([name, jobs, peak / 1e6, peak / jobs])
+    table = aligned_table(["scheduler", "jobs", "peak MB", "bytes per job"], rows, (None, 0, 1, 1))
+    return (
+        f"## Memory\n\nPeak of `simulate` beyond the workload, which has 72 bytes a job itself; workloads of the "
+        f"Lublin-Feitelson model, P = 256, seed {SEED}.\n\n{table}"
+    )
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds traces/")
+    parser.add_argument("--quick", action="store_true", help="three repeats, the queue orders left out")
+    options = parser.parse_args()
+    repeats, traces = 3 if options.quick else 15, options.data / "traces"
+    lublin, estimated, curie = (read_swf(traces / f"{name}.swf.gz") for name in (LUBLIN, ESTIMATED, CURIE))
+    short = {name: kind for name, kind in backfillings().items() if name in ("FCFS", "EASY")}
+    parts = [
+        (lublin, "lublin_256: estimates are the run times", backfillings()),
+        (estimated, "lublin_256_est: users overestimate", backfillings()),
+        (curie, "The whole CEA Curie log", short),
+    ]
+    sections, measured = [], {}
+    for workload, title, schedulers in parts:
+        section, measured[workload.name] = built_in_section(title, workload, schedulers, repeats)
+        sections.append(section)
+    if not options.quick:
+        sections.append(built_in_section("Queue orders, lublin_256", lublin, orders(), repeats)[0])
+    reading = timed(lambda: read_swf(traces / f"{CURIE}.swf.gz"), min(5, repeats))
+    plain = plain_section([lublin, estimated, curie], repeats)
+    bars = bars_section(lublin, curie, measured, reading, repeats)
+    write_page(
+        "simulator",
+        "How fast the simulator is",
+        f"One core, kernels warm, default rules, seed {SEED}; each {repeats} times after once that does not count "
+        "(reading at most 5 times, Curie in a plain loop 3). Times are those of `simulate`, which `allocopt simulate` "
+        "reports as its run time; reading is not counted. *Kernel* is the part of it that is compiled, without setting "
+        "the state up. Curie is the CEA Curie log (Joseph Emeras) of the Parallel Workloads Archive (Dror Feitelson), "
+        "the cleaned version.",
+        [bars, plain, *sections, memory_section(), ELSEWHERE],
+    )
+
+
+if __name__ == "__main__":
+    main()
