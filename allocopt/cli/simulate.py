@@ -78,6 +78,7 @@ def command(
     from allocopt.simulator.simulate import simulate
     from allocopt.simulator.window import WindowScheduler
 
+    _check_outputs(trace, jobs_csv, swf)
     scheduler = _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
     workload, platform = _read(trace, processors, processors_per_node, fat_tree, skip_oversized, max_jobs)
     if exact_estimates:
@@ -95,6 +96,16 @@ def command(
             print(f"allocopt: {remark}", file=sys.stderr)
     if explanation is not None:
         _print_explanation(explanation, schedule)
+
+
+def _check_outputs(trace: Path, *outputs: Path | None) -> None:
+    """Raise `UsageError` where a file would be overwritten by another one."""
+    from allocopt.errors import UsageError
+
+    files = [path.resolve() for path in (trace, *outputs) if path is not None]
+    for path in files:
+        if files.count(path) > 1:
+            raise UsageError(f"{path} is named twice: the trace, --jobs-csv and --swf must be different files")
 
 
 def _scheduler(
@@ -143,7 +154,7 @@ def _read(
     from allocopt.traces.reading import read_workload
 
     workload = read_workload(trace).in_nodes(per_node)
-    platform = _platform(workload, processors, fat_tree)
+    platform = _platform(workload, processors, per_node, fat_tree)
     if skip_oversized:
         workload = workload.fitting(platform.size)
     if max_jobs is not None:
@@ -153,9 +164,9 @@ def _read(
     return workload, platform
 
 
-def _platform(workload: "Workload", processors: int | None, fat_tree: str | None) -> "Platform":
+def _platform(workload: "Workload", processors: int | None, per_node: int, fat_tree: str | None) -> "Platform":
     """Return the machine that the options or the trace name."""
-    from allocopt.cluster.platform import Platform
+    from allocopt.cluster.platform import NODES, Platform
     from allocopt.cluster.topology import FatTree
     from allocopt.errors import BadFileError, UsageError
 
@@ -166,12 +177,11 @@ def _platform(workload: "Workload", processors: int | None, fat_tree: str | None
         if len(shape) != 3 or not all(shape):
             raise UsageError(f"--fat-tree is {fat_tree!r}, must be three positive numbers such as 10,10,10")
         return Platform.whole_nodes(FatTree(shape[0], shape[1], shape[2]))
-    size = processors or workload.machine_processors
-    if size is None:
-        raise BadFileError(
-            f"{workload.name}: MaxProcs: the trace does not say how large its machine is; --processors does"
-        )
-    return Platform.pool(size)
+    size = workload.machine_processors if processors is None else processors // per_node
+    if not size:
+        fault = "the trace does not say how large its machine is; --processors does"
+        raise BadFileError(f"{workload.name}: MaxProcs: {fault}")
+    return Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
 
 
 def _allocator(platform: "Platform", name: str, strategy: str, seed: int) -> "Allocator":

@@ -19,7 +19,7 @@ Trace = Annotated[
     ),
 ]
 Processors = Annotated[
-    int | None, typer.Option(min=1, max=_LARGEST, help="Size of the machine; if not given, as the trace says.")
+    int | None, typer.Option(min=1, max=_LARGEST, help="Processors of the machine; if not given, as the trace says.")
 ]
 PolicyName = Annotated[str, typer.Option("--policy", help="Queue order or scheduler, such as fcfs, sjf, wfp3, window.")]
 Backfilling = Annotated[

@@ -103,9 +103,9 @@ class Platform:
             raise InvalidProblemError("platform topology", fault)
 
     @classmethod
-    def pool(cls, processors: int) -> "Platform":
-        """Return a machine of so many processors, which are only counted."""
-        return cls((PROCESSORS,), _column(processors), has_nodes=False)
+    def pool(cls, processors: int, resource: str = PROCESSORS) -> "Platform":
+        """Return a machine of so many processors, or units of another name, which are only counted."""
+        return cls((resource,), _column(processors), has_nodes=False)
 
     @classmethod
     def whole_nodes(cls, nodes: int | Topology) -> "Platform":

@@ -71,7 +71,7 @@ class Simulation:
     def built_in_pass(self) -> None:
         """Let the built-in scheduler decide."""
         scheduling_pass(self.state)
-        self._settle("", {})
+        self._settle()
 
     def python_pass(self, scheduler: Scheduler) -> None:
         """Let a scheduler decide.
@@ -81,18 +81,17 @@ class Simulation:
         SchedulerError
             If it raises, or decides what cannot be done; it names the scheduler, the job and the time.
         """
-        chosen: dict[int, IntArray] = {}
         name = name_of(scheduler)
         with Blame(name, self.view.now):
             for decision in scheduler.schedule(self.view):
-                self._take(name, decision, chosen)
-        self._settle(name, chosen)
+                self._take(name, decision)
+        self._settle()
         self._check_patience(name)
 
-    def _take(self, name: str, decision: Decision, chosen: dict[int, IntArray]) -> None:
+    def _take(self, name: str, decision: Decision) -> None:
         """Do what a scheduler has decided."""
         if isinstance(decision, Start):
-            self._start(name, decision, chosen)
+            self._start(name, decision)
         elif isinstance(decision, Reserve):
             job = self._number(name, decision.job)
             if place_in_queue(self.state, job) < 0:
@@ -104,8 +103,8 @@ class Simulation:
         else:
             raise SchedulerError(f"{name} returned {decision!r}, which is no decision: Start, Reserve or Wait")
 
-    def _start(self, name: str, decision: Start, chosen: dict[int, IntArray]) -> None:
-        """Start a job that a scheduler has chosen."""
+    def _start(self, name: str, decision: Start) -> None:
+        """Start a job that a scheduler has chosen, on the nodes it has chosen if it has."""
         job = self._number(name, decision.job)
         if not start_waiting(self.state, job):
             raise SchedulerError(f"{name} at time {self.view.now:g} s: {self._start_fault(job)}")
@@ -113,7 +112,8 @@ class Simulation:
             return
         if self.placement is None:
             raise SchedulerError(f"{name} chooses nodes for job {self._ids[job]}, but the platform is a pool")
-        chosen[job] = decision.nodes
+        share = share_of(frozen_integers(decision.nodes), self.view.request[job], self.placement)
+        self._hold(name, self.placement, job, share)
 
     def _wake_at(self, name: str, time: float) -> None:
         """Call the scheduler again at a time."""
@@ -139,17 +139,14 @@ class Simulation:
             return f"{who} is started before it is submitted"
         return f"{who} is started twice, first at {start:g} s"
 
-    def _settle(self, scheduler: str, chosen: dict[int, IntArray]) -> None:
-        """Place the jobs that have been started, and let the speeds of jobs change."""
+    def _settle(self) -> None:
+        """Place the jobs that have been started and have no nodes yet, and let the speeds of jobs change."""
         if self.placement is None and self._execution is None:
             return
         started = self._listed(STARTED, "n_started")
         if self.placement is not None and self._allocator is not None:
-            for job in (job for job in started.tolist() if job in chosen):
-                with Blame(scheduler, self.view.now):
-                    share = share_of(frozen_integers(chosen[job]), self.view.request[job], self.placement)
-                self._hold(scheduler, self.placement, job, share)
-            self._allocate(self._allocator, self.placement, [job for job in started.tolist() if job not in chosen])
+            shares = self.placement.shares
+            self._allocate(self._allocator, self.placement, [job for job in started.tolist() if shares[job] is None])
         if self._execution is not None:
             self._change_speeds(self._execution, started)
 
@@ -160,7 +157,7 @@ class Simulation:
         name = name_of(allocator)
         with Blame(name, self.view.now):
             names = [str(self._ids[job]) for job in jobs]
-            placed = allocator.place(names, self.view.request[jobs], placement.free)
+            placed = allocator.place(names, self.view.request[jobs], placement.free.copy())
             shares = [Share(frozen_integers(nodes), frozen_integers(units)) for nodes, units in placed]
         if len(shares) != len(jobs):
             raise SchedulerError(f"{name} places {len(shares)} jobs where {len(jobs)} have started")

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from allocopt.arrays import IntArray
+from allocopt.errors import UsageError
 from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.view import View
@@ -86,9 +87,22 @@ class ListScheduler:
     compression
         Whether conservative backfilling plans all reservations anew when a job ends before its estimate; without it
         reservations never move.
+
+    Raises
+    ------
+    UsageError
+        If these are not what they should be.
     """
 
     order: QueueOrder
     backfill: Backfill = Backfill.NONE
     backfill_order: QueueOrder | None = None
     compression: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.backfill, Backfill):
+            choices = ", ".join(f"Backfill.{kind.name}" for kind in Backfill)
+            raise UsageError(f"backfill is {self.backfill!r}, must be one of {choices}")
+        for order in (self.order, self.backfill_order):
+            if order is not None and not isinstance(order, QueueOrder):
+                raise UsageError(f"{order!r} is no queue order: it needs a name and a method `keys`")

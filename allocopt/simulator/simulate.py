@@ -22,7 +22,7 @@ from allocopt.simulator.setup import new_state
 from allocopt.simulator.state import State
 from allocopt.traces.workload import Workload
 
-PASSES_AT_ONCE = 1_000_000
+PASSES_AT_ONCE = 4096
 """Passes that a kernel makes before it looks whether the user wants to interrupt it."""
 
 Observer = Callable[[Simulation], None]

@@ -74,8 +74,8 @@ def swf_header(lines: list[str]) -> dict[str, str]:
 
 
 def _machine(header: dict[str, str]) -> int | None:
-    """Processors of the machine, as the header says, or None."""
-    found = re.match(r"\d+", header.get("MaxProcs", ""))
+    """Processors of the machine, as the header says, or None where it says no whole number."""
+    found = re.match(r"\d+(?=\s|$)", header.get("MaxProcs", ""))
     return int(found.group()) or None if found else None
 
 

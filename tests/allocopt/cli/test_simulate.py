@@ -134,3 +134,21 @@ def test_a_trace_without_the_size_of_its_machine_needs_one(run: Run, tmp_path: P
     answer = run("simulate", tmp_path / "log.txt")
     assert (answer.code, "--processors does" in answer.lines_of_error[-1]) == (3, True)
     assert run("simulate", tmp_path / "log.txt", "--processors", "2").code == 0
+
+
+def test_no_file_is_written_over_another(run: Run, trace: Path) -> None:
+    before = trace.read_text()
+    assert run("simulate", trace, "--swf", trace).code == 2
+    assert run("simulate", trace, "--jobs-csv", trace.parent / "a.csv", "--swf", trace.parent / "a.csv").code == 2
+    assert (trace.read_text(), (trace.parent / "a.csv").exists()) == (before, False)
+
+
+def test_processors_are_those_of_the_trace_where_jobs_get_whole_nodes(run: Run, trace: Path) -> None:
+    answer = run("simulate", trace, "--processors", "4", "--processors-per-node", "3")
+    assert answer.lines_of_error == ["allocopt: job 2: asks for 2 nodes, the machine has 1"]
+
+
+@pytest.mark.parametrize("size", ["1,024", "1e3", "many"])
+def test_a_header_that_is_no_whole_number_says_nothing_of_the_machine(run: Run, trace: Path, size: str) -> None:
+    trace.write_text(trace.read_text().replace("MaxProcs: 4", f"MaxProcs: {size}"))
+    assert "does not say how large" in run("simulate", trace).lines_of_error[-1]

@@ -123,3 +123,17 @@ def test_what_is_no_speed_is_the_fault_of_the_model(answer: Any) -> None:
 def test_a_job_of_speed_zero_is_killed_at_its_limit() -> None:
     made = simulate(JOBS, 2, execution=Pace(lambda change: [(job, 0.0) for job in change.started.tolist()]))
     assert made.end.tolist() == [5.0, 10.0, 15.0]
+
+
+def test_an_allocator_that_scribbles_on_what_it_is_shown_changes_nothing() -> None:
+    class Scribbler:
+        name = "scribbler"
+
+        def place(self, names: list[str], request: IntArray, free: IntArray) -> list[Share]:
+            nodes = np.flatnonzero(free[:, 0])[: int(request[0, 0])]
+            free[:] = 100
+            return [Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))]
+
+    schedule = simulate(JOBS, Platform.whole_nodes(5), "fcfs", allocator=Scribbler())
+    assert schedule.nodes is not None
+    assert [nodes.tolist() for nodes in schedule.nodes] == [[0, 1], [2, 3], [4]]

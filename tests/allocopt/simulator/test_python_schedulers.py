@@ -1,6 +1,7 @@
 """Schedulers written in Python, and built-in ones taken step by step, give the schedules of the compiled ones."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from support.simulations import machine_of, rules, small_workloads
 from support.workloads import workload
 
 from allocopt.cluster.platform import Platform
+from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import Decision, ListScheduler, Reserve, Scheduler, Start, Wait
@@ -145,3 +147,21 @@ def test_a_view_cannot_be_written_to() -> None:
             return (Start(job) for job in view.queue)
 
     simulate(workload([(1, 0.0, 9.0, 2, 9.0)]), 4, Writer())
+
+
+def test_the_view_shows_the_nodes_that_are_idle_after_each_choice() -> None:
+    class Chooser:
+        def schedule(self, view: View) -> Iterator[Start]:
+            for job in view.queue:
+                yield Start(job, view.idle_nodes[: view.processors[job]])
+
+    jobs = workload([(1, 0.0, 5.0, 2, 5.0), (2, 0.0, 5.0, 2, 5.0)])
+    schedule = simulate(jobs, Platform.whole_nodes(4), Chooser())
+    assert schedule.nodes is not None
+    assert [nodes.tolist() for nodes in schedule.nodes] == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("backfill", ["easy", 7, -1, None])
+def test_what_is_no_backfilling_is_refused_with_the_choices(backfill: Any) -> None:
+    with pytest.raises(UsageError, match=r"must be one of Backfill\.NONE"):
+        ListScheduler(FirstComeFirstServed(), backfill)
