@@ -1,5 +1,6 @@
 """`simulate`: one call for every scheduler on every workload and machine."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,8 +23,8 @@ from allocopt.simulator.setup import new_state
 from allocopt.simulator.state import State
 from allocopt.traces.workload import Workload
 
-PASSES_AT_ONCE = 4096
-"""Passes that a kernel makes before it looks whether the user wants to interrupt it."""
+PATIENCE_S = 0.1
+"""Seconds for which a kernel runs, about, before it is seen whether the user wants to interrupt it."""
 
 Observer = Callable[[Simulation], None]
 """Called after every scheduling pass."""
@@ -177,8 +178,13 @@ def _state(
 
 def _run_compiled(state: State) -> None:
     """Run to the end in the kernel."""
-    while run(state, PASSES_AT_ONCE) == PASSES_AT_ONCE:
-        pass
+    passes = 64
+    while True:
+        started = time.perf_counter()
+        if run(state, passes) < passes:
+            return
+        quick = time.perf_counter() - started < PATIENCE_S
+        passes = 2 * passes if quick else max(1, passes // 2)
 
 
 def _run_stepwise(simulation: Simulation, scheduler: ListScheduler | Scheduler, observer: Observer | None) -> None:

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -152,3 +154,14 @@ def test_processors_are_those_of_the_trace_where_jobs_get_whole_nodes(run: Run, 
 def test_a_header_that_is_no_whole_number_says_nothing_of_the_machine(run: Run, trace: Path, size: str) -> None:
     trace.write_text(trace.read_text().replace("MaxProcs: 4", f"MaxProcs: {size}"))
     assert "does not say how large" in run("simulate", trace).lines_of_error[-1]
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_long_simulation(start: Callable[..., Any], tmp_path: Path) -> None:
+    lines = [f"{job} 0 -1 100 -1 -1 -1 3 200{' -1' * 9}" for job in range(1, 100_001)]
+    (tmp_path / "log.swf").write_text("\n".join(["; MaxProcs: 10", *lines]))
+    process = start("simulate", tmp_path / "log.swf", "--backfill", "conservative", "--conservative-compression")
+    # Long enough to be in the kernel, which then has a minute's work.
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
