@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from allocopt.files.instance import read_problems, write_problems
     from allocopt.problems.base import Strategy
     from allocopt.problems.topology import Allocation, Job, TopologyProblem
+    from allocopt.simulator.allocators import Allocator
+    from allocopt.simulator.execution import ExecutionModel
     from allocopt.simulator.metrics import Metrics, measure
+    from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
+    from allocopt.simulator.placement import Share
     from allocopt.simulator.registry import get_policy, policy_names
     from allocopt.simulator.rules import Backfill, EventOrder, Rules
     from allocopt.simulator.schedule import Schedule
@@ -36,25 +40,31 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Allocation": "problems.topology",
+    "Allocator": "simulator.allocators",
     "AllocoptError": "errors",
     "Backfill": "simulator.rules",
     "Budget": "solving.budget",
     "Capabilities": "solving.protocol",
     "EventOrder": "simulator.rules",
+    "ExecutionModel": "simulator.execution",
     "FatTree": "cluster.topology",
     "Incumbent": "solving.result",
     "Job": "problems.topology",
     "ListScheduler": "simulator.scheduler",
     "Metrics": "simulator.metrics",
     "OneShot": "solving.one_shot",
+    "OrderKind": "simulator.order",
     "Part": "cluster.platform",
     "Platform": "cluster.platform",
     "Promise": "solving.protocol",
+    "QueueKeys": "simulator.order",
+    "QueueOrder": "simulator.order",
     "Reserve": "simulator.scheduler",
     "Result": "solving.result",
     "Rules": "simulator.rules",
     "Schedule": "simulator.schedule",
     "Scheduler": "simulator.scheduler",
+    "Share": "simulator.placement",
     "Solver": "solving.protocol",
     "Start": "simulator.scheduler",
     "Status": "solving.result",
@@ -80,25 +90,31 @@ _HOMES = {
 
 __all__ = [
     "Allocation",
+    "Allocator",
     "AllocoptError",
     "Backfill",
     "Budget",
     "Capabilities",
     "EventOrder",
+    "ExecutionModel",
     "FatTree",
     "Incumbent",
     "Job",
     "ListScheduler",
     "Metrics",
     "OneShot",
+    "OrderKind",
     "Part",
     "Platform",
     "Promise",
+    "QueueKeys",
+    "QueueOrder",
     "Reserve",
     "Result",
     "Rules",
     "Schedule",
     "Scheduler",
+    "Share",
     "Solver",
     "Start",
     "Status",

@@ -50,6 +50,8 @@ def make_plugin(group: str, kind: str, name: str, options: Mapping[str, Any] | N
         raise MissingPackageError(f"{kind} {name!r} needs the package {error.name!r}, which is not installed") from None
     except (ImportError, AttributeError) as error:
         raise UsageError(f"{kind} {name!r}: its entry point {found[0].value!r} cannot be loaded: {error}") from None
+    if not callable(factory):
+        raise UsageError(f"{kind} {name!r}: its entry point {found[0].value!r} is {factory!r}, must be a class")
     return _make(f"{kind} {name!r}", factory, dict(options or {}))
 
 

@@ -65,7 +65,7 @@ def command(
     processors_per_node: ProcessorsPerNode = 1,
     fat_tree: FatTreeShape = None,
     allocator: AllocatorName = None,
-    strategy: Strategy = "free",
+    strategy: Strategy = None,
     jobs_csv: JobsCsv = None,
     swf: ScheduleSwf = None,
     trim: Trimmed = 0.0,
@@ -84,7 +84,7 @@ def command(
     if exact_estimates:
         workload = (workload.killed_at_limit() if kill_at_limit else workload).with_exact_estimates()
     rules = Rules(EventOrder[event_order.upper()], kill_at_limit, dependencies)
-    places = None if allocator is None else _allocator(platform, allocator, strategy, seed)
+    places = _allocator(platform, scheduler, allocator, strategy, seed)
     explanation = None if explain is None else _explanation(workload, explain, scheduler)
     started = time.perf_counter()
     schedule = simulate(workload, platform, scheduler, rules, seed, allocator=places, observer=explanation)
@@ -95,7 +95,7 @@ def command(
         for remark in scheduler.remarks():
             print(f"allocopt: {remark}", file=sys.stderr)
     if explanation is not None:
-        _print_explanation(explanation, schedule)
+        _print_explanation(explanation, schedule, as_json)
 
 
 def _check_outputs(trace: Path, *outputs: Path | None) -> None:
@@ -136,14 +136,10 @@ def _list_scheduler(
     from allocopt.simulator.rules import Backfill
     from allocopt.simulator.scheduler import ListScheduler
 
-    kind = Backfill[backfill.replace("-", "_").upper()]
     other = None if backfill_order is None else get_policy(backfill_order)
     if not isinstance(other, QueueOrder | None):
         raise UsageError(f"--backfill-order {backfill_order!r} is no queue order")
-    if other is not None and kind not in (Backfill.EASY, Backfill.FIRST_FIT):
-        raise UsageError("--backfill-order is for --backfill easy and first-fit")
-    if compression and kind is not Backfill.CONSERVATIVE:
-        raise UsageError("--conservative-compression is for --backfill conservative")
+    kind = Backfill[backfill.replace("-", "_").upper()]
     return ListScheduler(order, kind, other, compression)
 
 
@@ -184,15 +180,24 @@ def _platform(workload: "Workload", processors: int | None, per_node: int, fat_t
     return Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
 
 
-def _allocator(platform: "Platform", name: str, strategy: str, seed: int) -> "Allocator":
+def _allocator(
+    platform: "Platform", scheduler: "ListScheduler | Scheduler", name: str | None, strategy: str | None, seed: int
+) -> "Allocator | None":
     """Make the allocator."""
     from allocopt.errors import UsageError
     from allocopt.simulator.allocators import TopologyAllocator
+    from allocopt.simulator.window import WindowScheduler
     from allocopt.solving.registry import get_solver
 
+    if name is None and strategy is None:
+        return None
+    if isinstance(scheduler, WindowScheduler):
+        raise UsageError("policy 'window' allocates by itself: give --option solver=... and --option strategy=...")
+    if name is None:
+        raise UsageError("--strategy is that of --allocator, which is not given")
     if platform.topology is None:
         raise UsageError("--allocator needs to know how the nodes are connected: give --fat-tree")
-    return TopologyAllocator(platform.topology, get_solver(name), strategy, seed=seed)
+    return TopologyAllocator(platform.topology, get_solver(name), strategy or "free", seed=seed)
 
 
 def _explanation(workload: "Workload", job: int, scheduler: "ListScheduler | Scheduler") -> "Explanation":
@@ -211,7 +216,9 @@ def _write(schedule: "Schedule", jobs_csv: Path | None, swf: Path | None, rules:
     if jobs_csv is not None:
         write_schedule_csv(jobs_csv, schedule)
     if swf is not None:
-        write_schedule_swf(swf, schedule, (f"schedule of policy {policy} by allocopt {__version__}", str(rules)))
+        killed = "killed at the estimate" if rules.kill_at_limit else "not killed"
+        how = f"policy {policy}, {rules.event_order.name.lower()} events, jobs {killed}"
+        write_schedule_swf(swf, schedule, (f"schedule by allocopt {__version__}: {how}",))
 
 
 def _measured(schedule: "Schedule", trim: float, starvation: float) -> "Metrics":
@@ -234,12 +241,14 @@ def _print(schedule: "Schedule", metrics: "Metrics", runtime_s: float, as_json: 
     print(f"\n{row.jobs:,} jobs measured; simulated in {runtime_s:.3f} s, {row.jobs_per_s:,.0f} jobs/s")
 
 
-def _print_explanation(explanation: "Explanation", schedule: "Schedule") -> None:
-    """Print why a job waited, on standard error, for standard output may hold a row."""
-    job = explanation.job
-    wait = schedule.start[job] - schedule.release[job]
-    print(f"\njob {schedule.workload.ids[job]}: submitted at {schedule.release[job]:g} s, started at "
-          f"{schedule.start[job]:g} s, waited {wait:g} s", file=sys.stderr)  # fmt: skip
+def _print_explanation(explanation: "Explanation", schedule: "Schedule", as_json: bool) -> None:
+    """Print why a job waited; where standard output holds a row, on standard error."""
+    from allocopt.simulator.waiting import seconds
+
+    job, out = explanation.job, sys.stderr if as_json else sys.stdout
+    release, start = float(schedule.release[job]), float(schedule.start[job])
+    times = f"submitted at {seconds(release)}, started at {seconds(start)}, waited {seconds(start - release)}"
+    print(f"\njob {schedule.workload.ids[job]}: {times}", file=out)
     for reason in explanation.reasons:
-        until = "" if reason.last == reason.first else f" .. {reason.last:g} s ({reason.passes} passes)"
-        print(f"  {reason.first:g} s{until}: {reason.text}", file=sys.stderr)
+        until = "" if reason.last == reason.first else f" to {seconds(reason.last)} ({reason.passes} passes)"
+        print(f"  {seconds(reason.first)}{until}: {reason.text}", file=out)

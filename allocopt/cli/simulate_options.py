@@ -21,7 +21,14 @@ Trace = Annotated[
 Processors = Annotated[
     int | None, typer.Option(min=1, max=_LARGEST, help="Processors of the machine; if not given, as the trace says.")
 ]
-PolicyName = Annotated[str, typer.Option("--policy", help="Queue order or scheduler, such as fcfs, sjf, wfp3, window.")]
+PolicyName = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        help="Queue order (fcfs, sjf, ljf, smallest-area, largest, wfp3, unicep, f1 to f4, drf, random), window, or a "
+        "policy of another package.",
+    ),
+]
 Backfilling = Annotated[
     Literal["none", "first-fit", "easy", "conservative"] | None,
     typer.Option(help="Which jobs may overtake others; if not given, none."),
@@ -91,7 +98,10 @@ AllocatorName = Annotated[
         "--allocator", rich_help_panel=_NODES, help="Solver that places the jobs; if not given, the first idle nodes."
     ),
 ]
-Strategy = Annotated[str, typer.Option(rich_help_panel=_NODES, help="Strategy of that solver: scas, dcas or free.")]
+Strategy = Annotated[
+    str | None,
+    typer.Option(rich_help_panel=_NODES, help="Strategy of that solver: scas, dcas or free; if not given, free."),
+]
 JobsCsv = Annotated[
     Path | None,
     typer.Option(readable=False, rich_help_panel=_OUTPUT, help="Write when every job ran to this .csv[.gz] file."),

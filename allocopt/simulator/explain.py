@@ -9,7 +9,7 @@ from allocopt.simulator.engine import Simulation, name_of
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.view import View
-from allocopt.simulator.waiting import asked, in_words, ordered_queue, promise
+from allocopt.simulator.waiting import asked, in_words, ordered_queue, promise, seconds
 from allocopt.traces.workload import Workload
 
 
@@ -54,7 +54,7 @@ class Explanation:
     def __init__(self, workload: Workload, job_id: int, scheduler: ListScheduler | Scheduler) -> None:
         found = np.flatnonzero(workload.ids == job_id)
         if not len(found):
-            raise UsageError(f"there is no job {job_id} to explain in {workload.name}")
+            raise UsageError(f"there is no job {job_id} to explain in {workload.name}; it may have been dropped")
         self.job = int(found[0])
         self.reasons: list[Reason] = []
         self._scheduler = scheduler
@@ -75,8 +75,8 @@ class Explanation:
         """Say why the job still waits."""
         view = simulation.view
         if not isinstance(self._scheduler, ListScheduler):
-            fits = "it would fit" if view.fits(self.job) else f"it asks for {in_words(view, asked(view, self.job))}"
-            return f"{name_of(self._scheduler)} did not start it; {fits}, {in_words(view, view.free)} are free"
+            fits = "would fit, and" if view.fits(self.job) else _wants(view, self.job) + ", and"
+            return f"{fits} was not started by {name_of(self._scheduler)}"
         queue = ordered_queue(simulation.state)
         if self._scheduler.backfill is Backfill.CONSERVATIVE:
             return _reserved(view, self.job)
@@ -88,33 +88,32 @@ class Explanation:
 def _reserved(view: View, job: int) -> str:
     """Speak of a job with a reservation."""
     needs = in_words(view, asked(view, job))
-    return (
-        f"reserved for {view.reserved[job]:g} s, the first time at which {needs} are promised to nobody "
-        f"for {view.estimate[job]:g} s"
-    )
+    reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
+    return f"has a reservation for {reserved}, the first time that leaves {needs} for {estimate}"
 
 
 def _at_the_head(view: View, job: int) -> str:
     """Speak of the first job of the queue."""
     shadow, _, ends = promise(view, job)
-    needs, free = in_words(view, asked(view, job)), in_words(view, view.free)
     shown = ", ".join(str(view.ids[other]) for other in ends[:5]) + (", ..." if len(ends) > 5 else "")
-    when = f"fits at {shadow:g} s by the estimates, after jobs {shown}"
-    return f"first in the queue: asks for {needs}, {free} are free; {when}"
+    when = f"fits at {seconds(shadow)} by the estimates, after {shown}"
+    return f"first in the queue, {_wants(view, job)}; {when}"
 
 
 def _behind(view: View, job: int, ahead: int, head: int, backfill: Backfill) -> str:
     """Speak of a job behind another one."""
-    first = f"behind {ahead} of which job {view.ids[head]} is the first"
-    needs, free = in_words(view, asked(view, job)), in_words(view, view.free)
+    where = f"number {ahead + 1} in the queue"
+    if backfill is Backfill.NONE:
+        return f"{where}, nobody overtakes its head, job {view.ids[head]}, which {_wants(view, head)}"
     if not view.fits(job):
-        return f"{first}: asks for {needs}, {free} are free"
-    if backfill is not Backfill.EASY:
-        return (
-            f"{first}: {free} are free, but that job asks for {in_words(view, asked(view, head))} and nobody overtakes"
-        )
+        return f"{where}, {_wants(view, job)}"
     shadow, spare, _ = promise(view, head)
     return (
-        f"{first}: would fit, but would run until {view.now + view.estimate[job]:g} s, beyond {shadow:g} s, when that "
-        f"job is to start and {in_words(view, spare)} are spare"
+        f"{where}, would fit, but run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)}, when "
+        f"the head, job {view.ids[head]}, is to start with {in_words(view, spare)} to spare"
     )
+
+
+def _wants(view: View, job: int) -> str:
+    """Say what a job asks for and what there is."""
+    return f"asks for {in_words(view, asked(view, job))} with {in_words(view, view.free)} free"

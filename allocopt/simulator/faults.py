@@ -17,12 +17,12 @@ class Blame:
     culprit
         Whose code runs inside, in words.
     when
-        The time in seconds.
+        The time in seconds; None before the simulation begins.
     """
 
     __slots__ = ("_culprit", "_when")
 
-    def __init__(self, culprit: str, when: float) -> None:
+    def __init__(self, culprit: str, when: float | None = None) -> None:
         self._culprit = culprit
         self._when = when
 
@@ -35,4 +35,5 @@ class Blame:
         """Name the culprit of an error; what is not an error, such as an interrupt, goes on."""
         if isinstance(error, Exception) and not isinstance(error, AllocoptError):
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise SchedulerError(f"{self._culprit} raised {what} at time {self._when:g} s") from error
+            when = "" if self._when is None else f" at time {self._when:g} s"
+            raise SchedulerError(f"{self._culprit} raised {what}{when}") from error

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from allocopt.errors import UsageError
+
 
 class EventOrder(IntEnum):
     """How events at the same time are taken."""
@@ -40,8 +42,18 @@ class Rules:
     dependencies
         Whether a job with a preceding job is submitted only when that has ended and the think time is over, not
         before its own submit time.
+
+    Raises
+    ------
+    UsageError
+        If the event order is none.
     """
 
     event_order: EventOrder = EventOrder.BATCHED
     kill_at_limit: bool = True
     dependencies: bool = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.event_order, EventOrder):
+            choices = ", ".join(f"EventOrder.{kind.name}" for kind in EventOrder)
+            raise UsageError(f"event_order is {self.event_order!r}, must be one of {choices}")

@@ -106,3 +106,7 @@ class ListScheduler:
         for order in (self.order, self.backfill_order):
             if order is not None and not isinstance(order, QueueOrder):
                 raise UsageError(f"{order!r} is no queue order: it needs a name and a method `keys`")
+        if self.backfill_order is not None and self.backfill not in (Backfill.EASY, Backfill.FIRST_FIT):
+            raise UsageError("an order of backfilling goes with EASY and first-fit backfilling only")
+        if self.compression and self.backfill is not Backfill.CONSERVATIVE:
+            raise UsageError("compression goes with conservative backfilling only")

@@ -12,7 +12,7 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.allocators import Allocator, DepthFirst
 from allocopt.simulator.engine import Simulation, name_of, never_ends, stalled
 from allocopt.simulator.execution import ExecutionModel
-from allocopt.simulator.faults import SchedulerError
+from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.kernels.run import run
 from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
 from allocopt.simulator.registry import get_policy
@@ -80,6 +80,7 @@ def simulate(
         If the policy does not exist, or what is asked for does not go together.
     """
     machine = Platform.pool(int(platform)) if isinstance(platform, int | np.integer) else platform
+    _check_kinds(workload, machine, seed)
     chosen = as_scheduler(scheduler)
     places = _allocator(machine, allocator)
     request = _requests(workload, machine, demands or {})
@@ -93,6 +94,16 @@ def simulate(
         _run_stepwise(simulation, chosen, observer)
     _check_finished(simulation, name_of(chosen))
     return _schedule(workload, machine, simulation)
+
+
+def _check_kinds(workload: Workload, platform: Platform, seed: int) -> None:
+    """Raise `UsageError` where an argument is of another kind."""
+    if not isinstance(workload, Workload):
+        raise UsageError(f"the workload is {workload!r}, must be a Workload; `read_workload` reads one from a file")
+    if not isinstance(platform, Platform):
+        raise UsageError(f"the platform is {platform!r}, must be a Platform or a number of processors")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise UsageError(f"the seed is {seed!r}, must be a whole number, not negative")
 
 
 def _allocator(platform: Platform, allocator: Allocator | None) -> Allocator | None:
@@ -133,7 +144,7 @@ def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntA
     for name, units, total in zip(platform.resources, request.T, platform.total, strict=True):
         if units.min() < 0 or units.max() > total:
             job = int(np.argmax((units < 0) | (units > total)))
-            fault = f"asks for {units[job]} {name}, the machine has {total}"
+            fault = f"asks for {units[job]} {name}, the machine has {total}; --skip-oversized drops such jobs"
             raise InvalidProblemError(f"job {workload.ids[job]}", fault)
     return request
 
@@ -161,8 +172,8 @@ def _state(
     if not isinstance(scheduler, ListScheduler):
         arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
         return new_state(workload, request, platform.total, rules, Backfill.NONE, arrival, track_running=True)
-    order = scheduler.order.keys(workload, rng)
-    backfill_order = None if scheduler.backfill_order is None else scheduler.backfill_order.keys(workload, rng)
+    order = _keys(scheduler.order, workload, rng)
+    backfill_order = None if scheduler.backfill_order is None else _keys(scheduler.backfill_order, workload, rng)
     return new_state(
         workload,
         request,
@@ -174,6 +185,16 @@ def _state(
         compression=scheduler.compression,
         track_running=track_running,
     )
+
+
+def _keys(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+    """Ask an order what orders the jobs."""
+    name = f"queue order {order.name!r}"
+    with Blame(name):
+        keys = order.keys(workload, rng)
+    if not isinstance(keys, QueueKeys) or np.shape(keys.values) != (len(workload),):
+        raise SchedulerError(f"{name} must return QueueKeys with one value for each of the {len(workload)} jobs")
+    return keys
 
 
 def _run_compiled(state: State) -> None:

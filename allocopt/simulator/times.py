@@ -52,6 +52,7 @@ def run_times(schedule: Schedule) -> FloatArray:
     A job that ran as long as it was recorded or estimated to has exactly that time, not a difference with its rounding.
     """
     jobs, start, end = schedule.workload, schedule.start, schedule.end
-    difference = np.where(start + jobs.estimate == end, jobs.estimate, end - start)
-    run: FloatArray = np.where(start + jobs.run == end, jobs.run, difference)
+    killed = np.minimum(jobs.run, jobs.estimate)
+    difference = np.where(start + jobs.run == end, jobs.run, end - start)
+    run: FloatArray = np.where(start + killed == end, killed, difference)
     return run

@@ -27,6 +27,11 @@ def in_words(view: View, units: IntArray) -> str:
     return ", ".join(f"{count} {name.removesuffix('s') if count == 1 else name}" for count, name in shown)
 
 
+def seconds(time: float) -> str:
+    """Write a time in full, as the schedule's files have it."""
+    return f"{int(time) if float(time).is_integer() else time} s"
+
+
 def promise(view: View, job: int) -> tuple[float, IntArray, list[int]]:
     """Say when a job can start by the estimates, what is spare then, and which jobs end until then.
 

@@ -14,6 +14,9 @@ from allocopt.simulator.view import View
 ROUNDING = 1e-9
 """Part of a period by which a job may miss the multiple that it was submitted at because times are rounded."""
 
+SHORTEST_S, LONGEST_S = 1e-3, 1e9
+"""Range of the period: beyond any that makes sense, and safe from rounding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -49,19 +52,19 @@ class WindowRule:
     Parameters
     ----------
     period_s
-        The period tau in seconds, positive.
+        The period tau in seconds, ``SHORTEST_S`` to ``LONGEST_S``.
 
     Raises
     ------
     UsageError
-        If the period is not positive.
+        If the period is out of range.
     """
 
     period_s: float
 
     def __post_init__(self) -> None:
-        if not 0 < self.period_s < math.inf:
-            raise UsageError(f"the period is {self.period_s} s, must be a positive number")
+        if not SHORTEST_S <= self.period_s <= LONGEST_S:
+            raise UsageError(f"the period is {self.period_s} s, must be within {SHORTEST_S:g} and {LONGEST_S:g} s")
 
     def due(self, time: float) -> float:
         """Return the first multiple of the period that is not before a time, in seconds."""

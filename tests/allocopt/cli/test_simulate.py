@@ -90,12 +90,27 @@ def test_why_a_job_waited_is_said_pass_by_pass(run: Run, trace: Path) -> None:
     assert json.loads(answer.out)["jobs"] == 5
     assert answer.lines_of_error[1:] == [
         "job 4: submitted at 30 s, started at 150 s, waited 120 s",
-        "  30 s .. 50 s (3 passes): behind 1 of which job 2 is the first: asks for 1 processor, 0 processors are free",
-        "  70 s: behind 1 of which job 2 is the first: would fit, but would run until 670 s, beyond 100 s, when that "
-        "job is to start and 0 processors are spare",
-        "  100 s: first in the queue: asks for 1 processor, 0 processors are free; fits at 160 s by the estimates, "
-        "after jobs 2",
+        "  30 s to 50 s (3 passes): number 2 in the queue, asks for 1 processor with 0 processors free",
+        "  70 s: number 2 in the queue, would fit, but run until 670 s, beyond 100 s, when the head, job 2, is to "
+        "start with 0 processors to spare",
+        "  100 s: first in the queue, asks for 1 processor with 0 processors free; fits at 160 s by the estimates, "
+        "after 2",
     ]
+
+
+@pytest.mark.parametrize(
+    ("backfill", "said"),
+    [
+        (
+            "none",
+            "number 3 in the queue, nobody overtakes its head, job 2, which asks for 4 processors with 1 processor",
+        ),
+        ("first-fit", "number 2 in the queue, asks for 1 processor with 0 processors free"),
+        ("conservative", "has a reservation for 160 s, the first time that leaves 1 processor for 600 s"),
+    ],
+)
+def test_the_reason_is_that_of_the_backfilling(run: Run, trace: Path, backfill: str, said: str) -> None:
+    assert said in run("simulate", trace, "--backfill", backfill, "--explain", "4").out
 
 
 def test_nodes_of_a_fat_tree_are_given_out_and_hop_costs_measured(run: Run, trace: Path) -> None:
@@ -107,13 +122,16 @@ def test_nodes_of_a_fat_tree_are_given_out_and_hop_costs_measured(run: Run, trac
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--processors", "3"], 3, "job 2: asks for 4 processors, the machine has 3"),
+        (["--processors", "3"], 3, "job 2: asks for 4 processors, the machine has 3; --skip-oversized drops such jobs"),
         (["--policy", "fcsf"], 2, "did you mean 'fcfs'?"),
-        (["--backfill-order", "sjf"], 2, "--backfill-order is for --backfill easy and first-fit"),
-        (["--conservative-compression"], 2, "--conservative-compression is for --backfill conservative"),
+        (["--backfill-order", "sjf"], 2, "an order of backfilling goes with EASY and first-fit backfilling only"),
+        (["--conservative-compression"], 2, "compression goes with conservative backfilling only"),
         (["--fat-tree", "2,2"], 2, "must be three positive numbers such as 10,10,10"),
         (["--fat-tree", "1,2,2", "--processors", "4"], 2, "give one"),
         (["--allocator", "dp"], 2, "give --fat-tree"),
+        (["--strategy", "scas"], 2, "--strategy is that of --allocator, which is not given"),
+        (["--policy", "window", "--fat-tree", "1,2,2", "--allocator", "dp"], 2, "'window' allocates by itself"),
+        (["--policy", "window", "--fat-tree", "1,2,2", "--option", "period_s=1e-300"], 2, "must be within 0.001 and"),
         (["--explain", "77"], 2, "there is no job 77 to explain in log"),
     ],
 )
@@ -147,7 +165,9 @@ def test_no_file_is_written_over_another(run: Run, trace: Path) -> None:
 
 def test_processors_are_those_of_the_trace_where_jobs_get_whole_nodes(run: Run, trace: Path) -> None:
     answer = run("simulate", trace, "--processors", "4", "--processors-per-node", "3")
-    assert answer.lines_of_error == ["allocopt: job 2: asks for 2 nodes, the machine has 1"]
+    assert answer.lines_of_error == [
+        "allocopt: job 2: asks for 2 nodes, the machine has 1; --skip-oversized drops such jobs"
+    ]
 
 
 @pytest.mark.parametrize("size", ["1,024", "1e3", "many"])

@@ -30,7 +30,10 @@ def following(jobs: Workload, preceding: list[int], think_s: list[float]) -> Wor
 def test_the_slow_schedule_comes_out(
     backfill: Backfill, event_order: EventOrder, jobs: Workload, order: QueueOrder, kill: bool, compression: bool
 ) -> None:
-    scheduler, rules = ListScheduler(order, backfill, compression=compression), Rules(event_order, kill)
+    scheduler, rules = (
+        ListScheduler(order, backfill, compression=compression and backfill is Backfill.CONSERVATIVE),
+        Rules(event_order, kill),
+    )
     made = simulate(jobs, machine_of(jobs), scheduler, rules).start.tolist()
     assert made == slow_starts(jobs, machine_of(jobs), scheduler, rules)
 

@@ -29,7 +29,11 @@ def assert_equal(jobs: Workload, scheduler: ListScheduler, rules: Rules) -> None
 def test_every_order_under_every_backfilling_gives_the_slow_schedule(
     backfill: Backfill, event_order: EventOrder, kill: bool, jobs: Workload, order: QueueOrder, compression: bool
 ) -> None:
-    assert_equal(jobs, ListScheduler(order, backfill, compression=compression), Rules(event_order, kill))
+    assert_equal(
+        jobs,
+        ListScheduler(order, backfill, compression=compression and backfill is Backfill.CONSERVATIVE),
+        Rules(event_order, kill),
+    )
 
 
 @pytest.mark.parametrize("backfill", [Backfill.FIRST_FIT, Backfill.EASY], ids=["first_fit", "easy"])
@@ -46,4 +50,6 @@ def test_an_order_of_backfilling_of_its_own_gives_the_slow_schedule(
 def test_longer_queues_give_the_slow_schedule_too(
     backfill: Backfill, jobs: Workload, order: QueueOrder, rules: Rules, compression: bool
 ) -> None:
-    assert_equal(jobs, ListScheduler(order, backfill, compression=compression), rules)
+    assert_equal(
+        jobs, ListScheduler(order, backfill, compression=compression and backfill is Backfill.CONSERVATIVE), rules
+    )

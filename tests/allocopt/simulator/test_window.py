@@ -282,7 +282,7 @@ def test_without_a_strategy_the_widest_that_the_solver_takes_is_used(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"period_s": 0.0}, "the period is 0.0 s, must be a positive number"),
+        ({"period_s": 0.0}, "the period is 0.0 s, must be within 0.001 and 1e"),
         ({"solver": "dpp"}, "there is no solver 'dpp'; did you mean 'dp'?"),
         ({"solver": "dp", "strategy": "free"}, "solver 'dp' does not take free; it takes scas"),
         ({"iterations": 0}, "the iteration limit is 0"),

@@ -7,7 +7,7 @@ from support.windows import paper_window
 
 from allocopt.problems.base import Strategy
 from allocopt.problems.blocks import blocks_of
-from allocopt.solving.budget import Budget
+from allocopt.solving.budget import Budget, Clock
 from formulations.integer.backends.child import BackEndDiedError, ChildPool
 from formulations.integer.backends.frames import read_frame, write_frame
 from formulations.integer.backends.protocol import Limits, Outcome, OutcomeStatus, Ready, Request
@@ -15,7 +15,10 @@ from formulations.integer.pack import Pack
 from formulations.integer.paper import Paper
 from formulations.integer.program import BinaryProgram
 
-CLOCK = Budget(60.0).start()
+
+def clock() -> Clock:
+    """Give a child a minute from now."""
+    return Budget(60.0).start()
 
 
 def easy() -> BinaryProgram:
@@ -36,9 +39,9 @@ def request(program: BinaryProgram) -> Request:
 def test_a_child_says_its_version_and_answers_until_the_outcome(module: str, package: str) -> None:
     pool = ChildPool(module)
     with pool.child() as child:
-        assert child.wait_until_ready(CLOCK)
+        assert child.wait_until_ready(clock())
         child.ask(request(easy()))
-        *_, outcome = child.answers(CLOCK, 0.0)
+        *_, outcome = child.answers(clock(), 0.0)
     assert isinstance(outcome, Outcome)
     assert outcome.status is OutcomeStatus.PROVED
     assert pool.version is not None
@@ -49,7 +52,7 @@ def test_a_child_that_has_answered_is_lent_again_and_one_that_has_not_is_killed(
     pool = ChildPool("scip")
     with pool.child() as child:
         first = child.pid
-        assert child.wait_until_ready(CLOCK)
+        assert child.wait_until_ready(clock())
     with pool.child() as child:
         assert child.pid == first
         child.ask(request(hard()))
@@ -68,15 +71,15 @@ def test_a_back_end_that_cannot_start_is_an_error_that_says_so() -> None:
         ChildPool("missing").child() as child,
         pytest.raises(BackEndDiedError, match="'missing' ended with exit code 1"),
     ):
-        child.wait_until_ready(CLOCK)
+        child.wait_until_ready(clock())
 
 
 def test_a_request_that_a_back_end_cannot_digest_ends_in_an_error_and_does_not_hang() -> None:
     with ChildPool("scip").child() as child:
-        assert child.wait_until_ready(CLOCK)
+        assert child.wait_until_ready(clock())
         child.ask(cast(Request, "no request"))
         with pytest.raises(BackEndDiedError, match="in a solve"):
-            list(child.answers(CLOCK, 0.0))
+            list(child.answers(clock(), 0.0))
 
 
 @pytest.mark.slow
