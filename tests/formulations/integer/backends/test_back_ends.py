@@ -129,7 +129,7 @@ def test_integer_costs_lose_a_billionth_at_most_and_never_overstate(problem: Top
     scale = cp_sat.integer_scale(program)
     integers = cp_sat.scaled_down(program, scale)
     assert (integers / scale <= program.costs).all()
-    assert np.abs(integers).max() < 2**50
+    assert np.abs(integers).max() <= 2**50
     assert np.abs(integers).sum() < 2**62
     least_total = float(blocks.counts @ blocks.costs.min(axis=1))
     lost = (program.costs - integers / scale).max() * len(problem.jobs)
