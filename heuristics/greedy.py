@@ -47,13 +47,16 @@ class Greedy(TopologySolver):
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Insert the jobs, largest first; see `TopologySolver.search`."""
-        allocation, complete = _insert_all(problem, run)
+        allocation, complete = insert_largest_first(problem, run)
         run.offer(allocation)
         return StopReason.COMPLETED if complete else StopReason.TIME_LIMIT
 
 
-def _insert_all(problem: TopologyProblem, run: Run) -> tuple[Allocation, bool]:
-    """Insert jobs until the time runs out; return the allocation and whether every job was inserted exactly."""
+def insert_largest_first(problem: TopologyProblem, run: Run) -> tuple[Allocation, bool]:
+    """Insert jobs until the time runs out; return the allocation and whether every job was inserted exactly.
+
+    The bound that lets every job choose as if it were alone is proved on the way.
+    """
     encoding = encode(problem)
     tree = group_tree(encoding)
     order = np.argsort(-problem.sizes, kind="stable")

@@ -19,9 +19,9 @@ from allocopt.envs.batch import (
     Tally,
 )
 from allocopt.envs.rewards import HOUR_S, RewardKind
+from allocopt.kernels.options import kernel
 from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, fits, is_overdue
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
-from allocopt.simulator.kernels.options import kernel
 from allocopt.simulator.kernels.queue import dequeue, insert, queued
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, STATE, Records, State

@@ -12,6 +12,7 @@ import numpy as np
 from numba import float64, int64, njit, types, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.options import inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 
@@ -30,6 +31,10 @@ class InsertionState(NamedTuple):
         Working space: products over the first children, shape ``(widest vertex + 1, largest job + 1)``.
     take
         Nodes that the job inserted last took from each vertex, shape ``(V,)``.
+    reach
+        Working space: lengths of the products, shape ``(widest vertex + 1,)``.
+    price
+        What a job pays for a node of each leaf, in units of savings, shape ``(leaves,)``; may be negative.
     tie_break
         Price of one node per idle node of its leaf. It is too small to change which saving is the largest (savings
         are integers), and sends ties to the leaves with the fewest idle nodes.
@@ -40,11 +45,14 @@ class InsertionState(NamedTuple):
     tables: FloatArray
     prefix: FloatArray
     take: IntArray
+    reach: IntArray
+    price: FloatArray
     tie_break: float
 
 
 INSERTION_STATE = types.NamedTuple(
-    (int64[::1], int64[::1], float64[::1], float64[:, ::1], int64[::1], float64), InsertionState
+    (int64[::1], int64[::1], float64[::1], float64[:, ::1], int64[::1], int64[::1], float64[::1], float64),
+    InsertionState,
 )
 
 
@@ -59,13 +67,15 @@ def insertion_state(tree: GroupTree, largest: int) -> InsertionState:
         np.empty(offset[-1]),
         np.empty((max(widest, 1) + 1, largest + 1)),
         np.zeros(len(tree.idle), dtype=np.int64),
+        np.zeros(max(widest, 1) + 1, dtype=np.int64),
+        np.zeros(len(tree.leaf_first) - 1),
         0.5 / (1.0 + largest * int(tree.idle[: len(tree.leaf_first) - 1].max())),
     )
     fill_tables(tree, state, largest)
     return state
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def combine_child(
     prefix: FloatArray, reach: int, table: FloatArray, limit: int, most: int, combined: FloatArray
 ) -> int:
@@ -79,37 +89,36 @@ def combine_child(
     return new_reach
 
 
-@njit(cache=True, nogil=True)
-def combine_children(tree: GroupTree, state: InsertionState, vertex: int, most: int, reach: IntArray) -> None:
-    """Fill ``state.prefix[i]`` with the product of the first i children, and ``reach[i]`` with its length."""
+@inlined
+def combine_children(tree: GroupTree, state: InsertionState, vertex: int, most: int) -> None:
+    """Fill ``state.prefix[i]`` with the product of the first i children, and ``state.reach[i]`` with its length."""
     first = tree.first_child[vertex]
-    reach[0] = 0
+    state.reach[0] = 0
     state.prefix[0, 0] = 0.0
     for i in range(tree.first_child[vertex + 1] - first):
         child = tree.children[first + i]
         limit = min(state.idle[child], most)
         table = state.tables[state.offset[child] :]
-        reach[i + 1] = combine_child(state.prefix[i], reach[i], table, limit, most, state.prefix[i + 1])
+        state.reach[i + 1] = combine_child(state.prefix[i], state.reach[i], table, limit, most, state.prefix[i + 1])
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def fill_table(tree: GroupTree, state: InsertionState, vertex: int, most: int) -> None:
     """Fill the table of one vertex for at most ``most`` nodes from those of its children."""
     start = state.offset[vertex]
     n_children = tree.first_child[vertex + 1] - tree.first_child[vertex]
     weight = tree.weight[vertex]
     if n_children == 0:
-        price = state.tie_break * state.idle[vertex]
+        price = state.price[vertex] + state.tie_break * state.idle[vertex]
         for k in range(min(state.idle[vertex], most) + 1):
             state.tables[start + k] = weight * k * k - price * k
         return
-    reach = np.empty(n_children + 1, dtype=np.int64)
-    combine_children(tree, state, vertex, most, reach)
-    for k in range(reach[n_children] + 1):
+    combine_children(tree, state, vertex, most)
+    for k in range(state.reach[n_children] + 1):
         state.tables[start + k] = state.prefix[n_children, k] + weight * k * k
 
 
-@njit(void(GROUP_TREE, INSERTION_STATE, int64), cache=True, nogil=True)
+@kernel(void(GROUP_TREE, INSERTION_STATE, int64))
 def fill_tables(tree: GroupTree, state: InsertionState, most: int) -> None:
     """Fill the tables of all vertices but the top, whose product every insertion makes anew."""
     for vertex in range(tree.idle.size - 1):
@@ -123,30 +132,49 @@ def single_job_savings(tree: GroupTree, state: InsertionState, largest: int) -> 
     savings = np.zeros(largest + 1)
     n_children = tree.first_child[top + 1] - tree.first_child[top]
     if n_children > 0:
-        reach = np.empty(n_children + 1, dtype=np.int64)
-        combine_children(tree, state, top, largest, reach)
+        combine_children(tree, state, top, largest)
         # Savings are integers, from which the tie break took less than a half.
         savings[:] = np.ceil(state.prefix[n_children, : largest + 1] - 1e-9)
     return savings
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def split_among_children(tree: GroupTree, state: InsertionState, vertex: int) -> None:
     """Split ``state.take[vertex]`` nodes best among the children of a vertex."""
     first, last = tree.first_child[vertex], tree.first_child[vertex + 1]
     nodes = state.take[vertex]
-    reach = np.empty(last - first + 1, dtype=np.int64)
-    combine_children(tree, state, vertex, nodes, reach)
+    combine_children(tree, state, vertex, nodes)
     for i in range(last - first - 1, -1, -1):
         child = tree.children[first + i]
-        a = max(0, nodes - reach[i])
+        a = max(0, nodes - state.reach[i])
         while state.prefix[i, nodes - a] + state.tables[state.offset[child] + a] < state.prefix[i + 1, nodes]:
             a += 1
         state.take[child] = a
         nodes -= a
 
 
-@njit(void(GROUP_TREE, INSERTION_STATE, int64[::1], int64, int64, int64[::1]), cache=True, nogil=True)
+@kernel(void(GROUP_TREE, INSERTION_STATE, int64))
+def place_job(tree: GroupTree, state: InsertionState, size: int) -> None:
+    """Find the best nodes for one job by the tables as they are: ``state.take`` says how many of each vertex."""
+    n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
+    for vertex in range(n_vertices):
+        state.take[vertex] = 0
+    state.take[n_vertices - 1] = size
+    for vertex in range(n_vertices - 1, n_leaves - 1, -1):
+        if state.take[vertex] > 0:
+            split_among_children(tree, state, vertex)
+
+
+@kernel(void(GROUP_TREE, INSERTION_STATE, int64))
+def hold_taken(tree: GroupTree, state: InsertionState, most: int) -> None:
+    """Let the job placed last hold its nodes, and correct the tables for jobs of at most ``most`` nodes."""
+    for vertex in range(tree.idle.size):
+        state.idle[vertex] -= state.take[vertex]
+        if vertex < tree.idle.size - 1 and state.take[vertex] > 0:
+            fill_table(tree, state, vertex, most)
+
+
+@kernel(void(GROUP_TREE, INSERTION_STATE, int64[::1], int64, int64, int64[::1]))
 def insert_jobs(
     tree: GroupTree, state: InsertionState, sizes: IntArray, first: int, last: int, owners: IntArray
 ) -> None:
@@ -163,19 +191,11 @@ def insert_jobs(
     owners
         Index of the job in ``sizes`` that gets each idle position, written in place, shape ``(m,)``.
     """
-    n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
+    n_leaves = tree.leaf_first.size - 1
     for job in range(first, last):
-        state.take[:] = 0
-        state.take[n_vertices - 1] = sizes[job]
-        for vertex in range(n_vertices - 1, n_leaves - 1, -1):
-            if state.take[vertex] > 0:
-                split_among_children(tree, state, vertex)
+        place_job(tree, state, sizes[job])
         for leaf in range(n_leaves):
             start = tree.leaf_first[leaf + 1] - state.idle[leaf]
             for index in range(start, start + state.take[leaf]):
                 owners[tree.leaf_positions[index]] = job
-        most = sizes[min(job + 1, sizes.size - 1)]
-        for vertex in range(n_vertices):
-            state.idle[vertex] -= state.take[vertex]
-            if vertex < n_vertices - 1 and state.take[vertex] > 0:
-                fill_table(tree, state, vertex, most)
+        hold_taken(tree, state, sizes[min(job + 1, sizes.size - 1)])

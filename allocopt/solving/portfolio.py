@@ -48,8 +48,7 @@ STAGES: dict[Strategy, tuple[Stage, ...]] = {
     Strategy.FREE: (
         Stage(("greedy",), Strategy.FREE, 0.5),
         Stage(("best-fit",), Strategy.FREE, 0.5),
-        Stage(EXACT_SCAS, Strategy.SCAS, 0.9),
-        Stage(("annealing",), Strategy.FREE, iterations=10_000),
+        Stage(("lns",), Strategy.FREE, iterations=5_000),
     ),
 }
 """A stage of a narrower strategy gives solutions, one of a wider strategy bounds, one of the same strategy both."""

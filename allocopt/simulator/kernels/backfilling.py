@@ -2,8 +2,8 @@
 
 from numba import boolean, int64, void
 
+from allocopt.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.kernels.events import start_job
-from allocopt.simulator.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued, sort_list
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.rules import Backfill

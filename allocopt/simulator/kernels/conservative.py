@@ -3,9 +3,9 @@
 import numpy as np
 from numba import boolean, float64, int64, void
 
+from allocopt.kernels.options import inlined, kernel
 from allocopt.simulator.kernels.backfilling import fits
 from allocopt.simulator.kernels.events import start_job
-from allocopt.simulator.kernels.options import inlined, kernel
 from allocopt.simulator.kernels.profile import change_profile, earliest_start, empty_profile, forget_past
 from allocopt.simulator.kernels.queue import AGEING, dequeue, queued, sort_list
 from allocopt.simulator.state import FREE, QUEUE, RUNNING, STATE, State

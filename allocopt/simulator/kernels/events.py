@@ -3,8 +3,8 @@
 import numpy as np
 from numba import boolean, float64, int64, void
 
+from allocopt.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.kernels.heap import move_event, pop_event, push_event
-from allocopt.simulator.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.kernels.profile import change_profile
 from allocopt.simulator.kernels.queue import enqueue, insert, remove
 from allocopt.simulator.rules import Backfill, EventOrder

@@ -2,7 +2,7 @@
 
 from numba import int64, void
 
-from allocopt.simulator.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.state import EVENTS, STATE, State
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numba import float64, int64, void
 
-from allocopt.simulator.kernels.options import inlined, kernel
+from allocopt.kernels.options import inlined, kernel
 from allocopt.simulator.state import CAPACITY, STATE, State
 
 

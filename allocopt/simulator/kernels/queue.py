@@ -3,7 +3,7 @@
 from numba import boolean, int64, void
 
 from allocopt.arrays import IntArray
-from allocopt.simulator.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.state import CANDIDATES, CAPACITY, QUEUE, STATE, State
 

@@ -3,10 +3,10 @@
 import numpy as np
 from numba import boolean, int64, void
 
+from allocopt.kernels.options import hot_kernel, kernel
 from allocopt.simulator.kernels.backfilling import fits, list_pass
 from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
-from allocopt.simulator.kernels.options import hot_kernel, kernel
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.state import FREE, STATE, State

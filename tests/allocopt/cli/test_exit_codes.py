@@ -105,6 +105,8 @@ def test_whether_a_file_may_be_read_is_for_reading_to_find_out(
     run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
+    # Where nothing may be written kernels would be compiled anew, in this process and all that it starts.
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     assert run("solve", tiny, "--solution", tmp_path).code == 0
     assert run("verify", tiny, tmp_path / "tiny-fat-tree-0.json").code == 0
 

@@ -1,4 +1,4 @@
-"""How the simulator's kernels are compiled.
+"""How kernels are compiled that allocate nothing.
 
 None of them makes an array or keeps one, so they need no reference counts (``_nrt``), which would cost ten times more
 than the work itself.
