@@ -33,6 +33,8 @@ class InsertionState(NamedTuple):
         Nodes that the job inserted last took from each vertex, shape ``(V,)``.
     reach
         Working space: lengths of the products, shape ``(widest vertex + 1,)``.
+    cap
+        Most nodes that a job may take from each vertex, shape ``(V,)``.
     price
         What a job pays for a node of each leaf, in units of savings, shape ``(leaves,)``; may be negative.
     tie_break
@@ -46,12 +48,16 @@ class InsertionState(NamedTuple):
     prefix: FloatArray
     take: IntArray
     reach: IntArray
+    cap: IntArray
     price: FloatArray
     tie_break: float
 
 
 INSERTION_STATE = types.NamedTuple(
-    (int64[::1], int64[::1], float64[::1], float64[:, ::1], int64[::1], int64[::1], float64[::1], float64),
+    (
+        *(int64[::1], int64[::1], float64[::1], float64[:, ::1], int64[::1]),
+        *(int64[::1], int64[::1], float64[::1], float64),
+    ),
     InsertionState,
 )
 
@@ -68,6 +74,7 @@ def insertion_state(tree: GroupTree, largest: int) -> InsertionState:
         np.empty((max(widest, 1) + 1, largest + 1)),
         np.zeros(len(tree.idle), dtype=np.int64),
         np.zeros(max(widest, 1) + 1, dtype=np.int64),
+        tree.idle.copy(),
         np.zeros(len(tree.leaf_first) - 1),
         0.5 / (1.0 + largest * int(tree.idle[: len(tree.leaf_first) - 1].max())),
     )
@@ -97,7 +104,7 @@ def combine_children(tree: GroupTree, state: InsertionState, vertex: int, most: 
     state.prefix[0, 0] = 0.0
     for i in range(tree.first_child[vertex + 1] - first):
         child = tree.children[first + i]
-        limit = min(state.idle[child], most)
+        limit = min(state.idle[child], state.cap[child], most)
         table = state.tables[state.offset[child] :]
         state.reach[i + 1] = combine_child(state.prefix[i], state.reach[i], table, limit, most, state.prefix[i + 1])
 

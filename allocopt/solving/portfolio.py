@@ -48,7 +48,7 @@ STAGES: dict[Strategy, tuple[Stage, ...]] = {
     Strategy.FREE: (
         Stage(("greedy",), Strategy.FREE, 0.5),
         Stage(("best-fit",), Strategy.FREE, 0.5),
-        Stage(("lns",), Strategy.FREE, iterations=5_000),
+        Stage(("exact", "lns"), Strategy.FREE),
     ),
 }
 """A stage of a narrower strategy gives solutions, one of a wider strategy bounds, one of the same strategy both."""

@@ -32,8 +32,8 @@ class Search(NamedTuple):
         Counts of the removed jobs before the move, shape ``(most removed, V)``.
     branch
         Child of the top in whose subtree a vertex lies, counted from 0, shape ``(V,)``; -1 for the top.
-    dirty
-        1 for branches whose tables are not those of the present state without prices, shape ``(branches,)``.
+    open
+        1 for branches in which jobs may be inserted in this step, shape ``(branches,)``.
     """
 
     sizes: IntArray
@@ -44,7 +44,7 @@ class Search(NamedTuple):
     jobs: IntArray
     before: IntArray
     branch: IntArray
-    dirty: IntArray
+    open: IntArray
 
 
 class Moves(NamedTuple):
@@ -67,7 +67,9 @@ class Moves(NamedTuple):
 
 
 FEW_BRANCHES = 16
-"""Branches up to which all of them get prices in every step."""
+"""Branches up to which all of them are open in every step."""
+OTHER_BRANCHES = 3
+"""Branches that are open besides those of the removed jobs, where there are many."""
 RELATED_CHANCE = 0.7
 """Share of the moves that remove jobs which share a branch."""
 
@@ -146,30 +148,33 @@ def draw_branch(tree: GroupTree, search: Search, job: int, rng: np.random.Genera
 
 
 @inlined
-def set_prices(
-    tree: GroupTree,
-    state: InsertionState,
-    search: Search,
-    count: int,
-    scale: float,
-    most: int,
-    rng: np.random.Generator,
-) -> None:
-    """Draw prices in the branches where the removed jobs were, or in all if there are few; none elsewhere."""
-    n_leaves = tree.leaf_first.size - 1
-    few = search.dirty.size <= FEW_BRANCHES
+def open_branches(tree: GroupTree, state: InsertionState, search: Search, count: int, rng: np.random.Generator) -> None:
+    """Let jobs be inserted in the branches where the removed ones were and a few others, or in all if there are few."""
+    top, n_branches = tree.idle.size - 1, search.open.size
+    for i in range(n_branches):
+        search.open[i] = 1 if n_branches <= FEW_BRANCHES else 0
     for i in range(count):
-        for vertex in range(n_leaves):
+        for vertex in range(top):
             if search.before[i, vertex] > 0:
-                search.dirty[search.branch[vertex]] = 2
+                search.open[search.branch[vertex]] = 1
+    for _ in range(OTHER_BRANCHES):
+        search.open[int(rng.random() * n_branches)] = 1
+    for i in range(tree.first_child[top], tree.first_child[top + 1]):
+        child = tree.children[i]
+        state.cap[child] = tree.idle[child] if search.open[search.branch[child]] else 0
+
+
+@inlined
+def set_prices(
+    tree: GroupTree, state: InsertionState, search: Search, scale: float, most: int, rng: np.random.Generator
+) -> None:
+    """Draw prices in the open branches, and fill their tables."""
+    n_leaves = tree.leaf_first.size - 1
     for vertex in range(tree.idle.size - 1):
-        mark = search.dirty[search.branch[vertex]]
-        if vertex < n_leaves and (mark > 0 or few):
-            state.price[vertex] = scale * rng.standard_normal() if mark == 2 or few else 0.0
-        if mark > 0 or few:
+        if search.open[search.branch[vertex]]:
+            if vertex < n_leaves:
+                state.price[vertex] = scale * rng.standard_normal()
             fill_table(tree, state, vertex, most)
-    for i in range(search.dirty.size):
-        search.dirty[i] = 1 if search.dirty[i] == 2 else 0
 
 
 @inlined
@@ -193,8 +198,6 @@ def insert_jobs_again(tree: GroupTree, state: InsertionState, search: Search, co
         place_job(tree, state, search.sizes[job])
         for vertex in range(state.take.size):
             search.counts[job, vertex] = state.take[vertex]
-            if state.take[vertex] > 0 and search.branch[vertex] >= 0:
-                search.dirty[search.branch[vertex]] = 1
         hold_taken(tree, state, most)
         saved += saving_of(tree, search.counts, job, search.sizes[job])
     return saved
@@ -237,7 +240,6 @@ def search_neighbourhoods(
 ) -> None:
     """Take the steps ``first .. last - 1`` of the search, which changes in place."""
     cooling = np.log(moves.coldest / moves.hottest) / moves.cycle
-    most = search.sizes.max()
     for step in range(first, last):
         temperature = moves.hottest * np.exp(cooling * (step % moves.cycle))
         count = draw_removed(tree, search, rng)
@@ -245,9 +247,9 @@ def search_neighbourhoods(
         for i in range(count):
             largest = max(largest, search.sizes[search.jobs[i]])
         change = -remove_jobs(tree, state, search, count)
-        reach = largest if search.dirty.size <= FEW_BRANCHES else most
-        set_prices(tree, state, search, count, moves.price * largest, reach, rng)
-        change += insert_jobs_again(tree, state, search, count, reach)
+        open_branches(tree, state, search, count, rng)
+        set_prices(tree, state, search, moves.price * largest, largest, rng)
+        change += insert_jobs_again(tree, state, search, count, largest)
         if change >= 0 or rng.random() < np.exp(change / temperature):
             search.savings[0] += change
             keep_if_best(search, count)

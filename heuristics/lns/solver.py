@@ -13,6 +13,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
+from heuristics.best_fit import BestFit
 from heuristics.greedy import insert_largest_first
 from heuristics.lns.kernels import Moves, search_neighbourhoods
 from heuristics.lns.start import Start
@@ -22,6 +23,9 @@ STEPS_PER_JOB = 200
 """A cycle has at least that many steps for each job, if the budget has."""
 LARGEST = 50_000_000
 """Groups with idle nodes times jobs: the counts of all jobs are kept, 8 bytes each and twice."""
+
+FEW_JOBS = 30
+"""Jobs up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments."""
 
 SLICE = 4_000_000
 """Idle nodes times nodes of the largest job times steps between two looks at the clock: some milliseconds."""
@@ -78,6 +82,8 @@ class Lns(TopologySolver):
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search from the warm start or the greedy allocation, whichever is better; see `TopologySolver.search`."""
         run.offer(insert_largest_first(problem, run)[0])
+        if len(problem.jobs) > FEW_JOBS:
+            BestFit().search(problem, run, budget, seed)
         if run.is_proved() or run.clock.expired():
             return StopReason.TIME_LIMIT
         start = Start.of(problem, self.most_removed)

@@ -1,0 +1,1 @@
+"""FREE to proof: column generation for the bound, a search over the leaves to close it."""

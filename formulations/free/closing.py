@@ -1,0 +1,148 @@
+"""The steps from an allocation to its proof, between costs and savings."""
+
+import math
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
+from allocopt.problems.group_tree import group_tree
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.run import Run
+from formulations.free.columns import ColumnGeneration, Pricing
+from formulations.free.layers import LayeredSearch, Layers, Order, Outcome, layers_of, takes
+
+SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
+"""Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum
+is mostly far below the distance, and the number of states grows exponentially with what is allowed."""
+
+TOLERANCE = 1e-10
+"""Savings within this distance are equal, relative to the hops of all jobs without any saving."""
+
+FIRST_STATES, GROWTH = 10_000, 8
+"""States of the first attempt in every order of the pods, and how much more the next attempt may have."""
+
+
+class Closing:
+    """Bounds the incumbent of a record, and closes the gap.
+
+    Parameters
+    ----------
+    problem
+        The window.
+    run
+        The record, with an incumbent.
+    steps
+        Rounds of the column generation and slices of layers that may be spent; None for no limit.
+    """
+
+    def __init__(self, problem: TopologyProblem, run: Run, steps: int | None) -> None:
+        self._problem = problem
+        self._run = run
+        self._steps: float = math.inf if steps is None else steps
+        encoding = encode(problem)
+        self._tree = group_tree(encoding)
+        self._scale = encoding.scale
+        self._hops = float((encoding.top * problem.sizes - encoding.bottom).sum())
+        self._tolerance = TOLERANCE * max(1.0, abs(self._hops))
+        self._pricing = Pricing(self._tree, problem.sizes)
+        self._generation = ColumnGeneration(self._pricing, run.clock.remaining, self._may_go_on)
+        self._generation.add_allocation(self._counts(), problem.sizes)
+
+    def bound(self) -> None:
+        """Generate columns, and record the bound."""
+        self._generation.converge()
+        self._prove(self._generation.best.bound)
+
+    def strengthen(self, least_progress: float) -> None:
+        """Add cuts as long as a round closes at least this part of the distance, and record the bound."""
+        distance, before = self.distance(), math.inf
+        while 0.0 < distance < (1.0 - least_progress) * before and self._generation.cut():
+            before = distance
+            self.bound()
+            distance = self.distance()
+
+    def distance(self) -> float:
+        """Return what an allocation may at most save more than the incumbent, in hops; 0 if that is rounding alone."""
+        saved = float(self._pricing.savings_of(self._counts(), self._problem.sizes).sum())
+        distance = self._generation.best.bound - saved
+        return distance if distance > self._tolerance else 0.0
+
+    def close(self, most_states: int) -> bool:
+        """Search the leaves within growing shares of the distance, and record what is found and proved.
+
+        Parameters
+        ----------
+        most_states
+            Number of states after which it gives up.
+
+        Returns
+        -------
+        bool
+            Whether the incumbent is proved optimal.
+        """
+        distance, sizes, best = self.distance(), self._problem.sizes, self._generation.best
+        if distance == 0.0:
+            return self._settle()
+        if not takes(self._tree, self._problem):
+            return False
+        search = LayeredSearch(len(sizes), int(self._pricing.idle.max()), most_states)
+        orders = [layers_of(self._tree, sizes, best.charge, order) for order in Order]
+        for share in SHARES:
+            slack = share * distance - (self._tolerance if share == SHARES[-1] else 0.0)
+            outcome, layers = self._race(search, orders, slack)
+            self._prove(best.bound - slack + max(0.0, outcome.most_left))
+            if outcome.counts is not None:
+                self._run.offer(self._allocation(outcome.counts))
+                return self._settle()
+            if not outcome.complete:
+                return False
+            orders = [layers]
+        return self._settle()
+
+    def _race(self, search: LayeredSearch, orders: list[Layers], slack: float) -> tuple[Outcome, Layers]:
+        """Search in several orders of the pods within growing numbers of states, until one is done.
+
+        Return the outcome with the fewest states, and its order; else that which leaves the least.
+        """
+        limit = min(FIRST_STATES, search.most_states)
+        while True:
+            outcomes = [(search.run(layers, slack, self._may_go_on, limit), layers) for layers in orders]
+            done = [(outcome, layers) for outcome, layers in outcomes if outcome.complete]
+            if done:
+                return min(done, key=lambda pair: pair[0].n_states)
+            if limit == search.most_states or self._run.clock.expired() or self._steps <= 0:
+                return min(outcomes, key=lambda pair: pair[0].most_left)
+            limit = min(GROWTH * limit, search.most_states)
+
+    def _may_go_on(self) -> bool:
+        """Spend a step, and say whether steps and time are left."""
+        self._steps -= 1
+        return self._steps >= 0 and not self._run.clock.expired()
+
+    def _prove(self, saving: float) -> None:
+        """Record that no allocation saves more hops."""
+        self._run.prove(self._scale * (self._hops - saving))
+
+    def _settle(self) -> bool:
+        """Record that the incumbent is optimal."""
+        if self._run.objective is not None:
+            self._run.prove(self._run.objective)
+        return True
+
+    def _counts(self) -> IntArray:
+        """Nodes of every vertex that each job has in the incumbent, shape ``(J, V)``."""
+        owners = owners_of(self._problem, self._run.solution)[self._tree.leaf_positions]
+        leaves = np.repeat(np.arange(self._pricing.n_leaves), self._pricing.idle)
+        counts = np.zeros((len(self._problem.jobs), self._pricing.n_leaves), dtype=np.int64)
+        np.add.at(counts, (owners[owners >= 0], leaves[owners >= 0]), 1)
+        return self._pricing.counts_of_vertices(counts)
+
+    def _allocation(self, counts: IntArray) -> Allocation:
+        """Give every job as many nodes of each leaf, the first ones that are left."""
+        unused = self._pricing.idle - counts.sum(axis=0)
+        jobs = np.append(np.arange(len(counts)), -1)
+        owners = np.empty(len(self._problem.idle_nodes), dtype=np.int64)
+        given = np.vstack((counts, unused)).T
+        owners[self._tree.leaf_positions] = np.repeat(np.tile(jobs, len(given)), given.ravel())
+        return allocation_of_owners(self._problem, owners)

@@ -1,0 +1,362 @@
+"""Kernels of the column generation and of the search over the leaves."""
+
+import numpy as np
+from numba import float64, int64, types, void
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, place_job
+from allocopt.kernels.options import inlined, kernel
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
+from formulations.free.records import JOBS, LEAVES, STATES, WORK, Jobs, Leaves, States, Work
+
+EXPANSION = types.UniTuple(int64, 3)(LEAVES, JOBS, float64[:, :, :, ::1], STATES, WORK, *(int64,) * 7)
+
+
+@kernel(
+    void(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], int64[::1], int64[:, ::1], float64[::1], float64[::1])
+)
+def best_patterns(
+    tree: GroupTree,
+    state: InsertionState,
+    sizes: IntArray,
+    charge: FloatArray,
+    first: IntArray,
+    counts: IntArray,
+    savings: FloatArray,
+    values: FloatArray,
+) -> None:
+    """Find for every size the pattern with the largest saving less charges, the job having the tree for itself.
+
+    Parameters
+    ----------
+    tree, state
+        The groups, all nodes idle.
+    sizes
+        Distinct job sizes, shape ``(R,)``.
+    charge, first
+        What k nodes of vertex v cost is ``charge[first[v] + k]``, in hops; the top is free.
+    counts
+        Nodes of each vertex in the best pattern of each size, written in place, shape ``(R, V)``.
+    savings, values
+        What these patterns save in hops, and the same less charges, written in place, shape ``(R,)``.
+    """
+    top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
+    for r in range(sizes.size):
+        size = sizes[r]
+        for vertex in range(top):
+            start = state.offset[vertex]
+            if vertex >= n_leaves:
+                fill_table(tree, state, vertex, size)
+            for k in range(min(tree.idle[vertex], size) + 1):
+                saving = tree.weight[vertex] * k * k if vertex < n_leaves else state.tables[start + k]
+                state.tables[start + k] = saving - size * charge[first[vertex] + k]
+        place_job(tree, state, size)
+        squares, charged = 0.0, 0.0
+        for vertex in range(top + 1):
+            count = state.take[vertex]
+            counts[r, vertex] = count
+            squares += tree.weight[vertex] * count * count
+            charged += charge[first[vertex] + count]
+        savings[r] = squares / size
+        values[r] = squares / size - charged
+
+
+@kernel(void(GROUP_TREE, int64[:, ::1], float64[::1], int64, int64, float64[::1], int64[:, ::1]))
+def most_violated(
+    tree: GroupTree,
+    counts: IntArray,
+    picked: FloatArray,
+    largest: int,
+    largest_multiplier: int,
+    violation: FloatArray,
+    cuts: IntArray,
+) -> None:
+    """Find the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` of every group that patterns violate most.
+
+    Parameters
+    ----------
+    tree
+        The groups.
+    counts, picked
+        Nodes of each vertex by pattern, shape ``(P, V)``, and how often each is picked, shape ``(P,)``.
+    largest
+        Nodes of the largest job.
+    largest_multiplier
+        Largest q.
+    violation
+        Largest violation by group, written in place, shape ``(V,)``; 0 at the top.
+    cuts
+        Its q and d, written in place, shape ``(V, 2)``.
+    """
+    for vertex in range(tree.idle.size):
+        violation[vertex] = 0.0
+        idle = tree.idle[vertex]
+        if vertex == tree.idle.size - 1:
+            continue
+        for q in range(1, largest_multiplier + 1):
+            for d in range(q + 1, q * min(idle, largest) + 1):
+                if q > 1 and d % q == 0:
+                    continue
+                excess = -float(q * idle // d)
+                for pattern in range(picked.size):
+                    if counts[pattern, vertex] > 0:
+                        excess += picked[pattern] * (q * counts[pattern, vertex] // d)
+                if excess > violation[vertex]:
+                    violation[vertex] = excess
+                    cuts[vertex, 0], cuts[vertex, 1] = q, d
+
+
+@inlined
+def value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> float:
+    """Return what ``taken`` nodes of a leaf gain a job with ``in_pod`` other ones in the pod, charges taken off."""
+    squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (2 * in_pod + taken)
+    of_pod = leaves.pod_charge[leaves.pod[leaf]]
+    value: float = squares / size - leaves.charge[leaf, taken] - of_pod[in_pod + taken] + of_pod[in_pod]
+    return value
+
+
+@kernel(void(LEAVES, int64[::1], float64[:, :, :, ::1]))
+def fill_completions(leaves: Leaves, sizes: IntArray, completion: FloatArray) -> None:
+    """Fill the largest value that a job alone can still gain from every leaf on.
+
+    Parameters
+    ----------
+    leaves
+        The leaves.
+    sizes
+        Distinct job sizes, shape ``(R,)``.
+    completion
+        Value by size, leaf, nodes in earlier pods and nodes in all earlier leaves, written in place, shape
+        ``(R, N + 1, largest size + 1, largest size + 1)``; minus infinity where the job cannot be completed.
+    """
+    n_leaves = leaves.idle.size
+    for r in range(sizes.size):
+        size = sizes[r]
+        for before in range(size + 1):
+            for placed in range(before, size + 1):
+                completion[r, n_leaves, before, placed] = 0.0 if placed == size else -np.inf
+        for leaf in range(n_leaves - 1, -1, -1):
+            for before in range(size + 1):
+                for placed in range(before, size + 1):
+                    best = -np.inf
+                    for taken in range(min(leaves.idle[leaf], size - placed) + 1):
+                        after = placed + taken
+                        following = completion[r, leaf + 1, after if leaves.ends_pod[leaf] else before, after]
+                        best = max(best, following + value_of(leaves, leaf, size, placed - before, taken))
+                    completion[r, leaf, before, placed] = best
+
+
+@inlined
+def list_options(leaves: Leaves, jobs: Jobs, completion: FloatArray, work: Work, leaf: int, slack: float) -> None:
+    """List what each job may take of a leaf with a regret of at most ``slack``."""
+    n_jobs, ends_pod = jobs.sizes.size, leaves.ends_pod[leaf]
+    of_pod = leaves.pod_charge[leaves.pod[leaf]]
+    work.most[n_jobs] = 0
+    work.pod_most[n_jobs] = 0.0
+    for job in range(n_jobs - 1, -1, -1):
+        size, before, placed = jobs.sizes[job], work.before[job], work.placed[job]
+        table = completion[jobs.kind[job]]
+        best = table[leaf, before, placed]
+        count, paid_most = 0, 0.0
+        for taken in range(min(leaves.idle[leaf], size - placed) + 1):
+            after = placed + taken
+            following = table[leaf + 1, after if ends_pod else before, after]
+            regret = best - following - value_of(leaves, leaf, size, placed - before, taken)
+            if regret <= slack:
+                paid = of_pod[after - before] if ends_pod else 0.0
+                work.option[job, count] = taken
+                work.loss[job, count] = regret - paid - leaves.charge[leaf, taken]
+                paid_most = max(paid_most, paid)
+                count += 1
+        work.n_options[job] = count
+        work.most[job] = work.most[job + 1] + (work.option[job, count - 1] if count > 0 else 0)
+        work.pod_most[job] = work.pod_most[job + 1] + paid_most
+
+
+@inlined
+def set_fields(leaves: Leaves, jobs: Jobs, work: Work, leaf: int) -> None:
+    """Write the fields of the state that the chosen options lead to, equal sizes sorted."""
+    # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
+    is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
+    for job in range(jobs.sizes.size):
+        placed = work.placed[job] + work.option[job, work.chosen[job]]
+        moved = leaves.ends_pod[leaf] or (is_free and placed == jobs.sizes[job])
+        field = ((placed if moved else work.before[job]) << jobs.bits[job]) | placed
+        i = job
+        while i > 0 and jobs.kind[i - 1] == jobs.kind[job] and work.field[i - 1] < field:
+            work.field[i], work.owner[i] = work.field[i - 1], work.owner[i - 1]
+            i -= 1
+        work.field[i], work.owner[i] = field, job
+
+
+@inlined
+def slot_of(states: States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
+    """Find the slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
+    mixed = (low ^ (high * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
+    slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+    while True:
+        state = states.table[slot] - 1
+        if state < oldest or (states.keys[state, 0] == low and states.keys[state, 1] == high):
+            return slot
+        slot = (slot + 1) & mask
+
+
+@inlined
+def widen_table(states: States, mask: int, oldest: int, end: int) -> int:
+    """Spread the states ``oldest .. end - 1`` over a table of twice the size, and return its mask."""
+    for empty in range(mask + 1):
+        states.table[empty] = 0
+    wider = 2 * mask + 1
+    for state in range(oldest, end):
+        slot = slot_of(states, wider, oldest, states.keys[state, 0], states.keys[state, 1])
+        states.table[slot] = state + 1
+    return wider
+
+
+@inlined
+def joined(component: int, met: int) -> int:
+    """Return a component's label after those of ``met`` are joined: the lowest of them."""
+    if not (met >> component) & 1:
+        return component
+    lowest = 0
+    while not (met >> lowest) & 1:
+        lowest += 1
+    return lowest
+
+
+@inlined
+def keep_state(
+    jobs: Jobs, states: States, work: Work, parent: int, mask: int, oldest: int, end: int, slack: float, met: int
+) -> int:
+    """Record the state with the fields of ``work``, unless it is there with no less slack; return the new end."""
+    low, high = np.uint64(0), np.uint64(0)
+    for job in range(jobs.sizes.size):
+        field = np.uint64(work.field[job]) << np.uint64(jobs.shift[job])
+        if jobs.word[job] == 0:
+            low |= field
+        else:
+            high |= field
+    slot = slot_of(states, mask, oldest, low, high)
+    state = int(states.table[slot]) - 1
+    if state < oldest:
+        state = end
+        end += 1
+        states.table[slot] = state + 1
+        states.keys[state, 0] = low
+        states.keys[state, 1] = high
+    elif states.slack[state] >= slack:
+        return end
+    states.slack[state] = slack
+    states.parent[state] = parent
+    for job in range(jobs.sizes.size):
+        states.taken[state, job] = work.option[job, work.chosen[job]]
+        states.component[state, job] = joined(states.component[parent, work.owner[job]], met)
+    n_jobs = jobs.sizes.size
+    states.component[state, n_jobs] = joined(states.component[parent, n_jobs], met)
+    return end
+
+
+@inlined
+def read_state(jobs: Jobs, states: States, work: Work, state: int) -> int:
+    """Unpack a state, and return how many nodes its jobs have."""
+    total = 0
+    for job in range(jobs.sizes.size):
+        field = np.int64(states.keys[state, jobs.word[job]] >> np.uint64(jobs.shift[job]))
+        ones = (1 << jobs.bits[job]) - 1
+        work.placed[job] = field & ones
+        work.before[job] = (field >> jobs.bits[job]) & ones
+        total += work.placed[job]
+    return total
+
+
+@kernel(EXPANSION)
+def expand_states(
+    leaves: Leaves,
+    jobs: Jobs,
+    completion: FloatArray,
+    states: States,
+    work: Work,
+    leaf: int,
+    first: int,
+    last: int,
+    oldest: int,
+    end: int,
+    mask: int,
+    most_tried: int,
+) -> tuple[int, int, int]:
+    """Share a leaf out among the jobs, from the states ``first .. last - 1`` on.
+
+    Parameters
+    ----------
+    leaves, jobs, completion
+        The layers, and what each job alone can still gain.
+    states, work
+        All states, and working space.
+    leaf
+        The leaf.
+    first, last
+        States to expand.
+    oldest, end
+        The next layer's states are ``oldest .. end - 1`` so far.
+    mask
+        Size of the hash table in use, less one.
+    most_tried
+        Choices after which no other state is begun.
+
+    Returns
+    -------
+    tuple of int
+        The first state that is not expanded, or -1 if that state alone has far too many choices; end and mask
+        afterwards. Where the states' array is full, it stops before ``last``, too.
+    """
+    n_jobs, n_leaves = jobs.sizes.size, leaves.idle.size
+    spare = leaves.before[n_leaves] - jobs.sizes.sum()
+    charge = leaves.charge[leaf]
+    income = charge[leaves.idle[leaf]] + (leaves.pod_income[leaves.pod[leaf]] if leaves.ends_pod[leaf] else 0.0)
+    tried = 0
+    for state in range(first, last):
+        if tried > most_tried:
+            return state, end, mask
+        wasted = leaves.before[leaf] - read_state(jobs, states, work, state)
+        list_options(leaves, jobs, completion, work, leaf, states.slack[state])
+        work.slack[0], work.room[0], work.met[0] = states.slack[state] - income, leaves.idle[leaf], 0
+        job = 0
+        work.chosen[0] = -1
+        while job >= 0:
+            work.chosen[job] += 1
+            choice = work.chosen[job]
+            if choice == work.n_options[job] or work.option[job, choice] > work.room[job]:
+                job -= 1
+                continue
+            tried += 1
+            if tried > 200 * most_tried:
+                return -1, end, mask
+            taken = work.option[job, choice]
+            room = work.room[job] - taken
+            met = work.met[job]
+            if taken > 0:
+                own = 1 << states.component[state, job]
+                if met & own:
+                    # Two jobs that are joined already would share this leaf, too.
+                    continue
+                met |= own
+            slack = work.slack[job] - work.loss[job, choice]
+            used = min(room, work.most[job + 1])
+            if slack + charge[used] + work.pod_most[job + 1] < 0.0 or wasted + room - used > spare:
+                continue
+            if job < n_jobs - 1:
+                job += 1
+                work.slack[job], work.room[job], work.met[job], work.chosen[job] = slack, room, met, -1
+                continue
+            if room > 0:
+                own = 1 << states.component[state, n_jobs]
+                if met & own:
+                    continue
+                met |= own
+            if end == states.slack.size:
+                return state, end, mask
+            if 2 * (end - oldest) > mask and 2 * mask < states.table.size:
+                mask = widen_table(states, mask, oldest, end)
+            set_fields(leaves, jobs, work, leaf)
+            end = keep_state(jobs, states, work, state, mask, oldest, end, slack, met)
+    return last, end, mask
