@@ -51,11 +51,12 @@ def contenders(specifications: Sequence[tuple[Solver, str | None]], strategies: 
     Raises
     ------
     UsageError
-        If a solver takes none of the strategies it was given.
+        If there is no such strategy, or a solver takes none of those it was given.
     """
     pairs: dict[tuple[str, Strategy], Contender] = {}
+    compared = _strategies(strategies)
     for solver, only in specifications:
-        asked = _strategies([only] if only else strategies)
+        asked = _strategies([only]) if only else compared
         taken = [strategy for strategy in asked if strategy in solver.capabilities.strategies]
         if not taken:
             able = ", ".join(sorted(solver.capabilities.strategies))

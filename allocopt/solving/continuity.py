@@ -4,7 +4,8 @@ import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.errors import InvalidSolutionError
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.encoding import owners_of
+from allocopt.problems.topology import Allocation, TopologyProblem
 
 
 def check_blocks(problem: TopologyProblem, owners: IntArray) -> None:
@@ -54,6 +55,38 @@ def check_non_crossing(problem: TopologyProblem, owners: IntArray) -> None:
         if not open_blocks or open_blocks[-1] != owner:
             open_blocks.append(owner)
         left[owner + 1] -= 1
+
+
+def allocation_order(problem: TopologyProblem, allocation: Allocation) -> tuple[int, ...]:
+    """Order of the jobs in which each one's nodes are consecutive in the then current circular sequence.
+
+    The jobs are ordered by the last of their nodes in the sequence that begins with an idle node that is left over (if
+    there is one): whatever lies in the gaps of a job is then placed before it.
+
+    Parameters
+    ----------
+    problem
+        The window.
+    allocation
+        Disjoint sets of its idle nodes, of the sizes its jobs ask for.
+
+    Returns
+    -------
+    tuple[int, ...]
+        Indices of the problem's jobs, the one to be placed first leading.
+
+    Raises
+    ------
+    InvalidSolutionError
+        If there is no such order.
+    """
+    owners = owners_of(problem, allocation)
+    check_non_crossing(problem, owners)
+    turned = np.roll(owners, -int(np.argmax(owners < 0)))
+    last = np.zeros(len(problem.jobs), dtype=np.int64)
+    # Where an index comes several times, the last value stays.
+    last[turned[turned >= 0]] = np.flatnonzero(turned >= 0)
+    return tuple(np.argsort(last).tolist())
 
 
 def _crossing(problem: TopologyProblem, owner: int, other: int, position: int) -> str:

@@ -42,6 +42,7 @@ STAGES: dict[Strategy, tuple[Stage, ...]] = {
     Strategy.SCAS: (Stage(EXACT_SCAS, Strategy.SCAS, 0.9), Stage(("greedy",), Strategy.FREE)),
     Strategy.DCAS: (
         Stage(("greedy",), Strategy.FREE, 0.5),
+        Stage(("dp",), Strategy.DCAS, 0.8),
         Stage(EXACT_SCAS, Strategy.SCAS, 0.9),
         Stage(("annealing",), Strategy.DCAS, iterations=10_000),
     ),
@@ -97,8 +98,9 @@ class Auto(TopologySolver):
 
     def _first_that_takes(self, problem: TopologyProblem, stage: Stage) -> Solver | None:
         """Return the first solver of a stage that is there and takes a problem of this size."""
+        asked = problem.with_strategy(stage.strategy)
         there = (self._solvers[name] for name in stage.solvers)
-        return next((solver for solver in there if solver is not None and solver.refusal(problem) is None), None)
+        return next((solver for solver in there if solver is not None and solver.refusal(asked) is None), None)
 
     def _load(self, name: str) -> None:
         """Make a solver of the list, once; None where what it needs is not installed."""

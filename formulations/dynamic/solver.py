@@ -1,11 +1,15 @@
-"""Solver ``dp``: SCAS to proof by dynamic programming over positions and multisets of job sizes.
+"""Solver ``dp``: SCAS and DCAS to proof by dynamic programming over positions and multisets of job sizes.
 
-On a line the recursion is that of `formulations.dynamic.kernels`. The idle sequence is a circle, so that at most one
-job straddles the cut between its end and its head; every such job, with every number of nodes behind the cut, is a
+SCAS: On a line the recursion is that of `formulations.dynamic.kernels`. The idle sequence is a circle, so that at most
+one job straddles the cut between its end and its head; every such job, with every number of nodes behind the cut, is a
 case of its own, and a case is left out when even the cheapest blocks for the other jobs cannot make it better than
 the incumbent. That bound leaves few cases where the cut lies between two pods, as it mostly does.
+
+DCAS: jobs and leftover are a non-crossing partition of the circle, and so of the line; see
+`formulations.dynamic.dcas` and ``docs/dcas.md``.
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,32 +24,41 @@ from allocopt.solving.run import Run
 from allocopt.solving.sizes import rounded
 from allocopt.solving.trivial import sequential_allocation
 from formulations.dynamic.circle import Circle
+from formulations.dynamic.dcas.solver import dcas_refusal, search_dcas
 from formulations.dynamic.multisets import number_of_multisets
 
 LARGEST_TABLE = 10_000_000
 
+MANY_JOBS = 9
+"""DCAS begins with the SCAS optimum from so many jobs on: with less it is found sooner without."""
+
 
 @dataclass(frozen=True, slots=True)
 class DynamicProgram(TopologySolver):
-    """Exact SCAS by dynamic programming, O(m S R) per case for S multisets of R distinct sizes."""
+    """Exact SCAS and DCAS; SCAS takes O(m S R) per case for S multisets of R distinct sizes."""
 
     name: ClassVar[str] = "dp"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({Strategy.SCAS}),
+        frozenset({Strategy.SCAS, Strategy.DCAS}),
         frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
-        f"{LARGEST_TABLE:,} table entries: (idle nodes + 1) x product over sizes of (jobs of the size + 1)",
+        f"{LARGEST_TABLE:,} table entries: (idle nodes + 1) x product over sizes of (jobs of the size + 1); "
+        "for dcas two levels of switches below the top, the idle nodes of each consecutive",
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
         entries = (len(problem.idle_nodes) + 1) * number_of_multisets(problem.sizes)
-        if entries <= LARGEST_TABLE:
-            return None
-        return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
+        if entries > LARGEST_TABLE:
+            return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
+        return dcas_refusal(problem) if problem.strategy is Strategy.DCAS else None
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Place all jobs on the circle at the least cost; see `TopologySolver.search`."""
         run.offer(sequential_allocation(problem))
+        if problem.strategy is Strategy.DCAS:
+            if len(problem.jobs) >= MANY_JOBS:
+                self._offer_scas(problem, run, seed)
+            return search_dcas(problem, run)
         blocks = blocks_of(problem)
         run.prove(blocks.cheapest_total())
         if run.is_proved():
@@ -54,3 +67,9 @@ class DynamicProgram(TopologySolver):
         if circle.search_line() and circle.search_straddling() and run.objective is not None:
             run.prove(run.objective)
         return StopReason.TIME_LIMIT
+
+    def _offer_scas(self, problem: TopologyProblem, run: Run, seed: int) -> None:
+        """Offer the SCAS optimum, or what is found in a quarter of the time."""
+        left = run.clock.remaining()
+        quarter = Budget(max(left / 4, 1e-9) if math.isfinite(left) else None)
+        run.offer(self.solve(problem.with_strategy(Strategy.SCAS), quarter, seed).solution)

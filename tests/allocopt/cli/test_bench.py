@@ -37,7 +37,7 @@ def cells(table: str) -> list[list[str]]:
 
 
 def test_the_table_has_a_line_per_solver_and_strategy(run: Run) -> None:
-    answer = run("bench", "@tiny", "--solvers", "dp,annealing", "--seeds", "0,1", "--strategy", "free,scas,dcas")
+    answer = run("bench", "@tiny", "--solvers", "dp:scas,annealing", "--seeds", "0,1", "--strategy", "free,scas,dcas")
     assert (answer.code, answer.err) == (0, "")
     header, rule, *lines = cells(answer.out)
     assert header[:4] == ["solver", "strategy", "solves", "mean cost"]
@@ -69,7 +69,7 @@ def test_json_rows_reach_a_file_while_a_terminal_shows_the_progress(start: Start
     parent, child = pty.openpty()
     with (tmp_path / "rows.jsonl").open("wb") as out:
         settings = {"stdout": out, "stderr": child, "variables": {"TERM": "xterm"}}
-        process = start("bench", "@tiny", "--solvers", "dp", "--json", **settings)
+        process = start("bench", "@tiny", "--solvers", "dp:scas", "--json", **settings)
     os.close(child)
     shown = read_terminal(parent)
     assert process.wait(60) == 0
@@ -91,7 +91,7 @@ def read_terminal(parent: int) -> str:
 
 
 def test_csv_and_json_files_hold_the_same_rows_with_where_they_come_from(run: Run, tmp_path: Path) -> None:
-    arguments = ("bench", "@tiny", "--solvers", "dp,sequential:free", "--seeds", "4")
+    arguments = ("bench", "@tiny", "--solvers", "dp:scas,sequential:free", "--seeds", "4")
     files = [tmp_path / "rows.csv", tmp_path / "rows.json"]
     for path in files:
         assert run(*arguments, "--out", path).code == 0
@@ -109,7 +109,7 @@ def test_gaps_are_to_the_best_known_value_of_the_same_strategy(
     run: Run, save: Callable[..., Path], tmp_path: Path
 ) -> None:
     instances = save(paper_window(0), paper_window(1))
-    scas = {row["instance"]: row["objective"] for row in run("bench", instances, "--solvers", "dp", "--json").rows}
+    scas = {row["instance"]: row["objective"] for row in run("bench", instances, "--solvers", "dp:scas", "--json").rows}
     known = {name: {"scas": {"objective": value / 2, "proved": True}} for name, value in scas.items()}
     (tmp_path / "best_known.json").write_text(json.dumps(known), encoding="utf-8")
     answer = run("bench", instances, "--solvers", "dp", "--strategy", "scas", "--json")
@@ -118,7 +118,7 @@ def test_gaps_are_to_the_best_known_value_of_the_same_strategy(
     assert cells(answer.err)[2][4:6] == ["100.000", "100.00"]
     elsewhere = tmp_path / "elsewhere.json"
     elsewhere.write_text(json.dumps({"paper-0": {"scas": {"objective": scas["paper-0"], "proved": True}}}), "utf-8")
-    answer = run("bench", instances, "--solvers", "dp,sequential:free", "--best-known", elsewhere, "--json")
+    answer = run("bench", instances, "--solvers", "dp:scas,sequential:free", "--best-known", elsewhere, "--json")
     assert [row["best_known"] for row in answer.rows] == [scas["paper-0"], None, None, None]
     assert [row["best_known_scas"] for row in answer.rows] == [scas["paper-0"], scas["paper-0"], None, None]
     assert cells(answer.err)[2][4] == "0.000"
@@ -154,7 +154,7 @@ def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, 
         (["--solvers", ""], 2, "there is no solver ''"),
         (["--solvers", ":scas"], 2, "there is no solver ''"),
         (["--solvers", "dp,pd"], 2, "there is no solver 'pd'"),
-        (["--solvers", "dp:free"], 2, "solver 'dp' does not take free; it takes scas"),
+        (["--solvers", "dp:free"], 2, "solver 'dp' does not take free; it takes dcas, scas"),
         (["--solvers", "dp:scas:free"], 2, "there is no strategy 'scas:free'; there are scas, dcas and free"),
         (["--strategy", ""], 2, "there is no strategy ''; there are scas, dcas and free"),
         (["--strategy", "scas,best"], 2, "there is no strategy 'best'; there are scas, dcas and free"),
@@ -166,7 +166,7 @@ def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, 
     ],
 )
 def test_what_makes_no_sense_is_answered_in_one_line(run: Run, arguments: list[str], code: int, fault: str) -> None:
-    answer = run("bench", "@tiny", *(["--solvers", "dp"] if "--solvers" not in arguments else []), *arguments)
+    answer = run("bench", "@tiny", *(["--solvers", "dp:scas"] if "--solvers" not in arguments else []), *arguments)
     assert (answer.code, answer.out) == (code, "")
     (line,) = answer.lines_of_error
     assert line.startswith("allocopt: ")
@@ -177,7 +177,7 @@ def test_an_output_that_cannot_be_written_is_said_before_anything_is_solved(run:
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "file").write_text("", encoding="utf-8")
     for path in (tmp_path / "folder.csv", tmp_path / "file" / "rows.csv"):
-        answer = run("bench", "@tiny", "--solvers", "dp", "--out", path, "--json")
+        answer = run("bench", "@tiny", "--solvers", "dp:scas", "--out", path, "--json")
         assert (answer.code, answer.out) == (3, "")
         assert len(answer.lines_of_error) == 1
         assert f"{path}" in answer.err

@@ -48,7 +48,7 @@ def test_every_solver_is_listed_with_what_it_takes(run: Run) -> None:
     assert all(list(row) == ["solver", "strategies", "promises", "largest", "available"] for row in rows)
     assert all(row["largest"] and row["available"] is True for row in rows)
     by_name = {row["solver"]: row for row in rows}
-    assert by_name["dp"]["strategies"] == ["scas"]
+    assert by_name["dp"]["strategies"] == ["dcas", "scas"]
     assert "exact" in by_name["dp"]["promises"]
     assert by_name["sequential"]["strategies"] == ["dcas", "free", "scas"]
 

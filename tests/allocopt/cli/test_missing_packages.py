@@ -40,7 +40,7 @@ def test_the_solver_that_needs_it_is_5(
 ) -> None:
     calls = [
         ["solve", "@tiny", "--solver", solver, "--strategy", strategy, "--json"],
-        ["bench", "@tiny", "--solvers", f"dp,{solver}", "--json"],
+        ["bench", "@tiny", "--solvers", f"highs,{solver}", "--json"],
     ]
     for call in calls:
         answer = spawn(*call, variables=without(package))

@@ -26,14 +26,15 @@ def test_a_solver_runs_under_each_strategy_that_it_takes() -> None:
         ("sequential", "scas"),
         ("sequential", "dcas"),
         ("dp", "scas"),
+        ("dp", "dcas"),
         ("annealing", "dcas"),
     ]
 
 
 @pytest.mark.parametrize(("only", "strategies"), [(None, ["free", "dcas"]), ("free", ["scas"])])
 def test_a_solver_that_takes_none_of_them_is_refused(only: str | None, strategies: list[str]) -> None:
-    with pytest.raises(UsageError, match=r"'dp' does not take free.*; it takes scas"):
-        contenders([(DP, only)], strategies)
+    with pytest.raises(UsageError, match=r"'csp' does not take free.*; it takes scas"):
+        contenders([(get_solver("csp"), only)], strategies)
 
 
 def test_an_unknown_strategy_is_refused() -> None:

@@ -271,7 +271,7 @@ def test_every_window_has_a_seed_of_its_own_that_follows_from_the_first() -> Non
 
 @pytest.mark.parametrize(
     ("solver", "strategy", "taken"),
-    [("dp", None, "scas"), ("annealing", None, "free"), ("annealing", "dcas", "dcas"), ("sequential", "scas", "scas")],
+    [("dp", None, "dcas"), ("annealing", None, "free"), ("annealing", "dcas", "dcas"), ("sequential", "scas", "scas")],
 )
 def test_without_a_strategy_the_widest_that_the_solver_takes_is_used(
     solver: str, strategy: str | None, taken: str

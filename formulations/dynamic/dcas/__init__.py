@@ -1,0 +1,1 @@
+"""Exact DCAS by a dynamic program over nested jobs."""

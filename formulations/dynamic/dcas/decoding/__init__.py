@@ -1,0 +1,1 @@
+"""Good DCAS allocations by placing the jobs one after the other, under prices."""

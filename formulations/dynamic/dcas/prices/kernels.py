@@ -1,0 +1,221 @@
+"""Kernels of the Lagrangian bound: the best reply of one block to prices of leaves, and subgradient ascent."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int64, types
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.options import inlined, kernel
+from formulations.dynamic.dcas.classes import CLASSES, Classes
+from formulations.dynamic.dcas.sequence import SEQUENCE, Sequence
+
+MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
+"""Part of the last direction in the next; steps without a better bound before they become shorter, and by what."""
+
+
+class ReplySpace(NamedTuple):
+    """Working space for best replies: products over the leaves of a pod and over the pods, and what they chose."""
+
+    in_pod: FloatArray
+    in_pod_choice: IntArray
+    over_pods: FloatArray
+    over_pods_choice: IntArray
+    counts: IntArray
+
+
+REPLY_SPACE = types.NamedTuple((float64[:, ::1], int64[:, ::1], float64[:, ::1], int64[:, ::1], int64[::1]), ReplySpace)
+
+
+def reply_space(sequence: Sequence, largest: int) -> ReplySpace:
+    """Allocate the space for jobs of at most ``largest`` nodes."""
+    n_leaves, n_pods = len(sequence.pod), len(sequence.pod_start) - 1
+    return ReplySpace(
+        np.empty((n_leaves + n_pods, largest + 1)),
+        np.empty((n_leaves, largest + 1), dtype=np.int64),
+        np.empty((n_pods + 1, largest + 1)),
+        np.empty((n_pods, largest + 1), dtype=np.int64),
+        np.zeros(n_leaves, dtype=np.int64),
+    )
+
+
+@inlined
+def _fill_pod(sequence: Sequence, price: FloatArray, n: int, factor: float, space: ReplySpace, pod: int) -> int:
+    """Combine the leaves of a pod; return the most nodes it can give."""
+    reach = 0
+    space.in_pod[sequence.pod_start[pod] + pod, 0] = 0.0
+    for leaf in range(sequence.pod_start[pod], sequence.pod_start[pod + 1]):
+        before, after = space.in_pod[leaf + pod], space.in_pod[leaf + pod + 1]
+        idle = sequence.leaf_start[leaf + 1] - sequence.leaf_start[leaf]
+        reached = min(reach + idle, n)
+        for k in range(reached + 1):
+            best, choice = -np.inf, 0
+            for t in range(max(0, k - reach), min(idle, k) + 1):
+                value = before[k - t] + t * (factor * sequence.weights[0] * t - price[leaf])
+                if value > best:
+                    best, choice = value, t
+            after[k] = best
+            space.in_pod_choice[leaf, k] = choice
+        reach = reached
+    return reach
+
+
+@inlined
+def _trace(sequence: Sequence, n: int, space: ReplySpace) -> None:
+    """Write what the best reply takes of every leaf to ``space.counts``."""
+    k = n
+    for pod in range(sequence.pod_start.size - 2, -1, -1):
+        left = space.over_pods_choice[pod, k]
+        k -= left
+        for leaf in range(sequence.pod_start[pod + 1] - 1, sequence.pod_start[pod] - 1, -1):
+            taken = space.in_pod_choice[leaf, left]
+            space.counts[leaf] = taken
+            left -= taken
+
+
+@inlined
+def best_reply(sequence: Sequence, price: FloatArray, n: int, factor: float, space: ReplySpace) -> float:
+    """Largest saving, less prices, of a job of ``n`` nodes alone; its nodes by leaf go to ``space.counts``."""
+    n_pods = sequence.pod_start.size - 1
+    # A pod's rows of the leaf products begin with a row of their own, which is the pod's number further on.
+    reach = 0
+    space.over_pods[0, 0] = 0.0
+    for pod in range(n_pods):
+        most = _fill_pod(sequence, price, n, factor, space, pod)
+        values = space.in_pod[sequence.pod_start[pod + 1] + pod]
+        reached = min(reach + most, n)
+        for k in range(reached + 1):
+            best, choice = -np.inf, 0
+            for t in range(max(0, k - reach), min(most, k) + 1):
+                value = space.over_pods[pod, k - t] + values[t] + factor * sequence.weights[1] * t * t
+                if value > best:
+                    best, choice = value, t
+            space.over_pods[pod + 1, k] = best
+            space.over_pods_choice[pod, k] = choice
+        reach = reached
+    _trace(sequence, n, space)
+    return float(space.over_pods[n_pods, n])
+
+
+@inlined
+def cheapest_nodes(sequence: Sequence, price: FloatArray, n: int, counts: IntArray) -> float:
+    """Return minus the least total price of ``n`` nodes; the nodes by leaf go to ``counts``."""
+    total, left = 0.0, n
+    for leaf in range(counts.size):
+        counts[leaf] = -1
+    while left > 0:
+        cheapest, least = -1, np.inf
+        for leaf in range(counts.size):
+            if counts[leaf] < 0 and price[leaf] < least:
+                cheapest, least = leaf, price[leaf]
+        taken = min(left, sequence.leaf_start[cheapest + 1] - sequence.leaf_start[cheapest])
+        counts[cheapest] = taken
+        total += taken * least
+        left -= taken
+    for leaf in range(counts.size):
+        counts[leaf] = max(counts[leaf], 0)
+    return -total
+
+
+@inlined
+def _copy(source: FloatArray, target: FloatArray) -> None:
+    """Copy an array; without reference counts numba cannot assign slices."""
+    for index in range(source.size):
+        target[index] = source[index]
+
+
+@inlined
+def _bound_and_excess(
+    sequence: Sequence, classes: Classes, price: FloatArray, replies: FloatArray, excess: FloatArray, space: ReplySpace
+) -> float:
+    """Bound by these prices; nodes asked for beyond the idle ones, by leaf, go to ``excess``."""
+    bound = 0.0
+    for leaf in range(price.size):
+        idle = sequence.leaf_start[leaf + 1] - sequence.leaf_start[leaf]
+        bound -= price[leaf] * idle
+        excess[leaf] = -idle
+    for c in range(classes.sizes.size):
+        if classes.factor[c] == 0.0:
+            replies[c] = cheapest_nodes(sequence, price, classes.sizes[c], space.counts)
+        else:
+            replies[c] = best_reply(sequence, price, classes.sizes[c], classes.factor[c], space)
+        bound += classes.counts[c] * (classes.base[c] - replies[c])
+        for leaf in range(price.size):
+            excess[leaf] += classes.counts[c] * space.counts[leaf]
+    return bound
+
+
+@kernel(
+    float64(
+        SEQUENCE,
+        CLASSES,
+        float64[::1],
+        float64[::1],
+        float64[::1],
+        float64[::1],
+        float64[::1],
+        REPLY_SPACE,
+        float64[::1],
+        float64,
+        float64,
+        int64,
+    )
+)
+def ascend(
+    sequence: Sequence,
+    classes: Classes,
+    price: FloatArray,
+    replies: FloatArray,
+    trial: FloatArray,
+    direction: FloatArray,
+    excess: FloatArray,
+    space: ReplySpace,
+    pace: FloatArray,
+    best: float,
+    upper: float,
+    iterations: int,
+) -> float:
+    """Raise the bound by subgradient steps from ``price``; return it, with its prices and replies in place.
+
+    Parameters
+    ----------
+    sequence, classes
+        The window.
+    price
+        Prices of the best bound ``best`` so far, by leaf, written in place.
+    replies
+        Saving less prices of the best reply of each class to ``price``, written in place.
+    trial, direction, excess
+        Working space by leaf; ``trial`` holds the prices to go on from, ``direction`` the last direction.
+    space
+        Working space of the best replies.
+    pace
+        Length of the steps relative to Polyak's, and steps since the bound rose last; kept from call to call.
+    best
+        The bound of ``price``, or minus infinity.
+    upper
+        A target no less than the optimum.
+    iterations
+        Number of steps.
+    """
+    spare = excess[price.size :]
+    for _ in range(iterations):
+        bound = _bound_and_excess(sequence, classes, trial, spare, excess[: price.size], space)
+        if bound > best:
+            best, pace[1] = bound, 0.0
+            _copy(trial, price)
+            _copy(spare, replies)
+        else:
+            pace[1] += 1.0
+        if pace[1] == PATIENCE:
+            pace[0], pace[1] = pace[0] * SLOWER, 0.0
+        norm = 0.0
+        for leaf in range(price.size):
+            direction[leaf] = excess[leaf] + MOMENTUM * direction[leaf]
+            norm += direction[leaf] * direction[leaf]
+        if norm == 0.0:
+            break
+        step = pace[0] * max(0.0, upper - bound) / norm
+        for leaf in range(price.size):
+            trial[leaf] += step * direction[leaf]
+    return best
