@@ -9,8 +9,9 @@ from support.oracle import OracleWindow, read_oracle
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
-# No test asserts a time; the first example of some compiles kernels.
-settings.register_profile("allocopt", deadline=None, max_examples=60)
+# No test asserts a time; the first example of some compiles kernels. Continuous integration tries more examples.
+EXAMPLES = 60 if os.environ.get("CI") == "true" else 40
+settings.register_profile("allocopt", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("allocopt")
 
 

@@ -65,6 +65,7 @@ def test_json_rows_are_alone_on_standard_output(run: Run) -> None:
     assert cells(answer.err)[0][0] == "solver"
 
 
+@pytest.mark.slow
 def test_json_rows_reach_a_file_while_a_terminal_shows_the_progress(start: Start, tmp_path: Path) -> None:
     parent, child = pty.openpty()
     with (tmp_path / "rows.jsonl").open("wb") as out:

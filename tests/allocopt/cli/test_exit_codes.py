@@ -191,6 +191,7 @@ def test_no_solution_within_the_limit_is_4(spawn: Run, plug_ins: dict[str, str],
     assert not (tmp_path / "solutions").exists()
 
 
+@pytest.mark.slow
 def test_what_a_solver_prints_stays_off_standard_output(spawn: Run, plug_ins: dict[str, str]) -> None:
     for command in (["solve", "@tiny", "--solver", "finds"], ["bench", "@tiny", "--solvers", "finds:free"]):
         answer = spawn(*command, "--json", variables=plug_ins)
@@ -200,6 +201,7 @@ def test_what_a_solver_prints_stays_off_standard_output(spawn: Run, plug_ins: di
         assert "a line of native code" in answer.err
 
 
+@pytest.mark.slow
 def test_a_plug_in_without_its_package_is_5_and_stops_nothing_else(spawn: Run, plug_ins: dict[str, str]) -> None:
     message = "solver 'needs' needs the package 'a_package_nobody_has', which is not installed"
     answer = spawn("solve", "@tiny", "--solver", "needs", variables=plug_ins)

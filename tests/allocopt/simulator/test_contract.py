@@ -79,6 +79,7 @@ def test_a_scheduler_of_its_own_keeps_the_rules_and_its_seed_fixes_the_schedule(
     assert_same(schedule, run())
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(jobs=small_workloads(), rules=rules)
 def test_another_seed_changes_a_random_order_only(jobs: Workload, rules: Rules) -> None:

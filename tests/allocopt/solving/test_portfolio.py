@@ -61,6 +61,7 @@ def test_the_optimum_lies_between_bound_and_objective(strategy: Strategy, proble
         assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_on_proven_windows_bound_and_objective_enclose_the_optimum(oracle_windows: list[OracleWindow]) -> None:
     for case in oracle_windows:
         for strategy, best in case.optimum.items():

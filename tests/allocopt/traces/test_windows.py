@@ -120,6 +120,7 @@ def test_years_without_jobs_are_jumped_over() -> None:
     assert [ids for _, ids in seen(made)] == [[("1", 12)], [("2", 2)], [("3", 3)]]
 
 
+@pytest.mark.slow
 def test_windows_are_chosen_by_number_of_jobs_and_named_in_turn() -> None:
     trace = uniform_workload(2000, np.random.default_rng(5), nodes=(1, 4))
 

@@ -37,6 +37,7 @@ def assert_proved(result: Result, expected: float) -> None:
     assert result.bound == result.objective
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("levels", [1, 2, 3, 4])
 @settings(max_examples=200)
 @given(st.data())

@@ -126,6 +126,7 @@ def test_the_best_allocation_is_found_in_pods_of_several_leaves(seed: int) -> No
     assert run(problem, layers, bound - best - 1e-6).counts is None
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(SHALLOW, st.integers(0, 99), orders, st.floats(0.01, 1.0))
 def test_nothing_is_found_if_every_regret_is_above_the_slack(

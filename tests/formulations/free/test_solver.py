@@ -95,6 +95,7 @@ def test_the_proven_optima_are_found_from_greedy_allocations(oracle_windows: lis
         assert result.objective == pytest.approx(case.optimum[Strategy.FREE], rel=0, abs=ROUNDING)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("states", [1, 30, 300, 3000])
 def test_within_few_states_the_bound_is_valid(oracle_windows: list[OracleWindow], states: int) -> None:
     for case in oracle_windows:

@@ -129,6 +129,7 @@ def test_the_least_of_limits_still_gives_an_allocation_and_a_bound(pack_solver: 
     assert result.bound is not None
 
 
+@pytest.mark.slow
 def test_a_limit_stops_a_search_that_takes_longer(hard: TopologyProblem) -> None:
     result = solved(EVERY["scip-paper"], hard, 1.0)
     assert result.status is Status.FEASIBLE
@@ -182,6 +183,7 @@ def test_the_cancel_variables_are_an_option() -> None:
     assert get_solver("scip-paper", {"cancel": True}) == ScipPaper(cancel=True)
 
 
+@pytest.mark.slow
 def test_the_parent_process_loads_no_back_end() -> None:
     script = (
         "import sys, formulations.integer.solvers as s; s.ScipPack().is_available(); s.CpSatPack().version\n"
@@ -261,6 +263,7 @@ class During(threading.Thread):
             os.kill(pid, self._number)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_ctrl_c_gives_the_best_so_far_and_leaves_no_child(hard: TopologyProblem) -> None:
     during = During(signal.SIGINT, "parent")
@@ -273,6 +276,7 @@ def test_ctrl_c_gives_the_best_so_far_and_leaves_no_child(hard: TopologyProblem)
     assert gone(during.children)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_child_that_is_killed_is_survived(hard: TopologyProblem, caplog: pytest.LogCaptureFixture) -> None:
     solver = ScipPaper()

@@ -29,6 +29,7 @@ def test_brute_force_agrees(problem: TopologyProblem) -> None:
     assert result.objective == pytest.approx(optimum(problem), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_oracle_s_optima_are_reached_and_proved(oracle_windows: list[OracleWindow]) -> None:
     small = [oracle for oracle in oracle_windows if len(oracle.problem.jobs) <= 4]
     assert len(small) >= 10

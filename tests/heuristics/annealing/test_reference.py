@@ -87,6 +87,7 @@ def test_a_seed_fixes_the_answer_whatever_the_global_generator_was_at() -> None:
     assert first.solution.as_dict(problem) == again.solution.as_dict(problem)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", BOTH)
 def test_it_is_as_good_as_the_kernel_on_average(strategy: Strategy) -> None:
     problems = [paper_window(seed, strategy) for seed in range(8)]

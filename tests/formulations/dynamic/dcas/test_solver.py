@@ -91,6 +91,7 @@ def test_the_optimum_of_brute_force_is_proved_where_jobs_do_not_fit_into_leaves(
     assert_proved(solved(problem), optimum(problem))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "idle"),
     [([10], 10), ([1] * 6, 6), ([5, 5], 10), ([4, 4, 2], 10), ([2] * 4, 8), ([1], 1), ([1, 1, 3, 3], 10), ([2, 3], 10)],
