@@ -12,7 +12,7 @@ from allocopt.solving.solve import check_takes
 
 LIMIT_S = 1.0
 ALLOWED_S = LIMIT_S * 1.05 + 0.05
-ENDLESS = {"annealing", "annealing-as-published", "simanneal", "auto"}
+ENDLESS = {"annealing", "annealing-as-published", "simanneal", "lns", "auto"}
 HARDEST = 3
 """Windows of the family ``burst`` that are tried, those with the most idle nodes."""
 
