@@ -30,7 +30,10 @@ def _text(cell: Cell, places: int | None) -> str:
     """Format one cell."""
     if cell is None:
         return "-"
-    return str(cell) if isinstance(cell, str) or places is None else f"{cell:,.{places}f}"
+    if isinstance(cell, str) or places is None:
+        return str(cell)
+    # What is rounded to zero has no sign.
+    return f"{round(cell, places) + 0:,.{places}f}"
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], digits: Sequence[int | None]) -> str:
