@@ -53,7 +53,7 @@ def command(
     policy: PolicyName = "fcfs",
     backfill: Backfilling = None,
     backfill_order: BackfillOrder = None,
-    conservative_compression: Compression = False,
+    conservative_compression: Compression = True,
     option: Options = None,
     kill_at_limit: KillAtLimit = True,
     event_order: EventOrderName = "batched",
@@ -121,7 +121,7 @@ def _scheduler(
     found = get_policy(policy, parse_options(options))
     if isinstance(found, QueueOrder):
         return _list_scheduler(found, backfill or "none", backfill_order, compression)
-    if backfill or backfill_order or compression:
+    if backfill or backfill_order:
         raise UsageError(f"policy {policy!r} is a scheduler of its own: it takes no backfilling")
     return as_scheduler(found)
 

@@ -85,8 +85,8 @@ class ListScheduler:
     backfill_order
         Order in which jobs are tried for backfilling; None for that of the queue.
     compression
-        Whether conservative backfilling plans all reservations anew when a job ends before its estimate; without it
-        reservations never move.
+        Whether conservative backfilling plans all reservations anew when a job ends before its estimate. Without it
+        reservations never move, and where users overestimate the machine stands idle for them.
 
     Raises
     ------
@@ -97,7 +97,7 @@ class ListScheduler:
     order: QueueOrder
     backfill: Backfill = Backfill.NONE
     backfill_order: QueueOrder | None = None
-    compression: bool = False
+    compression: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.backfill, Backfill):
@@ -108,5 +108,3 @@ class ListScheduler:
                 raise UsageError(f"{order!r} is no queue order: it needs a name and a method `keys`")
         if self.backfill_order is not None and self.backfill not in (Backfill.EASY, Backfill.FIRST_FIT):
             raise UsageError("an order of backfilling goes with EASY and first-fit backfilling only")
-        if self.compression and self.backfill is not Backfill.CONSERVATIVE:
-            raise UsageError("compression goes with conservative backfilling only")

@@ -18,7 +18,7 @@ from heuristics.queue_orders import FirstComeFirstServed, LargestFirst, Shortest
 
 FCFS = FirstComeFirstServed()
 EASY = ListScheduler(FCFS, Backfill.EASY)
-CONSERVATIVE = ListScheduler(FCFS, Backfill.CONSERVATIVE)
+CONSERVATIVE = ListScheduler(FCFS, Backfill.CONSERVATIVE, compression=False)
 event_orders = st.sampled_from(EventOrder)
 backfill_orders: st.SearchStrategy[QueueOrder | None] = st.sampled_from([None, ShortestJobFirst(), LargestFirst()])
 
