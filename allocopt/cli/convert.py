@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from allocopt.cli.options import LARGEST
+
 if TYPE_CHECKING:
     from allocopt.traces.workload import Workload
     from allocopt.traces.writing import Writer
-
-_LARGEST = 1_000_000_000
-"""Largest number of jobs or processors that is taken: beyond any that makes sense, and safe from overflow."""
 
 Source = Annotated[
     Path,
@@ -28,10 +27,10 @@ Out = Annotated[
     ),
 ]
 MaxJobs = Annotated[
-    int | None, typer.Option(min=1, max=_LARGEST, help="Write only this many jobs, the first submitted.")
+    int | None, typer.Option(min=1, max=LARGEST, help="Write only this many jobs, the first submitted.")
 ]
 ProcessorsPerNode = Annotated[
-    int, typer.Option(min=1, max=_LARGEST, help="Processors of the workload per node; jobs get whole nodes.")
+    int, typer.Option(min=1, max=LARGEST, help="Processors of the workload per node; jobs get whole nodes.")
 ]
 
 

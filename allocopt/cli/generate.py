@@ -8,6 +8,7 @@ import typer
 
 from allocopt.cli import generate_workload
 from allocopt.cli.announcement import compilation_announced
+from allocopt.cli.options import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +28,6 @@ _CLUSTER = "Cluster"
 _GENERATOR = "Workload generator (without --workload)"
 _REPLAY = "Replay"
 
-_LARGEST = 1_000_000_000
-"""Largest size or time that is taken: beyond any that makes sense, and safe from overflow."""
 _MOST = 10_000_000
 """Largest number of jobs or windows, so that a typing error does not exhaust the memory."""
 
@@ -75,7 +74,7 @@ MaxJobs = Annotated[
 ProcessorsPerNode = Annotated[
     int,
     typer.Option(
-        min=1, max=_LARGEST, rich_help_panel=_REPLAY, help="Processors of the trace per node; jobs get whole nodes."
+        min=1, max=LARGEST, rich_help_panel=_REPLAY, help="Processors of the trace per node; jobs get whole nodes."
     ),
 ]
 Allocator = Annotated[
@@ -85,19 +84,19 @@ AllocatorStrategy = Annotated[
     str, typer.Option(rich_help_panel=_REPLAY, help="Strategy of the allocator: scas, dcas or free.")
 ]
 Iterations = Annotated[
-    int, typer.Option(min=1, max=_LARGEST, rich_help_panel=_REPLAY, help="Iterations of the allocator per window.")
+    int, typer.Option(min=1, max=LARGEST, rich_help_panel=_REPLAY, help="Iterations of the allocator per window.")
 ]
 
 Jobs = Annotated[int, typer.Option(min=1, max=_MOST, rich_help_panel=_GENERATOR, help="Number of jobs.")]
-MinNodes = Annotated[int, typer.Option(min=1, max=_LARGEST, rich_help_panel=_GENERATOR, help="Least nodes of a job.")]
-MaxNodes = Annotated[int, typer.Option(min=1, max=_LARGEST, rich_help_panel=_GENERATOR, help="Most nodes of a job.")]
-MinRun = Annotated[int, typer.Option(min=1, max=_LARGEST, rich_help_panel=_GENERATOR, help="Shortest run time, s.")]
-MaxRun = Annotated[int, typer.Option(min=1, max=_LARGEST, rich_help_panel=_GENERATOR, help="Longest run time, s.")]
+MinNodes = Annotated[int, typer.Option(min=1, max=LARGEST, rich_help_panel=_GENERATOR, help="Least nodes of a job.")]
+MaxNodes = Annotated[int, typer.Option(min=1, max=LARGEST, rich_help_panel=_GENERATOR, help="Most nodes of a job.")]
+MinRun = Annotated[int, typer.Option(min=1, max=LARGEST, rich_help_panel=_GENERATOR, help="Shortest run time, s.")]
+MaxRun = Annotated[int, typer.Option(min=1, max=LARGEST, rich_help_panel=_GENERATOR, help="Longest run time, s.")]
 MinGap = Annotated[
-    int, typer.Option(min=0, max=_LARGEST, rich_help_panel=_GENERATOR, help="Shortest time between arrivals, s.")
+    int, typer.Option(min=0, max=LARGEST, rich_help_panel=_GENERATOR, help="Shortest time between arrivals, s.")
 ]
 MaxGap = Annotated[
-    int, typer.Option(min=0, max=_LARGEST, rich_help_panel=_GENERATOR, help="Longest time between arrivals, s.")
+    int, typer.Option(min=0, max=LARGEST, rich_help_panel=_GENERATOR, help="Longest time between arrivals, s.")
 ]
 
 Idle = Annotated[int, typer.Option(min=1, help="Number of idle nodes.")]

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from allocopt.cli.options import LARGEST
+
 if TYPE_CHECKING:
     from allocopt.traces.workload import Workload
 
 Model = Literal["lublin", "nsa"]
 
-_LARGEST = 1_000_000_000
-"""Largest machine that is taken: beyond any that makes sense, and safe from overflow."""
 _MOST = 10_000_000
 """Largest number of jobs, so that a typing error does not exhaust the memory."""
 _NODES = (1, 40)
@@ -34,7 +34,7 @@ WhichModel = Annotated[
 Jobs = Annotated[int, typer.Option(min=1, max=_MOST, help="Number of jobs.")]
 Processors = Annotated[
     int,
-    typer.Option(min=1, max=_LARGEST, help="Processors of the machine, at least 10; of nsa its nodes, at least 40."),
+    typer.Option(min=1, max=LARGEST, help="Processors of the machine, at least 10; of nsa its nodes, at least 40."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice.")]
 

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+LARGEST = 1_000_000_000
+"""Largest number, size or time that an option takes: beyond any that makes sense, and safe from overflow."""
+
 Instances = Annotated[
     list[Path],
     typer.Argument(

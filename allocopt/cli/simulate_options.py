@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-_LARGEST = 1_000_000_000
-"""Largest number of jobs or processors that is taken: beyond any that makes sense, and safe from overflow."""
+from allocopt.cli.options import LARGEST
 
 _RULES, _NODES, _OUTPUT = "Rules", "Nodes", "Output"
 
@@ -19,7 +18,7 @@ Trace = Annotated[
     ),
 ]
 Processors = Annotated[
-    int | None, typer.Option(min=1, max=_LARGEST, help="Processors of the machine; if not given, as the trace says.")
+    int | None, typer.Option(min=1, max=LARGEST, help="Processors of the machine; if not given, as the trace says.")
 ]
 PolicyName = Annotated[
     str,
@@ -76,12 +75,12 @@ SkipOversized = Annotated[
     typer.Option("--skip-oversized", rich_help_panel=_RULES, help="Drop and count jobs larger than the machine."),
 ]
 MaxJobs = Annotated[
-    int | None, typer.Option(min=1, max=_LARGEST, rich_help_panel=_RULES, help="Only the first jobs submitted.")
+    int | None, typer.Option(min=1, max=LARGEST, rich_help_panel=_RULES, help="Only the first jobs submitted.")
 ]
 Seed = Annotated[int, typer.Option(min=0, rich_help_panel=_RULES, help="Fixes every random choice.")]
 ProcessorsPerNode = Annotated[
     int,
-    typer.Option(min=1, max=_LARGEST, rich_help_panel=_NODES, help="Processors of the trace per node; whole nodes."),
+    typer.Option(min=1, max=LARGEST, rich_help_panel=_NODES, help="Processors of the trace per node; whole nodes."),
 ]
 FatTreeShape = Annotated[
     str | None,

@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from allocopt.arrays import FloatArray
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.times import run_times
-from allocopt.traces.rows import Number, Row, rows_of
+from allocopt.traces.rows import Number, Row, plain, rows_of
 
 
 class ScheduledRow(NamedTuple):
@@ -47,9 +46,4 @@ def scheduled_rows(path: Path, schedule: Schedule) -> Iterator[ScheduledRow]:
     """
     jobs = rows_of(path, replace(schedule.workload, run=run_times(schedule)))
     waits = schedule.start - schedule.workload.submit
-    return map(ScheduledRow, jobs, _plain(schedule.start), _plain(schedule.end), _plain(waits))
-
-
-def _plain(seconds: FloatArray) -> list[Number]:
-    """Return numbers of Python, integers where they are whole."""
-    return [int(value) if value.is_integer() else value for value in seconds.tolist()]
+    return map(ScheduledRow, jobs, plain(schedule.start), plain(schedule.end), plain(waits))

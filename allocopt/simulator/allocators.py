@@ -10,7 +10,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import Topology
 from allocopt.errors import NoSolutionError, UsageError
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
-from allocopt.simulator.placement import Share
+from allocopt.simulator.placement import Share, first_units, whole
 from allocopt.solving.protocol import Solver
 from allocopt.solving.solve import solve
 
@@ -57,9 +57,7 @@ class BreadthFirst:
 
 def _fill(left: IntArray, asked: IntArray) -> Share:
     """Take units from the first nodes that have some, resource by resource."""
-    before = np.cumsum(left, axis=0) - left
-    units = np.clip(asked - before, 0, left)
-    return _take(left, units)
+    return _take(left, first_units(left, asked))
 
 
 def _spread(left: IntArray, asked: IntArray) -> Share:
@@ -138,13 +136,13 @@ class TopologyAllocator:
         taken = int(single.sum())
         shares: list[Share | None] = [None] * len(names)
         for job, node in zip(np.flatnonzero(single).tolist(), idle[:taken], strict=True):
-            shares[job] = _whole(node[None])
+            shares[job] = whole(node[None])
         several = np.flatnonzero(~single).tolist()
         if several:
             window = tuple(Job(names[job], int(sizes[job])) for job in several)
             problem = TopologyProblem(self.topology, idle[taken:], window, name=f"job {names[several[0]]} and others")
             for job, nodes in zip(several, self._solve(problem).nodes, strict=True):
-                shares[job] = _whole(nodes)
+                shares[job] = whole(nodes)
         return [share for share in shares if share is not None]
 
     def _solve(self, problem: TopologyProblem) -> Allocation:
@@ -153,8 +151,3 @@ class TopologyAllocator:
         if not isinstance(result.solution, Allocation):
             raise NoSolutionError(f"solver {self.solver.name!r} found no allocation of the window of {problem.name}")
         return result.solution
-
-
-def _whole(nodes: IntArray) -> Share:
-    """Return whole nodes as a share."""
-    return Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))

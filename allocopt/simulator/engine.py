@@ -112,7 +112,7 @@ class Simulation:
             return
         if self.placement is None:
             raise SchedulerError(f"{name} chooses nodes for job {self._ids[job]}, but the platform is a pool")
-        share = share_of(frozen_integers(decision.nodes), self.view.request[job], self.placement)
+        share = self.placement.share_of(frozen_integers(decision.nodes), self.view.request[job])
         self._hold(name, self.placement, job, share)
 
     def _wake_at(self, name: str, time: float) -> None:
@@ -189,18 +189,23 @@ class Simulation:
 
     def _check_patience(self, name: str) -> None:
         """Raise `SchedulerError` when a scheduler waits for nothing."""
-        clock, jobs = self.state.clock, self.state.jobs
+        clock = self.state.clock
         moved = clock["n_started"][0] or clock["n_ended"][0] or clock["n_queued"][0] != self._n_queued
         self._n_queued = clock["n_queued"][0]
         self._still_passes = 0 if moved or not self._n_queued else self._still_passes + 1
         if self._still_passes <= PATIENCE:
             return
-        next_event = jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
-        nothing_comes = next_event == np.inf and clock["next_submission"][0] == jobs.size
+        nothing_comes = self._nothing_comes()
         if nothing_comes and clock["n_running"][0]:
             raise SchedulerError(never_ends(self.view))
         if nothing_comes or self._still_passes > LONG_PATIENCE:
             raise SchedulerError(f"{name} waits for nothing: {stalled(self.view)}")
+
+    def _nothing_comes(self) -> bool:
+        """Whether no job will end, and none will join the queue."""
+        clock, jobs = self.state.clock, self.state.jobs
+        next_event = jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
+        return bool(next_event == np.inf and clock["next_submission"][0] == jobs.size)
 
 
 def never_ends(view: View) -> str:
@@ -221,16 +226,3 @@ def stalled(view: View) -> str:
 def name_of(part: object) -> str:
     """Return the name of a scheduler or model, for people."""
     return str(getattr(part, "name", type(part).__name__))
-
-
-def share_of(nodes: IntArray, request: IntArray, placement: Placement) -> Share:
-    """Take what a job asks for from the nodes that were chosen for it, in their order."""
-    if nodes.size and not (0 <= nodes.min() and nodes.max() < len(placement.free)):
-        return Share(nodes, np.zeros((len(nodes), len(request)), dtype=np.int64))
-    if placement.capacity.shape[1] == 1 and (placement.capacity == 1).all():
-        return Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))
-    free = placement.free[nodes]
-    before = np.cumsum(free, axis=0) - free
-    units = np.clip(request - before, 0, free)
-    used = units.any(axis=1)
-    return Share(nodes[used], units[used])

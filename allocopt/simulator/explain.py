@@ -9,7 +9,7 @@ from allocopt.simulator.engine import Simulation, name_of
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.view import View
-from allocopt.simulator.waiting import asked, in_words, ordered_queue, promise, seconds
+from allocopt.simulator.waiting import in_words, ordered_queue, promise, seconds
 from allocopt.traces.workload import Workload
 
 
@@ -87,7 +87,7 @@ class Explanation:
 
 def _reserved(view: View, job: int) -> str:
     """Speak of a job with a reservation."""
-    needs = in_words(view, asked(view, job))
+    needs = in_words(view, view.request[job])
     reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
     return f"has a reservation for {reserved}, the first time that leaves {needs} for {estimate}"
 
@@ -116,4 +116,4 @@ def _behind(view: View, job: int, ahead: int, head: int, backfill: Backfill) -> 
 
 def _wants(view: View, job: int) -> str:
     """Say what a job asks for and what there is."""
-    return f"asks for {in_words(view, asked(view, job))} with {in_words(view, view.free)} free"
+    return f"asks for {in_words(view, view.request[job])} with {in_words(view, view.free)} free"

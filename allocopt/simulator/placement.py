@@ -24,6 +24,17 @@ class Share(NamedTuple):
     units: IntArray
 
 
+def whole(nodes: IntArray) -> Share:
+    """Return whole nodes as a share."""
+    return Share(nodes, np.ones((len(nodes), 1), dtype=np.int64))
+
+
+def first_units(free: IntArray, asked: IntArray) -> IntArray:
+    """Units of each resource, shape ``(k, R)``, that come first among those that are free, as many as are asked for."""
+    before = np.cumsum(free, axis=0) - free
+    return np.clip(asked - before, 0, free)
+
+
 class Placement:
     """What is free on every node, and who holds the rest.
 
@@ -40,6 +51,7 @@ class Placement:
         self.capacity = platform.capacity
         self.shares: list[Share | None] = [None] * len(ids)
         self._resources = platform.resources
+        self._is_shared = platform.is_shared
         self._ids = ids
         self._idle = np.ones(len(self.free), dtype=np.bool_)
         self._holders: set[int] = set()
@@ -47,6 +59,16 @@ class Placement:
     def idle_nodes(self) -> IntArray:
         """Nodes of which nothing is held, rising."""
         return np.flatnonzero(self._idle)
+
+    def share_of(self, nodes: IntArray, request: IntArray) -> Share:
+        """Take what a job asks for from the nodes that were chosen for it, in their order."""
+        if nodes.size and not (0 <= nodes.min() and nodes.max() < len(self.free)):
+            return Share(nodes, np.zeros((len(nodes), len(request)), dtype=np.int64))
+        if not self._is_shared:
+            return whole(nodes)
+        units = first_units(self.free[nodes], request)
+        used = units.any(axis=1)
+        return Share(nodes[used], units[used])
 
     def hold(self, job: int, share: Share, request: IntArray) -> None:
         """Let a job hold its share.

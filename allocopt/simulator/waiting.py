@@ -14,12 +14,6 @@ def ordered_queue(state: State) -> list[int]:
     return queue
 
 
-def asked(view: View, job: int) -> IntArray:
-    """Units of each resource that a job asks for, shape ``(R,)``."""
-    units: IntArray = view.request[job]
-    return units
-
-
 def in_words(view: View, units: IntArray) -> str:
     """Write units of each resource with their names; of those after the first only what there is."""
     named = list(zip(units.tolist(), view.platform.resources, strict=True))

@@ -48,7 +48,7 @@ def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
     integers = (workload.ids, workload.processors, workload.users, workload.preceding)
     ids, processors, users, preceding = (values.tolist() for values in integers)
     seconds = (workload.submit, workload.run, workload.estimate, workload.think_s)
-    submit, run, estimate, think = map(_plain, seconds)
+    submit, run, estimate, think = map(plain, seconds)
     return map(Row, ids, submit, run, processors, estimate, users, preceding, think)
 
 
@@ -73,6 +73,6 @@ def _check_sizes(path: Path, workload: Workload) -> None:
             raise bad_file(path, f"cannot be written: job {workload.ids[job]}", fault)
 
 
-def _plain(seconds: FloatArray) -> list[Number]:
+def plain(seconds: FloatArray) -> list[Number]:
     """Return numbers of Python, integers where they are whole."""
     return [int(value) if value.is_integer() else value for value in seconds.tolist()]
