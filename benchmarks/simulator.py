@@ -173,8 +173,8 @@ def backfillings() -> dict[str, ListScheduler]:
         "first fit": ListScheduler(fcfs, Backfill.FIRST_FIT),
         "EASY": ListScheduler(fcfs, Backfill.EASY),
         "EASY, shortest first (SJBF)": ListScheduler(fcfs, Backfill.EASY, sjf),
-        "conservative": ListScheduler(fcfs, Backfill.CONSERVATIVE, compression=False),
-        "conservative, compression": ListScheduler(fcfs, Backfill.CONSERVATIVE, compression=True),
+        "conservative, no compression": ListScheduler(fcfs, Backfill.CONSERVATIVE, compression=False),
+        "conservative": ListScheduler(fcfs, Backfill.CONSERVATIVE, compression=True),
     }
 
 
