@@ -159,6 +159,18 @@ def test_all_exact_solvers_agree(strategy: Strategy, problem: TopologyProblem) -
     assert objectives == pytest.approx(objectives[:1] * len(objectives), rel=1e-9)
 
 
+@pytest.mark.parametrize(("name", "problem"), cases(PAPER, Promise.EXACT))
+@pytest.mark.parametrize("gap", [0.5, 0.02])
+def test_an_exact_solver_stops_at_the_gap_asked_for_or_with_a_proof(
+    name: str, problem: TopologyProblem, gap: float
+) -> None:
+    result = solved(name, problem, Budget(ENOUGH_S, gap=gap))
+    assert result.gap is not None
+    assert result.gap <= gap
+    assert result.stopped_by is (StopReason.PROVED if result.gap <= EQUAL_RELATIVE else StopReason.GAP)
+    assert result.status is (Status.OPTIMAL if result.stopped_by is StopReason.PROVED else Status.FEASIBLE)
+
+
 @pytest.mark.parametrize(("name", "problem"), cases(TINY + PAPER))
 def test_the_same_seed_gives_the_same_answer(name: str, problem: TopologyProblem) -> None:
     first, again = (solved(name, problem, Budget(iterations=30), seed=7) for _ in range(2))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.announcement import compilation_announced
-from allocopt.cli.options import Instances, Iterations, Json, TimeLimit
+from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit
 
 if TYPE_CHECKING:
     from allocopt.report.bench import Contender
@@ -30,6 +30,7 @@ def command(
     strategy: Annotated[str, typer.Option(help="Strategies, comma-separated.")] = "scas,dcas,free",
     time_limit: TimeLimit = 10.0,
     iterations: Iterations = None,
+    gap: Gap = 0.0,
     seeds: Annotated[str, typer.Option(help="Seeds, comma-separated.")] = "0",
     best_known: Annotated[
         Path | None,
@@ -66,7 +67,7 @@ def command(
         print(f"allocopt: {name} does not take {count}, such as {reasons[0]}", file=sys.stderr)
     _warm_up(pairs)
     facts = provenance()
-    budget = Budget(time_limit, iterations)
+    budget = Budget(time_limit, iterations, gap)
     journal = None if out is None else _journal(out, instances, budget, facts)
     rows: list[BenchRow] = []
     with _interruption_explained(rows, len(tasks), journal):
@@ -100,7 +101,7 @@ def _journal(out: Path, instances: Sequence[Path], budget: "Budget", facts: "Pro
     from allocopt.report.journal import Journal
 
     digests = [sha256(instance_path(path).read_bytes()).hexdigest() for path in instances]
-    limits = {"seconds": budget.seconds, "iterations": budget.iterations}
+    limits = {"seconds": budget.seconds, "iterations": budget.iterations, "gap": budget.gap}
     return Journal(out, {"instances": digests, **limits, **facts.as_dict()})
 
 

@@ -23,4 +23,8 @@ TimeLimit = Annotated[float | None, typer.Option(help="Limit on each solve, in s
 Iterations = Annotated[
     int | None, typer.Option(max=2**63 - 1, help="Limit on the solver's own steps; if not given, its default.")
 ]
+Gap = Annotated[
+    float,
+    typer.Option(min=0.0, help="Stop once solution and proven bound are this close, as a fraction (0.01 is 1 %)."),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]

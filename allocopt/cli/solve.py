@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allocopt.cli.announcement import compilation_announced
-from allocopt.cli.options import Instances, Iterations, Json, TimeLimit
+from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit
 
 if TYPE_CHECKING:
     from allocopt.problems.topology import Allocation, TopologyProblem
+    from allocopt.solving.budget import Budget
     from allocopt.solving.protocol import Solver
     from allocopt.solving.result import Incumbent, Result
 
@@ -23,6 +24,7 @@ def command(
     solver: Annotated[str, typer.Option(help="Name of a solver; `allocopt solvers` lists them.")] = "auto",
     time_limit: TimeLimit = 10.0,
     iterations: Iterations = None,
+    gap: Gap = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Fixes every random choice.")] = 0,
     solution: Annotated[
         Path | None,
@@ -49,6 +51,7 @@ def command(
     from allocopt.cli.reading import read_instances
     from allocopt.cli.solver_options import parse_options
     from allocopt.errors import NoSolutionError, UsageError
+    from allocopt.solving.budget import Budget
     from allocopt.solving.registry import get_solver
     from allocopt.solving.result import Status, StopReason
 
@@ -58,9 +61,10 @@ def command(
     chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
     if export is not None:
         _export(chosen, problems[0], export)
+    budget = Budget(time_limit, iterations, gap)
     results = []
     for problem in problems:
-        result = _solve(problem, chosen, time_limit, iterations, seed, warm_start, verbose)
+        result = _solve(problem, chosen, budget, seed, warm_start, verbose)
         _report(problem, result, solution, as_json)
         results.append(result)
         if result.stopped_by is StopReason.INTERRUPTED:
@@ -82,8 +86,7 @@ def _strategy(name: str) -> Any:
 def _solve(
     problem: "TopologyProblem",
     solver: "Solver",
-    time_limit: float | None,
-    iterations: int | None,
+    budget: "Budget",
     seed: int,
     warm_start: Path | None,
     verbose: bool,
@@ -97,9 +100,10 @@ def _solve(
         return solve(
             problem,
             solver=solver,
-            time_limit=time_limit,
+            time_limit=budget.seconds,
             seed=seed,
-            iterations=iterations,
+            iterations=budget.iterations,
+            gap=budget.gap,
             warm_start=start,
             on_incumbent=_print_incumbent if verbose else None,
         )

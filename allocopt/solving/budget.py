@@ -21,6 +21,8 @@ class Budget:
     iterations
         Limit on a solver's own steps; None for the solver's default. With iterations and without seconds the
         answer depends on the seed alone.
+    gap
+        Relative gap between incumbent and proven bound that is close enough to stop, in [0, 1); 0 asks for a proof.
 
     Raises
     ------
@@ -30,6 +32,7 @@ class Budget:
 
     seconds: float | None = None
     iterations: int | None = None
+    gap: float = 0.0
 
     def __post_init__(self) -> None:
         if self.seconds is not None and not self.seconds > 0:
@@ -38,15 +41,17 @@ class Budget:
             object.__setattr__(self, "seconds", None)
         if self.iterations is not None and not 1 <= self.iterations <= MOST_ITERATIONS:
             raise UsageError(f"the iteration limit is {self.iterations}, must be within 1 .. {MOST_ITERATIONS}")
+        if not 0.0 <= self.gap < 1.0:
+            raise UsageError(f"the gap is {self.gap}, must be a fraction from 0 to below 1")
 
     def start(self) -> "Clock":
         """Start the clock of one solve."""
         return Clock(self.seconds, time.perf_counter())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Clock:
-    """The running time of one solve.
+    """The running time of one solve, which every solver watches.
 
     Parameters
     ----------
@@ -54,10 +59,13 @@ class Clock:
         The limit, or None.
     started
         Reading of `time.perf_counter` at the start.
+    stopped
+        Whether the time is up whatever the limit says, for the answer is good enough.
     """
 
     seconds: float | None
     started: float
+    stopped: bool = False
 
     def elapsed(self) -> float:
         """Seconds since the start."""
@@ -65,8 +73,10 @@ class Clock:
 
     def remaining(self) -> float:
         """Seconds left, never negative; infinity without a limit."""
+        if self.stopped:
+            return 0.0
         return math.inf if self.seconds is None else max(0.0, self.seconds - self.elapsed())
 
     def expired(self) -> bool:
-        """Whether the limit has passed."""
+        """Whether the time is up."""
         return self.remaining() <= 0.0

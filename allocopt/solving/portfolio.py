@@ -120,9 +120,11 @@ def _run_stage(
     """Run one stage from the incumbent where the strategies agree, and take what it found; return why it stopped."""
     same = stage.strategy is problem.strategy
     seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * stage.share)
+    # A gap of another strategy says nothing about this one's.
+    gap = budget.gap if same else 0.0
     result = solver.solve(
         problem.with_strategy(stage.strategy),
-        Budget(seconds, budget.iterations or stage.iterations),
+        Budget(seconds, budget.iterations or stage.iterations, gap),
         seed,
         run.solution if same else None,
     )

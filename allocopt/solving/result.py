@@ -25,6 +25,8 @@ class StopReason(StrEnum):
     """The answer is proved, nothing is left to do."""
     COMPLETED = "completed"
     """The method came to its own end."""
+    GAP = "gap"
+    """Incumbent and bound are as close as was asked for."""
     ITERATIONS = "iterations"
     TIME_LIMIT = "time limit"
     INTERRUPTED = "interrupted"

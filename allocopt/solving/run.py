@@ -8,7 +8,7 @@ from typing import Any
 from allocopt.problems.base import Problem
 from allocopt.solving.budget import Budget, Clock
 from allocopt.solving.protocol import IncumbentCallback, Solver
-from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason
+from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason, gap_between
 
 
 class Run:
@@ -47,6 +47,7 @@ class Run:
         self._solver = solver
         self._problem = problem
         self._seed = seed
+        self._gap = budget.gap
         self._sign = 1.0 if problem.sense == "min" else -1.0
         self._on_incumbent = on_incumbent
         self._incumbents: list[Incumbent] = []
@@ -61,6 +62,7 @@ class Run:
         self.solution, self.objective = solution, objective
         incumbent = Incumbent(self.clock.elapsed(), objective, self.bound)
         self._incumbents.append(incumbent)
+        self._stop_if_close()
         if self._on_incumbent is not None:
             self._on_incumbent(incumbent)
         return True
@@ -69,12 +71,23 @@ class Run:
         """Take a valid bound if it is tighter than the one known."""
         if math.isfinite(bound) and (self.bound is None or self._sign * bound > self._sign * self.bound):
             self.bound = bound
+            self._stop_if_close()
 
     def is_proved(self) -> bool:
         """Whether incumbent and bound are equal within the tolerance of the package."""
         if self.objective is None or self.bound is None:
             return False
         return self._sign * (self.objective - self.bound) <= EQUAL_RELATIVE * max(1e-9, abs(self.objective))
+
+    def is_close(self) -> bool:
+        """Whether incumbent and bound are as close as the budget asks."""
+        gap = gap_between(self.objective, self.bound)
+        return self.is_proved() or (gap is not None and gap <= self._gap)
+
+    def _stop_if_close(self) -> None:
+        """End the time of a solve that is good enough: its solver watches the clock, wherever it is."""
+        if self._gap > 0.0 and self.is_close():
+            self.clock.stopped = True
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -90,13 +103,16 @@ class Run:
         Parameters
         ----------
         stopped_by
-            Why the method ended, unless the record knows better: an interruption, or a proof.
+            Why the method ended, unless the record knows better: an interruption, a proof, or a gap that was asked
+            for.
         """
         status = Status.UNKNOWN if self.solution is None else Status.FEASIBLE
         if self.is_proved():
             # A bound may pass its own optimum by rounding; what is printed never does.
             self.bound = self.objective
             status, stopped_by = Status.OPTIMAL, StopReason.PROVED
+        elif self.clock.stopped:
+            stopped_by = StopReason.GAP
         if self.interrupted:
             stopped_by = StopReason.INTERRUPTED
             status = status if status is Status.OPTIMAL else Status.INTERRUPTED

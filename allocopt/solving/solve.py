@@ -20,6 +20,7 @@ def solve(
     seed: int = 0,
     *,
     iterations: int | None = None,
+    gap: float = 0.0,
     warm_start: Any = None,
     on_incumbent: IncumbentCallback | None = None,
 ) -> Result:
@@ -40,6 +41,8 @@ def solve(
         Fixes every random choice.
     iterations
         Limit on the solver's own steps; None for the solver's default.
+    gap
+        Relative gap between solution and proven bound at which to stop, in [0, 1).
     warm_start
         A feasible solution; the answer is never worse.
     on_incumbent
@@ -58,7 +61,7 @@ def solve(
     InvalidSolutionError
         If the warm start breaks a rule, or the solver returned a wrong answer.
     """
-    budget = Budget(time_limit, iterations)
+    budget = Budget(time_limit, iterations, gap)
     if seed < 0:
         raise UsageError(f"the seed is {seed}, must not be negative")
     if strategy is not None:

@@ -13,14 +13,14 @@ class LooksBudget(Budget):
 
     def start(self) -> Clock:
         """Start the clock of one solve."""
-        return LooksClock(None, 0.0, [self.looks])
+        return LooksClock(None, 0.0, looks=self.looks)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LooksClock(Clock):
     """A clock that runs out after some looks; its time stands still until then."""
 
-    left: list[int]
+    looks: int = 0
 
     def elapsed(self) -> float:
         """No time passes."""
@@ -28,5 +28,5 @@ class LooksClock(Clock):
 
     def remaining(self) -> float:
         """One second, or none."""
-        self.left[0] -= 1
-        return 1.0 if self.left[0] >= 0 else 0.0
+        self.looks -= 1
+        return 1.0 if self.looks >= 0 else 0.0

@@ -4,6 +4,7 @@ A back end can overrun its limit, crash, or swallow Ctrl-C; a child process can 
 subprocesses, not of `multiprocessing`, whose way to start them runs the user's script a second time.
 """
 
+import math
 import os
 import subprocess
 import sys
@@ -173,7 +174,8 @@ def _receive(process: "subprocess.Popen[bytes]", answers: "SimpleQueue[Any]") ->
 
 def _seconds(clock: Clock, grace: float) -> float | None:
     """Seconds to wait at most, as a queue takes them."""
-    return None if clock.seconds is None else clock.remaining() + grace
+    left = clock.remaining()
+    return None if math.isinf(left) else left + grace
 
 
 def _kill_all(children: list[Child]) -> None:

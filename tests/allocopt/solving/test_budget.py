@@ -52,3 +52,9 @@ def test_a_limit_beyond_a_billion_seconds_is_none(seconds: float) -> None:
 def test_more_iterations_than_a_kernel_can_count_are_refused() -> None:
     with pytest.raises(UsageError, match="iteration limit"):
         Budget(iterations=2**63)
+
+
+@pytest.mark.parametrize("gap", [-0.1, 1.0, 5.0, float("nan")])
+def test_a_gap_that_is_no_fraction_is_refused(gap: float) -> None:
+    with pytest.raises(UsageError, match="fraction"):
+        Budget(gap=gap)

@@ -130,3 +130,25 @@ def test_the_result_says_who_solved_it_and_by_which_seed() -> None:
     result = run_of().result()
     assert (result.solver, result.version, result.seed) == ("sequential", Sequential().version, 7)
     assert result.with_runtime(2.5).runtime_s == 2.5
+
+
+@pytest.mark.parametrize("sense", ["min", "max"])
+def test_the_time_ends_when_incumbent_and_bound_are_as_close_as_asked(sense: Sense) -> None:
+    sign = 1.0 if sense == "min" else -1.0
+    run = Run(Sequential(), Numbers(sense), Budget(gap=0.1), 7)
+    run.offer(100.0)
+    run.prove(100.0 - sign * 20.0)
+    assert not run.clock.expired()
+    run.prove(100.0 - sign * 10.0)
+    assert run.clock.expired()
+    assert run.clock.remaining() == 0.0
+    result = run.result(StopReason.TIME_LIMIT)
+    assert (result.status, result.stopped_by) == (Status.FEASIBLE, StopReason.GAP)
+
+
+def test_without_a_gap_asked_for_only_a_proof_ends_the_search() -> None:
+    run = run_of()
+    run.offer(100.0)
+    run.prove(99.999)
+    assert not run.clock.expired()
+    assert run.result(StopReason.COMPLETED).stopped_by is StopReason.COMPLETED
