@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from allocopt.errors import AllocoptError
     from allocopt.files.instance import read_problems, write_problems
     from allocopt.problems.base import Strategy
+    from allocopt.problems.side import Groups, Placement, Preference, Segments
     from allocopt.problems.topology import Allocation, Job, TopologyProblem
     from allocopt.simulator.allocators import Allocator
     from allocopt.simulator.execution import ExecutionModel
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from allocopt.simulator.view import View
     from allocopt.solving.budget import Budget
     from allocopt.solving.one_shot import OneShot
+    from allocopt.solving.pareto import ParetoPoint, pareto_front
     from allocopt.solving.protocol import Capabilities, Promise, Solver
     from allocopt.solving.registry import get_solver, solver_names
     from allocopt.solving.result import Incumbent, Result, Status, StopReason
@@ -48,14 +50,18 @@ _HOMES = {
     "EventOrder": "simulator.rules",
     "ExecutionModel": "simulator.execution",
     "FatTree": "cluster.topology",
+    "Groups": "problems.side",
     "Incumbent": "solving.result",
     "Job": "problems.topology",
     "ListScheduler": "simulator.scheduler",
     "Metrics": "simulator.metrics",
     "OneShot": "solving.one_shot",
     "OrderKind": "simulator.order",
+    "ParetoPoint": "solving.pareto",
     "Part": "cluster.platform",
+    "Placement": "problems.side",
     "Platform": "cluster.platform",
+    "Preference": "problems.side",
     "Promise": "solving.protocol",
     "QueueKeys": "simulator.order",
     "QueueOrder": "simulator.order",
@@ -64,6 +70,7 @@ _HOMES = {
     "Rules": "simulator.rules",
     "Schedule": "simulator.schedule",
     "Scheduler": "simulator.scheduler",
+    "Segments": "problems.side",
     "Share": "simulator.placement",
     "Solver": "solving.protocol",
     "Start": "simulator.scheduler",
@@ -78,6 +85,7 @@ _HOMES = {
     "get_policy": "simulator.registry",
     "get_solver": "solving.registry",
     "measure": "simulator.metrics",
+    "pareto_front": "solving.pareto",
     "policy_names": "simulator.registry",
     "read_problems": "files.instance",
     "read_workload": "traces.reading",
@@ -98,14 +106,18 @@ __all__ = [
     "EventOrder",
     "ExecutionModel",
     "FatTree",
+    "Groups",
     "Incumbent",
     "Job",
     "ListScheduler",
     "Metrics",
     "OneShot",
     "OrderKind",
+    "ParetoPoint",
     "Part",
+    "Placement",
     "Platform",
+    "Preference",
     "Promise",
     "QueueKeys",
     "QueueOrder",
@@ -114,6 +126,7 @@ __all__ = [
     "Rules",
     "Schedule",
     "Scheduler",
+    "Segments",
     "Share",
     "Solver",
     "Start",
@@ -129,6 +142,7 @@ __all__ = [
     "get_policy",
     "get_solver",
     "measure",
+    "pareto_front",
     "policy_names",
     "read_problems",
     "read_workload",

@@ -12,6 +12,7 @@ from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
+from allocopt.solving.insertion import RuledInsertion
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
@@ -22,6 +23,9 @@ a second, and the number of jobs above which writing the answer down does."""
 
 SLICE = 4_000_000
 """Idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds."""
+
+TRIES = 200
+"""Orders of the jobs that are tried where rules leave no place for one of them."""
 
 
 class Greedy(TopologySolver):
@@ -36,6 +40,7 @@ class Greedy(TopologySolver):
         frozenset({Strategy.FREE}),
         frozenset({Promise.BOUND}),
         f"{LARGEST_INSERTION:,} idle nodes x levels x nodes of the largest job, {MOST_JOBS:,} jobs",
+        side_constraints=True,
     )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
@@ -47,9 +52,34 @@ class Greedy(TopologySolver):
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Insert the jobs, largest first; see `TopologySolver.search`."""
+        if problem.has_side_constraints:
+            return insert_by_rules(problem, run, budget, seed)
         allocation, complete = insert_largest_first(problem, run)
         run.offer(allocation)
         return StopReason.COMPLETED if complete else StopReason.TIME_LIMIT
+
+
+def insert_by_rules(problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+    """Insert jobs with side constraints, in several orders if need be, and bound them; see `TopologySolver.search`."""
+    insertion = RuledInsertion(problem)
+
+    def may_go_on() -> bool:
+        return not run.clock.expired()
+
+    found = insertion.insert(insertion.largest_first(), may_go_on)
+    if isinstance(found, Allocation):
+        run.offer(found)
+    bound = insertion.bound(may_go_on)
+    if bound == np.inf:
+        run.prove_infeasible()
+        return StopReason.PROVED
+    if bound is not None:
+        run.prove(bound)
+    if isinstance(found, int):
+        again = insertion.search(found, budget.iterations or TRIES, may_go_on, np.random.default_rng(seed))
+        if again is not None:
+            run.offer(again)
+    return StopReason.COMPLETED if may_go_on() else StopReason.TIME_LIMIT
 
 
 def insert_largest_first(problem: TopologyProblem, run: Run) -> tuple[Allocation, bool]:

@@ -39,6 +39,10 @@ def command(
             readable=False, help="Write the solver's model to this .mps, .lp, .pb or .json file; one instance."
         ),
     ] = None,
+    exclude_nodes: Annotated[
+        str | None,
+        typer.Option(help="Nodes that no job may get, such as those under maintenance: 3,7-9."),
+    ] = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the solver; repeatable.")] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="The same as --option cancel=true.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print every improvement on stderr.")] = False,
@@ -48,6 +52,7 @@ def command(
 
     Ctrl-C ends the search with the best allocation so far, and exit code 130.
     """
+    from allocopt.cli.nodes import parse_nodes
     from allocopt.cli.reading import read_instances
     from allocopt.cli.solver_options import parse_options
     from allocopt.errors import NoSolutionError, UsageError
@@ -55,7 +60,9 @@ def command(
     from allocopt.solving.registry import get_solver
     from allocopt.solving.result import Status, StopReason
 
-    problems = [problem.with_strategy(_strategy(strategy)) for problem in read_instances(instances)]
+    excluded = parse_nodes(exclude_nodes or "")
+    asked = _strategy(strategy)
+    problems = [_without(problem.with_strategy(asked), excluded) for problem in read_instances(instances)]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
     chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
@@ -71,6 +78,16 @@ def command(
             raise KeyboardInterrupt
     if any(result.status is Status.UNKNOWN for result in results):
         raise NoSolutionError("no solution was found within the limit")
+
+
+def _without(problem: "TopologyProblem", nodes: list[int]) -> "TopologyProblem":
+    """Take nodes out of a problem."""
+    from allocopt.errors import InvalidProblemError, UsageError
+
+    try:
+        return problem.without_nodes(nodes) if nodes else problem
+    except InvalidProblemError as error:
+        raise UsageError(f"--exclude-nodes: {problem.name}: {error.fault}") from None
 
 
 def _strategy(name: str) -> Any:

@@ -10,6 +10,7 @@ from allocopt.cluster.tree import Tree
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import INSTANCE_FORMAT, VERSION, FatTreeModel, InstanceModel, TreeModel
+from allocopt.files.placement import keys_of, placement_of, short_number
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.validation import check_header, validated
 from allocopt.files.writing import compact_json, json_by_line, write_text
@@ -97,9 +98,10 @@ def problem_from_object(obj: object, where: Path | str) -> TopologyProblem:
         return TopologyProblem(
             topology=_topology(model.topology),
             idle_nodes=np.array(model.idle_nodes, dtype=np.int64),
-            jobs=tuple(Job(job.id, job.nodes) for job in model.jobs),
+            jobs=tuple(Job(job.id, job.nodes, placement_of(job)) for job in model.jobs),
             hop_cost=model.hop_cost,
             name=model.name,
+            fragmentation_weight=model.fragmentation_weight,
         )
     except InvalidProblemError as error:
         raise bad_file(where, error.place, error.fault) from None
@@ -107,7 +109,7 @@ def problem_from_object(obj: object, where: Path | str) -> TopologyProblem:
 
 def object_from_problem(problem: TopologyProblem) -> dict[str, object]:
     """Turn a problem into the object that stands in an instance file; the strategy is no part of it."""
-    hop_cost = float(problem.hop_cost)
+    optional = {"fragmentation_weight": float(problem.fragmentation_weight)} if problem.fragmentation_weight else {}
     return {
         "format": INSTANCE_FORMAT,
         "version": VERSION,
@@ -115,8 +117,9 @@ def object_from_problem(problem: TopologyProblem) -> dict[str, object]:
         "name": problem.name,
         "topology": _topology_object(problem.topology),
         "idle_nodes": problem.idle_nodes.tolist(),
-        "jobs": [{"id": job.id, "nodes": int(job.nodes)} for job in problem.jobs],
-        "hop_cost": int(hop_cost) if hop_cost.is_integer() and hop_cost < 1e15 else hop_cost,
+        "jobs": [{"id": job.id, "nodes": int(job.nodes), **keys_of(job.placement)} for job in problem.jobs],
+        "hop_cost": short_number(problem.hop_cost),
+        **optional,
     }
 
 

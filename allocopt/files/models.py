@@ -4,11 +4,14 @@ They say what a file looks like; whether its values fit together is for the prob
 """
 
 import unicodedata
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag, WithJsonSchema
 
-from allocopt.problems.topology import LARGEST_HOP_COST, LEAST_HOP_COST
+from allocopt.files.faults import shown
+from allocopt.problems.side import LARGEST_PENALTY
+from allocopt.problems.topology import LARGEST_FRAGMENTATION_WEIGHT, LARGEST_HOP_COST, LEAST_HOP_COST
 
 INT64_MAX = 2**63 - 1
 LONGEST_NAME = 200
@@ -98,11 +101,68 @@ class TreeModel(FileModel):
     pairs: Annotated[Pairs, Field(description=_PAIRS)] = "ordered"
 
 
+def _number_or_name(least: int) -> Callable[[Any], Any]:
+    """Make the check of a value that is a whole number from ``least`` on, or a name."""
+
+    def checked(value: Any) -> Any:
+        if isinstance(value, str) and value:
+            return _printable_text(value)
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= INT64_MAX:
+            return value
+        raise ValueError(f"is {shown(value)}, must be an integer from {least} on or a name")
+
+    return checked
+
+
+def _number_or_name_schema(least: int) -> WithJsonSchema:
+    """Describe such a value."""
+    return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least}, {"type": "string", "minLength": 1}]})
+
+
+LevelOfTree = Annotated[Any, AfterValidator(_number_or_name(1)), _number_or_name_schema(1)]
+Group = Annotated[Any, AfterValidator(_number_or_name(0)), _number_or_name_schema(0)]
+_LEVEL = "Level below the top: its number from 1 on, or leaf (1) or pod (2)."
+
+
+class GroupsModel(FileModel):
+    """Groups of one level."""
+
+    level: Annotated[LevelOfTree, Field(description=_LEVEL)]
+    groups: Annotated[
+        list[Group], Field(min_length=1, description="Numbers of groups from 0 on or, in a tree, their names.")
+    ]
+
+
+class PreferModel(FileModel):
+    """A level that a job would rather stay within one group of."""
+
+    level: Annotated[LevelOfTree, Field(description=_LEVEL)]
+    penalty: Annotated[
+        float, Field(ge=0, le=LARGEST_PENALTY, description="Cost if it does not, in the unit of the objective.")
+    ]
+
+
+class SegmentsModel(FileModel):
+    """Pieces in which a job comes, each within one group of a level."""
+
+    nodes: Annotated[Positive, Field(description="Nodes of a segment; divides those of the job.")]
+    level: Annotated[LevelOfTree, Field(description=_LEVEL)]
+
+
 class JobModel(FileModel):
     """A waiting job."""
 
     id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
     nodes: Annotated[Positive, Field(description="Number of nodes it asks for.")]
+    only_in: Annotated[
+        list[GroupsModel], Field(description="Every node of the job lies in one of these groups; empty for anywhere.")
+    ] = []
+    not_in: Annotated[list[GroupsModel], Field(description="No node of the job lies in one of these groups.")] = []
+    within: Annotated[
+        LevelOfTree | None, Field(description=f"All nodes of the job lie in one group of this level. {_LEVEL}")
+    ] = None
+    prefer: Annotated[PreferModel | None, Field(description="A level that the job would rather stay within.")] = None
+    segments: Annotated[SegmentsModel | None, Field(description="Pieces in which the job comes.")] = None
 
 
 class InstanceModel(FileModel):
@@ -123,6 +183,14 @@ class InstanceModel(FileModel):
         float,
         Field(ge=LEAST_HOP_COST, le=LARGEST_HOP_COST, description="Cost of one hop, in the unit of the objective."),
     ] = 1000.0
+    fragmentation_weight: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=LARGEST_FRAGMENTATION_WEIGHT,
+            description="How much the hops of the leftover nodes count, as if they were one job.",
+        ),
+    ] = 0.0
 
 
 class SolutionModel(FileModel):
@@ -142,6 +210,13 @@ class SolutionModel(FileModel):
     ]
     seed: Annotated[int | None, Field(description="Seed that the solver was given.")] = None
     solver_version: Annotated[Text | None, Field(description="Version of what did the work.")] = None
+    order: Annotated[
+        list[Text] | None,
+        Field(
+            description="All job ids, in an order of placement in which the nodes of every job are consecutive in the "
+            "circular sequence of the nodes that are still idle; dcas."
+        ),
+    ] = None
 
 
 class BestKnownModel(FileModel):

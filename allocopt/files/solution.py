@@ -12,6 +12,7 @@ from allocopt.files.validation import check_header, validated
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.continuity import allocation_order, check_order
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, gap_between
 from allocopt.solving.verify import check_stated, verify
 
@@ -40,6 +41,8 @@ class StoredSolution:
         Seed that the solver was given, if the file says it.
     solver_version
         Version of what did the work, if the file says it.
+    order
+        Job ids in an order in which every job is contiguous when it is placed, if the file says one.
     """
 
     instance: str
@@ -51,6 +54,7 @@ class StoredSolution:
     allocation: Mapping[str, Sequence[int]] | None
     seed: int | None = None
     solver_version: str | None = None
+    order: tuple[str, ...] | None = None
 
 
 def read_solution(path: Path | str) -> StoredSolution:
@@ -73,6 +77,7 @@ def read_solution(path: Path | str) -> StoredSolution:
         allocation=model.allocation,
         seed=model.seed,
         solver_version=model.solver_version,
+        order=None if model.order is None else tuple(model.order),
     )
 
 
@@ -111,12 +116,14 @@ def stored_solution(problem: TopologyProblem, result: Result) -> StoredSolution:
         allocation=None if result.solution is None else result.solution.as_dict(problem),
         seed=int(result.seed),
         solver_version=result.version or None,
+        order=_order(problem, result),
     )
 
 
 def object_from_solution(stored: StoredSolution) -> dict[str, object]:
     """Turn a solution into the object that stands in its file."""
-    optional = {"seed": stored.seed, "solver_version": stored.solver_version}
+    order = None if stored.order is None else list(stored.order)
+    optional = {"seed": stored.seed, "solver_version": stored.solver_version, "order": order}
     return {
         "format": SOLUTION_FORMAT,
         "version": VERSION,
@@ -138,7 +145,7 @@ def check_solution(problem: TopologyProblem, stored: StoredSolution) -> float:
     ------
     InvalidSolutionError
         If it is of another instance, has no allocation, breaks a rule of its strategy, or states an objective,
-        bound or optimality that does not hold.
+        bound, optimality or order that does not hold.
     """
     if stored.instance != problem.name:
         raise InvalidSolutionError(f"the solution is of instance {stored.instance!r}, not of {problem.name!r}")
@@ -147,12 +154,22 @@ def check_solution(problem: TopologyProblem, stored: StoredSolution) -> float:
     if stored.status not in (Status.OPTIMAL, Status.FEASIBLE, Status.INTERRUPTED):
         raise InvalidSolutionError(f"the status is {stored.status}, but there is an allocation")
     posed = problem.with_strategy(stored.strategy)
-    objective = verify(posed, Allocation.from_dict(posed, stored.allocation))
+    allocation = Allocation.from_dict(posed, stored.allocation)
+    objective = verify(posed, allocation)
+    if stored.order is not None:
+        check_order(posed, allocation, stored.order)
     check_stated(objective, stored.objective, stored.bound)
     gap = gap_between(objective, stored.bound)
     if stored.status is Status.OPTIMAL and gap is not None and gap > EQUAL_RELATIVE:
         raise InvalidSolutionError(f"the status is OPTIMAL, but the bound {stored.bound} is below {objective:.6f}")
     return objective
+
+
+def _order(problem: TopologyProblem, result: Result) -> tuple[str, ...] | None:
+    """Job ids in an order of placement, where the strategy asks for one."""
+    if result.solution is None or problem.strategy is not Strategy.DCAS:
+        return None
+    return tuple(problem.jobs[job].id for job in allocation_order(problem, result.solution))
 
 
 def _finite(value: float | None) -> float | None:

@@ -1,6 +1,6 @@
 """The topology-aware allocation problem of one window, and its solution (NSA paper, section III)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -11,9 +11,12 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.problems.base import Sense, Strategy
 from allocopt.problems.hop_cost import hop_costs
+from allocopt.problems.side import Placement, penalty, placement_faults
 
 LEAST_HOP_COST, LARGEST_HOP_COST = 1e-6, 1e12
 """Beyond them sums of costs could leave the range in which the package's tolerances tell two costs apart."""
+
+LARGEST_FRAGMENTATION_WEIGHT = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +29,13 @@ class Job:
         Its name, unique in the window.
     nodes
         Number of nodes it asks for, at least 1.
+    placement
+        In which groups its nodes may lie; None for everywhere.
     """
 
     id: str
     nodes: int
+    placement: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,10 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopologyProblem:
-    """Assign idle nodes to all jobs of a window at the least hop cost.
+    """Assign idle nodes to all jobs of a window at the least cost.
+
+    The cost is that of the hops, what jobs pay for groups that they would rather be within, and the fragmentation of
+    the nodes that are left over, times its weight.
 
     Parameters
     ----------
@@ -80,6 +89,8 @@ class TopologyProblem:
         Name of the instance.
     strategy
         Which node sets are allowed.
+    fragmentation_weight
+        What the hops of the leftover nodes cost, as if they were one job, in hop costs of a job; 0 for nothing.
 
     Raises
     ------
@@ -93,6 +104,7 @@ class TopologyProblem:
     hop_cost: float = 1000.0
     name: str = "unnamed"
     strategy: Strategy = Strategy.FREE
+    fragmentation_weight: float = 0.0
 
     kind: ClassVar[str] = "topology"
     sense: ClassVar[Sense] = "min"
@@ -109,6 +121,10 @@ class TopologyProblem:
             raise InvalidProblemError(
                 "hop_cost", f"is {self.hop_cost}, must be within {LEAST_HOP_COST} .. {LARGEST_HOP_COST}"
             )
+        if not 0 <= self.fragmentation_weight <= LARGEST_FRAGMENTATION_WEIGHT:
+            fault = f"is {self.fragmentation_weight}, must be within 0 .. {LARGEST_FRAGMENTATION_WEIGHT:g}"
+            raise InvalidProblemError("fragmentation_weight", fault)
+        _check_placements(self.jobs, self.topology)
 
     @property
     def sizes(self) -> IntArray:
@@ -119,8 +135,46 @@ class TopologyProblem:
         """Return the same window under another strategy."""
         return replace(self, strategy=Strategy(strategy))
 
+    def without_nodes(self, nodes: Iterable[int]) -> "TopologyProblem":
+        """Return the same window without these nodes, idle or not, such as those under maintenance.
+
+        Raises
+        ------
+        InvalidProblemError
+            If a node does not exist, or the nodes that are left are too few for the jobs.
+        """
+        excluded = np.array(sorted(set(nodes)), dtype=np.int64)
+        for node in excluded[(excluded < 0) | (excluded >= self.topology.size)]:
+            raise InvalidProblemError("excluded_nodes", f"node {node} is outside 0..{self.topology.size - 1}")
+        return replace(self, idle_nodes=np.setdiff1d(self.idle_nodes, excluded))
+
+    @property
+    def has_placements(self) -> bool:
+        """Whether the nodes of some job are restricted, or cost more in some places."""
+        return any(job.placement is not None and job.placement != Placement() for job in self.jobs)
+
+    @property
+    def has_side_constraints(self) -> bool:
+        """Whether there is more to it than the hops of the jobs: restricted jobs, or a fragmentation weight."""
+        return self.fragmentation_weight > 0 or self.has_placements
+
+    @property
+    def n_left(self) -> int:
+        """Number of idle nodes that are left over."""
+        return len(self.idle_nodes) - sum(job.nodes for job in self.jobs)
+
+    def fragmentation(self, solution: Allocation) -> float:
+        """Hop cost of the nodes that are left over, as if they were one job; 0 if none is."""
+        left = np.setdiff1d(self.idle_nodes, np.concatenate(solution.nodes))
+        return float(hop_costs(self.topology, self.hop_cost, [left])[0]) if len(left) else 0.0
+
+    def penalties(self, solution: Allocation) -> float:
+        """Cost of jobs not being within one group of the level that they prefer."""
+        pairs = zip(self.jobs, solution.nodes, strict=True)
+        return sum(penalty(self.topology, job.placement, nodes) for job, nodes in pairs if job.placement is not None)
+
     def objective(self, solution: Allocation) -> float:
-        """Total hop cost of an allocation whose node sets are not empty.
+        """Total cost of an allocation whose node sets are not empty.
 
         Raises
         ------
@@ -130,7 +184,12 @@ class TopologyProblem:
         every = np.concatenate(solution.nodes)
         if not 0 <= every.min() <= every.max() < self.topology.size:
             self._raise_outside(solution)
-        return float(hop_costs(self.topology, self.hop_cost, solution.nodes).sum())
+        cost = float(hop_costs(self.topology, self.hop_cost, solution.nodes).sum())
+        if self.has_placements:
+            cost += self.penalties(solution)
+        if self.fragmentation_weight > 0:
+            cost += self.fragmentation_weight * self.fragmentation(solution)
+        return cost
 
     def _raise_outside(self, solution: Allocation) -> None:
         """Raise `InvalidSolutionError` for the first node that does not exist."""
@@ -169,3 +228,12 @@ def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:
     asked = sum(job.nodes for job in jobs)
     if asked > n_idle:
         raise InvalidProblemError("jobs", f"ask for {asked} nodes together, but only {n_idle} are idle")
+
+
+def _check_placements(jobs: Sequence[Job], topology: Topology) -> None:
+    """Raise `InvalidProblemError` unless the rules of every job make sense in this cluster."""
+    for index, job in enumerate(jobs):
+        if job.placement is None:
+            continue
+        for field, fault in placement_faults(topology, job.placement, job.nodes):
+            raise InvalidProblemError(f"jobs[{index}].{field}", fault)

@@ -84,7 +84,7 @@ def plan(
     for problem in problems:
         for contender in contenders:
             asked = problem.with_strategy(contender.strategy)
-            refusal = contender.solver.refusal(asked) if takes(contender.solver, asked) else "not its kind"
+            refusal = contender.solver.refusal(asked) if takes(contender.solver, asked) else "not its kind or rules"
             if refusal is None:
                 tasks += [Task(asked, contender, seed) for seed in seeds]
             elif (reason := f"{problem.name}: {refusal}") not in refusals.setdefault(contender.solver.name, []):

@@ -8,11 +8,11 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.solving.trivial import trivial_allocation
 
 
 class TopologySolver(ABC):
-    """A `Solver` that always has an answer: its subclass searches, and what it has not found is sequential.
+    """A `Solver` that has an answer if the trivial one obeys: its subclass searches, else the answer is sequential.
 
     A subclass sets ``name`` and ``capabilities`` and writes ``search``; ``refusal`` where it does not take any size.
     """
@@ -74,6 +74,8 @@ class TopologySolver(ABC):
         stopped_by = StopReason.TIME_LIMIT
         with run.interruptible():
             stopped_by = self.search(problem, run, budget, seed)
-        if run.solution is None:
-            run.offer(sequential_allocation(problem))
+        if run.solution is None and not run.infeasible:
+            allocation = trivial_allocation(problem)
+            if allocation is not None:
+                run.offer(allocation)
         return run.result(stopped_by)

@@ -1,5 +1,7 @@
 """The two rules of continuity (NSA paper, section III-B), checked on the owner of every idle position."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from allocopt.arrays import IntArray
@@ -87,6 +89,54 @@ def allocation_order(problem: TopologyProblem, allocation: Allocation) -> tuple[
     # Where an index comes several times, the last value stays.
     last[turned[turned >= 0]] = np.flatnonzero(turned >= 0)
     return tuple(np.argsort(last).tolist())
+
+
+def check_order(problem: TopologyProblem, allocation: Allocation, order: Sequence[str]) -> None:
+    """Raise `InvalidSolutionError` unless each job's nodes are consecutive among the idle ones when it is placed.
+
+    Parameters
+    ----------
+    problem
+        The window.
+    allocation
+        Disjoint sets of its idle nodes, of the sizes its jobs ask for.
+    order
+        Job ids, the one that is placed first leading.
+    """
+    index = {job.id: job_index for job_index, job in enumerate(problem.jobs)}
+    _check_ids(index, order)
+    m = len(problem.idle_nodes)
+    owners = owners_of(problem, allocation).tolist()
+    after, before = [*range(1, m), 0], [m - 1, *range(m - 1)]
+    for place, job_id in enumerate(order):
+        job = index[job_id]
+        first = last = int(np.searchsorted(problem.idle_nodes, allocation.nodes[job][0]))
+        count = 1
+        while count < problem.jobs[job].nodes and owners[before[first]] == job:
+            first, count = before[first], count + 1
+        while count < problem.jobs[job].nodes and owners[after[last]] == job:
+            last, count = after[last], count + 1
+        if count < problem.jobs[job].nodes:
+            node = problem.idle_nodes[after[last]]
+            raise InvalidSolutionError(
+                f"order: job {job_id!r}, placed as number {place + 1}, is not contiguous: node {node} is between its "
+                "nodes and not yet taken"
+            )
+        after[before[first]], before[after[last]] = after[last], before[first]
+
+
+def _check_ids(index: Mapping[str, int], order: Sequence[str]) -> None:
+    """Raise `InvalidSolutionError` unless an order names every job once."""
+    seen: set[str] = set()
+    for job_id in order:
+        if job_id not in index:
+            raise InvalidSolutionError(f"order: job {job_id!r} is not in the instance")
+        if job_id in seen:
+            raise InvalidSolutionError(f"order: job {job_id!r} is named twice")
+        seen.add(job_id)
+    for job_id in index:
+        if job_id not in seen:
+            raise InvalidSolutionError(f"order: job {job_id!r} is missing")
 
 
 def _crossing(problem: TopologyProblem, owner: int, other: int, position: int) -> str:

@@ -38,12 +38,15 @@ class Capabilities:
         The largest size it takes, in words.
     kinds
         Kinds of problem that it takes.
+    side_constraints
+        Whether it honours rules for the nodes of single jobs, and the weight of fragmentation.
     """
 
     strategies: frozenset[Strategy]
     promises: frozenset[Promise]
     largest: str
     kinds: frozenset[str] = frozenset({"topology"})
+    side_constraints: bool = False
 
 
 class Solver(Protocol):
@@ -101,8 +104,12 @@ class Exporter(Protocol):
 
 
 def takes(solver: Solver, problem: Problem) -> bool:
-    """Whether the solver takes the problem's kind and strategy."""
+    """Whether the solver takes the problem's kind, strategy and side constraints."""
     strategy = getattr(problem, "strategy", None)
+    if getattr(problem, "has_side_constraints", False) and not (
+        solver.capabilities.side_constraints and strategy is Strategy.FREE
+    ):
+        return False
     return problem.kind in solver.capabilities.kinds and (
         strategy is None or strategy in solver.capabilities.strategies
     )

@@ -44,6 +44,7 @@ class Run:
         self.objective: float | None = None
         self.bound: float | None = None
         self.interrupted = False
+        self.infeasible = False
         self._solver = solver
         self._problem = problem
         self._seed = seed
@@ -60,12 +61,21 @@ class Run:
         if self.objective is not None and self._sign * objective >= self._sign * self.objective:
             return False
         self.solution, self.objective = solution, objective
+        self._stop_if_close()
+        self.foresee(objective)
+        return True
+
+    def foresee(self, objective: float) -> None:
+        """Add an objective to the trajectory if it is better than the last: its solution is known, or yet to come.
+
+        A solver that runs inside another one shows its objectives at once, and its solution at its end.
+        """
+        if self._incumbents and self._sign * objective >= self._sign * self._incumbents[-1].objective:
+            return
         incumbent = Incumbent(self.clock.elapsed(), objective, self.bound)
         self._incumbents.append(incumbent)
-        self._stop_if_close()
         if self._on_incumbent is not None:
             self._on_incumbent(incumbent)
-        return True
 
     def prove(self, bound: float) -> None:
         """Take a valid bound if it is tighter than the one known."""
@@ -73,8 +83,14 @@ class Run:
             self.bound = bound
             self._stop_if_close()
 
+    def prove_infeasible(self) -> None:
+        """Record that there is no solution; does nothing where one is known."""
+        self.infeasible = self.solution is None
+
     def is_proved(self) -> bool:
-        """Whether incumbent and bound are equal within the tolerance of the package."""
+        """Whether incumbent and bound are equal within the tolerance of the package, or there is no solution."""
+        if self.infeasible:
+            return True
         if self.objective is None or self.bound is None:
             return False
         return self._sign * (self.objective - self.bound) <= EQUAL_RELATIVE * max(1e-9, abs(self.objective))
@@ -107,7 +123,10 @@ class Run:
             for.
         """
         status = Status.UNKNOWN if self.solution is None else Status.FEASIBLE
-        if self.is_proved():
+        if self.infeasible:
+            self.bound = None
+            status, stopped_by = Status.INFEASIBLE, StopReason.PROVED
+        elif self.is_proved():
             # A bound may pass its own optimum by rounding; what is printed never does.
             self.bound = self.objective
             status, stopped_by = Status.OPTIMAL, StopReason.PROVED
@@ -115,7 +134,7 @@ class Run:
             stopped_by = StopReason.GAP
         if self.interrupted:
             stopped_by = StopReason.INTERRUPTED
-            status = status if status is Status.OPTIMAL else Status.INTERRUPTED
+            status = status if status in (Status.OPTIMAL, Status.INFEASIBLE) else Status.INTERRUPTED
         return Result(
             status=status,
             stopped_by=stopped_by,

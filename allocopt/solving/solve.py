@@ -3,7 +3,7 @@
 from typing import Any
 
 from allocopt.errors import MissingPackageError, UsageError
-from allocopt.problems.base import Problem
+from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import IncumbentCallback, Solver, takes
@@ -90,6 +90,10 @@ def check_takes(solver: Solver, problem: Problem) -> None:
     if not takes(solver, problem):
         others = ", ".join(_solvers_that_take(problem)) or "none"
         what = getattr(problem, "strategy", problem.kind)
+        if getattr(problem, "has_side_constraints", False):
+            if what is not Strategy.FREE:
+                raise UsageError(f"placement rules and fragmentation weights are for strategy free, not for {what}")
+            what = "placement rules and fragmentation weights"
         raise UsageError(f"solver {solver.name!r} does not take {what}; solvers that do: {others}")
     refusal = solver.refusal(problem)
     if refusal is not None:

@@ -7,6 +7,7 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.errors import InvalidSolutionError, WrongAnswerError
 from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.side import broken_rule
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.continuity import check_blocks, check_non_crossing
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status
@@ -29,7 +30,17 @@ def verify(problem: Problem, solution: Any) -> float:
         check_blocks(problem, owners)
     elif problem.strategy is Strategy.DCAS:
         check_non_crossing(problem, owners)
+    _check_placements(problem, solution)
     return problem.objective(solution)
+
+
+def _check_placements(problem: TopologyProblem, allocation: Allocation) -> None:
+    """Raise `InvalidSolutionError` for the first rule of a job that is broken."""
+    for job, nodes in zip(problem.jobs, allocation.nodes, strict=True):
+        if job.placement is not None:
+            fault = broken_rule(problem.topology, job.placement, nodes)
+            if fault is not None:
+                raise InvalidSolutionError(f"job {job.id!r} {fault}")
 
 
 def verify_result(problem: Problem, result: Result) -> None:

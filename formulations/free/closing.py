@@ -7,14 +7,19 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
 from allocopt.problems.group_tree import group_tree
+from allocopt.problems.job_classes import constant_hops
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.run import Run
 from formulations.free.columns import ColumnGeneration, Pricing
+from formulations.free.demand import Demand
 from formulations.free.layers import LayeredSearch, Layers, Order, Outcome, layers_of, takes
 
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
 """Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum
 is mostly far below the distance, and the number of states grows exponentially with what is allowed."""
+
+NO_SAVING = -1.0
+"""Less than any allocation saves, in hops."""
 
 TOLERANCE = 1e-10
 """Savings within this distance are equal, relative to the hops of all jobs without any saving."""
@@ -31,7 +36,7 @@ class Closing:
     problem
         The window.
     run
-        The record, with an incumbent.
+        The record; without an incumbent, the search is for any allocation.
     steps
         Rounds of the column generation and slices of layers that may be spent; None for no limit.
     """
@@ -43,16 +48,25 @@ class Closing:
         encoding = encode(problem)
         self._tree = group_tree(encoding)
         self._scale = encoding.scale
-        self._hops = float((encoding.top * problem.sizes - encoding.bottom).sum())
+        self._hops = constant_hops(problem, encoding)
         self._tolerance = TOLERANCE * max(1.0, abs(self._hops))
-        self._pricing = Pricing(self._tree, problem.sizes)
+        self._demand = Demand.of(problem, encoding, self._tree)
+        self._pricing = Pricing(self._tree, self._demand)
         self._generation = ColumnGeneration(self._pricing, run.clock.remaining, self._may_go_on)
-        self._generation.add_allocation(self._counts(), problem.sizes)
+        if not self._pricing.is_possible:
+            run.prove_infeasible()
+        elif run.solution is None:
+            self._generation.allow_unplaced()
+        else:
+            self._generation.add_allocation(self._counts())
 
     def bound(self) -> None:
         """Generate columns, and record the bound."""
         self._generation.converge()
         self._prove(self._generation.best.bound)
+        if self._run.solution is None and self._generation.best.bound < -self._tolerance:
+            # No saving is negative: jobs go without nodes wherever the others get theirs.
+            self._run.prove_infeasible()
 
     def strengthen(self, least_progress: float) -> None:
         """Add cuts as long as a round closes at least this part of the distance, and record the bound."""
@@ -64,7 +78,9 @@ class Closing:
 
     def distance(self) -> float:
         """Return what an allocation may at most save more than the incumbent, in hops; 0 if that is rounding alone."""
-        saved = float(self._pricing.savings_of(self._counts(), self._problem.sizes).sum())
+        saved = NO_SAVING
+        if self._run.solution is not None:
+            saved = float(self._pricing.savings_of(self._counts()).sum())
         distance = self._generation.best.bound - saved
         return distance if distance > self._tolerance else 0.0
 
@@ -81,13 +97,13 @@ class Closing:
         bool
             Whether the incumbent is proved optimal.
         """
-        distance, sizes, best = self.distance(), self._problem.sizes, self._generation.best
+        distance, demand, best = self.distance(), self._demand, self._generation.best
         if distance == 0.0:
             return self._settle()
-        if not takes(self._tree, self._problem):
+        if not takes(self._tree, demand):
             return False
-        search = LayeredSearch(len(sizes), int(self._pricing.idle.max()), most_states)
-        orders = [layers_of(self._tree, sizes, best.charge, order) for order in Order]
+        search = LayeredSearch(len(demand.of_job), int(self._pricing.idle.max()), most_states)
+        orders = [layers_of(self._tree, demand, best.charge, order) for order in Order]
         for share in SHARES:
             slack = share * distance - (self._tolerance if share == SHARES[-1] else 0.0)
             outcome, layers = self._race(search, orders, slack)
@@ -125,21 +141,26 @@ class Closing:
         self._run.prove(self._scale * (self._hops - saving))
 
     def _settle(self) -> bool:
-        """Record that the incumbent is optimal."""
-        if self._run.objective is not None:
+        """Record that the incumbent is optimal or, without one, that there is no allocation."""
+        if self._run.objective is None:
+            self._run.prove_infeasible()
+        else:
             self._run.prove(self._run.objective)
         return True
 
     def _counts(self) -> IntArray:
-        """Nodes of every vertex that each job has in the incumbent, shape ``(J, V)``."""
+        """Nodes of every vertex that each job of the demand has in the incumbent, shape ``(J, V)``."""
         owners = owners_of(self._problem, self._run.solution)[self._tree.leaf_positions]
         leaves = np.repeat(np.arange(self._pricing.n_leaves), self._pricing.idle)
-        counts = np.zeros((len(self._problem.jobs), self._pricing.n_leaves), dtype=np.int64)
+        counts = np.zeros((len(self._demand.of_job), self._pricing.n_leaves), dtype=np.int64)
         np.add.at(counts, (owners[owners >= 0], leaves[owners >= 0]), 1)
+        if len(counts) > len(self._problem.jobs):
+            counts[-1] = self._pricing.idle - counts.sum(axis=0)
         return self._pricing.counts_of_vertices(counts)
 
     def _allocation(self, counts: IntArray) -> Allocation:
         """Give every job as many nodes of each leaf, the first ones that are left."""
+        counts = counts[: len(self._problem.jobs)]
         unused = self._pricing.idle - counts.sum(axis=0)
         jobs = np.append(np.arange(len(counts)), -1)
         owners = np.empty(len(self._problem.idle_nodes), dtype=np.int64)

@@ -1,8 +1,8 @@
 """The bound of FREE: column generation over job patterns, strengthened by cuts.
 
 A pattern says how many nodes a job takes of every group. The master problem picks one pattern for every job so that
-no leaf gives more nodes than it has; jobs of equal size share their patterns. Cuts are added to it as further rows;
-all rows together charge a job for its nodes (`formulations.free.charges`). At any charges
+no leaf gives more nodes than it has; jobs of equal size and equal rules share their patterns. Cuts are added to it as
+further rows; all rows together charge a job for its nodes (`formulations.free.charges`). At any charges
 
     sum_r e_r max_p (saving_r(p) - charge(p)) + largest income from charges
 
@@ -19,7 +19,8 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import InsertionState, insertion_state
 from allocopt.kernels.tree import GroupTree
 from formulations.free.charges import Charges, Row
-from formulations.free.kernels import best_patterns, most_violated
+from formulations.free.demand import Demand
+from formulations.free.pricing import best_patterns, most_violated
 
 SMOOTHING = 0.7
 """Weight of the best multipliers so far in those that are tried next (Wentges 1997)."""
@@ -32,10 +33,13 @@ LARGEST_MULTIPLIER = 2
 
 LEAST_VIOLATION = 1e-3
 
+UNPLACED = 10.0
+"""What a job pays for getting no nodes, in all that the jobs could save if each was alone."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PricedPatterns:
-    """The best pattern of every size under some charges.
+    """The best pattern of every class of jobs under some charges.
 
     Parameters
     ----------
@@ -44,7 +48,7 @@ class PricedPatterns:
     charge
         The table of charges; see `Charges.table`.
     counts
-        Nodes of each vertex by size, shape ``(R, V)``.
+        Nodes of each vertex by class, shape ``(R, V)``.
     savings
         What the patterns save, in hops, charges not taken off, shape ``(R,)``.
     bound
@@ -59,30 +63,44 @@ class PricedPatterns:
 
 
 class Pricing:
-    """Finds the best pattern of every size, the job having all idle nodes for itself.
+    """Finds the best pattern of every class of jobs, the job having all idle nodes for itself.
 
     Parameters
     ----------
     tree
         The groups.
-    sizes
-        Nodes of each job, shape ``(J,)``.
+    demand
+        The jobs.
+
+    Attributes
+    ----------
+    is_possible
+        Whether every job, alone, has a pattern.
+    least_value
+        Value of a job that gets no nodes; minus infinity where every job has to be placed.
     """
 
-    def __init__(self, tree: GroupTree, sizes: IntArray) -> None:
+    def __init__(self, tree: GroupTree, demand: Demand) -> None:
         self.tree = tree
-        self.sizes, self.multiplicity = np.unique(sizes, return_counts=True)
+        self.demand = demand
+        self.sizes, self.multiplicity = demand.classes.sizes, demand.multiplicity
+        self.is_possible = True
+        self.least_value = -np.inf
         self.n_leaves = len(tree.leaf_first) - 1
         self.idle: IntArray = tree.idle[: self.n_leaves]
         self.charges = Charges(tree)
-        self._state: InsertionState = insertion_state(tree, int(self.sizes[-1]))
+        self._state: InsertionState = insertion_state(tree, demand.largest)
 
     def at(self, multipliers: FloatArray) -> PricedPatterns:
         """Price the patterns; there is one multiplier for each of the first rows, none negative."""
         charge = self.charges.table(multipliers)
         counts = np.empty((len(self.sizes), len(self.tree.idle)), dtype=np.int64)
         savings, values = np.empty(len(self.sizes)), np.empty(len(self.sizes))
-        best_patterns(self.tree, self._state, self.sizes, charge, self.charges.first, counts, savings, values)
+        classes = self.demand.classes
+        best_patterns(self.tree, self._state, classes, charge, self.charges.first, counts, savings, values)
+        if classes.ruled:
+            self.is_possible = bool(np.isfinite(values).all())
+            values = np.maximum(values, self.least_value)
         bound = float(self.multiplicity @ values) + self.charges.income(charge)
         return PricedPatterns(multipliers, charge, counts, savings, bound)
 
@@ -95,10 +113,9 @@ class Pricing:
             every[:, vertex] = every[:, children].sum(axis=1)
         return every
 
-    def savings_of(self, counts: IntArray, sizes: IntArray) -> FloatArray:
-        """Return what jobs of these sizes save with their nodes of each vertex, in hops, shape ``(J,)``."""
-        savings: FloatArray = counts.astype(np.float64) ** 2 @ self.tree.weight / sizes
-        return savings
+    def savings_of(self, counts: IntArray) -> FloatArray:
+        """Return what every job saves with its nodes of each vertex, in hops, shape ``(J,)``."""
+        return self.demand.savings_of(counts, self.tree.weight)
 
 
 class Master:
@@ -107,7 +124,7 @@ class Master:
     Parameters
     ----------
     multiplicity
-        Jobs of each size, shape ``(R,)``.
+        Jobs of each class, shape ``(R,)``.
     charges
         The rows, which it takes over.
     """
@@ -139,12 +156,12 @@ class Master:
                 row.SetCoefficient(self._columns[column], float(values[column]))
 
     def add(self, r: int, counts: IntArray, saving: float) -> bool:
-        """Add a pattern of the size with index ``r``; return False if it is there already.
+        """Add a pattern of a class of jobs; return False if it is there already.
 
         Parameters
         ----------
         r
-            Index of the size.
+            Index of the class.
         counts
             Nodes of each vertex, shape ``(V,)``.
         saving
@@ -167,7 +184,7 @@ class Master:
         return True
 
     def add_all(self, patterns: PricedPatterns) -> bool:
-        """Add the patterns of all sizes; return whether any is new."""
+        """Add the patterns of all classes; return whether any is new."""
         added = [
             self.add(r, counts, saving)
             for r, (counts, saving) in enumerate(zip(patterns.counts, patterns.savings.tolist(), strict=True))
@@ -214,21 +231,27 @@ class ColumnGeneration:
         self._master = Master(pricing.multiplicity, pricing.charges)
         self._converged = False
         self.best = pricing.at(np.zeros(pricing.n_leaves))
-        self._master.add_all(self.best)
+        if pricing.is_possible:
+            self._master.add_all(self.best)
 
-    def add_allocation(self, counts: IntArray, sizes: IntArray) -> None:
+    def add_allocation(self, counts: IntArray) -> None:
         """Add the patterns of an allocation, so that the master problem has a solution.
 
         Parameters
         ----------
         counts
             Nodes of each vertex by job, shape ``(J, V)``.
-        sizes
-            Nodes of each job, shape ``(J,)``.
         """
-        index = np.searchsorted(self._pricing.sizes, sizes).tolist()
-        for r, job, saving in zip(index, counts, self._pricing.savings_of(counts, sizes).tolist(), strict=True):
+        classes = self._pricing.demand.of_job.tolist()
+        for r, job, saving in zip(classes, counts, self._pricing.savings_of(counts).tolist(), strict=True):
             self._master.add(r, job, saving)
+
+    def allow_unplaced(self) -> None:
+        """Let jobs get no nodes at a price that no saving is worth, so that the master problem has a solution."""
+        self._pricing.least_value = -UNPLACED * (1.0 + abs(self.best.bound))
+        nothing = np.zeros(len(self._pricing.tree.idle), dtype=np.int64)
+        for r in range(len(self._pricing.sizes)):
+            self._master.add(r, nothing, self._pricing.least_value)
 
     def converge(self) -> bool:
         """Generate columns until the bound is the value of the master problem; return False if it had to stop."""
@@ -248,7 +271,7 @@ class ColumnGeneration:
         counts, picked = self._master.patterns_in_use()
         violation = np.empty(counts.shape[1])
         cuts = np.empty((counts.shape[1], 2), dtype=np.int64)
-        largest = int(self._pricing.sizes[-1])
+        largest = self._pricing.demand.largest
         most_violated(self._pricing.tree, counts, picked, largest, LARGEST_MULTIPLIER, violation, cuts)
         found = np.flatnonzero(violation > LEAST_VIOLATION)
         for vertex in found.tolist():

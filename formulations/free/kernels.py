@@ -1,109 +1,13 @@
-"""Kernels of the column generation and of the search over the leaves."""
+"""Kernels of the search over the leaves."""
 
 import numpy as np
 from numba import float64, int64, types, void
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, place_job
+from allocopt.arrays import FloatArray
 from allocopt.kernels.options import inlined, kernel
-from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from formulations.free.records import JOBS, LEAVES, STATES, WORK, Jobs, Leaves, States, Work
+from formulations.free.records import JOBS, KINDS, LEAVES, STATES, WORK, Jobs, Kinds, Leaves, States, Work
 
-EXPANSION = types.UniTuple(int64, 3)(LEAVES, JOBS, float64[:, :, :, ::1], STATES, WORK, *(int64,) * 7)
-
-
-@kernel(
-    void(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], int64[::1], int64[:, ::1], float64[::1], float64[::1])
-)
-def best_patterns(
-    tree: GroupTree,
-    state: InsertionState,
-    sizes: IntArray,
-    charge: FloatArray,
-    first: IntArray,
-    counts: IntArray,
-    savings: FloatArray,
-    values: FloatArray,
-) -> None:
-    """Find for every size the pattern with the largest saving less charges, the job having the tree for itself.
-
-    Parameters
-    ----------
-    tree, state
-        The groups, all nodes idle.
-    sizes
-        Distinct job sizes, shape ``(R,)``.
-    charge, first
-        What k nodes of vertex v cost is ``charge[first[v] + k]``, in hops; the top is free.
-    counts
-        Nodes of each vertex in the best pattern of each size, written in place, shape ``(R, V)``.
-    savings, values
-        What these patterns save in hops, and the same less charges, written in place, shape ``(R,)``.
-    """
-    top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
-    for r in range(sizes.size):
-        size = sizes[r]
-        for vertex in range(top):
-            start = state.offset[vertex]
-            if vertex >= n_leaves:
-                fill_table(tree, state, vertex, size)
-            for k in range(min(tree.idle[vertex], size) + 1):
-                saving = tree.weight[vertex] * k * k if vertex < n_leaves else state.tables[start + k]
-                state.tables[start + k] = saving - size * charge[first[vertex] + k]
-        place_job(tree, state, size)
-        squares, charged = 0.0, 0.0
-        for vertex in range(top + 1):
-            count = state.take[vertex]
-            counts[r, vertex] = count
-            squares += tree.weight[vertex] * count * count
-            charged += charge[first[vertex] + count]
-        savings[r] = squares / size
-        values[r] = squares / size - charged
-
-
-@kernel(void(GROUP_TREE, int64[:, ::1], float64[::1], int64, int64, float64[::1], int64[:, ::1]))
-def most_violated(
-    tree: GroupTree,
-    counts: IntArray,
-    picked: FloatArray,
-    largest: int,
-    largest_multiplier: int,
-    violation: FloatArray,
-    cuts: IntArray,
-) -> None:
-    """Find the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` of every group that patterns violate most.
-
-    Parameters
-    ----------
-    tree
-        The groups.
-    counts, picked
-        Nodes of each vertex by pattern, shape ``(P, V)``, and how often each is picked, shape ``(P,)``.
-    largest
-        Nodes of the largest job.
-    largest_multiplier
-        Largest q.
-    violation
-        Largest violation by group, written in place, shape ``(V,)``; 0 at the top.
-    cuts
-        Its q and d, written in place, shape ``(V, 2)``.
-    """
-    for vertex in range(tree.idle.size):
-        violation[vertex] = 0.0
-        idle = tree.idle[vertex]
-        if vertex == tree.idle.size - 1:
-            continue
-        for q in range(1, largest_multiplier + 1):
-            for d in range(q + 1, q * min(idle, largest) + 1):
-                if q > 1 and d % q == 0:
-                    continue
-                excess = -float(q * idle // d)
-                for pattern in range(picked.size):
-                    if counts[pattern, vertex] > 0:
-                        excess += picked[pattern] * (q * counts[pattern, vertex] // d)
-                if excess > violation[vertex]:
-                    violation[vertex] = excess
-                    cuts[vertex, 0], cuts[vertex, 1] = q, d
+EXPANSION = types.UniTuple(int64, 3)(LEAVES, JOBS, KINDS, float64[:, :, :, ::1], STATES, WORK, *(int64,) * 7)
 
 
 @inlined
@@ -115,23 +19,41 @@ def value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> f
     return value
 
 
-@kernel(void(LEAVES, int64[::1], float64[:, :, :, ::1]))
-def fill_completions(leaves: Leaves, sizes: IntArray, completion: FloatArray) -> None:
+@inlined
+def ruled_value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
+    """Return the same for a job with rules that has then placed so many nodes; minus infinity if it may not."""
+    size, total = kinds.sizes[kind], in_pod + taken
+    if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
+        return -np.inf
+    if (placed == size or leaves.ends_pod[leaf]) and total % kinds.pod_step[kind] != 0:
+        return -np.inf
+    squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (total + in_pod)
+    of_pod = leaves.pod_charge[leaves.pod[leaf]]
+    saving = kinds.factor[kind] * squares / size
+    if taken > 0:
+        saving += kinds.leaf_bonus[kind] if taken == size else 0.0
+        saving += kinds.pod_bonus[kind] if total == size else 0.0
+    value: float = saving - leaves.charge[leaf, taken] - of_pod[total] + of_pod[in_pod]
+    return value
+
+
+@kernel(void(LEAVES, KINDS, float64[:, :, :, ::1]))
+def fill_completions(leaves: Leaves, kinds: Kinds, completion: FloatArray) -> None:
     """Fill the largest value that a job alone can still gain from every leaf on.
 
     Parameters
     ----------
     leaves
         The leaves.
-    sizes
-        Distinct job sizes, shape ``(R,)``.
+    kinds
+        The classes of the jobs.
     completion
-        Value by size, leaf, nodes in earlier pods and nodes in all earlier leaves, written in place, shape
+        Value by class, leaf, nodes in earlier pods and nodes in all earlier leaves, written in place, shape
         ``(R, N + 1, largest size + 1, largest size + 1)``; minus infinity where the job cannot be completed.
     """
     n_leaves = leaves.idle.size
-    for r in range(sizes.size):
-        size = sizes[r]
+    for r in range(kinds.sizes.size):
+        size = kinds.sizes[r]
         for before in range(size + 1):
             for placed in range(before, size + 1):
                 completion[r, n_leaves, before, placed] = 0.0 if placed == size else -np.inf
@@ -142,26 +64,36 @@ def fill_completions(leaves: Leaves, sizes: IntArray, completion: FloatArray) ->
                     for taken in range(min(leaves.idle[leaf], size - placed) + 1):
                         after = placed + taken
                         following = completion[r, leaf + 1, after if leaves.ends_pod[leaf] else before, after]
-                        best = max(best, following + value_of(leaves, leaf, size, placed - before, taken))
+                        if kinds.ruled:
+                            following += ruled_value_of(leaves, kinds, leaf, r, placed - before, taken, after)
+                        else:
+                            following += value_of(leaves, leaf, size, placed - before, taken)
+                        best = max(best, following)
                     completion[r, leaf, before, placed] = best
 
 
 @inlined
-def list_options(leaves: Leaves, jobs: Jobs, completion: FloatArray, work: Work, leaf: int, slack: float) -> None:
+def list_options(
+    leaves: Leaves, jobs: Jobs, kinds: Kinds, completion: FloatArray, work: Work, leaf: int, slack: float
+) -> None:
     """List what each job may take of a leaf with a regret of at most ``slack``."""
     n_jobs, ends_pod = jobs.sizes.size, leaves.ends_pod[leaf]
     of_pod = leaves.pod_charge[leaves.pod[leaf]]
     work.most[n_jobs] = 0
     work.pod_most[n_jobs] = 0.0
     for job in range(n_jobs - 1, -1, -1):
-        size, before, placed = jobs.sizes[job], work.before[job], work.placed[job]
-        table = completion[jobs.kind[job]]
+        size, before, placed, kind = jobs.sizes[job], work.before[job], work.placed[job], jobs.kind[job]
+        table = completion[kind]
         best = table[leaf, before, placed]
         count, paid_most = 0, 0.0
         for taken in range(min(leaves.idle[leaf], size - placed) + 1):
             after = placed + taken
             following = table[leaf + 1, after if ends_pod else before, after]
-            regret = best - following - value_of(leaves, leaf, size, placed - before, taken)
+            regret = best - following
+            if kinds.ruled:
+                regret -= ruled_value_of(leaves, kinds, leaf, kind, placed - before, taken, after)
+            else:
+                regret -= value_of(leaves, leaf, size, placed - before, taken)
             if regret <= slack:
                 paid = of_pod[after - before] if ends_pod else 0.0
                 work.option[job, count] = taken
@@ -175,7 +107,7 @@ def list_options(leaves: Leaves, jobs: Jobs, completion: FloatArray, work: Work,
 
 @inlined
 def set_fields(leaves: Leaves, jobs: Jobs, work: Work, leaf: int) -> None:
-    """Write the fields of the state that the chosen options lead to, equal sizes sorted."""
+    """Write the fields of the state that the chosen options lead to, those of a class sorted."""
     # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
     is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
     for job in range(jobs.sizes.size):
@@ -273,6 +205,7 @@ def read_state(jobs: Jobs, states: States, work: Work, state: int) -> int:
 def expand_states(
     leaves: Leaves,
     jobs: Jobs,
+    kinds: Kinds,
     completion: FloatArray,
     states: States,
     work: Work,
@@ -288,7 +221,7 @@ def expand_states(
 
     Parameters
     ----------
-    leaves, jobs, completion
+    leaves, jobs, kinds, completion
         The layers, and what each job alone can still gain.
     states, work
         All states, and working space.
@@ -318,7 +251,7 @@ def expand_states(
         if tried > most_tried:
             return state, end, mask
         wasted = leaves.before[leaf] - read_state(jobs, states, work, state)
-        list_options(leaves, jobs, completion, work, leaf, states.slack[state])
+        list_options(leaves, jobs, kinds, completion, work, leaf, states.slack[state])
         work.slack[0], work.room[0], work.met[0] = states.slack[state] - income, leaves.idle[leaf], 0
         job = 0
         work.chosen[0] = -1
@@ -336,7 +269,7 @@ def expand_states(
             met = work.met[job]
             if taken > 0:
                 own = 1 << states.component[state, job]
-                if met & own:
+                if met & own and kinds.is_forest:
                     # Two jobs that are joined already would share this leaf, too.
                     continue
                 met |= own
@@ -350,7 +283,7 @@ def expand_states(
                 continue
             if room > 0:
                 own = 1 << states.component[state, n_jobs]
-                if met & own:
+                if met & own and kinds.is_forest:
                     continue
                 met |= own
             if end == states.slack.size:

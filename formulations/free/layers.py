@@ -15,9 +15,9 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.tree import GroupTree
-from allocopt.problems.topology import TopologyProblem
+from formulations.free.demand import Demand
 from formulations.free.kernels import expand_states, fill_completions
-from formulations.free.records import Jobs, Leaves, States, Work
+from formulations.free.records import Jobs, Kinds, Leaves, States, Work
 
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
 """Entries of the completion tables, and entries times nodes that a job can take of a leaf: a quarter of a second."""
@@ -39,16 +39,19 @@ class Layers:
     ----------
     leaves, jobs
         In the order of the layers and of the fields.
+    kinds
+        The classes of the jobs.
     vertex
         Vertex of the tree of each leaf, shape ``(N,)``.
     order
-        Index in the problem of each job, shape ``(J,)``.
+        Index in the demand of each job, shape ``(J,)``.
     completion
         What each job alone can still gain; see `fill_completions`.
     """
 
     leaves: Leaves
     jobs: Jobs
+    kinds: Kinds
     vertex: IntArray
     order: IntArray
     completion: FloatArray
@@ -65,13 +68,13 @@ class Order(StrEnum):
     """By their idle nodes, rising."""
 
 
-def takes(tree: GroupTree, problem: TopologyProblem) -> bool:
+def takes(tree: GroupTree, demand: Demand) -> bool:
     """Whether the search takes a problem: its levels, jobs, the bits of its states and the size of its tables."""
-    largest = int(problem.sizes.max())
-    entries = len(np.unique(problem.sizes)) * len(tree.leaf_first) * (largest + 1) ** 2
+    largest = demand.largest
+    entries = len(demand.classes.sizes) * len(tree.leaf_first) * (largest + 1) ** 2
     filling = entries * min(largest, int(tree.idle[: len(tree.leaf_first) - 1].max()))
-    fits = key_fields(problem.sizes) is not None and entries <= LARGEST_COMPLETION and filling <= LARGEST_FILLING
-    return fits and len(problem.jobs) <= MOST_JOBS and len(problem.topology.hops) <= 3
+    fits = key_fields(demand.sizes) is not None and entries <= LARGEST_COMPLETION and filling <= LARGEST_FILLING
+    return fits and len(demand.of_job) <= MOST_JOBS and demand.classes.step.shape[1] <= 3
 
 
 def key_fields(sizes: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
@@ -90,31 +93,52 @@ def key_fields(sizes: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
     return np.array(word), np.array(shift), np.array(bits)
 
 
-def layers_of(tree: GroupTree, sizes: IntArray, charge: FloatArray, pod_order: Order) -> Layers:
+def layers_of(tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> Layers:
     """Bring leaves and jobs into order, the largest first of jobs and of the leaves in a pod, and fill the tables.
 
     Parameters
     ----------
     tree
         The groups.
-    sizes
-        Nodes of each job, shape ``(J,)``.
+    demand
+        The jobs.
     charge
         What jobs are charged; see `Charges.table`.
     pod_order
         In which order the pods come.
     """
-    order = np.argsort(-sizes, kind="stable")
-    distinct = np.unique(sizes)
+    sizes = demand.sizes
+    order = np.lexsort((demand.of_job, -sizes))
     fields = key_fields(sizes[order])
     if fields is None:
         raise ValueError("the fields of the jobs do not fit a key")
-    jobs = Jobs(sizes[order], np.searchsorted(distinct, sizes[order]), *fields)
-    largest = int(distinct[-1])
+    jobs = Jobs(sizes[order], demand.of_job[order], *fields)
+    largest = demand.largest
     leaves, vertex = _leaves_of(tree, charge, largest, pod_order)
-    completion = np.empty((len(distinct), len(vertex) + 1, largest + 1, largest + 1))
-    fill_completions(leaves, distinct, completion)
-    return Layers(leaves, jobs, vertex, order, completion)
+    kinds = _kinds_of(demand, vertex)
+    completion = np.empty((len(kinds.sizes), len(vertex) + 1, largest + 1, largest + 1))
+    fill_completions(leaves, kinds, completion)
+    return Layers(leaves, jobs, kinds, vertex, order, completion)
+
+
+def _kinds_of(demand: Demand, vertex: IntArray) -> Kinds:
+    """Bring the classes to leaves and pods; on a tree without pods, every leaf is a pod without rules."""
+    classes = demand.classes
+    has_pods = classes.step.shape[1] == 3
+    ones = np.ones_like(classes.sizes)
+    # An exchange of single nodes would break segments; those of one node, and of the whole job, it keeps.
+    is_whole = (classes.step == 1) | (classes.step == classes.sizes[:, None])
+    return Kinds(
+        sizes=classes.sizes,
+        factor=classes.factor,
+        leaf_step=classes.step[:, 0].copy(),
+        pod_step=classes.step[:, 1].copy() if has_pods else ones,
+        leaf_bonus=classes.bonus[:, 0].copy(),
+        pod_bonus=classes.bonus[:, 1].copy() if has_pods else np.zeros(len(ones)),
+        is_open=np.ascontiguousarray(classes.is_open[classes.area][:, vertex]),
+        ruled=classes.ruled,
+        is_forest=int(is_whole.all()),
+    )
 
 
 def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Order) -> tuple[Leaves, IntArray]:
@@ -256,6 +280,7 @@ class LayeredSearch:
             first, end, mask = expand_states(
                 layers.leaves,
                 layers.jobs,
+                layers.kinds,
                 layers.completion,
                 self._states,
                 self._work,
@@ -280,14 +305,15 @@ class LayeredSearch:
         counts = np.zeros((len(layers.order), len(layers.vertex)), dtype=np.int64)
         who = layers.order
         before, placed = np.zeros(len(who), dtype=np.int64), np.zeros(len(who), dtype=np.int64)
-        sizes = layers.jobs.sizes
+        sizes, kind = layers.jobs.sizes, layers.jobs.kind
+        run = np.cumsum(np.append(0, kind[1:] != kind[:-1]))
         for leaf, choice in enumerate(reversed(taken)):
             counts[who, layers.vertex[leaf]] = choice
             placed = placed + choice
             is_free = layers.leaves.pod_income[layers.leaves.pod[leaf]] == 0.0
             moved = ((placed == sizes) & is_free) | (layers.leaves.ends_pod[leaf] == 1)
             before = np.where(moved, placed, before)
-            resorted = np.lexsort((-placed, -before, -sizes))
+            resorted = np.lexsort((-placed, -before, run))
             who, before, placed = who[resorted], before[resorted], placed[resorted]
         return counts
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int16, int32, int64, types, uint64
+from numba import boolean, float64, int16, int32, int64, types, uint64
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
@@ -48,14 +48,14 @@ class Leaves(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """The jobs in the order of a state's fields, equal sizes side by side.
+    """The jobs in the order of a state's fields, those of a class side by side.
 
     Parameters
     ----------
     sizes
         Nodes of each job, shape ``(J,)``.
     kind
-        Index of each job's size among the distinct sizes, shape ``(J,)``.
+        Class of each job, shape ``(J,)``.
     word, shift, bits
         A field of ``2 bits[j]`` bits begins at bit ``shift[j]`` of word ``word[j]`` of a state's key, shape ``(J,)``.
     """
@@ -65,6 +65,36 @@ class Jobs(NamedTuple):
     word: IntArray
     shift: IntArray
     bits: IntArray
+
+
+class Kinds(NamedTuple):
+    """The classes of jobs on trees of up to three levels; see `allocopt.kernels.classes.JobClasses`.
+
+    Parameters
+    ----------
+    sizes, factor
+        Nodes of a job, and what its squared counts save besides the weights, shape ``(R,)``.
+    leaf_step, pod_step
+        Of what its nodes in a leaf and in a pod are a multiple, shape ``(R,)``.
+    leaf_bonus, pod_bonus
+        What it saves within one leaf and within one pod, in hops, shape ``(R,)``.
+    is_open
+        Whether it may have nodes of each leaf, shape ``(R, N)``.
+    ruled
+        1 if anything of this differs from plain jobs, else 0.
+    is_forest
+        1 if no optimal allocation joins jobs in a circle, else 0.
+    """
+
+    sizes: IntArray
+    factor: FloatArray
+    leaf_step: IntArray
+    pod_step: IntArray
+    leaf_bonus: FloatArray
+    pod_bonus: FloatArray
+    is_open: NDArray[np.bool_]
+    ruled: int
+    is_forest: int
 
 
 class States(NamedTuple):
@@ -150,6 +180,13 @@ LEAVES = types.NamedTuple(
         float64,
     ),
     Leaves,
+)
+KINDS = types.NamedTuple(
+    (
+        *(int64[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1], boolean[:, ::1]),
+        *(int64, int64),
+    ),
+    Kinds,
 )
 JOBS = types.NamedUniTuple(int64[::1], 5, Jobs)
 STATES = types.NamedTuple((uint64[:, ::1], float64[::1], int32[::1], int16[:, ::1], int16[:, ::1], int32[::1]), States)

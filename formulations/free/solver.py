@@ -12,11 +12,11 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, takes
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.solving.trivial import trivial_allocation
 from formulations.free.closing import Closing
 
 SEARCHES = ("lns", "greedy")
@@ -55,6 +55,7 @@ class ExactFree(TopologySolver):
         frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
         f"{LARGEST:,} idle nodes x levels x nodes of the largest job, {MOST_COUNTS:,} idle nodes x jobs; "
         "proofs mostly up to 8 jobs on 3 levels",
+        side_constraints=True,
     )
 
     def __post_init__(self) -> None:
@@ -63,7 +64,8 @@ class ExactFree(TopologySolver):
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
-        work = len(problem.idle_nodes) * len(problem.topology.hops) * int(problem.sizes.max())
+        largest = max(int(problem.sizes.max()), problem.n_left if problem.fragmentation_weight > 0 else 0)
+        work = len(problem.idle_nodes) * len(problem.topology.hops) * largest
         counts = len(problem.idle_nodes) * len(problem.jobs)
         if work <= LARGEST and counts <= MOST_COUNTS:
             return None
@@ -78,18 +80,22 @@ class ExactFree(TopologySolver):
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
         """Load the search for allocations, and its kernels with it, before the clock starts; then solve."""
-        _finder()
+        _finder(problem)
         return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search, bound and close; see `TopologySolver.search`."""
         _improve(problem, run, budget, seed, STEPS)
-        if run.solution is None:
-            run.offer(sequential_allocation(problem))
-        if run.interrupted or run.clock.expired():
+        allocation = trivial_allocation(problem) if run.solution is None else None
+        if allocation is not None:
+            run.offer(allocation)
+        if run.infeasible or run.interrupted or run.clock.expired():
             return StopReason.TIME_LIMIT
         closing = Closing(problem, run, budget.iterations)
-        closing.bound()
+        if not run.infeasible:
+            closing.bound()
+        if run.infeasible:
+            return StopReason.PROVED
         if closing.distance() > 0.0:
             _improve(problem, run, budget, seed + 1, MORE_STEPS)
         if not run.interrupted and not self._is_proved(closing):
@@ -108,25 +114,31 @@ class ExactFree(TopologySolver):
         return False
 
 
-def _finder() -> Solver:
+def _finder(problem: TopologyProblem) -> Solver:
     """Return who looks for allocations."""
     for name in SEARCHES:
         try:
-            return get_solver(name)
+            finder = get_solver(name)
         except (UsageError, MissingPackageError):
             continue
+        if takes(finder, problem):
+            return finder
     raise UsageError(f"solver 'exact' needs one of the solvers {', '.join(SEARCHES)}")
 
 
 def _improve(problem: TopologyProblem, run: Run, budget: Budget, seed: int, steps: int | None) -> None:
     """Look for a better allocation by so many steps in a third of the time that is left, or in all of it."""
-    finder = _finder()
+    finder = _finder(problem)
     if run.clock.expired() or finder.refusal(problem) is not None:
         return
     share = 1.0 if steps is None else 1 / 3
     seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * share)
     most = min(steps or MOST_ITERATIONS, budget.iterations or MOST_ITERATIONS)
-    result = finder.solve(problem, Budget(seconds, most), seed, run.solution)
+    result = finder.solve(
+        problem, Budget(seconds, most), seed, run.solution, lambda incumbent: run.foresee(incumbent.objective)
+    )
+    if result.status is Status.INFEASIBLE:
+        run.prove_infeasible()
     if result.solution is not None:
         run.offer(result.solution)
     if result.bound is not None:

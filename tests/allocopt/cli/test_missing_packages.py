@@ -53,7 +53,7 @@ def test_the_solver_that_needs_it_is_5(
 def test_everything_else_works(spawn: Run, without: Callable[[str], dict[str, str]]) -> None:
     hidden = without("ortools")
     listed = spawn("solvers", "--json", variables=hidden)
-    assert {row["solver"] for row in listed.rows if not row["available"]} == {"cp-sat", "exact"}
+    assert {row["solver"] for row in listed.rows if not row["available"]} == {"cp-sat", "exact", "prices"}
     examined = spawn("doctor", variables=hidden)
     assert examined.code == 0
     (line,) = (line for line in examined.out.splitlines() if line.split()[0] == "cp-sat")

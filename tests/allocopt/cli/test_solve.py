@@ -163,7 +163,7 @@ def test_an_option_that_the_solver_does_not_have_is_refused(
 
 
 def test_options_reach_the_solver(run: Run, tiny: Path) -> None:
-    arguments = ("solve", tiny, "--solver", "annealing", "--json")
+    arguments = ("solve", tiny, "--solver", "annealing", "--strategy", "dcas", "--json")
     sizes = ("--option", "steps=1", "--option", "most-removed=1")
     few, many = run(*arguments, *sizes).rows[0], run(*arguments).rows[0]
     assert few["objective"] > many["objective"]
@@ -190,3 +190,29 @@ def test_there_is_an_answer_at_any_limit(run: Run, save: Callable[..., Path]) ->
     for limit in ("1e-9", "1e308", "inf"):
         row = run("solve", window, "--solver", "dp", "--strategy", "scas", "--time-limit", limit, "--json").rows[0]
         assert row["status"] == ("FEASIBLE" if limit == "1e-9" else "OPTIMAL")
+
+
+def test_excluded_nodes_are_given_to_nobody(run: Run, save: Callable[..., Path], tmp_path: Path) -> None:
+    problem = paper_window(0)
+    first, second, *_ = problem.idle_nodes.tolist()
+    nodes = f"{first},{second}-{second}"
+    assert run("solve", save(problem), "--exclude-nodes", nodes, "--solution", tmp_path, "--solver", "lns").code == 0
+    given = read_solution(tmp_path / "paper-0.json").allocation
+    assert given is not None
+    assert not {first, second} & {node for held in given.values() for node in held}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ("3,x", "hold 'x', must be numbers and ranges such as 3,7-9"),
+        ("9-7", "hold '9-7', must rise within"),
+        ("1,", "hold '', must be numbers"),
+        ("5000", "--exclude-nodes: paper-0: node 5000 is outside 0..999"),
+        ("0-999", "--exclude-nodes: paper-0: ask for"),
+    ],
+)
+def test_senseless_excluded_nodes_are_refused(nodes: str, message: str, run: Run, save: Callable[..., Path]) -> None:
+    answer = run("solve", save(paper_window(0)), "--exclude-nodes", nodes)
+    assert answer.code == 2
+    assert message in answer.err

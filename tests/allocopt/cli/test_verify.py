@@ -60,6 +60,19 @@ def test_a_wrong_solution_is_refused_with_the_reason(
     assert line.startswith(f"allocopt: {solution}: {reason}")
 
 
+def test_the_order_of_a_dcas_solution_is_checked(run: Run, tiny: Path, tmp_path: Path) -> None:
+    assert run("solve", tiny, "--solver", "dp", "--strategy", "dcas", "--solution", tmp_path).code == 0
+    path = tmp_path / "tiny-fat-tree-0.json"
+    held = json.loads(path.read_text(encoding="utf-8"))
+    assert sorted(held["order"]) == sorted(held["allocation"])
+    assert run("verify", tiny, path).code == 0
+    path.write_text(json.dumps({**held, "order": held["order"][:1]}), encoding="utf-8")
+    answer = run("verify", tiny, path)
+    assert (answer.code, answer.out) == (3, "")
+    (line,) = answer.lines_of_error
+    assert line == f"allocopt: {path}: order: job {held['order'][1]!r} is missing"
+
+
 def test_instance_and_solution_the_wrong_way_round_are_told_apart(run: Run, tiny: Path, solution: Path) -> None:
     assert "must be 'allocopt-solution'" in run("verify", tiny, tiny).err
     assert "must be 'allocopt-instance'" in run("verify", solution, solution).err

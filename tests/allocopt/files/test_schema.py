@@ -16,6 +16,15 @@ INSTANCE: dict[str, Any] = {
     "idle_nodes": [0, 2],
     "jobs": [{"id": "1", "nodes": 2}],
 }
+RULED = {
+    "id": "1",
+    "nodes": 2,
+    "only_in": [{"level": "leaf", "groups": ["x", 1]}],
+    "not_in": [],
+    "within": 1,
+    "prefer": {"level": "leaf", "penalty": 5},
+    "segments": {"nodes": 2, "level": 1},
+}
 FAT_TREE = {"kind": "fat-tree", "pods": 1, "leaves_per_pod": 1, "nodes_per_leaf": 3, "hops": [1, 2, 3]}
 SOLUTION = {
     "format": "allocopt-solution",
@@ -32,8 +41,10 @@ BEST_KNOWN = {"a": {"scas": {"objective": 5, "proved": True}}}
 GOOD: list[tuple[SchemaName, Any]] = [
     ("instance", INSTANCE),
     ("instance", {**INSTANCE, "topology": FAT_TREE, "hop_cost": 0.5}),
+    ("instance", {**INSTANCE, "jobs": [RULED], "fragmentation_weight": 0.5}),
     ("solution", SOLUTION),
     ("solution", {**SOLUTION, "objective": None, "allocation": None, "status": "UNKNOWN", "seed": 3}),
+    ("solution", {**SOLUTION, "strategy": "dcas", "order": ["1"]}),
     ("best-known", BEST_KNOWN),
 ]
 BAD: list[tuple[SchemaName, Any]] = [
@@ -45,6 +56,7 @@ BAD: list[tuple[SchemaName, Any]] = [
     ("instance", {**INSTANCE, "hop_cost": 0}),
     ("solution", {**SOLUTION, "status": "optimal"}),
     ("solution", {key: value for key, value in SOLUTION.items() if key != "bound"}),
+    ("solution", {**SOLUTION, "order": [1]}),
     ("best-known", {"a": {"best": {"objective": 5, "proved": True}}}),
 ]
 ALL: list[SchemaName] = ["instance", "solution", "best-known"]
@@ -64,7 +76,10 @@ def test_a_schema_requires_and_allows_the_keys_of_the_format(what: SchemaName) -
     schema: Any = json_schema(what)
     example = INSTANCE if what == "instance" else SOLUTION
     assert sorted(schema["required"]) == sorted(example)
-    optional = {"instance": {"hop_cost"}, "solution": {"seed", "solver_version"}}[what]
+    optional = {
+        "instance": {"hop_cost", "fragmentation_weight"},
+        "solution": {"seed", "solver_version", "order"},
+    }[what]
     assert schema["properties"].keys() - example.keys() == optional
     assert schema["additionalProperties"] is False
 

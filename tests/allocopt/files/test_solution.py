@@ -59,6 +59,42 @@ def test_a_file_holds_the_keys_of_the_format_and_no_time(tmp_path: Path) -> None
     }
 
 
+NESTED = TopologyProblem(FatTree(1, 2, 3), np.arange(6), (Job("out", 2), Job("in", 2)), strategy=Strategy.DCAS)
+NESTED_RESULT = replace(
+    RESULT,
+    status=Status.FEASIBLE,
+    objective=6000.0,
+    bound=None,
+    solution=Allocation((np.array([0, 3]), np.array([1, 2]))),
+)
+
+
+def test_a_dcas_solution_comes_with_an_order_of_placement(tmp_path: Path) -> None:
+    write_solution(tmp_path / "a.json", NESTED, NESTED_RESULT)
+    assert json.loads((tmp_path / "a.json").read_text())["order"] == ["in", "out"]
+    stored = read_solution(tmp_path / "a.json")
+    assert stored.order == ("in", "out")
+    assert check_solution(NESTED, stored) == 4000.0 + 2000.0
+
+
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [
+        (("out", "in"), "order: job 'out', placed as number 1, is not contiguous: node 1 is between"),
+        (("in",), "order: job 'out' is missing"),
+        (("in", "out", "in"), "order: job 'in' is named twice"),
+        (("in", "out", "x"), "order: job 'x' is not in the instance"),
+    ],
+)
+def test_a_wrong_order_of_placement_is_refused(order: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InvalidSolutionError, match=words):
+        check_solution(NESTED, replace(stored_solution(NESTED, NESTED_RESULT), order=order))
+
+
+def test_a_solution_without_an_order_is_taken_too() -> None:
+    assert check_solution(NESTED, replace(stored_solution(NESTED, NESTED_RESULT), order=None)) == 6000.0
+
+
 def test_what_is_not_known_is_null_and_never_nan(tmp_path: Path) -> None:
     nothing = replace(RESULT, status=Status.UNKNOWN, objective=float("nan"), bound=float("-inf"), solution=None)
     write_solution(tmp_path / "a.json", PROBLEM, nothing)
@@ -118,6 +154,7 @@ def test_nodes_may_stand_in_any_order_and_jobs_too() -> None:
         ("allocation", {"": [1]}, "allocation", "a key is empty"),
         ("alocation", {}, "top level", "unknown key 'alocation'; did you mean 'allocation'?"),
         ("instance", "../x", "instance", "holds '/'"),
+        ("order", ["a", 2], "order[1]", "is 2, must be"),
     ],
 )
 def test_a_fault_of_the_file_names_its_place(tmp_path: Path, key: str, value: object, place: str, words: str) -> None:

@@ -1,5 +1,8 @@
 """The allocation order: each job is consecutive in the sequence that the jobs before it have left."""
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +14,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.encoding import allocation_of_owners
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.continuity import allocation_order
+from allocopt.solving.continuity import allocation_order, check_non_crossing, check_order
 
 CLUSTER = FatTree(2, 2, 10)
 
@@ -52,6 +55,34 @@ def test_replaying_the_order_places_every_job_on_consecutive_nodes(case: tuple[T
     replay(*case, allocation_order(*case))
 
 
+@given(nested())
+def test_the_checker_takes_the_order_that_is_named(case: tuple[TopologyProblem, Allocation]) -> None:
+    problem, allocation = case
+    check_order(problem, allocation, [problem.jobs[job].id for job in allocation_order(problem, allocation)])
+
+
+def can_be_replayed(problem: TopologyProblem, allocation: Allocation, order: tuple[int, ...]) -> bool:
+    try:
+        replay(problem, allocation, order)
+    except AssertionError:
+        return False
+    return True
+
+
+@given(case=nested(), data=st.data())
+def test_the_checker_takes_exactly_the_orders_that_can_be_replayed(
+    case: tuple[TopologyProblem, Allocation], data: st.DataObject
+) -> None:
+    problem, allocation = case
+    order = tuple(data.draw(st.permutations(range(len(problem.jobs)))))
+    ids = [problem.jobs[job].id for job in order]
+    if can_be_replayed(problem, allocation, order):
+        check_order(problem, allocation, ids)
+    else:
+        with pytest.raises(InvalidSolutionError, match="is not contiguous"):
+            check_order(problem, allocation, ids)
+
+
 @given(windows(most_idle=7, most_jobs=4))
 def test_exactly_what_placing_one_after_the_other_reaches_has_an_order(problem: TopologyProblem) -> None:
     reached = dcas_allocations(problem)
@@ -62,6 +93,33 @@ def test_exactly_what_placing_one_after_the_other_reaches_has_an_order(problem: 
         else:
             with pytest.raises(InvalidSolutionError, match="cross"):
                 allocation_order(problem, allocation)
+
+
+def partitions(nodes: int, most: int) -> Iterator[tuple[int, ...]]:
+    """All falling lists of job sizes that ask for so many nodes."""
+    if nodes == 0:
+        yield ()
+    for size in range(min(nodes, most), 0, -1):
+        yield from ((size, *rest) for rest in partitions(nodes - size, size))
+
+
+@pytest.mark.parametrize(
+    ("m", "sizes"), [(m, sizes) for m in range(1, 8) for asked in range(1, m + 1) for sizes in partitions(asked, asked)]
+)
+def test_the_verifier_accepts_as_many_allocations_as_kreweras_counts(m: int, sizes: tuple[int, ...]) -> None:
+    # m (m - 1) ... (m - b + 2) for b labelled blocks of given sizes, the leftover being one where there is any.
+    problem = window(CLUSTER, range(m), sizes, strategy="dcas")
+    accepted = sum(_accepts(problem, owners) for owners in free_allocations(problem))
+    blocks = len(sizes) + (sum(sizes) < m)
+    assert accepted == math.prod(range(m - blocks + 2, m + 1))
+
+
+def _accepts(problem: TopologyProblem, owners: tuple[int, ...]) -> bool:
+    try:
+        check_non_crossing(problem, np.array(owners))
+    except InvalidSolutionError:
+        return False
+    return True
 
 
 def test_what_lies_in_the_gap_of_a_job_comes_before_it() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from support.counts import counts_of_vertices, largest_saving, leaf_groups, patterns, saving
+from support.side import demand_of
 from support.windows import paper_window, tiny_window, windows
 
 from allocopt.arrays import FloatArray, IntArray
@@ -16,13 +17,13 @@ from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
 from formulations.free.charges import Charges, Row
 from formulations.free.columns import ColumnGeneration, Master, Pricing
-from formulations.free.kernels import most_violated
+from formulations.free.pricing import most_violated
 
 seeds = st.integers(0, 2**32 - 1)
 
 
 def pricing_of(problem: TopologyProblem) -> Pricing:
-    return Pricing(group_tree(encode(problem)), problem.sizes)
+    return Pricing(group_tree(encode(problem)), demand_of(problem))
 
 
 def with_random_cuts(problem: TopologyProblem, seed: int) -> tuple[Pricing, FloatArray]:
@@ -47,7 +48,7 @@ def sequential_counts(problem: TopologyProblem, pricing: Pricing) -> IntArray:
 def generation_of(problem: TopologyProblem, pricing: Pricing, rounds: int) -> ColumnGeneration:
     left = itertools.chain([True] * rounds, itertools.repeat(False))
     generation = ColumnGeneration(pricing, lambda: 60.0, lambda: next(left))
-    generation.add_allocation(sequential_counts(problem, pricing), problem.sizes)
+    generation.add_allocation(sequential_counts(problem, pricing))
     return generation
 
 
@@ -197,7 +198,7 @@ def test_the_savings_of_an_allocation_are_those_of_its_patterns() -> None:
         problem = tiny_window(seed)
         pricing = pricing_of(problem)
         counts = sequential_counts(problem, pricing)
-        for job, value in zip(counts, pricing.savings_of(counts, problem.sizes), strict=True):
+        for job, value in zip(counts, pricing.savings_of(counts), strict=True):
             assert value == pytest.approx(saving(encode(problem), tuple(job[: pricing.n_leaves].tolist())), abs=1e-12)
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.counts import largest_saving, leaf_groups, saving
+from support.side import demand_of
 from support.windows import fat_trees, paper_window, trees, window, windows
 
 from allocopt.cluster.topology import FatTree
@@ -26,12 +27,12 @@ orders = st.sampled_from(list(Order))
 def prepared(problem: TopologyProblem, seed: int, order: Order) -> tuple[Layers, float]:
     """Layers under random charges, cuts among them, and the bound of these charges."""
     rng = np.random.default_rng(seed)
-    pricing = Pricing(group_tree(encode(problem)), problem.sizes)
+    pricing = Pricing(group_tree(encode(problem)), demand_of(problem))
     for vertex in range(len(pricing.tree.idle) - 1):
         for _ in range(int(rng.integers(3))):
             pricing.charges.add(Row(vertex, int(rng.integers(1, 4)), int(rng.integers(1, 6))))
     priced = pricing.at(rng.choice([0.0, 0.3, 1.0, 2.5], size=len(pricing.charges.rows)))
-    return layers_of(pricing.tree, problem.sizes, priced.charge, order), priced.bound
+    return layers_of(pricing.tree, demand_of(problem), priced.charge, order), priced.bound
 
 
 def run(problem: TopologyProblem, layers: Layers, slack: float, most_states: int = ROOMY) -> module.Outcome:
@@ -156,9 +157,9 @@ def test_where_states_run_out_what_is_left_bounds_every_allocation(
 
 def test_hash_tables_that_grow_lose_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = paper_window(5)
-    pricing = Pricing(group_tree(encode(problem)), problem.sizes)
+    pricing = Pricing(group_tree(encode(problem)), demand_of(problem))
     priced = pricing.at(np.full(pricing.n_leaves, 1.5))
-    layers = layers_of(pricing.tree, problem.sizes, priced.charge, Order.LARGEST_FIRST)
+    layers = layers_of(pricing.tree, demand_of(problem), priced.charge, Order.LARGEST_FIRST)
     slack = priced.bound * 0.2
     found = []
     for first_table in (2, 16, 1024, 65536):
@@ -171,9 +172,9 @@ def test_hash_tables_that_grow_lose_no_state(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("tried", [200, 5000])
 def test_looking_at_the_clock_often_changes_nothing(tried: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = paper_window(5)
-    pricing = Pricing(group_tree(encode(problem)), problem.sizes)
+    pricing = Pricing(group_tree(encode(problem)), demand_of(problem))
     priced = pricing.at(np.full(pricing.n_leaves, 1.5))
-    layers = layers_of(pricing.tree, problem.sizes, priced.charge, Order.LARGEST_FIRST)
+    layers = layers_of(pricing.tree, demand_of(problem), priced.charge, Order.LARGEST_FIRST)
     expected = run(problem, layers, priced.bound * 0.2)
     monkeypatch.setattr(module, "TRIED", tried)
     outcome = run(problem, layers, priced.bound * 0.2)
@@ -210,5 +211,6 @@ def test_jobs_that_do_not_fit_a_key_are_not_taken() -> None:
     assert key_fields(np.full(10, 40)) is not None
     assert key_fields(np.full(11, 40)) is None
     problem = window(FatTree(5, 10, 10), range(500), [40] * 11)
-    assert not takes(group_tree(encode(problem)), problem)
-    assert takes(group_tree(encode(problem)), window(FatTree(5, 10, 10), range(500), [40] * 10))
+    assert not takes(group_tree(encode(problem)), demand_of(problem))
+    fewer = window(FatTree(5, 10, 10), range(500), [40] * 10)
+    assert takes(group_tree(encode(fewer)), demand_of(fewer))

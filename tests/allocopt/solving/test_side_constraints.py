@@ -1,0 +1,131 @@
+"""Rules of jobs are verified from the raw allocation, and only solvers that honour them are asked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from support.brute_force import free_allocations
+from support.side import keeps, ruled_windows
+from support.windows import window
+
+from allocopt.cluster.topology import FatTree
+from allocopt.cluster.tree import Tree
+from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
+from allocopt.problems.encoding import allocation_of_owners
+from allocopt.problems.hop_cost import hop_costs
+from allocopt.problems.side import Groups, Placement, Preference, Segments
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.result import Status
+from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify
+
+CLUSTER = FatTree(2, 2, 4)
+
+
+def ruled(placement: Placement, size: int = 4, weight: float = 0.0) -> TopologyProblem:
+    problem = window(CLUSTER, range(16), [size, 2])
+    first = replace(problem.jobs[0], placement=placement)
+    return replace(problem, jobs=(first, problem.jobs[1]), fragmentation_weight=weight)
+
+
+def given_to_first(*nodes: int) -> Allocation:
+    return Allocation((np.array(nodes), np.array([14, 15])))
+
+
+@pytest.mark.parametrize(
+    ("placement", "nodes", "message"),
+    [
+        (
+            Placement(not_in=(Groups("leaf", (1,)),)),
+            (0, 1, 4, 5),
+            "'job-0' has 2 nodes in leaf 1, where it must not be",
+        ),
+        (Placement(only_in=(Groups("pod", (0,)),)), (0, 1, 2, 9), "'job-0' has 1 nodes in leaf 2"),
+        (Placement(within="pod"), (0, 1, 2, 9), "'job-0' has 3 of its 4 nodes in pod 0, must have all of them in one"),
+        (Placement(segments=Segments(2, 1)), (0, 1, 4, 8), "'job-0' has 1 nodes in leaf 1, must have a multiple of 2"),
+    ],
+)
+def test_a_broken_rule_is_named_with_job_group_and_count(
+    placement: Placement, nodes: tuple[int, ...], message: str
+) -> None:
+    with pytest.raises(InvalidSolutionError, match=message):
+        verify(ruled(placement), given_to_first(*nodes))
+
+
+def test_a_group_with_a_name_is_named() -> None:
+    tree = Tree.from_levels([{"east": [0, 1, 2], "west": [3, 4, 5]}])
+    problem = window(tree, range(6), [2])
+    job = replace(problem.jobs[0], placement=Placement(not_in=(Groups(1, ("west",)),)))
+    with pytest.raises(InvalidSolutionError, match="has 1 nodes in leaf 'west'"):
+        verify(replace(problem, jobs=(job,)), Allocation((np.array([2, 3]),)))
+
+
+@settings(max_examples=40)
+@given(ruled_windows(most_idle=6, most_jobs=2))
+def test_exactly_the_allocations_that_keep_to_the_definitions_are_valid(problem: TopologyProblem) -> None:
+    levels = problem.topology.groups_of(problem.idle_nodes)
+    leaf_of = np.unique(levels[0], return_inverse=True)[1] if len(levels) else np.zeros(len(problem.idle_nodes), int)
+    for owners in free_allocations(problem):
+        allocation = allocation_of_owners(problem, np.array(owners))
+        held = [
+            np.bincount(leaf_of[np.array(owners) == job], minlength=leaf_of.max() + 1)
+            for job in range(len(problem.jobs))
+        ]
+        valid = all(keeps(problem, job, tuple(row.tolist())) for job, row in zip(problem.jobs, held, strict=True))
+        if valid:
+            verify(problem, allocation)
+        else:
+            with pytest.raises(InvalidSolutionError, match="job 'job-"):
+                verify(problem, allocation)
+
+
+def test_penalty_and_fragmentation_are_part_of_the_objective() -> None:
+    problem = ruled(Placement(prefer=Preference("leaf", 700.0)), weight=0.5)
+    allocation = given_to_first(0, 1, 4, 5)
+    left = np.array([2, 3, 6, 7, 8, 9, 10, 11, 12, 13])
+    hops = hop_costs(CLUSTER, 1000.0, [*allocation.nodes, left])
+    assert problem.fragmentation(allocation) == pytest.approx(hops[2])
+    assert problem.penalties(allocation) == 700.0
+    assert verify(problem, allocation) == pytest.approx(hops[0] + hops[1] + 700.0 + 0.5 * hops[2])
+    assert problem.penalties(given_to_first(0, 1, 2, 3)) == 0.0
+
+
+def test_solvers_that_do_not_honour_rules_name_those_that_do() -> None:
+    problem = ruled(Placement(within="leaf"))
+    with pytest.raises(UsageError, match=r"'best-fit' does not take placement rules .*: auto, exact, greedy"):
+        solve(problem, solver="best-fit")
+    with pytest.raises(UsageError, match="are for strategy free, not for dcas"):
+        solve(problem, "dcas", "dp")
+    with pytest.raises(UsageError, match="'best-fit' does not take"):
+        solve(ruled(Placement(), weight=1.0), solver="best-fit")
+    assert solve(ruled(Placement()), solver="best-fit").status is Status.FEASIBLE
+
+
+@pytest.mark.parametrize("solver", ["auto", "exact"])
+def test_rules_that_nothing_keeps_are_infeasible(solver: str) -> None:
+    result = solve(ruled(Placement(within="leaf"), size=5), solver=solver)
+    assert result.status is Status.INFEASIBLE
+    assert result.solution is None
+
+
+def test_excluded_nodes_are_given_to_nobody_under_any_strategy() -> None:
+    problem = window(CLUSTER, range(16), [4, 3]).without_nodes([0, 1, 5, 15, 15])
+    for strategy in ("scas", "dcas", "free"):
+        solution = solve(problem, strategy).solution
+        assert not {0, 1, 5, 15} & set(np.concatenate(solution.nodes).tolist())
+
+
+def test_too_many_or_unknown_excluded_nodes_are_an_error() -> None:
+    problem = window(CLUSTER, range(16), [4, 3])
+    with pytest.raises(InvalidProblemError, match="node 16 is outside"):
+        problem.without_nodes([16])
+    with pytest.raises(InvalidProblemError, match="ask for 7 nodes together, but only 6 are idle"):
+        problem.without_nodes(range(10))
+
+
+def test_senseless_rules_name_job_and_field() -> None:
+    with pytest.raises(InvalidProblemError, match=r"jobs\[0\]\.prefer\.penalty: is nan"):
+        ruled(Placement(prefer=Preference("pod", float("nan"))))
+    with pytest.raises(InvalidProblemError, match="fragmentation_weight: is -1"):
+        ruled(Placement(), weight=-1.0)
