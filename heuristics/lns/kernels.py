@@ -1,257 +1,279 @@
-"""Large neighbourhood search on counts: remove some jobs, re-insert each exactly under random leaf prices, accept."""
+"""Large neighbourhood search: remove some jobs, re-insert each exactly under random leaf prices, accept.
 
-from typing import NamedTuple
+A step costs what it touches: the leaves of the removed jobs, the vertices that are open, the tables of these.
+"""
 
 import numpy as np
-from numba import float64, int64, njit, types, void
+from numba import float64, int64, njit, types
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, hold_taken, place_job
 from allocopt.kernels.options import inlined
-from allocopt.kernels.tree import GROUP_TREE, GroupTree
-
-
-class Search(NamedTuple):
-    """Where the search is.
-
-    Parameters
-    ----------
-    sizes
-        Nodes of each job, shape ``(J,)``.
-    counts
-        Nodes that each job has of each vertex, shape ``(J, V)``.
-    best
-        The same in the best state so far.
-    changed
-        1 where a job's counts are other ones than in the best state, shape ``(J,)``.
-    savings
-        What the present and the best state save of the hop cost, in hops, shape ``(2,)``.
-    jobs
-        The jobs in the order of the last shuffle, shape ``(J,)``.
-    before
-        Counts of the removed jobs before the move, shape ``(most removed, V)``.
-    branch
-        Child of the top in whose subtree a vertex lies, counted from 0, shape ``(V,)``; -1 for the top.
-    open
-        1 for branches in which jobs may be inserted in this step, shape ``(branches,)``.
-    """
-
-    sizes: IntArray
-    counts: IntArray
-    best: IntArray
-    changed: IntArray
-    savings: FloatArray
-    jobs: IntArray
-    before: IntArray
-    branch: IntArray
-    open: IntArray
-
-
-class Moves(NamedTuple):
-    """How the search moves.
-
-    Parameters
-    ----------
-    hottest, coldest
-        Temperatures at the first and the last step of a cycle, in hops.
-    price
-        Standard deviation of the leaf prices, in hops per node and per node of the largest job removed.
-    cycle
-        Steps from the hottest to the coldest temperature.
-    """
-
-    hottest: float
-    coldest: float
-    price: float
-    cycle: int
-
-
-FEW_BRANCHES = 16
-"""Branches up to which all of them are open in every step."""
-OTHER_BRANCHES = 3
-"""Branches that are open besides those of the removed jobs, where there are many."""
-RELATED_CHANCE = 0.7
-"""Share of the moves that remove jobs which share a branch."""
-
-SEARCH = types.NamedTuple(
-    (
-        *(int64[::1], int64[:, ::1], int64[:, ::1], int64[::1], float64[::1], int64[::1], int64[:, ::1]),
-        *(int64[::1], int64[::1]),
-    ),
+from heuristics.lns.holding import copy_holding, give_back, hold_nodes
+from heuristics.lns.insertion import fill_all, hold, place
+from heuristics.lns.state import (
+    CHANGED,
+    GROUPS,
+    MOVES,
+    N_OPEN,
+    OPEN,
+    SEARCH,
+    STEPS,
+    Groups,
+    Moves,
+    Open,
     Search,
 )
-MOVES = types.NamedTuple((float64, float64, float64, int64), Moves)
+
+DRAWS = 4
+"""Jobs that are drawn until one is found that is not removed already."""
 
 
 @inlined
-def saving_of(tree: GroupTree, counts: IntArray, job: int, size: int) -> float:
-    """Say what a job's counts save of its hop cost, in hops: the weighted squares, over its size."""
-    saving = 0.0
-    for vertex in range(counts.shape[1] - 1):
-        saving += tree.weight[vertex] * counts[job, vertex] * counts[job, vertex]
-    return saving / size
+def is_removed(search: Search, job: int, count: int) -> bool:
+    """Whether a job is among the first ``count`` removed ones."""
+    for i in range(count):
+        if search.removed[i] == job:
+            return True
+    return False
 
 
 @inlined
-def copy_row(source: IntArray, row: int, target: IntArray, target_row: int) -> None:
-    """Copy the counts of one job."""
-    for vertex in range(source.shape[1]):
-        target[target_row, vertex] = source[row, vertex]
+def draw_first(search: Search, moves: Moves, rng: np.random.Generator) -> int:
+    """Draw the first job to remove: any, or of two the one that is farther from the best it could be alone."""
+    job = int(rng.random() * search.sizes.size)
+    if rng.random() >= moves.worse:
+        return job
+    other, saving = int(rng.random() * search.sizes.size), search.present.saving
+    return other if search.alone[other] - saving[other] > search.alone[job] - saving[job] else job
 
 
 @inlined
-def give_back(state: InsertionState, counts: IntArray, job: int, sign: int) -> None:
-    """Let a job's nodes be idle (sign 1) or held (sign -1)."""
-    for vertex in range(counts.shape[1]):
-        state.idle[vertex] += sign * counts[job, vertex]
+def draw_near(groups: Groups, search: Search, moves: Moves, job: int, rng: np.random.Generator) -> int:
+    """Draw a job that has nodes in a group near to a leaf of this one; -1 if none is there."""
+    holdings = search.present
+    vertex = holdings.leaf[holdings.first[job] + int(rng.random() * holdings.length[job])]
+    while groups.parent[vertex] >= 0 and rng.random() < moves.climb:
+        vertex = groups.parent[vertex]
+    while vertex >= groups.n_holders.size:
+        first = groups.first_child[vertex]
+        vertex = groups.children[first + int(rng.random() * (groups.first_child[vertex + 1] - first))]
+    if groups.n_holders[vertex] == 0:
+        return -1
+    seat = groups.leaf_first[vertex] + int(rng.random() * groups.n_holders[vertex])
+    return int(groups.owner[groups.holders[seat]])
 
 
 @inlined
-def swap(jobs: IntArray, i: int, j: int) -> None:
-    """Let two jobs change places."""
-    jobs[i], jobs[j] = jobs[j], jobs[i]
-
-
-@inlined
-def draw_removed(tree: GroupTree, search: Search, rng: np.random.Generator) -> int:
-    """Shuffle some jobs to the front, and return how many: any, or in half of the moves such that share a branch."""
-    jobs, n_jobs = search.jobs, search.jobs.size
-    wanted = 1 + int(rng.random() * search.before.shape[0])
-    swap(jobs, 0, int(rng.random() * n_jobs))
+def draw_removed(groups: Groups, search: Search, moves: Moves, rng: np.random.Generator) -> int:
+    """Draw the jobs to remove, and return how many."""
+    wanted = 1 + int(rng.random() * search.removed.size)
+    search.removed[0] = draw_first(search, moves, rng)
     count = 1
-    if rng.random() < RELATED_CHANCE:
-        vertex = draw_branch(tree, search, jobs[0], rng)
-        start = int(rng.random() * n_jobs)
-        for i in range(n_jobs):
-            if count == wanted:
-                break
-            at = start + i if start + i < n_jobs else start + i - n_jobs
-            if at >= count and search.counts[jobs[at], vertex] > 0:
-                swap(jobs, count, at)
-                count += 1
-    while count < wanted:
-        swap(jobs, count, count + int(rng.random() * (n_jobs - count)))
-        count += 1
+    for _ in range(DRAWS * (wanted - 1)):
+        if count == wanted:
+            break
+        job = -1
+        if rng.random() < moves.related:
+            job = draw_near(groups, search, moves, search.removed[int(rng.random() * count)], rng)
+        else:
+            job = int(rng.random() * search.sizes.size)
+        if job >= 0 and not is_removed(search, job, count):
+            search.removed[count] = job
+            count += 1
     return count
 
 
 @inlined
-def draw_branch(tree: GroupTree, search: Search, job: int, rng: np.random.Generator) -> int:
-    """Draw a child of the top by the job's nodes in it."""
-    top = tree.idle.size - 1
-    left = int(rng.random() * search.sizes[job])
-    for i in range(tree.first_child[top], tree.first_child[top + 1]):
-        left -= search.counts[job, tree.children[i]]
-        if left < 0:
-            return int(tree.children[i])
-    return top
+def see(groups: Groups, leaf: int, step: int) -> None:
+    """Note for a leaf and all groups above it that jobs are removed there in this step."""
+    child, vertex = -1, leaf
+    while True:
+        known = groups.seen[vertex] == step
+        if not known:
+            groups.seen[vertex] = step
+            groups.freed[vertex] = -1
+        if child >= 0:
+            groups.next_freed[child] = groups.freed[vertex]
+            groups.freed[vertex] = child
+        if known or groups.parent[vertex] < 0:
+            break
+        child, vertex = vertex, groups.parent[vertex]
 
 
 @inlined
-def open_branches(tree: GroupTree, state: InsertionState, search: Search, count: int, rng: np.random.Generator) -> None:
-    """Let jobs be inserted in the branches where the removed ones were and a few others, or in all if there are few."""
-    top, n_branches = tree.idle.size - 1, search.open.size
-    for i in range(n_branches):
-        search.open[i] = 1 if n_branches <= FEW_BRANCHES else 0
+def remove_jobs(groups: Groups, search: Search, count: int) -> float:
+    """Take the drawn jobs out, and return what they saved."""
+    saved = 0.0
     for i in range(count):
-        for vertex in range(top):
-            if search.before[i, vertex] > 0:
-                search.open[search.branch[vertex]] = 1
-    for _ in range(OTHER_BRANCHES):
-        search.open[int(rng.random() * n_branches)] = 1
-    for i in range(tree.first_child[top], tree.first_child[top + 1]):
-        child = tree.children[i]
-        state.cap[child] = tree.idle[child] if search.open[search.branch[child]] else 0
+        job = search.removed[i]
+        give_back(groups, search.present, job)
+        saved += search.present.saving[job]
+        first = search.present.first[job]
+        for entry in range(first, first + search.present.length[job]):
+            see(groups, search.present.leaf[entry], search.counters[STEPS])
+    return saved
 
 
 @inlined
-def set_prices(
-    tree: GroupTree, state: InsertionState, search: Search, scale: float, most: int, rng: np.random.Generator
+def open_vertex(groups: Groups, part: Open, search: Search, vertex: int) -> None:
+    """Open one vertex."""
+    i = search.counters[N_OPEN]
+    search.counters[N_OPEN] = i + 1
+    part.vertex[i] = vertex
+    part.weight[i] = groups.weight[vertex]
+    part.idle[i] = groups.idle[vertex]
+
+
+@inlined
+def open_children(
+    groups: Groups, part: Open, search: Search, moves: Moves, vertex: int, rng: np.random.Generator
 ) -> None:
-    """Draw prices in the open branches, and fill their tables."""
-    n_leaves = tree.leaf_first.size - 1
-    for vertex in range(tree.idle.size - 1):
-        if search.open[search.branch[vertex]]:
-            if vertex < n_leaves:
-                state.price[vertex] = scale * rng.standard_normal()
-            fill_table(tree, state, vertex, most)
+    """Open the children of an open vertex: all that have idle nodes if they are few, else the freed and some others."""
+    step, first, awake = search.counters[STEPS], groups.first_child[vertex], groups.awake[vertex]
+    if awake <= moves.few:
+        for at in range(first, first + awake):
+            open_vertex(groups, part, search, groups.children[at])
+        return
+    if groups.seen[vertex] == step:
+        child = groups.freed[vertex]
+        while child >= 0:
+            open_vertex(groups, part, search, child)
+            child = groups.next_freed[child]
+    for _ in range(moves.others):
+        child = groups.children[first + int(rng.random() * awake)]
+        if groups.seen[child] != step:
+            groups.seen[child] = step
+            groups.freed[child] = -1
+            open_vertex(groups, part, search, child)
 
 
 @inlined
-def remove_jobs(tree: GroupTree, state: InsertionState, search: Search, count: int) -> float:
-    """Take the first jobs of the shuffle out, and return what they saved."""
+def open_part(groups: Groups, part: Open, search: Search, moves: Moves, scale: int, rng: np.random.Generator) -> None:
+    """Open a part of the tree around the removed jobs, and draw prices for its vertices."""
+    search.counters[N_OPEN] = 0
+    open_vertex(groups, part, search, groups.parent.size - 1)
+    i = 0
+    while i < search.counters[N_OPEN]:
+        vertex = part.vertex[i]
+        part.first[i] = search.counters[N_OPEN]
+        if vertex >= groups.n_holders.size:
+            open_children(groups, part, search, moves, vertex, rng)
+            part.price[i] = moves.inner_price * scale * rng.standard_normal()
+        else:
+            part.price[i] = moves.price * scale * rng.standard_normal()
+        part.last[i] = search.counters[N_OPEN]
+        i += 1
+    for i in range(search.counters[N_OPEN] - 1, -1, -1):
+        if part.first[i] < part.last[i]:
+            part.idle[i] = 0
+            for child in range(part.first[i], part.last[i]):
+                part.idle[i] += part.idle[child]
+
+
+@inlined
+def note(groups: Groups, part: Open, search: Search, i: int) -> None:
+    """Write down the leaves of the job placed last."""
+    length = 0
+    for at in range(search.counters[N_OPEN]):
+        if part.take[at] > 0 and part.vertex[at] < groups.n_holders.size:
+            search.leaf[i, length] = part.vertex[at]
+            search.nodes[i, length] = part.take[at]
+            length += 1
+    search.length[i] = length
+
+
+@inlined
+def insert_jobs(groups: Groups, part: Open, search: Search, count: int, most: int) -> float:
+    """Insert the removed jobs one after the other, each exactly; return what they save."""
+    n_open = search.counters[N_OPEN]
+    fill_all(part, n_open, most)
     saved = 0.0
     for i in range(count):
-        job = search.jobs[i]
-        copy_row(search.counts, job, search.before, i)
-        give_back(state, search.counts, job, 1)
-        saved += saving_of(tree, search.counts, job, search.sizes[job])
+        search.saving[i] = place(part, n_open, search.sizes[search.removed[i]])
+        saved += search.saving[i]
+        note(groups, part, search, i)
+        if i + 1 < count:
+            hold(part, n_open, largest_of(search, i + 1, count))
     return saved
 
 
 @inlined
-def insert_jobs_again(tree: GroupTree, state: InsertionState, search: Search, count: int, most: int) -> float:
-    """Insert the first jobs of the shuffle one after the other, each exactly; return what they save."""
-    saved = 0.0
-    for i in range(count):
-        job = search.jobs[i]
-        place_job(tree, state, search.sizes[job])
-        for vertex in range(state.take.size):
-            search.counts[job, vertex] = state.take[vertex]
-        hold_taken(tree, state, most)
-        saved += saving_of(tree, search.counts, job, search.sizes[job])
-    return saved
+def largest_of(search: Search, first: int, last: int) -> int:
+    """Nodes of the largest of some removed jobs."""
+    largest = 0
+    for i in range(first, last):
+        largest = max(largest, search.sizes[search.removed[i]])
+    return largest
 
 
 @inlined
-def undo(state: InsertionState, search: Search, count: int) -> None:
-    """Put the first jobs of the shuffle back where they were."""
+def take_over(search: Search, count: int) -> None:
+    """Let the removed jobs have the nodes that they were inserted at."""
+    holdings = search.present
     for i in range(count):
-        give_back(state, search.counts, search.jobs[i], 1)
-    for i in range(count):
-        copy_row(search.before, i, search.counts, search.jobs[i])
-        give_back(state, search.counts, search.jobs[i], -1)
+        job = search.removed[i]
+        first = holdings.first[job]
+        holdings.length[job] = search.length[i]
+        holdings.saving[job] = search.saving[i]
+        for at in range(search.length[i]):
+            holdings.leaf[first + at] = search.leaf[i, at]
+            holdings.nodes[first + at] = search.nodes[i, at]
+        if search.is_changed[job] == 0:
+            search.is_changed[job] = 1
+            search.changed[search.counters[CHANGED]] = job
+            search.counters[CHANGED] += 1
 
 
 @inlined
-def keep_if_best(search: Search, count: int) -> None:
-    """Note what a move has changed, and let the present state be the best one if it is."""
-    for i in range(count):
-        search.changed[search.jobs[i]] = 1
+def keep_if_best(search: Search) -> None:
+    """Let the present state be the best one if it is."""
     # Savings are sums of fractions; what is better by less than this is not better.
     if search.savings[0] <= search.savings[1] + 1e-9:
         return
     search.savings[1] = search.savings[0]
-    for job in range(search.sizes.size):
-        if search.changed[job]:
-            copy_row(search.counts, job, search.best, job)
-            search.changed[job] = 0
+    for i in range(search.counters[CHANGED]):
+        copy_holding(search.present, search.best, search.changed[i])
+        search.is_changed[search.changed[i]] = 0
+    search.counters[CHANGED] = 0
 
 
-@njit(void(GROUP_TREE, INSERTION_STATE, SEARCH, MOVES, int64, int64, types.npy_rng), cache=True, nogil=True)
+@njit(float64(GROUPS, OPEN, SEARCH, MOVES, float64, float64, int64, types.npy_rng), cache=True, nogil=True)
 def search_neighbourhoods(
-    tree: GroupTree,
-    state: InsertionState,
+    groups: Groups,
+    part: Open,
     search: Search,
     moves: Moves,
-    first: int,
-    last: int,
+    temperature: float,
+    cooling: float,
+    steps: int,
     rng: np.random.Generator,
-) -> None:
-    """Take the steps ``first .. last - 1`` of the search, which changes in place."""
-    cooling = np.log(moves.coldest / moves.hottest) / moves.cycle
-    for step in range(first, last):
-        temperature = moves.hottest * np.exp(cooling * (step % moves.cycle))
-        count = draw_removed(tree, search, rng)
-        largest = 0
-        for i in range(count):
-            largest = max(largest, search.sizes[search.jobs[i]])
-        change = -remove_jobs(tree, state, search, count)
-        open_branches(tree, state, search, count, rng)
-        set_prices(tree, state, search, moves.price * largest, largest, rng)
-        change += insert_jobs_again(tree, state, search, count, largest)
+) -> float:
+    """Take some steps of the search, which changes in place; return the temperature after them.
+
+    Parameters
+    ----------
+    groups, part, search, moves
+        The state of the search, and how it moves.
+    temperature
+        Temperature of the first step, in hops.
+    cooling
+        By what it is multiplied after every step.
+    steps
+        How many steps.
+    rng
+        Source of randomness.
+    """
+    for _ in range(steps):
+        search.counters[STEPS] += 1
+        count = draw_removed(groups, search, moves, rng)
+        change = -remove_jobs(groups, search, count)
+        largest = largest_of(search, 0, count)
+        open_part(groups, part, search, moves, largest, rng)
+        change += insert_jobs(groups, part, search, count, largest)
         if change >= 0 or rng.random() < np.exp(change / temperature):
             search.savings[0] += change
-            keep_if_best(search, count)
-        else:
-            undo(state, search, count)
+            take_over(search, count)
+            keep_if_best(search)
+        for i in range(count):
+            hold_nodes(groups, search.present, search.removed[i])
+        temperature *= cooling
+    return temperature

@@ -5,63 +5,84 @@ from typing import ClassVar
 
 import numpy as np
 
+from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.base import TopologySolver
-from allocopt.solving.budget import Budget
+from allocopt.solving.budget import MOST_ITERATIONS, Budget
+from allocopt.solving.insertion import RuledInsertion
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from heuristics.best_fit import BestFit
-from heuristics.greedy import insert_largest_first
-from heuristics.lns.kernels import Moves, search_neighbourhoods
+from heuristics.greedy import insert_by_rules
+from heuristics.lns.cooling import Cooling
+from heuristics.lns.journal import Journal
+from heuristics.lns.kernels import search_neighbourhoods
+from heuristics.lns.pace import Pace
+from heuristics.lns.rules import search_ruled_neighbourhoods
 from heuristics.lns.start import Start
+from heuristics.lns.state import Moves
+from heuristics.nested.search import Tuning, search_nested
 
 MOST_REMOVED = 100
 STEPS_PER_JOB = 200
 """A cycle has at least that many steps for each job, if the budget has."""
-LARGEST = 50_000_000
-"""Groups with idle nodes times jobs: the counts of all jobs are kept, 8 bytes each and twice."""
+FULL_PER_JOB = 1000
+"""Steps for each job that a cycle needs to begin at the hottest temperature, where there are many jobs."""
+WARM = 0.2
+"""Part of the hottest temperature at which the search begins from a good allocation, where there are many jobs."""
+PATIENCE = 6
+"""Cycles without a better allocation after which a search that has a time limit only gives up."""
+LARGEST, MOST_IDLE = 50_000_000, 300_000
+"""Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
+number of idle nodes above which reading the problem does."""
 
 FEW_JOBS = 30
 """Jobs up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments."""
 
+BOUND_SHARE = 0.1
+"""Share of the time that the bound of a window with side constraints may take where there is an allocation already."""
+
 SLICE = 4_000_000
-"""Idle nodes times nodes of the largest job times steps between two looks at the clock: some milliseconds."""
+"""Nodes of the largest job, squared, times steps between two looks where there is no clock to look at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lns(TopologySolver):
     """Removes a few jobs and inserts each again where it costs least under random prices of the leaves.
 
-    A step removes 1 to ``most_removed`` random jobs and inserts them in random order, each exactly, by a dynamic
-    program over the tree in which a node of a leaf has a random price; the prices stand for what the other jobs would
-    give for the leaf. The state is accepted as in annealing, with temperatures that fall over a cycle of steps.
+    A step removes 1 to ``most_removed`` jobs, most of them near each other, and inserts them in random order, each
+    exactly, by a dynamic program over a part of the tree in which a node of a leaf has a random price; the prices stand
+    for what the other jobs would give for the leaf. The state is accepted as in annealing, with temperatures that fall
+    over a cycle of steps. A step costs what it touches, whatever the size of the window.
 
     Parameters
     ----------
     steps
-        Steps where the budget sets no iterations, and the least length of a cycle.
+        Steps where the budget sets neither time nor iterations, and the least length of a cycle.
     hottest, coldest
         First and last temperature of a cycle, in hops.
     price
-        Standard deviation of the prices, in hops per node and per node of the largest job removed.
+        Standard deviation of the prices of leaves, in hops per node and per node of the largest job removed; half of
+        it where there are many jobs.
     most_removed
         Jobs removed in a step, at most.
     """
 
     steps: int = 1000
-    hottest: float = 1.0
-    coldest: float = 0.02
-    price: float = 0.35
+    hottest: float = 1.5
+    coldest: float = 0.1
+    price: float = 0.2
     most_removed: int = 5
 
     name: ClassVar[str] = "lns"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({Strategy.FREE}),
+        frozenset({Strategy.DCAS, Strategy.FREE}),
         frozenset({Promise.ANYTIME, Promise.BOUND}),
-        f"{LARGEST:,} groups with idle nodes x jobs",
+        f"{MOST_IDLE:,} idle nodes, {LARGEST:,} idle nodes x nodes of the largest job",
+        side_constraints=True,
     )
 
     def __post_init__(self) -> None:
@@ -76,33 +97,104 @@ class Lns(TopologySolver):
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
-        work = len(problem.idle_nodes) * len(problem.jobs)
-        return None if work <= LARGEST else f"{work:,} is the product; {self.capabilities.largest} are taken"
+        n_idle = len(problem.idle_nodes)
+        work = n_idle * int(problem.sizes.max())
+        if work <= LARGEST and n_idle <= MOST_IDLE:
+            return None
+        return f"it has {n_idle:,} idle nodes, and {work:,} is the product; {self.capabilities.largest} are taken"
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Search from the warm start or the greedy allocation, whichever is better; see `TopologySolver.search`."""
-        run.offer(insert_largest_first(problem, run)[0])
-        if len(problem.jobs) > FEW_JOBS:
-            BestFit().search(problem, run, budget, seed)
-        if run.is_proved() or run.clock.expired():
+        """Search from the warm start, or a greedy allocation if that is better; see `TopologySolver.search`."""
+        if problem.strategy is Strategy.DCAS:
+            tuning = Tuning(self.hottest, self.coldest, most_removed=self.most_removed)
+            return search_nested(problem, run, budget, seed, self.steps, tuning)
+        if run.clock.expired():
             return StopReason.TIME_LIMIT
-        start = Start.of(problem, self.most_removed)
-        search = start.search(run.solution)
-        steps = budget.iterations or self.steps
-        moves = Moves(
-            self.hottest, self.coldest, self.price, min(steps, max(self.steps, STEPS_PER_JOB * len(problem.jobs)))
-        )
-        rng = np.random.default_rng(seed)
-        per_slice = max(1, SLICE // (len(problem.idle_nodes) * int(problem.sizes.max())))
-        best = search.savings[1]
-        for first in range(0, steps, per_slice):
-            if run.is_proved():
-                return StopReason.PROVED
-            if run.clock.expired():
-                return StopReason.TIME_LIMIT
-            last = min(steps, first + per_slice)
-            search_neighbourhoods(start.tree, start.state, search, moves, first, last, rng)
-            if search.savings[1] > best:
-                best = search.savings[1]
-                run.offer(start.allocation(search.best))
-        return StopReason.ITERATIONS
+        start = Start.of(problem)
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        alone = start.alone()
+        given = run.objective
+        self._begin(start, alone, run, budget, seed)
+        if run.is_proved():
+            return StopReason.PROVED
+        if run.solution is None:
+            return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        cooling = self._cooling(len(problem.jobs), warm=run.objective == given)
+        return self._improve(start, alone, run, budget, np.random.default_rng(seed), cooling)
+
+    def _begin(self, start: Start, alone: FloatArray, run: Run, budget: Budget, seed: int) -> None:
+        """Bound a window, and find an allocation to begin with."""
+        if start.problem.has_side_constraints:
+            if run.solution is None:
+                insert_by_rules(start.problem, run, budget, seed)
+            else:
+                self._bound_rules(start.problem, run)
+            return
+        run.prove(start.cost(float(alone.sum())))
+        if len(start.problem.jobs) > FEW_JOBS:
+            BestFit().search(start.problem, run, budget, 0)
+        else:
+            run.offer(start.greedy())
+
+    def _bound_rules(self, problem: TopologyProblem, run: Run) -> None:
+        """Bound a window with side constraints, in a small part of the time."""
+        least = (1.0 - BOUND_SHARE) * run.clock.remaining()
+        bound = RuledInsertion(problem).bound(lambda: run.clock.remaining() >= least)
+        if bound is not None:
+            run.prove(bound)
+
+    def moves(self, n_jobs: int) -> Moves:
+        """Say how to move with so many jobs: among many, removed jobs have to lie near each other."""
+        if n_jobs <= FEW_JOBS:
+            return Moves(self.price, 2.5 * self.price, related=0.7, climb=0.5, worse=0.0, few=10, others=3)
+        return Moves(0.5 * self.price, 0.0, related=0.95, climb=0.3, worse=0.5, few=8, others=3)
+
+    def _cooling(self, n_jobs: int, *, warm: bool) -> Cooling:
+        """Return the temperatures for so many jobs, from a good start or not."""
+        if n_jobs <= FEW_JOBS:
+            return Cooling(self.hottest, self.coldest, max(self.steps, STEPS_PER_JOB * n_jobs), 1)
+        hottest = max(self.coldest, WARM * self.hottest) if warm else self.hottest
+        steps = FULL_PER_JOB * n_jobs
+        return Cooling(hottest, self.coldest, max(self.steps, 2 * steps), steps)
+
+    def _improve(
+        self, start: Start, alone: FloatArray, run: Run, budget: Budget, rng: np.random.Generator, cooling: Cooling
+    ) -> StopReason:
+        """Search from the incumbent."""
+        started = run.clock.elapsed()
+        moves = self.moves(len(start.problem.jobs))
+        groups, part, search = start.search(run.solution, alone, self.most_removed, moves)
+        rules = start.rules(run.solution, groups, part, search) if start.problem.has_side_constraints else None
+        # Making an allocation of the state takes as long as making a state of an allocation.
+        reserve_s = run.clock.elapsed() - started
+        unlimited = self.steps if budget.seconds is None else MOST_ITERATIONS
+        per_slice = max(1, SLICE // part.tables.shape[1] ** 2)
+        pace = Pace(run.clock, budget.iterations or unlimited, per_slice, reserve_s)
+        journal = Journal(start, run, search)
+        most_idle_cycles = PATIENCE if budget.iterations is None else MOST_ITERATIONS
+
+        def walk(temperature: float, factor: float, steps: int) -> float:
+            if rules is None:
+                after = search_neighbourhoods(groups, part, search, moves, temperature, factor, steps, rng)
+            else:
+                after = search_ruled_neighbourhoods(groups, part, search, moves, rules, temperature, factor, steps, rng)
+            pace.took(steps)
+            return after
+
+        try:
+            walk(self.coldest, 1.0, pace.first_slice())
+            while (left := pace.left()) > 0 and cooling.idle_cycles < most_idle_cycles:
+                rest = cooling.rest(left)
+                steps = pace.slice(rest)
+                after = walk(cooling.temperature(rest), cooling.factor(rest), steps)
+                cooling.took(steps, after, rest, float(search.savings[1]))
+                if journal.look():
+                    return StopReason.PROVED
+        finally:
+            journal.offer()
+        if left > 0:
+            return StopReason.COMPLETED
+        return StopReason.ITERATIONS if pace.done >= pace.steps else StopReason.TIME_LIMIT

@@ -1,0 +1,1 @@
+"""Large neighbourhood search over non-crossing partitions, for strategy DCAS."""
