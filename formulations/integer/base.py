@@ -124,22 +124,44 @@ class ProgramSolver(TopologySolver):
         run.prove(blocks.cheapest_total())
         if not run.is_proved():
             formulation = self.formulate(problem, blocks)
-            self._ask_child(run, formulation, seed, warm_start, budget.iterations)
-        return _stop_reason(run.clock, budget)
+            ask_child(self._pool, run, formulation, seed, warm_start, budget.iterations)
+        return stop_reason(run.clock, budget)
 
-    def _ask_child(
-        self, run: Run, formulation: Formulation, seed: int, warm_start: Allocation | None, steps: int | None
-    ) -> None:
-        """Let a child process solve the program while there is time, and take what it shows."""
-        with self._pool.child() as child:
-            # The program is built while the child starts.
-            program = formulation.program()
-            warm = None if warm_start is None else formulation.encode(warm_start)
-            ready = child.wait_until_ready(run.clock)
-            seconds = run.clock.remaining() - _margin(run.clock)
-            if ready and seconds > 0:
-                request = Request(program, Limits(seconds, seed, steps), warm)
-                _converse(run, formulation, child, request)
+
+def ask_child(
+    pool: ChildPool,
+    run: Run,
+    formulation: Formulation,
+    seed: int,
+    warm_start: Allocation | None,
+    steps: int | None,
+) -> None:
+    """Let a child process solve a program while there is time, and take what it shows.
+
+    Parameters
+    ----------
+    pool
+        Where the child comes from.
+    run
+        The record, with the running clock.
+    formulation
+        What to solve.
+    seed
+        Fixes every random choice.
+    warm_start
+        An allocation to begin with, or None.
+    steps
+        Limit on the back end's own steps, or None.
+    """
+    with pool.child() as child:
+        # The program is built while the child starts.
+        program = formulation.program()
+        warm = None if warm_start is None else formulation.encode(warm_start)
+        ready = child.wait_until_ready(run.clock)
+        seconds = run.clock.remaining() - _margin(run.clock)
+        if ready and seconds > 0:
+            request = Request(program, Limits(seconds, seed, steps), warm)
+            _converse(run, formulation, child, request)
 
 
 def _converse(run: Run, formulation: Formulation, child: Child, request: Request) -> None:
@@ -164,7 +186,7 @@ def _take(run: Run, formulation: Formulation, answer: Progress | Outcome) -> Non
         raise AllocoptError("the back end says that there is no solution, but the sequential allocation is one")
 
 
-def _stop_reason(clock: Clock, budget: Budget) -> StopReason:
+def stop_reason(clock: Clock, budget: Budget) -> StopReason:
     """Why a search without a proof ended."""
     if clock.remaining() <= 2 * _margin(clock):
         return StopReason.TIME_LIMIT

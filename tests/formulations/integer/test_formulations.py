@@ -131,3 +131,23 @@ def test_columns_and_rows_have_names_that_say_what_they_are() -> None:
     assert len(set(program.row_names())) == len(program.row_names())
     assert program.row_names()[3:5] == ["covers_0_0_0", "covers_0_0_1"]
     assert len(program.column_names()) == len(program.costs)
+
+
+@given(problem=scas_windows)
+def test_the_pack_model_of_some_blocks_is_the_whole_model_without_the_other_columns(problem: TopologyProblem) -> None:
+    blocks = blocks_of(problem)
+    allocation = sequential_allocation(problem)
+    chosen = Pack(problem, blocks).encode(allocation)
+    kept = np.union1d(chosen, np.arange(blocks.costs.size)[::2])
+    some, whole = Pack(problem, blocks, kept), Pack(problem, blocks).program()
+    program = some.program()
+    assert (program.matrix.toarray() == whole.matrix.toarray()[:, kept]).all()
+    assert (program.costs == whole.costs[kept]).all()
+    assert (program.row_lower == whole.row_lower).all()
+    assert (program.row_upper == whole.row_upper).all()
+    assert len(set(program.column_names())) == len(kept)
+    assert program.row_names() == whole.row_names()
+    assert np.array_equal(kept[some.encode(allocation)], chosen)
+    decoded = some.decode(some.encode(allocation))
+    assert decoded is not None
+    assert problem.objective(decoded) == problem.objective(allocation)
