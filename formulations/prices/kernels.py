@@ -1,0 +1,233 @@
+"""Kernels of the part prices: the best parts of every job, and the dearest parts that a group can sell."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int64, types, void
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.options import inlined, kernel
+from formulations.prices.merged import MERGED_TREE, MergedTree
+
+
+class Space(NamedTuple):
+    """Working space.
+
+    Parameters
+    ----------
+    offset
+        The tables of class v are ``one``, ``several`` and ``last`` from ``offset[v]`` on, shape ``(V + 1,)``.
+    one
+        Largest value of k nodes of one group of a class, its price taken off.
+    several
+        Largest value of k nodes of any groups of a class.
+    last
+        Nodes of the last part in that value; 0 for none.
+    prefix
+        Largest value of k nodes in the first children of a class, shape ``(most children + 1, largest job + 1)``.
+    todo
+        Classes and nodes that are still to be split into parts, shape ``(2, ..)``.
+    piece
+        Nodes of a part in the best sale of c idle nodes; 0 if one of them is not sold. Laid out as the worths are.
+    """
+
+    offset: IntArray
+    one: FloatArray
+    several: FloatArray
+    last: IntArray
+    prefix: FloatArray
+    todo: IntArray
+    piece: IntArray
+
+
+SPACE = types.NamedTuple(
+    (int64[::1], float64[::1], float64[::1], int64[::1], float64[:, ::1], int64[:, ::1], int64[::1]), Space
+)
+
+
+def working_space(tree: MergedTree) -> Space:
+    """Allocate the working space for a tree."""
+    largest, n_classes = int(tree.widest[-1]), len(tree.widest)
+    parent = np.full(n_classes, n_classes - 1)
+    parent[tree.children] = np.repeat(np.arange(n_classes), np.diff(tree.first_child))
+    # Several groups of a class are asked for as much as one group of the parent has.
+    offset = np.concatenate(([0], np.cumsum(np.maximum(tree.widest, tree.widest[parent]) + 1)))
+    length, most_children = int(offset[-1]), int(np.diff(tree.first_child).max())
+    return Space(
+        offset,
+        np.zeros(length),
+        np.zeros(length),
+        np.zeros(length, dtype=np.int64),
+        np.zeros((most_children + 1, largest + 1)),
+        # What waits to be split are disjoint parts of one job.
+        np.zeros((2, largest + 1), dtype=np.int64),
+        np.zeros(int(tree.worth_first[-1]), dtype=np.int64),
+    )
+
+
+@inlined
+def combine_children(tree: MergedTree, space: Space, v: int, most: int) -> int:
+    """Fill the values of 0 .. ``most`` nodes in the first i children of a class, for all i; return their number."""
+    first = tree.first_child[v]
+    n_children: int = tree.first_child[v + 1] - first
+    space.prefix[0, 0] = 0.0
+    for k in range(1, most + 1):
+        space.prefix[0, k] = -np.inf
+    for i in range(n_children):
+        child = tree.children[first + i]
+        start = space.offset[child]
+        limit = most if tree.members[child] > 1 else min(most, tree.widest[child])
+        if i == 0:
+            for k in range(most + 1):
+                space.prefix[1, k] = space.several[start + k] if k <= limit else -np.inf
+            continue
+        for k in range(most + 1):
+            value = -np.inf
+            for a in range(min(k, limit) + 1):
+                value = max(value, space.prefix[i, k - a] + space.several[start + a])
+            space.prefix[i + 1, k] = value
+    return n_children
+
+
+@inlined
+def fill_class(tree: MergedTree, space: Space, v: int, most: int, size: int, prices: FloatArray) -> None:
+    """Fill the tables of one class from those of its children for a job of ``size`` nodes.
+
+    Parameters
+    ----------
+    most
+        Largest number of nodes that are asked of several groups of the class.
+    """
+    start, row, weight = space.offset[v], tree.first[v], tree.weight[v] / size
+    limit = min(most, tree.widest[v])
+    n_children = tree.first_child[v + 1] - tree.first_child[v]
+    if n_children > 0:
+        combine_children(tree, space, v, limit)
+    space.one[start], space.several[start], space.last[start] = 0.0, 0.0, 0
+    for k in range(1, limit + 1):
+        below = space.prefix[n_children, k] if n_children > 0 else 0.0
+        space.one[start + k] = below + weight * k * k - prices[row + k]
+    if tree.members[v] == 1:
+        for k in range(1, limit + 1):
+            space.several[start + k], space.last[start + k] = space.one[start + k], k
+        return
+    for k in range(1, most + 1):
+        value, last = -np.inf, 0
+        for a in range(1, min(k, limit) + 1):
+            candidate = space.several[start + k - a] + space.one[start + a]
+            if candidate > value:
+                value, last = candidate, a
+        space.several[start + k], space.last[start + k] = value, last
+
+
+@inlined
+def trace_parts(tree: MergedTree, space: Space, size: int, parts: IntArray) -> float:
+    """Count the parts of the job whose tables are filled, by row; return the weighted squares of their nodes."""
+    top = tree.widest.size - 1
+    for row in range(parts.size):
+        parts[row] = 0
+    squares, n_todo = 0.0, 1
+    space.todo[0, 0], space.todo[1, 0] = top, size
+    while n_todo > 0:
+        n_todo -= 1
+        v, nodes = space.todo[0, n_todo], space.todo[1, n_todo]
+        first = tree.first_child[v]
+        n_children = combine_children(tree, space, v, nodes)
+        for i in range(n_children - 1, -1, -1):
+            child = tree.children[first + i]
+            start = space.offset[child]
+            a = 0
+            if i == 0:
+                a = nodes
+            else:
+                while space.prefix[i, nodes - a] + space.several[start + a] < space.prefix[i + 1, nodes]:
+                    a += 1
+            nodes -= a
+            while a > 0:
+                part = space.last[start + a]
+                parts[tree.first[child] + part] += 1
+                squares += tree.weight[child] * part * part
+                a -= part
+                if tree.first_child[child + 1] > tree.first_child[child]:
+                    space.todo[0, n_todo], space.todo[1, n_todo] = child, part
+                    n_todo += 1
+    return squares
+
+
+@kernel(void(MERGED_TREE, SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
+def best_parts(
+    tree: MergedTree,
+    space: Space,
+    sizes: IntArray,
+    prices: FloatArray,
+    parts: IntArray,
+    savings: FloatArray,
+    values: FloatArray,
+) -> None:
+    """Find for every size the parts with the largest saving less prices, the job having the tree for itself.
+
+    Parameters
+    ----------
+    tree, space
+        The classes, and working space.
+    sizes
+        Distinct job sizes, shape ``(R,)``.
+    prices
+        Price of every part, in hops, by row.
+    parts
+        How many of each part the best choice of each size has, written in place, shape ``(R, rows)``.
+    savings, values
+        What the choices save in hops, and the same less prices, written in place, shape ``(R,)``.
+    """
+    top = tree.widest.size - 1
+    for r in range(sizes.size):
+        size = sizes[r]
+        for v in range(top):
+            most = min(size, space.offset[v + 1] - space.offset[v] - 1)
+            fill_class(tree, space, v, most, size, prices)
+        n_children = combine_children(tree, space, top, size)
+        values[r] = space.prefix[n_children, size] if n_children > 0 else 0.0
+        savings[r] = trace_parts(tree, space, size, parts[r]) / size
+
+
+@inlined
+def fill_worth(tree: MergedTree, space: Space, v: int, prices: FloatArray, worth: FloatArray) -> None:
+    """Fill the worth of the idle nodes of a group of one class: the largest price of parts that fit into them."""
+    start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
+    worth[start], space.piece[start] = 0.0, 0
+    for c in range(1, tree.worth_first[v + 1] - start):
+        value, piece = worth[start + c - 1], 0
+        for a in range(1, min(c, widest) + 1):
+            candidate = worth[start + c - a] + prices[row + a]
+            if candidate > value:
+                value, piece = candidate, a
+        worth[start + c], space.piece[start + c] = value, piece
+
+
+@kernel(void(MERGED_TREE, SPACE, float64[::1], int64[:, ::1], float64[::1]))
+def best_sales(tree: MergedTree, space: Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
+    """Find for every stock the parts of the largest price that fit into one of its groups together.
+
+    Parameters
+    ----------
+    tree, space
+        The classes, and working space.
+    prices
+        Price of every part, in hops, not negative, by row.
+    sales
+        How many of each part a group of each stock sells, written in place, shape ``(stocks, rows)``.
+    worth
+        Largest price of parts that fit into so many idle nodes of a group of each class together, in hops, written in
+        place, shape ``(worth_first[-1],)``.
+    """
+    for v in range(tree.widest.size - 1):
+        fill_worth(tree, space, v, prices, worth)
+    for stock in range(tree.stock_class.size):
+        v, idle = tree.stock_class[stock], tree.stock_idle[stock]
+        for row in range(sales.shape[1]):
+            sales[stock, row] = 0
+        while idle > 0:
+            piece = space.piece[tree.worth_first[v] + idle]
+            if piece > 0:
+                sales[stock, tree.first[v] + piece] += 1
+            idle -= max(1, piece)
