@@ -1,1 +1,1 @@
-"""Simulated annealing with the move of the NSA paper: remove some jobs, re-insert them largest first."""
+"""Simulated annealing: with the move of the NSA paper, and on counts."""

@@ -10,17 +10,17 @@ from typing import ClassVar
 
 from allocopt.problems.base import Strategy
 from allocopt.solving.protocol import Capabilities, Promise
-from heuristics.annealing.metropolis import MOST_JOBS, Annealing
+from heuristics.annealing.metropolis import MOST_JOBS, WindowAnnealing
 
 
 @dataclass(frozen=True, slots=True)
-class AnnealingAsPublished(Annealing):
+class AnnealingAsPublished(WindowAnnealing):
     """The published walk; only there to be compared with.
 
     Parameters
     ----------
     hottest, coldest, steps, most_removed
-        As in `Annealing`.
+        As in `WindowAnnealing`.
     """
 
     hottest: float = 25.0
