@@ -8,11 +8,11 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, takes
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.solving.trivial import trivial_allocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +27,31 @@ class Stage:
         The strategy it is asked for.
     share
         Share of the time that is left that it may use, in (0, 1].
-    iterations
-        Steps that it may take where the budget sets none; None for its own default.
+    most_jobs
+        Jobs of the largest window for which it is run; None for any.
     """
 
     solvers: tuple[str, ...]
     strategy: Strategy
     share: float = 1.0
-    iterations: int | None = None
+    most_jobs: int | None = None
 
 
-EXACT_SCAS = ("dp", "highs")
+FEW_JOBS = 12
+"""Jobs up to which an unrestricted window is mostly solved to proof; beyond, prices bound it better and faster."""
+
+EXACT_SCAS = ("dp", "lagrangian", "highs")
 STAGES: dict[Strategy, tuple[Stage, ...]] = {
-    Strategy.SCAS: (Stage(EXACT_SCAS, Strategy.SCAS, 0.9), Stage(("greedy",), Strategy.FREE)),
+    Strategy.SCAS: (Stage(EXACT_SCAS, Strategy.SCAS), Stage(("greedy",), Strategy.FREE)),
     Strategy.DCAS: (
-        Stage(("greedy",), Strategy.FREE, 0.5),
-        Stage(("dp",), Strategy.DCAS, 0.8),
-        Stage(EXACT_SCAS, Strategy.SCAS, 0.9),
-        Stage(("annealing",), Strategy.DCAS, iterations=10_000),
+        Stage(("dp",), Strategy.DCAS, 0.7),
+        Stage(EXACT_SCAS, Strategy.SCAS, 0.4),
+        Stage(("lns", "annealing"), Strategy.DCAS, 0.7),
+        Stage(("prices", "greedy"), Strategy.FREE),
     ),
     Strategy.FREE: (
-        Stage(("greedy",), Strategy.FREE, 0.5),
-        Stage(("best-fit",), Strategy.FREE, 0.5),
-        Stage(("exact", "lns"), Strategy.FREE),
+        Stage(("exact",), Strategy.FREE, most_jobs=FEW_JOBS),
+        Stage(("prices", "exact", "lns", "greedy"), Strategy.FREE),
     ),
 }
 """A stage of a narrower strategy gives solutions, one of a wider strategy bounds, one of the same strategy both."""
@@ -60,7 +62,7 @@ class Auto(TopologySolver):
 
     name: ClassVar[str] = "auto"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset(Strategy), frozenset({Promise.ANYTIME, Promise.BOUND}), "any"
+        frozenset(Strategy), frozenset({Promise.ANYTIME, Promise.BOUND}), "any", side_constraints=True
     )
 
     def __init__(self) -> None:
@@ -82,8 +84,9 @@ class Auto(TopologySolver):
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Run the stages of the problem's strategy; see `TopologySolver.search`."""
-        if run.solution is None:
-            run.offer(sequential_allocation(problem))
+        allocation = trivial_allocation(problem) if run.solution is None else None
+        if allocation is not None:
+            run.offer(allocation)
         stopped_by = StopReason.COMPLETED
         for stage in STAGES[problem.strategy]:
             if run.interrupted or run.is_proved():
@@ -98,9 +101,11 @@ class Auto(TopologySolver):
 
     def _first_that_takes(self, problem: TopologyProblem, stage: Stage) -> Solver | None:
         """Return the first solver of a stage that is there and takes a problem of this size."""
+        if stage.most_jobs is not None and len(problem.jobs) > stage.most_jobs:
+            return None
         asked = problem.with_strategy(stage.strategy)
-        there = (self._solvers[name] for name in stage.solvers)
-        return next((solver for solver in there if solver is not None and solver.refusal(asked) is None), None)
+        there = (solver for name in stage.solvers if (solver := self._solvers[name]) is not None)
+        return next((solver for solver in there if takes(solver, asked) and solver.refusal(asked) is None), None)
 
     def _load(self, name: str) -> None:
         """Make a solver of the list, once; None where what it needs is not installed."""
@@ -119,17 +124,21 @@ def _run_stage(
 ) -> StopReason:
     """Run one stage from the incumbent where the strategies agree, and take what it found; return why it stopped."""
     same = stage.strategy is problem.strategy
+    gives_solutions = stage.strategy.holds_within(problem.strategy)
     seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * stage.share)
     # A gap of another strategy says nothing about this one's.
     gap = budget.gap if same else 0.0
     result = solver.solve(
         problem.with_strategy(stage.strategy),
-        Budget(seconds, budget.iterations or stage.iterations, gap),
+        Budget(seconds, budget.iterations, gap),
         seed,
         run.solution if same else None,
+        (lambda incumbent: run.foresee(incumbent.objective)) if gives_solutions else None,
     )
     run.interrupted = result.status is Status.INTERRUPTED or result.stopped_by is StopReason.INTERRUPTED
-    if result.solution is not None and stage.strategy.holds_within(problem.strategy):
+    if result.status is Status.INFEASIBLE:
+        run.prove_infeasible()
+    if result.solution is not None and gives_solutions:
         run.offer(result.solution)
     if result.bound is not None and problem.strategy.holds_within(stage.strategy):
         run.prove(result.bound)

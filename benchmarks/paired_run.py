@@ -1,0 +1,430 @@
+"""What an allocator is worth in a long run: the same jobs start at the same times, only their nodes differ.
+
+Needs the folder with the data (``--data``), which is not part of the project, for the workload of the NSA authors'
+repository hpcschedule. Takes some 15 minutes on a quiet machine. ``--quick`` prints the table of 2,200 jobs in windows
+of 60 s and writes nothing.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from page import write_page
+from scipy.stats import t as student
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.platform import Platform
+from allocopt.cluster.topology import FatTree
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.report.table import Cell, aligned_table
+from allocopt.simulator.allocators import TopologyAllocator
+from allocopt.simulator.metrics import Trim, job_hop_costs, measure
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.window import WindowScheduler
+from allocopt.solving.budget import Budget
+from allocopt.solving.one_shot import OneShot
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver
+from allocopt.solving.registry import get_solver
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
+from heuristics.queue_orders import FirstComeFirstServed
+
+BATCHES, BATCH, QUICK_BATCH = 20, 1000, 100
+"""Batches whose means are compared, and jobs of each; one more batch at either end is simulated and left out."""
+
+TOPOLOGY = FatTree(10, 10, 10)
+CLUSTER = Platform.whole_nodes(TOPOLOGY)
+STEPS = 1000
+CONFIDENCE = 0.95
+BARS = {"sequential": 17.0, "best-fit": 4.0}
+"""Savings in percent that `lns` must reach against each."""
+
+
+class BestFitByLevel(OneShot):
+    """Best fit at every level in turn, largest job first: what solver `best-fit` (so Slurm) does below one switch only.
+
+    From the top down, a job goes to the child switch with the fewest idle nodes that holds it; if none does, it takes
+    the one with the most idle nodes, and what is missing goes on in the same way.
+    """
+
+    name = "best-fit by level"
+
+    def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
+        """Place the jobs by falling size."""
+        leaf_of = problem.topology.groups_of(problem.idle_nodes)[0]
+        idle = np.bincount(leaf_of, minlength=TOPOLOGY.pods * TOPOLOGY.leaves_per_pod).reshape(TOPOLOGY.pods, -1)
+        left = np.split(problem.idle_nodes, np.cumsum(idle.ravel())[:-1])
+        nodes: list[IntArray] = [problem.idle_nodes[:0]] * len(problem.jobs)
+        for job in np.argsort(-problem.sizes, kind="stable").tolist():
+            taken = []
+            for pod, in_pod in best_fit(idle.sum(axis=1), problem.jobs[job].nodes):
+                for leaf, count in best_fit(idle[pod], in_pod):
+                    place = pod * idle.shape[1] + leaf
+                    taken.append(left[place][:count])
+                    left[place] = left[place][count:]
+                    idle[pod, leaf] -= count
+            nodes[job] = np.concatenate(taken)
+        return Allocation(tuple(nodes))
+
+
+def best_fit(idle: IntArray, nodes: int) -> list[tuple[int, int]]:
+    """Return which switches a job takes of some with idle nodes, and how many nodes of each."""
+    left, taken = idle.copy(), []
+    while nodes > 0:
+        fitting = np.flatnonzero(left >= nodes)
+        switch = int(fitting[np.argmin(left[fitting])] if len(fitting) else np.argmax(left))
+        taken.append((switch, min(nodes, int(left[switch]))))
+        nodes -= taken[-1][1]
+        left[switch] = 0
+    return taken
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An allocator.
+
+    Parameters
+    ----------
+    solver, strategy, steps
+        Who allocates, the strategy it keeps to, and its steps per window.
+    leftover_hops
+        What the weighted squares of the leftover nodes count, in hops: 0 for the hop cost of the jobs alone.
+    """
+
+    solver: str | Solver
+    strategy: str = "free"
+    steps: int | None = None
+    leftover_hops: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """Name in the tables."""
+        name = self.solver if isinstance(self.solver, str) else self.solver.name
+        if self.leftover_hops:
+            return f"{name}, leftover counts"
+        return name if self.strategy == "free" else f"{name} ({self.strategy})"
+
+    def made(self) -> Solver:
+        """Return the solver."""
+        return get_solver(self.solver) if isinstance(self.solver, str) else self.solver
+
+
+FAST = (
+    Contender("sequential"),
+    Contender("best-fit"),
+    Contender(BestFitByLevel()),
+    Contender("greedy"),
+    Contender("lns", steps=STEPS),
+    Contender("lns", steps=STEPS, leftover_hops=0.01),
+)
+PROOFS = (*FAST, Contender("dp", "scas"), Contender("dp", "dcas"), Contender("exact"))
+"""With them, every window is solved to its optimum: on fewer jobs."""
+
+
+@dataclass(eq=False)
+class Watched:
+    """A solver, how long each window takes it, and what the window would have cost with others in its place.
+
+    Parameters
+    ----------
+    inner
+        Who allocates.
+    leftover_hops
+        As for `Contender`.
+    others
+        Who is asked too, without any effect.
+    seconds, costs
+        What was measured, by window: seconds of ``inner``, hop costs of the ``others``.
+    jobs
+        Jobs of several nodes in each window.
+    """
+
+    inner: Solver
+    leftover_hops: float = 0.0
+    others: tuple[Contender, ...] = ()
+    seconds: list[float] = field(default_factory=list)
+    costs: list[list[float]] = field(default_factory=list)
+    jobs: list[int] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Name of the inner solver."""
+        return self.inner.name
+
+    @property
+    def version(self) -> str:
+        """Version of the inner solver."""
+        return self.inner.version
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the inner solver takes."""
+        return self.inner.capabilities
+
+    def is_available(self) -> bool:
+        """Whether the inner solver can run here."""
+        return self.inner.is_available()
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the inner solver does not take a window."""
+        return self.inner.refusal(problem)
+
+    def solve(
+        self,
+        problem: TopologyProblem,
+        budget: Budget,
+        seed: int,
+        warm_start: Allocation | None = None,
+        on_incumbent: IncumbentCallback | None = None,
+    ) -> Result:
+        """Ask the others, then solve and take the time."""
+        self.jobs.append(len(problem.jobs))
+        self.costs.append([_cost(problem, other, seed) for other in self.others])
+        # A leftover of m nodes counts its squares by one m-th.
+        weighted = replace(problem, fragmentation_weight=self.leftover_hops * problem.n_left)
+        started = time.perf_counter()
+        result = self.inner.solve(weighted, budget, seed, warm_start, on_incumbent)
+        self.seconds.append(time.perf_counter() - started)
+        if not self.leftover_hops:
+            return result
+        # What is proved of both objectives together says nothing of the hop cost alone.
+        cost = problem.objective(result.solution)
+        return replace(result, objective=cost, bound=None, status=Status.FEASIBLE, stopped_by=StopReason.COMPLETED)
+
+
+def _cost(problem: TopologyProblem, contender: Contender, seed: int) -> float:
+    """Hop cost of a window with a contender."""
+    asked = problem.with_strategy(contender.strategy)
+    watched = Watched(contender.made(), contender.leftover_hops)
+    return float(watched.solve(asked, Budget(None, contender.steps), seed).objective or 0.0)
+
+
+@dataclass(frozen=True)
+class Starts:
+    """Who decides when jobs start; who allocates has no say in it.
+
+    Parameters
+    ----------
+    period_s
+        Period of the window rule in seconds; None for EASY backfilling at every event.
+    """
+
+    period_s: float | None
+
+    @property
+    def label(self) -> str:
+        """Name in the tables."""
+        return "EASY" if self.period_s is None else f"{self.period_s:g} s"
+
+    def simulate(self, workload: Workload, contender: Contender, solver: Solver) -> Schedule:
+        """Simulate with a contender as the allocator."""
+        if self.period_s is None:
+            easy = ListScheduler(FirstComeFirstServed(), Backfill.EASY)
+            allocator = TopologyAllocator(TOPOLOGY, solver, contender.strategy, None, contender.steps)
+            return simulate(workload, CLUSTER, easy, allocator=allocator)
+        windows = WindowScheduler(self.period_s, solver, contender.strategy, iterations=contender.steps)
+        schedule = simulate(workload, CLUSTER, windows)
+        assert not windows.log.fallbacks, "a window was allocated by another solver"
+        return schedule
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave.
+
+    Parameters
+    ----------
+    contender, starts
+        The allocator, and when each job started.
+    costs
+        Mean hop cost per job of several nodes, by batch.
+    fragmentation
+        Mean over time at the leaves and at the pods, in percent.
+    wait_s, utilization
+        Mean wait in seconds, and share of the nodes that were busy.
+    watched
+        What was measured window by window.
+    """
+
+    contender: Contender
+    starts: FloatArray
+    costs: FloatArray
+    fragmentation: tuple[float, float]
+    wait_s: float
+    utilization: float
+    watched: Watched
+
+    def saving(self, against: "Outcome") -> tuple[float, float]:
+        """Mean saving in percent over the batches, and half the width of its confidence interval."""
+        savings = 100 * (1 - self.costs / against.costs)
+        quantile = float(student.ppf((1 + CONFIDENCE) / 2, len(savings) - 1))
+        return float(savings.mean()), quantile * float(savings.std(ddof=1)) / len(savings) ** 0.5
+
+
+def outcome(workload: Workload, starts: Starts, contender: Contender, others: tuple[Contender, ...] = ()) -> Outcome:
+    """Run a contender."""
+    watched = Watched(contender.made(), contender.leftover_hops, others)
+    schedule = starts.simulate(workload, contender, watched)
+    left_out = 1 / (BATCHES + 2)
+    metrics = measure(schedule, Trim(left_out, left_out))
+    costs = job_hop_costs(schedule)
+    fragmentation = metrics.machine.fragmentation
+    assert costs is not None
+    assert fragmentation is not None
+    return Outcome(
+        contender,
+        schedule.start,
+        np.nanmean(costs.reshape(BATCHES + 2, -1)[1:-1], axis=1),
+        tuple(100 * (level or 0.0) for level in fragmentation),
+        metrics.jobs.wait_s.mean,
+        metrics.machine.utilization,
+        watched,
+    )
+
+
+def outcomes(workload: Workload, starts: Starts, contenders: Sequence[Contender]) -> list[Outcome]:
+    """Run all contenders on the same starts."""
+    for contender in contenders:
+        # Kernels are loaded before the first window is timed.
+        starts.simulate(workload.first(100), contender, contender.made())
+    found = []
+    for contender in contenders:
+        found.append(outcome(workload, starts, contender))
+        print(f"{starts.label}: {contender.label} {found[-1].costs.mean():,.0f}", file=sys.stderr)
+    assert all((one.starts == found[0].starts).all() for one in found), "starts depend on the allocator"
+    return found
+
+
+HEADER = (
+    *("starts", "allocator", "hop cost", "under sequential %", "+/-", "under best-fit %", "+/-"),
+    *("fragm. leaf %", "pod %", "ms", "max ms"),
+)
+DIGITS = (None, None, 0, 2, 2, 2, 2, 1, 1, 2, 1)
+
+
+def rows(starts: Starts, found: list[Outcome]) -> Iterator[list[Cell]]:
+    """Yield the lines of the table."""
+    by_label = {one.contender.label: one for one in found}
+    for one in found:
+        against = [value for name in BARS for value in one.saving(by_label[name])]
+        milliseconds = 1e3 * np.array(one.watched.seconds)
+        speed = [float(milliseconds.mean()), float(milliseconds.max())]
+        yield [starts.label, one.contender.label, float(one.costs.mean()), *against, *one.fragmentation, *speed]
+
+
+def table(runs: dict[Starts, list[Outcome]]) -> str:
+    """Format all runs."""
+    return aligned_table(HEADER, [row for starts, found in runs.items() for row in rows(starts, found)], DIGITS)
+
+
+def facts(runs: dict[Starts, list[Outcome]]) -> str:
+    """Describe the windows of each kind of starts."""
+    lines: list[list[Cell]] = []
+    for starts, found in runs.items():
+        jobs = np.array(found[0].watched.jobs)
+        of_one = 100 * float((jobs == 1).mean())
+        machine = [100 * found[0].utilization, found[0].wait_s]
+        lines.append([starts.label, len(jobs), float(jobs.mean()), of_one, int(jobs.max()), *machine])
+    header = ("starts", "windows", "mean jobs", "of one job %", "largest", "utilization %", "mean wait s")
+    return aligned_table(header, lines, (None, 0, 2, 1, 0, 1, 0))
+
+
+def verdict(runs: dict[Starts, list[Outcome]]) -> str:
+    """Compare `lns` with every other allocator, and hold the savings against what is asked of it."""
+    lines: list[list[Cell]] = []
+    for starts, found in runs.items():
+        lns = next(one for one in found if one.contender.label == "lns")
+        for other in found:
+            if other is not lns:
+                saving, half = lns.saving(other)
+                bar = BARS.get(other.contender.label)
+                lines.append([starts.label, other.contender.label, saving, half, bar, judged(saving, half, bar)])
+    header = ("starts", "`lns` under", "%", "+/-", "asked %", "reached")
+    return aligned_table(header, lines, (None, None, 2, 2, 0, None))
+
+
+def judged(saving: float, half: float, bar: float | None) -> str:
+    """Say whether a saving reaches what is asked, and whether the whole interval does."""
+    if bar is None:
+        return "-"
+    return "yes" if saving - half >= bar else "within the interval" if saving >= bar else "NO"
+
+
+def fragments(workload: Workload, starts: Starts) -> str:
+    """Ask every allocator about the windows that every other one leaves."""
+    lines: list[list[Cell]] = []
+    for leader in FAST:
+        watched = outcome(workload, starts, leader, FAST).watched
+        costs = np.array(watched.costs).sum(axis=0) / sum(watched.jobs)
+        lines.append([leader.label, *costs.tolist()])
+    header = ("windows left by", *(contender.label for contender in FAST))
+    return aligned_table(header, lines, (None, *(0 for _ in FAST)))
+
+
+def intent(workload: Workload) -> str:
+    """Say what is run."""
+    load = float((workload.run * workload.processors).sum()) / (workload.submit[-1] * TOPOLOGY.size)
+    return (
+        f"The first {len(workload):,} jobs of the NSA authors' workload (data_large_1800_40 of their repository "
+        f"hpcschedule) on their 1,000 nodes, 10 pods of 10 leaves of 10; they offer a load of {load:.2f}, so that the "
+        "queue grows and the cluster stays full. Jobs start by the window rule of the NSA paper at multiples of a "
+        "period, or by EASY at every event, where the jobs that start together are a window; run times do not depend "
+        "on the nodes, so that **every allocator gets the same jobs at the same times** (checked), but on the idle "
+        f"nodes that it has left itself. `lns` takes {STEPS} steps a window, nothing has a time limit, seed 0. Hop "
+        f"costs are means over the jobs of two or more nodes in {BATCHES} batches of "
+        f"{len(workload) // (BATCHES + 2):,} jobs, one more batch before and after them left out; savings are means "
+        f"over the batches, +/- half the width of the {100 * CONFIDENCE:.0f} % confidence interval (Student, batch "
+        "means). Fragmentation is that of docs/simulator.md, mean over time; ms is what the solver takes for a window, "
+        "without verification, one thread."
+    )
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    every = read_workload(options.data / "tjap" / "data_large_1800_40.txt.gz")
+    workload, few = (every.first((BATCHES + 2) * batch) for batch in (BATCH, QUICK_BATCH))
+    longest = Starts(60)
+    if options.quick:
+        print(table({longest: outcomes(few, longest, FAST)}))
+        return
+    runs = {starts: outcomes(workload, starts, FAST) for starts in (longest, Starts(30), Starts(10), Starts(None))}
+    write_page(
+        "paired_run",
+        "What an allocator is worth in a long run",
+        intent(workload),
+        [
+            table(runs),
+            "`best-fit` is what Slurm does: a job that no pod holds takes the leaves with most idle nodes, wherever "
+            "they are. `best-fit by level` keeps to pods there too and places the largest job first; it is no solver "
+            "of the package, but the strongest allocation job by job that is compared here.",
+            "## `lns` against the others",
+            verdict(runs),
+            "## The windows",
+            facts(runs),
+            f"## Do better windows leave better fragments? (period {longest.label})",
+            "Each row is a run with one allocator. Before it allocates a window, the others are asked what they "
+            "would do with it: mean hop cost per job, over all windows. Down a column the allocator stays the "
+            "same and only the idle nodes differ that it finds. `leftover counts`: the weighted squares of the "
+            "leftover nodes in each leaf and pod count 0.01 hops (docs/side_constraints.md), so that a window "
+            "leaves larger blocks to the next.",
+            fragments(workload, longest),
+            f"## Every window to proof: the first {len(few):,} jobs, period {longest.label}",
+            table({longest: outcomes(few, longest, PROOFS)}),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()
