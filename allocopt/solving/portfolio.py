@@ -27,6 +27,8 @@ class Stage:
         The strategy it is asked for.
     share
         Share of the time that is left that it may use, in (0, 1].
+    iterations
+        Steps that it may take where the budget sets none; None for its own default.
     most_jobs
         Jobs of the largest window for which it is run; None for any.
     """
@@ -34,16 +36,21 @@ class Stage:
     solvers: tuple[str, ...]
     strategy: Strategy
     share: float = 1.0
+    iterations: int | None = None
     most_jobs: int | None = None
 
 
 FEW_JOBS = 12
 """Jobs up to which an unrestricted window is mostly solved to proof; beyond, prices bound it better and faster."""
 
+FEW_STEPS = 1000
+"""Steps of a search whose allocation speeds up the proof after it."""
+
 EXACT_SCAS = ("dp", "lagrangian", "highs")
 STAGES: dict[Strategy, tuple[Stage, ...]] = {
     Strategy.SCAS: (Stage(EXACT_SCAS, Strategy.SCAS), Stage(("greedy",), Strategy.FREE)),
     Strategy.DCAS: (
+        Stage(("lns",), Strategy.DCAS, 0.5, FEW_STEPS, FEW_JOBS),
         Stage(("dp",), Strategy.DCAS, 0.7),
         Stage(EXACT_SCAS, Strategy.SCAS, 0.4),
         Stage(("lns", "annealing"), Strategy.DCAS, 0.7),
@@ -130,7 +137,7 @@ def _run_stage(
     gap = budget.gap if same else 0.0
     result = solver.solve(
         problem.with_strategy(stage.strategy),
-        Budget(seconds, budget.iterations, gap),
+        Budget(seconds, budget.iterations or stage.iterations, gap),
         seed,
         run.solution if same else None,
         (lambda incumbent: run.foresee(incumbent.objective)) if gives_solutions else None,

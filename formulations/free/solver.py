@@ -127,11 +127,11 @@ def _finder(problem: TopologyProblem) -> Solver:
 
 
 def _improve(problem: TopologyProblem, run: Run, budget: Budget, seed: int, steps: int | None) -> None:
-    """Look for a better allocation by so many steps in a third of the time that is left, or in all of it."""
+    """Look for a better allocation by so many steps in two thirds of the time that is left, or in all of it."""
     finder = _finder(problem)
     if run.clock.expired() or finder.refusal(problem) is not None:
         return
-    share = 1.0 if steps is None else 1 / 3
+    share = 1.0 if steps is None else 2 / 3
     seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * share)
     most = min(steps or MOST_ITERATIONS, budget.iterations or MOST_ITERATIONS)
     result = finder.solve(

@@ -80,7 +80,7 @@ def test_an_unknown_option_is_answered_by_those_there_are() -> None:
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = EntryPoint("lost", "a_package_nobody_has.solver:Solver", registry.GROUP)
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [lost])
+    monkeypatch.setattr(plugins, "_entries", lambda group, path: [lost])
     with pytest.raises(MissingPackageError, match="'lost' needs the package 'a_package_nobody_has'") as caught:
         get_solver("lost")
     assert caught.value.exit_code == 5

@@ -1,0 +1,68 @@
+"""Whether `auto` is ever worse than its parts at the same limit: mean gaps to the proven optima, limit by limit."""
+
+import argparse
+import itertools
+
+import numpy as np
+from page import write_page
+
+import allocopt
+from allocopt.files.best_known import read_best_known
+from allocopt.report.table import Cell, aligned_table
+
+FAMILIES = ("paper", "repo", "burst")
+LIMITS_S = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
+CONTENDERS = {
+    "scas": ("auto", "dp", "lagrangian", "sequential"),
+    "dcas": ("auto", "dp", "lns", "annealing"),
+    "free": ("auto", "exact", "prices", "lns", "greedy", "best-fit"),
+}
+
+
+def mean_gap(problems: list[allocopt.TopologyProblem], optima: list[float], name: str, limit_s: float) -> float:
+    """Mean gap to the optima in percent."""
+    solver = allocopt.get_solver(name)
+    found = [allocopt.solve(problem, None, solver, limit_s).objective or np.inf for problem in problems]
+    return float(np.mean([100 * (cost / optimum - 1) for cost, optimum in zip(found, optima, strict=True)]))
+
+
+def rows(families: tuple[str, ...], strategy: str, names: tuple[str, ...]) -> list[list[Cell]]:
+    """One row per family and limit: the mean gap of every contender, and of `auto` above the best of the others."""
+    known = read_best_known("instances/best_known.json")
+    lines: list[list[Cell]] = []
+    for family, limit_s in itertools.product(families, LIMITS_S):
+        every = allocopt.read_problems(f"instances/{family}.jsonl")
+        problems = [problem.with_strategy(strategy) for problem in every]
+        optima = [known[problem.name][strategy].objective for problem in problems]
+        gaps = [mean_gap(problems, optima, name, limit_s) for name in names]
+        lines.append([family, 1e3 * limit_s, *gaps, gaps[0] - min(gaps[1:])])
+    return lines
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only the windows of the paper; the page is not written")
+    families = FAMILIES[:1] if parser.parse_args().quick else FAMILIES
+    tables = []
+    for strategy, names in CONTENDERS.items():
+        for name in names:
+            allocopt.solve(allocopt.read_problems("instances/burst.jsonl")[0], strategy, name, 1.0)
+        header = ("family", "limit ms", *names, "auto - best")
+        digits = (None, 0, *(3 for _ in names), 3)
+        tables += [f"## {strategy}", aligned_table(header, rows(families, strategy, names), digits)]
+    if len(families) < len(FAMILIES):
+        print("\n\n".join(tables))
+        return
+    write_page(
+        "topology_auto",
+        "`auto` beside its parts at the same limit",
+        "Mean gap in percent to the proven optimum of the strategy, over all windows of a family, seed 0, each solver "
+        "with the same wall-clock limit, kernels warm, one thread. The last column is how far `auto` is above the best "
+        "of the others. Large windows stand on [topology_large.md](topology_large.md).",
+        tables,
+    )
+
+
+if __name__ == "__main__":
+    main()
