@@ -89,10 +89,13 @@ def combine_child(
     """Max-plus product of ``prefix[0 .. reach]`` and ``table[0 .. limit]``, cut at ``most``; return its reach."""
     new_reach = min(reach + limit, most)
     for k in range(new_reach + 1):
-        value = -np.inf
-        for a in range(max(0, k - reach), min(k, limit) + 1):
-            value = max(value, prefix[k - a] + table[a])
-        combined[k] = value
+        combined[k] = -np.inf
+    for a in range(min(limit, most) + 1):
+        gain, target = table[a], combined[a:]
+        # k on the inside: the compiler makes vector instructions of it, which `max` would prevent.
+        for k in range(min(reach, most - a) + 1):
+            value, best = prefix[k] + gain, target[k]
+            target[k] = value if value > best else best
     return new_reach
 
 

@@ -51,9 +51,8 @@ def encode(problem: TopologyProblem) -> Encoding:
     formula = HopFormula.of(problem.topology, problem.hop_cost)
     groups = np.ascontiguousarray(problem.topology.groups_of(problem.idle_nodes))
     n_groups = np.zeros(len(groups), dtype=np.int64)
-    for level in range(len(groups)):
-        present, groups[level] = np.unique(groups[level], return_inverse=True)
-        n_groups[level] = len(present)
+    for level, row in enumerate(groups):
+        groups[level], n_groups[level] = _renumbered(row)
     return Encoding(
         groups,
         n_groups,
@@ -63,6 +62,18 @@ def encode(problem: TopologyProblem) -> Encoding:
         formula.scale,
         problem.sizes,
     )
+
+
+def _renumbered(row: IntArray) -> tuple[IntArray, int]:
+    """Return numbers from 0 for the values of a row, in their order, and how many values there are."""
+    steps = np.diff(row)
+    if steps.size and steps.min() < 0:
+        present, numbers = np.unique(row, return_inverse=True)
+        return numbers, len(present)
+    # Where the nodes are numbered from switch to switch, no value has to be looked for.
+    numbers = np.zeros(row.size, dtype=np.int64)
+    np.cumsum(steps > 0, out=numbers[1:])
+    return numbers, int(numbers[-1]) + 1
 
 
 def allocation_at(problem: TopologyProblem, positions: list[IntArray]) -> Allocation:

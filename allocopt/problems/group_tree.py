@@ -1,27 +1,54 @@
 """The tree of groups that hold idle nodes, built from a problem's encoding."""
 
 import numpy as np
+from numba import float64, int64, njit, types
 
-from allocopt.kernels.tree import GroupTree
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.encoding import Encoding
+
+
+@njit(types.UniTuple(int64[::1], 2)(int64[::1], int64), cache=True, nogil=True)
+def _sorted_by(keys: IntArray, n_keys: int) -> tuple[IntArray, IntArray]:
+    """Return where every key's indices begin, and the indices sorted by key, equal ones in their order."""
+    first = np.zeros(n_keys + 1, dtype=np.int64)
+    for key in keys:
+        first[key + 1] += 1
+    for key in range(n_keys):
+        first[key + 1] += first[key]
+    place, indices = first.copy(), np.empty(keys.size, dtype=np.int64)
+    for index in range(keys.size):
+        indices[place[keys[index]]] = index
+        place[keys[index]] += 1
+    return first, indices
+
+
+@njit(GROUP_TREE(int64[:, ::1], int64[::1], float64[::1]), cache=True, nogil=True)
+def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTree:
+    """Build the tree from the group of every idle position by level; see `Encoding`."""
+    n_levels, m = groups.shape
+    n_vertices = n_groups.sum() + 1
+    parent = np.full(n_vertices, n_vertices - 1)
+    weight, idle = np.zeros(n_vertices), np.zeros(n_vertices, dtype=np.int64)
+    first = 0
+    for level in range(n_levels):
+        above = first + n_groups[level]
+        for i in range(m):
+            vertex = first + groups[level, i]
+            idle[vertex] += 1
+            if level + 1 < n_levels:
+                parent[vertex] = above + groups[level + 1, i]
+        weight[first:above] = weights[level]
+        first = above
+    idle[n_vertices - 1] = m
+    first_child, children = _sorted_by(parent[: n_vertices - 1], n_vertices)
+    n_leaves = n_groups[0] if n_levels > 0 else 1
+    leaf_of = groups[0] if n_levels > 0 else np.zeros(m, dtype=np.int64)
+    leaf_first, leaf_positions = _sorted_by(leaf_of, n_leaves)
+    return GroupTree(first_child, children, weight, idle, leaf_positions, leaf_first)
 
 
 def group_tree(encoding: Encoding) -> GroupTree:
     """Return the tree of a problem's groups; a tree of one level has the top as its only leaf."""
-    top = np.zeros((1, encoding.n_idle), dtype=np.int64)
-    levels = np.vstack((encoding.groups, top))
-    counts = np.append(encoding.n_groups, 1)
-    offsets = np.concatenate(([0], np.cumsum(counts)))
-    parent = np.full(offsets[-1], -1, dtype=np.int64)
-    for level in range(len(levels) - 1):
-        parent[levels[level] + offsets[level]] = levels[level + 1] + offsets[level + 1]
-    children = np.argsort(parent, kind="stable")[1:]
-    leaf_positions = np.argsort(levels[0], kind="stable")
-    return GroupTree(
-        first_child=np.searchsorted(parent[children], np.arange(len(parent) + 1)),
-        children=children,
-        weight=np.repeat(np.append(encoding.weights, 0.0), counts),
-        idle=np.concatenate([np.bincount(level) for level in levels]),
-        leaf_positions=leaf_positions,
-        leaf_first=np.searchsorted(levels[0][leaf_positions], np.arange(int(counts[0]) + 1)),
-    )
+    tree: GroupTree = _tree(encoding.groups, encoding.n_groups, encoding.weights)
+    return tree

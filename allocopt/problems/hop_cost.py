@@ -14,6 +14,9 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
 
+SMALL_TABLE = 10_000
+"""Owners times groups up to which a table of all counts is faster than sorting them."""
+
 
 @dataclass(frozen=True, slots=True)
 class HopFormula:
@@ -73,8 +76,12 @@ def hop_costs(topology: Topology, hop_cost: float, node_sets: Sequence[IntArray]
 
 def _squared_counts(owners: IntArray, groups: IntArray, n_owners: int) -> FloatArray:
     """Sum over groups of the squared number of nodes that each owner has there, shape ``(n_owners,)``."""
-    keys = owners * (int(groups.max()) + 1) + groups
+    width = int(groups.max()) + 1
+    keys = owners * width + groups
+    if n_owners * width <= SMALL_TABLE:
+        table = np.bincount(keys, minlength=n_owners * width).reshape(n_owners, width).astype(np.float64)
+        return np.asarray((table * table).sum(axis=1))
     distinct, counts = np.unique(keys, return_counts=True)
     squares = np.zeros(n_owners)
-    np.add.at(squares, distinct // (int(groups.max()) + 1), counts * counts)
+    np.add.at(squares, distinct // width, counts * counts)
     return squares

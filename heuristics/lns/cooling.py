@@ -32,8 +32,8 @@ class Cooling:
     def rest(self, left: int) -> int:
         """Say how many steps the present cycle still has, of ``left`` that the search has."""
         rest = self.cycle - self._done
-        # The next cycle would have to fit, too.
-        return rest if left - rest >= 2 * self.cycle else left
+        # The next cycle would have to fit, too; a cycle that was stretched to the end has none after it.
+        return rest if rest > 0 and left - rest >= 2 * self.cycle else left
 
     def temperature(self, rest: int) -> float:
         """Say how hot it is, ``rest`` steps before the end of the cycle."""

@@ -74,6 +74,13 @@ def multiply_children(part: Open, i: int, begin: int, most: int) -> None:
 
 
 @inlined
+def set_prices(part: Open, n_open: int, factor: float) -> None:
+    """Let the next job pay the charges, times a factor."""
+    for i in range(n_open):
+        part.price[i] = factor * part.charge[i]
+
+
+@inlined
 def fill_leaf(part: Open, i: int, most: int) -> None:
     """Fill the table of an open leaf."""
     weight, price, limit = part.weight[i], part.price[i], min(part.idle[i], most)
@@ -153,3 +160,10 @@ def hold(part: Open, n_open: int, most: int) -> None:
             fill_from_children(part, i, begin, most)
         else:
             multiply_children(part, i, begin, most)
+
+
+@inlined
+def take_idle(part: Open, n_open: int) -> None:
+    """Let the job placed last hold its nodes, where all tables are filled anew for the next job."""
+    for i in range(n_open):
+        part.idle[i] -= part.take[i]

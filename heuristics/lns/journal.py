@@ -4,7 +4,7 @@ import time
 
 from allocopt.solving.result import EQUAL_RELATIVE
 from allocopt.solving.run import Run
-from heuristics.lns.start import Start
+from heuristics.lns.start import Window
 from heuristics.lns.state import Search
 
 SHARE = 0.05
@@ -16,7 +16,7 @@ class Journal:
 
     Parameters
     ----------
-    start
+    window
         The problem.
     run
         Who takes the allocations.
@@ -24,8 +24,8 @@ class Journal:
         Where the search is.
     """
 
-    def __init__(self, start: Start, run: Run, search: Search) -> None:
-        self._start = start
+    def __init__(self, window: Window, run: Run, search: Search) -> None:
+        self._window = window
         self._run = run
         self._search = search
         self._offered = float(search.savings[1])
@@ -47,11 +47,11 @@ class Journal:
             return
         started = time.perf_counter()
         self._offered = float(self._search.savings[1])
-        self._run.offer(self._start.allocation(self._search.best))
+        self._run.offer(self._window.allocation(self._search.best))
         self._at = time.perf_counter()
         self._took_s = self._at - started
 
     def _is_proved(self) -> bool:
         """Whether the best state costs what the bound of the run is."""
-        cost = self._start.cost(float(self._search.savings[1]))
+        cost = self._window.cost(float(self._search.savings[1]))
         return self._run.bound is not None and cost - self._run.bound <= EQUAL_RELATIVE * max(1e-9, abs(cost))

@@ -8,7 +8,7 @@ from numba import float64, int64, njit, types
 
 from allocopt.kernels.options import inlined
 from heuristics.lns.holding import copy_holding, give_back, hold_nodes
-from heuristics.lns.insertion import fill_all, hold, place
+from heuristics.lns.insertion import fill_all, hold, place, set_prices, take_idle
 from heuristics.lns.state import (
     CHANGED,
     GROUPS,
@@ -37,13 +37,29 @@ def is_removed(search: Search, job: int, count: int) -> bool:
 
 
 @inlined
-def draw_first(search: Search, moves: Moves, rng: np.random.Generator) -> int:
-    """Draw the first job to remove: any, or of two the one that is farther from the best it could be alone."""
+def regret(groups: Groups, search: Search, moves: Moves, job: int) -> float:
+    """Say by how many hops a job is placed worse than it could be alone, what it is charged counted."""
+    holdings, first = search.present, search.present.first[job]
+    worse: float = search.alone[job] - holdings.saving[job] + search.eagerness[job]
+    if moves.guidance > 0.0:
+        for entry in range(first, first + holdings.length[job]):
+            worse += groups.price[holdings.leaf[entry]] * holdings.nodes[entry]
+    return worse
+
+
+@inlined
+def draw_first(groups: Groups, search: Search, moves: Moves, rng: np.random.Generator) -> int:
+    """Draw the first job to remove: any, or of some the one that is placed worst."""
     job = int(rng.random() * search.sizes.size)
     if rng.random() >= moves.worse:
         return job
-    other, saving = int(rng.random() * search.sizes.size), search.present.saving
-    return other if search.alone[other] - saving[other] > search.alone[job] - saving[job] else job
+    worst = regret(groups, search, moves, job)
+    for _ in range(moves.rivals - 1):
+        other = int(rng.random() * search.sizes.size)
+        of_other = regret(groups, search, moves, other)
+        if of_other > worst:
+            job, worst = other, of_other
+    return job
 
 
 @inlined
@@ -66,7 +82,7 @@ def draw_near(groups: Groups, search: Search, moves: Moves, job: int, rng: np.ra
 def draw_removed(groups: Groups, search: Search, moves: Moves, rng: np.random.Generator) -> int:
     """Draw the jobs to remove, and return how many."""
     wanted = 1 + int(rng.random() * search.removed.size)
-    search.removed[0] = draw_first(search, moves, rng)
+    search.removed[0] = draw_first(groups, search, moves, rng)
     count = 1
     for _ in range(DRAWS * (wanted - 1)):
         if count == wanted:
@@ -147,8 +163,8 @@ def open_children(
 
 
 @inlined
-def open_part(groups: Groups, part: Open, search: Search, moves: Moves, scale: int, rng: np.random.Generator) -> None:
-    """Open a part of the tree around the removed jobs, and draw prices for its vertices."""
+def open_part(groups: Groups, part: Open, search: Search, moves: Moves, rng: np.random.Generator) -> None:
+    """Open a part of the tree around the removed jobs, and draw what a node of its vertices costs."""
     search.counters[N_OPEN] = 0
     open_vertex(groups, part, search, groups.parent.size - 1)
     i = 0
@@ -157,9 +173,9 @@ def open_part(groups: Groups, part: Open, search: Search, moves: Moves, scale: i
         part.first[i] = search.counters[N_OPEN]
         if vertex >= groups.n_holders.size:
             open_children(groups, part, search, moves, vertex, rng)
-            part.price[i] = moves.inner_price * scale * rng.standard_normal()
+            part.charge[i] = moves.inner_price * rng.standard_normal()
         else:
-            part.price[i] = moves.price * scale * rng.standard_normal()
+            part.charge[i] = moves.price * rng.standard_normal() + moves.guidance * groups.worth[vertex]
         part.last[i] = search.counters[N_OPEN]
         i += 1
     for i in range(search.counters[N_OPEN] - 1, -1, -1):
@@ -182,9 +198,10 @@ def note(groups: Groups, part: Open, search: Search, i: int) -> None:
 
 
 @inlined
-def insert_jobs(groups: Groups, part: Open, search: Search, count: int, most: int) -> float:
-    """Insert the removed jobs one after the other, each exactly; return what they save."""
+def insert_jobs(part: Open, groups: Groups, search: Search, count: int, most: int) -> float:
+    """Insert the removed jobs one after the other, each exactly at the same charges; return what they save."""
     n_open = search.counters[N_OPEN]
+    set_prices(part, n_open, float(most))
     fill_all(part, n_open, most)
     saved = 0.0
     for i in range(count):
@@ -193,6 +210,26 @@ def insert_jobs(groups: Groups, part: Open, search: Search, count: int, most: in
         note(groups, part, search, i)
         if i + 1 < count:
             hold(part, n_open, largest_of(search, i + 1, count))
+    return saved
+
+
+@inlined
+def insert_guided(part: Open, groups: Groups, search: Search, moves: Moves, count: int) -> float:
+    """Insert the removed jobs one after the other, each exactly at charges of its own; return what they save."""
+    n_open = search.counters[N_OPEN]
+    removed = 0.0
+    for i in range(count):
+        removed += search.sizes[search.removed[i]]
+    left, saved = removed, 0.0
+    for i in range(count):
+        size = search.sizes[search.removed[i]]
+        left -= size
+        set_prices(part, n_open, size * (left / removed) ** moves.fading if left > 0.0 else 0.0)
+        fill_all(part, n_open, size)
+        search.saving[i] = place(part, n_open, size)
+        saved += search.saving[i]
+        note(groups, part, search, i)
+        take_idle(part, n_open)
     return saved
 
 
@@ -267,8 +304,11 @@ def search_neighbourhoods(
         count = draw_removed(groups, search, moves, rng)
         change = -remove_jobs(groups, search, count)
         largest = largest_of(search, 0, count)
-        open_part(groups, part, search, moves, largest, rng)
-        change += insert_jobs(groups, part, search, count, largest)
+        open_part(groups, part, search, moves, rng)
+        if moves.guidance > 0.0:
+            change += insert_guided(part, groups, search, moves, count)
+        else:
+            change += insert_jobs(part, groups, search, count, largest)
         if change >= 0 or rng.random() < np.exp(change / temperature):
             search.savings[0] += change
             take_over(search, count)

@@ -8,7 +8,8 @@ from allocopt.solving.budget import Clock
 SLICE_S = 0.005
 FIRST_STEPS = 16
 """Steps after which their speed is known."""
-SHORTEST_S = 1e-7
+SHORTEST_S, LONGEST_S = 1e-7, 5e-6
+"""What a step takes at least; and at most, where the time is so short that few can be taken to learn it."""
 
 
 class Pace:
@@ -48,7 +49,9 @@ class Pace:
     def first_slice(self) -> int:
         """Say how many steps to take to learn their speed, none where there is no time limit; they begin now."""
         self._started = time.perf_counter()
-        return 0 if self._clock.seconds is None or self.seconds_left() == 0 else min(FIRST_STEPS, self.steps)
+        if self._clock.seconds is None:
+            return 0
+        return min(FIRST_STEPS, self.steps, int(self.seconds_left() / LONGEST_S))
 
     def slice(self, most: int) -> int:
         """Say how many of the next ``most`` steps to take before looking at the clock; they begin now."""

@@ -11,7 +11,7 @@ from allocopt.arrays import IntArray
 from allocopt.kernels.classes import JobClasses
 from allocopt.kernels.options import inlined
 from heuristics.lns.holding import give_back_entry, hold_nodes
-from heuristics.lns.insertion import PAD, fill_from_children, fill_leaf, multiply_children, place
+from heuristics.lns.insertion import PAD, fill_from_children, fill_leaf, multiply_children, place, set_prices
 from heuristics.lns.kernels import draw_removed, keep_if_best, largest_of, note, open_part, see, take_over
 from heuristics.lns.state import GROUPS, MOVES, N_OPEN, OPEN, RULES, SEARCH, STEPS, Groups, Moves, Open, Rules, Search
 
@@ -140,7 +140,8 @@ def search_ruled_neighbourhoods(
         count = draw_removed(groups, search, moves, rng)
         change = -remove_ruled_jobs(groups, search, rules.classes.leftover, count)
         largest = largest_of(search, 0, count)
-        open_part(groups, part, search, moves, largest, rng)
+        open_part(groups, part, search, moves, rng)
+        set_prices(part, search.counters[N_OPEN], float(largest))
         change += insert_ruled_jobs(groups, part, search, rules, count)
         if change >= 0 or rng.random() < np.exp(change / temperature):
             search.savings[0] += change

@@ -22,8 +22,8 @@ from heuristics.lns.journal import Journal
 from heuristics.lns.kernels import search_neighbourhoods
 from heuristics.lns.pace import Pace
 from heuristics.lns.rules import search_ruled_neighbourhoods
-from heuristics.lns.start import Start
-from heuristics.lns.state import Moves
+from heuristics.lns.start import Start, Window
+from heuristics.lns.state import Groups, Moves, Open, Rules, Search
 from heuristics.nested.search import Tuning, search_nested
 
 MOST_REMOVED = 100
@@ -166,14 +166,30 @@ class Lns(TopologySolver):
         """Search from the incumbent."""
         started = run.clock.elapsed()
         moves = self.moves(len(start.problem.jobs))
-        groups, part, search = start.search(run.solution, alone, self.most_removed, moves)
-        rules = start.rules(run.solution, groups, part, search) if start.problem.has_side_constraints else None
+        begun = start.search(run.solution, alone, self.most_removed, moves)
+        rules = start.rules(run.solution, *begun) if start.problem.has_side_constraints else None
         # Making an allocation of the state takes as long as making a state of an allocation.
         reserve_s = run.clock.elapsed() - started
+        return self._walk(start, begun, reserve_s, run, budget, rng, cooling, rules)
+
+    def _walk(
+        self,
+        window: Window,
+        begun: tuple[Groups, Open, Search],
+        reserve_s: float,
+        run: Run,
+        budget: Budget,
+        rng: np.random.Generator,
+        cooling: Cooling,
+        rules: Rules | None = None,
+    ) -> StopReason:
+        """Search from a state; at the end of the time, so much of it is left."""
+        groups, part, search = begun
+        moves = self.moves(len(search.sizes))
         unlimited = self.steps if budget.seconds is None else MOST_ITERATIONS
         per_slice = max(1, SLICE // part.tables.shape[1] ** 2)
         pace = Pace(run.clock, budget.iterations or unlimited, per_slice, reserve_s)
-        journal = Journal(start, run, search)
+        journal = Journal(window, run, search)
         most_idle_cycles = PATIENCE if budget.iterations is None else MOST_ITERATIONS
 
         def walk(temperature: float, factor: float, steps: int) -> float:
@@ -185,7 +201,8 @@ class Lns(TopologySolver):
             return after
 
         try:
-            walk(self.coldest, 1.0, pace.first_slice())
+            if (steps := pace.first_slice()) > 0:
+                walk(self.coldest, 1.0, steps)
             while (left := pace.left()) > 0 and cooling.idle_cycles < most_idle_cycles:
                 rest = cooling.rest(left)
                 steps = pace.slice(rest)

@@ -18,7 +18,7 @@ from heuristics.lns.state import Groups, Holdings, Moves, Open, Rules, Search
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Start:
+class Window:
     """A problem as the search takes it.
 
     Parameters
@@ -27,38 +27,15 @@ class Start:
         The problem.
     encoding, tree
         Its arrays, and the tree of its groups.
-    empty
-        State for inserting jobs into the empty tree.
     """
 
     problem: TopologyProblem
     encoding: Encoding
     tree: GroupTree
-    empty: InsertionState
-
-    @classmethod
-    def of(cls, problem: TopologyProblem) -> "Start":
-        """Prepare a problem."""
-        encoding = encode(problem)
-        tree = group_tree(encoding)
-        largest = int(encoding.sizes.max())
-        return cls(problem, encoding, tree, insertion_state(tree, largest))
 
     def cost(self, saving: float) -> float:
         """Hop cost of an allocation that saves so many hops."""
         return float(self.encoding.scale * (constant_hops(self.problem, self.encoding) - saving))
-
-    def alone(self) -> FloatArray:
-        """Say what each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``; first."""
-        sizes = self.encoding.sizes
-        return single_job_savings(self.tree, self.empty, int(sizes.max()))[sizes] / sizes
-
-    def greedy(self) -> Allocation:
-        """Insert the jobs exactly, the largest first; only once, for the tree is full then."""
-        order = np.argsort(-self.encoding.sizes, kind="stable")
-        owners = np.full(self.encoding.n_idle, -1, dtype=np.int64)
-        insert_jobs(self.tree, self.empty, self.encoding.sizes[order], 0, len(order), owners)
-        return allocation_of_owners(self.problem, np.append(order, -1)[owners])
 
     def groups(self, first: IntArray) -> Groups:
         """Make the tree, all idle, for jobs whose entries begin at ``first``."""
@@ -85,6 +62,8 @@ class Start:
             n_holders=np.zeros(n_leaves, dtype=np.int64),
             seat=np.zeros(first[-1], dtype=np.int64),
             owner=np.repeat(np.arange(len(first) - 1), np.diff(first)),
+            worth=np.zeros(n_leaves),
+            price=np.zeros(n_leaves),
         )
 
     def open(self, most_removed: int, moves: Moves) -> Open:
@@ -101,6 +80,7 @@ class Start:
             take=next(counts),
             weight=np.zeros(n_open),
             price=np.zeros(n_open),
+            charge=np.zeros(n_open),
             tables=np.empty((n_open, largest + AHEAD)),
             products=products,
             reach=next(counts),
@@ -117,10 +97,16 @@ class Start:
     def search(
         self, allocation: Allocation, alone: FloatArray, most_removed: int, moves: Moves
     ) -> tuple[Groups, Open, Search]:
-        """Begin at an allocation; `alone` as the method of that name returns it."""
+        """Begin at an allocation; ``alone`` is what each job would save if it had all idle nodes for itself."""
+        first = np.concatenate(([0], np.cumsum(self.encoding.sizes)))
+        return self.begin(self._holdings(allocation, first), alone, most_removed, moves)
+
+    def begin(
+        self, holdings: Holdings, alone: FloatArray, most_removed: int, moves: Moves
+    ) -> tuple[Groups, Open, Search]:
+        """Begin where the jobs hold nodes, whose savings are yet to be computed; see `search`."""
         sizes = self.encoding.sizes.astype(np.int64)
-        first = np.concatenate(([0], np.cumsum(sizes)))
-        groups, holdings = self.groups(first), self._holdings(allocation, first)
+        groups = self.groups(holdings.first)
         saving = hold_all(groups, holdings, np.zeros(len(self.tree.idle), dtype=np.int64))
         n_jobs = len(sizes)
         most_removed = min(most_removed, n_jobs)
@@ -138,6 +124,7 @@ class Start:
                     nodes=holdings.nodes.copy(),
                     saving=holdings.saving.copy(),
                 ),
+                eagerness=np.zeros(n_jobs),
                 savings=np.array([saving, saving]),
                 changed=np.zeros(n_jobs, dtype=np.int64),
                 is_changed=np.zeros(n_jobs, dtype=np.int64),
@@ -200,3 +187,36 @@ class Start:
         owners = np.full(len(self.tree.leaf_positions), -1, dtype=np.int64)
         owners[self.tree.leaf_positions[places]] = np.repeat(jobs[order], nodes)
         return allocation_of_owners(self.problem, owners)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start(Window):
+    """A problem, and what there is before the search: the jobs alone, and the greedy allocation.
+
+    Parameters
+    ----------
+    empty
+        State for inserting jobs into the empty tree.
+    """
+
+    empty: InsertionState
+
+    @classmethod
+    def of(cls, problem: TopologyProblem) -> "Start":
+        """Prepare a problem."""
+        encoding = encode(problem)
+        tree = group_tree(encoding)
+        largest = int(encoding.sizes.max())
+        return cls(problem, encoding, tree, insertion_state(tree, largest))
+
+    def alone(self) -> FloatArray:
+        """Say what each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``; first."""
+        sizes = self.encoding.sizes
+        return single_job_savings(self.tree, self.empty, int(sizes.max()))[sizes] / sizes
+
+    def greedy(self) -> Allocation:
+        """Insert the jobs exactly, the largest first; only once, for the tree is full then."""
+        order = np.argsort(-self.encoding.sizes, kind="stable")
+        owners = np.full(self.encoding.n_idle, -1, dtype=np.int64)
+        insert_jobs(self.tree, self.empty, self.encoding.sizes[order], 0, len(order), owners)
+        return allocation_of_owners(self.problem, np.append(order, -1)[owners])

@@ -64,6 +64,11 @@ class Groups(NamedTuple):
         Where each entry is in ``holders``, shape as the entries of `Holdings`.
     owner
         Job of each entry.
+    worth
+        What a node of each leaf is worth to other jobs, in hops, shape ``(leaves,)``; 0 where nobody knows.
+    price
+        What jobs are charged for a node of each leaf when it is asked how badly they are placed, in hops; 0 or as
+        `Search.alone` was computed.
     """
 
     parent: IntArray
@@ -81,6 +86,8 @@ class Groups(NamedTuple):
     n_holders: IntArray
     seat: IntArray
     owner: IntArray
+    worth: FloatArray
+    price: FloatArray
 
 
 class Open(NamedTuple):
@@ -101,7 +108,9 @@ class Open(NamedTuple):
     weight
         Copied from `Groups`.
     price
-        What a job pays for a node, in units of savings.
+        What the job that is inserted pays for a node, in units of savings.
+    charge
+        The same in hops, before it fades.
     tables
         Row i: the largest saving inside open vertex i by number of nodes, shape ``(most open, largest job + 1)``.
     products
@@ -117,6 +126,7 @@ class Open(NamedTuple):
     take: IntArray
     weight: FloatArray
     price: FloatArray
+    charge: FloatArray
     tables: FloatArray
     products: FloatArray
     reach: IntArray
@@ -130,9 +140,12 @@ class Search(NamedTuple):
     sizes
         Nodes of each job, shape ``(J,)``.
     alone
-        What each job would save if it had all idle nodes for itself, shape ``(J,)``.
+        What each job would save, less what it would be charged, if it had all idle nodes for itself, shape ``(J,)``.
     present, best
         What the jobs hold in the present and in the best state.
+    eagerness
+        By how many hops each job counts as placed worse than it is, where of two jobs the worse is removed, shape
+        ``(J,)``.
     savings
         What the present and the best state save of the hop cost, in hops, shape ``(2,)``.
     changed
@@ -155,6 +168,7 @@ class Search(NamedTuple):
     alone: FloatArray
     present: Holdings
     best: Holdings
+    eagerness: FloatArray
     savings: FloatArray
     changed: IntArray
     is_changed: IntArray
@@ -179,11 +193,18 @@ class Moves(NamedTuple):
     climb
         Chance to go up one level more to look for a job near another one.
     worse
-        Share of the steps that begin with the worse placed of two jobs.
+        Share of the steps that begin with the worst placed of ``rivals`` jobs.
     few
         Children with idle nodes up to which all of them are open.
     others
         Children that are open besides those where jobs were removed, where there are many.
+    rivals
+        See ``worse``.
+    guidance
+        By what the worths of leaves are multiplied; 0 for a search without them.
+    fading
+        Where there is guidance, what a job pays falls with the share of the removed nodes that are to be inserted
+        after it, to this power: at the end, nothing is worth anything to others.
     """
 
     price: float
@@ -193,6 +214,9 @@ class Moves(NamedTuple):
     worse: float
     few: int
     others: int
+    rivals: int = 2
+    guidance: float = 0.0
+    fading: float = 0.0
 
 
 class Rules(NamedTuple):
@@ -215,10 +239,12 @@ class Rules(NamedTuple):
 
 INTS, INTS_2D, FLOATS, FLOATS_2D = int64[::1], int64[:, ::1], float64[::1], float64[:, ::1]
 HOLDINGS = types.NamedTuple((INTS, INTS, INTS, INTS, FLOATS), Holdings)
-GROUPS = types.NamedTuple((INTS, FLOATS, *[INTS] * 13), Groups)
-OPEN = types.NamedTuple((*[INTS] * 5, FLOATS, FLOATS, FLOATS_2D, FLOATS_2D, INTS), Open)
-SEARCH = types.NamedTuple((INTS, FLOATS, HOLDINGS, HOLDINGS, FLOATS, *[INTS] * 5, INTS_2D, INTS_2D, FLOATS), Search)
-MOVES = types.NamedTuple((*[float64] * 5, int64, int64), Moves)
+GROUPS = types.NamedTuple((INTS, FLOATS, *[INTS] * 13, FLOATS, FLOATS), Groups)
+OPEN = types.NamedTuple((*[INTS] * 5, FLOATS, FLOATS, FLOATS, FLOATS_2D, FLOATS_2D, INTS), Open)
+SEARCH = types.NamedTuple(
+    (INTS, FLOATS, HOLDINGS, HOLDINGS, FLOATS, FLOATS, *[INTS] * 5, INTS_2D, INTS_2D, FLOATS), Search
+)
+MOVES = types.NamedTuple((*[float64] * 5, int64, int64, int64, float64, float64), Moves)
 RULES = types.NamedTuple((JOB_CLASSES, INTS, INTS), Rules)
 
 CHANGED, STEPS, N_OPEN = 0, 1, 2
