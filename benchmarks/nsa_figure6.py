@@ -6,46 +6,39 @@ writes nothing.
 """
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
 from page import RESULTS, write_page
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.cluster.platform import Platform
-from allocopt.cluster.topology import FatTree
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.arrays import FloatArray
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.allocators import Allocator, TopologyAllocator
-from allocopt.simulator.metrics import job_hop_costs
-from allocopt.simulator.placement import Share
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.allocators import TopologyAllocator
 from allocopt.simulator.scheduler import ListScheduler
-from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.simulator.window import WindowScheduler
-from allocopt.solving.one_shot import OneShot
 from allocopt.solving.registry import get_solver
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.queue_orders import FirstComeFirstServed
+from learned.nsa.reproduction.epochs import QUICK_EPOCHS, WORKLOAD
+from learned.nsa.reproduction.figure6 import (
+    JOB_BY_JOB,
+    JOBS,
+    PERIODS_S,
+    QUEUES,
+    JobByJob,
+    OneByOne,
+    measured,
+    windowed,
+)
+from learned.nsa.reproduction.published import EPOCHS
+from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
 
 NAME = "nsa_figure6"
-EPOCHS, QUICK_EPOCHS, JOBS = 10, 2, 300
-PERIODS_S = (10, 20, 30, 40, 50, 60)
-TOPOLOGY = FatTree(10, 10, 10)
-CLUSTER = Platform.whole_nodes(TOPOLOGY)
 AUTHORS_WAITS_S = (93, 207, 195)
 """Mean waits under FCFS of the first epochs as the authors state them, without their fractions."""
-
-JOB_BY_JOB = (("sequential", "scas"), ("best-fit", "free"), ("dp", "scas"))
-"""Solver and strategy of a window that is one job."""
-QUEUES = (("FCFS", Backfill.NONE), ("EASY", Backfill.EASY))
-
 
 TITLE = "Windows against job by job: Figure 6 of the NSA paper"
 INTENT = (
@@ -60,38 +53,8 @@ INTENT = (
 )
 
 
-@dataclass(frozen=True)
-class JobByJob:
-    """Places jobs that start together one after the other, each without regard to the next."""
-
-    allocator: Allocator
-
-    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
-        """Give every job its nodes, then the next job its own of those that are left."""
-        left, shares = free.copy(), []
-        for job, name in enumerate(names):
-            shares += self.allocator.place([name], request[job : job + 1], left)
-            left[shares[-1].nodes] = 0
-        return shares
-
-
-class OneByOne(OneShot):
-    """Allocates the jobs of a window one after the other, each at the least cost under SCAS (solver ``dp``)."""
-
-    name = "dp one by one"
-    strategies = frozenset({Strategy.FREE})
-
-    def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
-        """Place the jobs in their order."""
-        free = np.zeros((TOPOLOGY.size, 1), dtype=np.int64)
-        free[problem.idle_nodes] = 1
-        one_job = JobByJob(TopologyAllocator(TOPOLOGY, get_solver("dp"), "scas"))
-        shares = one_job.place([job.id for job in problem.jobs], problem.sizes[:, None], free)
-        return Allocation(tuple(share.nodes for share in shares))
-
-
-WINDOWED = (("sequential", "scas", None), (OneByOne(), "free", None), ("annealing", "dcas", 1000), ("dp", "scas", None))
-"""Solver, strategy and steps per window."""
+PAGE_METHODS = [method for method in windowed() if method[0] != "nsa"]
+"""Solver, strategy and steps per window; NSA stands on a page of its own."""
 
 
 @dataclass(frozen=True)
@@ -114,22 +77,12 @@ class Line:
         return [self.method, self.allocation, self.period_s, *means, self.n_windows, self.n_fallbacks]
 
 
-def epoch(workload: Workload, number: int) -> Workload:
-    """Return an epoch's jobs alone, the first submitted at time 0."""
-    jobs = slice(JOBS * number, JOBS * (number + 1))
-    columns = ("ids", "submit", "run", "processors", "estimate", "users", "preceding", "think_s")
-    alone = replace(workload, **{column: getattr(workload, column)[jobs] for column in columns})
-    return replace(alone, submit=alone.submit - alone.submit[0])
-
-
-def measured(
-    workload: Workload, scheduler: ListScheduler | WindowScheduler, allocator: Allocator | None
-) -> list[float]:
-    """Simulate an epoch; return the mean hop cost of the jobs of two or more nodes, and the mean wait of all."""
-    schedule = simulate(workload, CLUSTER, scheduler, allocator=allocator)
-    costs = job_hop_costs(schedule)
-    assert costs is not None
-    return [float(np.nanmean(costs)), float(job_times(schedule).wait_s.mean())]
+def per_epoch(
+    epochs: list[Workload], scheduler: ListScheduler | WindowScheduler, allocator: JobByJob | None
+) -> tuple[FloatArray, FloatArray]:
+    """Return cost and wait of every epoch."""
+    found = [measured(jobs, scheduler, allocator) for jobs in epochs]
+    return np.array([values["cost"] for values in found]), np.array([values["wait s"] for values in found])
 
 
 def job_by_job(epochs: list[Workload]) -> list[Line]:
@@ -138,20 +91,20 @@ def job_by_job(epochs: list[Workload]) -> list[Line]:
     for method, backfill in QUEUES:
         scheduler = ListScheduler(FirstComeFirstServed(), backfill)
         for solver, strategy in JOB_BY_JOB:
-            allocator = JobByJob(TopologyAllocator(TOPOLOGY, get_solver(solver), strategy))
-            cost, wait = np.array([measured(jobs, scheduler, allocator) for jobs in epochs]).T
+            allocator = JobByJob(TopologyAllocator(PAPER_CLUSTER, get_solver(solver), strategy))
+            cost, wait = per_epoch(epochs, scheduler, allocator)
             lines.append(Line(method, solver, None, cost, wait))
     return lines
 
 
-def windowed(epochs: list[Workload]) -> list[Line]:
+def by_windows(epochs: list[Workload]) -> list[Line]:
     """Measure the windowed method with every solver and period."""
     lines = []
-    for solver, strategy, iterations in WINDOWED:
+    for solver, strategy, iterations in PAGE_METHODS:
         name = solver if isinstance(solver, str) else solver.name
         for period in PERIODS_S:
             scheduler = WindowScheduler(period, solver, strategy, iterations=iterations)
-            cost, wait = np.array([measured(jobs, scheduler, None) for jobs in epochs]).T
+            cost, wait = per_epoch(epochs, scheduler, None)
             log = scheduler.log
             lines.append(Line("windows", name, period, cost, wait, log.n_windows, len(log.fallbacks)))
     return lines
@@ -323,9 +276,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
-    workload = read_workload(options.data / "tjap" / "data_large_1800_40.txt.gz")
-    epochs = [epoch(workload, number) for number in range(QUICK_EPOCHS if options.quick else EPOCHS)]
-    lines = [*job_by_job(epochs), *windowed(epochs)]
+    workload = read_workload(options.data / WORKLOAD)
+    n_epochs = QUICK_EPOCHS if options.quick else EPOCHS
+    epochs = [epoch_workload(workload, JOBS * number, JOBS) for number in range(n_epochs)]
+    lines = [*job_by_job(epochs), *by_windows(epochs)]
     if options.quick:
         print(table(lines))
         return

@@ -6,7 +6,20 @@ import sys
 import typer
 
 from allocopt import __version__
-from allocopt.cli import bench, convert, doctor, generate, schema, simulate, solve, solvers, verify, warmup
+from allocopt.cli import (
+    bench,
+    convert,
+    doctor,
+    generate,
+    reproduce,
+    schema,
+    simulate,
+    solve,
+    solvers,
+    train,
+    verify,
+    warmup,
+)
 from allocopt.cli.streams import prepare_streams
 from allocopt.errors import AllocoptError
 
@@ -25,6 +38,8 @@ app.command("verify")(verify.command)
 app.command("bench")(bench.command)
 app.add_typer(generate.app, name="generate")
 app.command("simulate")(simulate.command)
+app.command("train")(train.command)
+app.command("reproduce")(reproduce.command)
 app.command("convert")(convert.command)
 app.command("schema")(schema.command)
 app.command("solvers")(solvers.command)

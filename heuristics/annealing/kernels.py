@@ -138,12 +138,13 @@ def draw_jobs(sizes: IntArray, most: int, jobs: IntArray, rng: np.random.Generat
 
 
 @njit(cache=True, nogil=True)
-def destroy_and_repair(
-    window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, blocks: IntArray, rng: np.random.Generator
-) -> int:
-    """Remove some jobs from the working state and re-insert each at a random first node of the idle sequence.
+def remove_jobs(
+    window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, rng: np.random.Generator
+) -> tuple[int, int]:
+    """Remove 1 .. most random jobs from the working state.
 
-    Their number is returned, they stand at the front of ``jobs``, and their positions in the rows of ``blocks``.
+    Their number is returned, and that of the idle positions, which are then listed in ``idle``; the jobs stand at the
+    front of ``jobs``, the largest first.
     """
     count = draw_jobs(window.sizes, most, jobs, rng)
     n_idle = 0
@@ -156,19 +157,67 @@ def destroy_and_repair(
         # Written in any case, kept if the position is idle: cheaper than a branch that is hard to foresee.
         idle[n_idle] = position
         n_idle += owner < 0
+    return count, n_idle
+
+
+@njit(cache=True, nogil=True)
+def insert_job(working: IntArray, job: int, first: int, idle: IntArray, n_idle: int, block: IntArray) -> int:
+    """Give a job as many idle positions as ``block`` has places, from a first one on around the idle sequence.
+
+    The positions are written to ``block`` and leave the list; the number of those that remain is returned.
+    """
+    n = block.size
+    wrapped = max(0, first + n - n_idle)
+    # The head of the list is written once more behind its end, so that a block that wraps around is a slice.
+    idle[n_idle : n_idle + wrapped] = idle[:wrapped]
+    for k in range(n):
+        block[k] = idle[first + k]
+        working[block[k]] = job
+    for k in range(wrapped, n_idle - n + wrapped):
+        idle[k - wrapped] = idle[k if k < first else k + n]
+    return n_idle - n
+
+
+@njit(cache=True, nogil=True)
+def destroy_and_repair(
+    window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, blocks: IntArray, rng: np.random.Generator
+) -> int:
+    """Remove some jobs from the working state and re-insert each at a random first node of the idle sequence.
+
+    Their number is returned, they stand at the front of ``jobs``, and their positions in the rows of ``blocks``.
+    """
+    count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
     for i in range(count):
-        n = window.sizes[jobs[i]]
-        first = draw_below(n_idle, rng)
-        wrapped = max(0, first + n - n_idle)
-        # The head of the list is written once more behind its end, so that a block that wraps around is a slice.
-        idle[n_idle : n_idle + wrapped] = idle[:wrapped]
-        for k in range(n):
-            blocks[i, k] = idle[first + k]
-            walk.working[blocks[i, k]] = jobs[i]
-        for k in range(wrapped, n_idle - n + wrapped):
-            idle[k - wrapped] = idle[k if k < first else k + n]
-        n_idle -= n
+        block = blocks[i, : window.sizes[jobs[i]]]
+        n_idle = insert_job(walk.working, jobs[i], draw_below(n_idle, rng), idle, n_idle, block)
     return count
+
+
+@njit(cache=True, nogil=True)
+def go_back(walk: Walk) -> None:
+    """Let the next move start from the accepted state."""
+    walk.working[:] = walk.accepted
+    walk.working_costs[:] = walk.accepted_costs
+
+
+@njit(cache=True, nogil=True)
+def accept_or_not(walk: Walk, rules: Rules, step: int, rng: np.random.Generator) -> None:
+    """Accept the working state by Metropolis' rule at the temperature of a step, or reject it."""
+    total = walk.working_costs.sum()
+    accepts = True
+    if total > walk.totals[0]:
+        cooling = np.log(rules.coldest / rules.hottest) / rules.steps
+        temperature = rules.hottest * np.exp(cooling * step)
+        accepts = rng.random() < np.exp((walk.totals[0] - total) / temperature)
+    if accepts:
+        walk.accepted[:] = walk.working
+        walk.accepted_costs[:] = walk.working_costs
+        walk.totals[0] = total
+        if total < walk.totals[1]:
+            walk.totals[1] = total
+            walk.best[:] = walk.working
+    elif rules.restores:
+        go_back(walk)
 
 
 @njit(void(ENCODING, WALK, RULES, int64, int64, types.npy_rng), cache=True, nogil=True)
@@ -184,30 +233,15 @@ def anneal(window: Encoding, walk: Walk, rules: Rules, first: int, last: int, rn
     idle = np.empty(m + window.sizes.max(), dtype=np.int64)
     blocks = np.empty((most, window.sizes.max()), dtype=np.int64)
     counts = np.zeros(m, dtype=np.int64)
-    cooling = np.log(rules.coldest / rules.hottest) / rules.steps
     for step in range(first, last):
         for _ in range(DRAWS):
             count = destroy_and_repair(window, walk, most, jobs, idle, blocks, rng)
             accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
             if accepts:
                 break
-            walk.working[:] = walk.accepted
-            walk.working_costs[:] = walk.accepted_costs
+            go_back(walk)
         if not accepts:
             continue
         for i in range(count):
             walk.working_costs[jobs[i]] = cost_at(window, blocks[i, : window.sizes[jobs[i]]], counts)
-        total = walk.working_costs.sum()
-        if total > walk.totals[0]:
-            temperature = rules.hottest * np.exp(cooling * step)
-            accepts = rng.random() < np.exp((walk.totals[0] - total) / temperature)
-        if accepts:
-            walk.accepted[:] = walk.working
-            walk.accepted_costs[:] = walk.working_costs
-            walk.totals[0] = total
-            if total < walk.totals[1]:
-                walk.totals[1] = total
-                walk.best[:] = walk.working
-        elif rules.restores:
-            walk.working[:] = walk.accepted
-            walk.working_costs[:] = walk.accepted_costs
+        accept_or_not(walk, rules, step, rng)

@@ -1,0 +1,82 @@
+"""``allocopt train``."""
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allocopt.cli.announcement import compilation_announced
+
+if TYPE_CHECKING:
+    from allocopt.training import TrainingProgress
+
+BETWEEN_LINES_S = 10.0
+"""Seconds between two lines of progress."""
+
+Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="What to train; if not given, the list.")]
+Network = Annotated[str | None, typer.Option(help="Which of its networks, such as cnn-3; the same as an option.")]
+Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice; seeds of shipped windows are refused.")]
+Minutes = Annotated[
+    float | None, typer.Option(min=0.0, help="Stop after so many minutes of wall clock; --resume goes on.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(readable=False, help="Folder for weights, learning curve and checkpoint; if not given, trained/..."),
+]
+Options = Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE, an option of the training.")]
+
+
+@compilation_announced()
+def command(
+    name: Name = None,
+    network: Network = None,
+    seed: Seed = 0,
+    minutes: Minutes = None,
+    resume: Resume = False,
+    out: Out = None,
+    option: Options = None,
+) -> None:
+    """Train a network: writes weights.safetensors, curve.csv and curve.svg to a folder.
+
+    A training that was cut off goes on with --resume and ends with the same weights as one that was not. Needs the
+    extra train (torch).
+    """
+    from allocopt.cli.solver_options import parse_options
+    from allocopt.training import TrainingRequest, get_training, training_names
+
+    if name is None:
+        print("\n".join(training_names()))
+        return
+    options = parse_options(option or [])
+    training = get_training(name, options if network is None else {**options, "network": network})
+    folder = out or Path("trained") / f"{training.label}-seed-{seed}"
+    command_line = " ".join(["allocopt", "train", name, *_variant(network), "--seed", str(seed), *_given(option)])
+    progress = None
+    printed = time.monotonic()
+    for progress in training.train(TrainingRequest(folder, seed, minutes, resume, command_line)):
+        if time.monotonic() - printed >= BETWEEN_LINES_S:
+            printed = time.monotonic()
+            print(_line(progress), file=sys.stderr, flush=True)
+    if progress is not None:
+        print(_line(progress), file=sys.stderr)
+        finished = progress.done == progress.total
+        print(folder / "weights.safetensors" if finished else f"{folder}: stopped; --resume goes on from here")
+
+
+def _variant(network: str | None) -> list[str]:
+    """Return the network as the command line names it."""
+    return [] if network is None else ["--network", network]
+
+
+def _given(option: list[str] | None) -> list[str]:
+    """Return the options as the command line names them."""
+    return [part for text in option or [] for part in ("--option", text)]
+
+
+def _line(progress: "TrainingProgress") -> str:
+    """Describe how far the training is."""
+    measures = " ".join(f"{name} {value:.4g}" for name, value in progress.measures.items())
+    return f"{100 * progress.share:5.1f} % ({progress.done}/{progress.total}) {measures}"

@@ -1,0 +1,130 @@
+"""Proximal policy optimization over batches of masked, discrete actions (Schulman et al., 2017)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from learned.algorithms.actor_critic import ActorCritic
+from learned.algorithms.rollout import Rollout, collect
+from learned.algorithms.settings import PpoSettings
+from learned.training.environment import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Means over an update: entropy of the policy, squared error of the critic, divergence from the old policy."""
+
+    entropy: float
+    value_error: float
+    divergence: float
+
+
+def update(
+    model: ActorCritic,
+    optimizer: torch.optim.Optimizer,
+    rollout: Rollout,
+    settings: PpoSettings,
+    entropy_weight: float,
+    generator: torch.Generator,
+) -> Losses:
+    """Improve policy and critic by what was collected; the policy's loss is the paper's clipped objective."""
+    n = len(rollout.actions)
+    sums = np.zeros(3)
+    steps = 0
+    for _ in range(settings.epochs):
+        for chosen in torch.split(torch.randperm(n, generator=generator), settings.minibatch):
+            loss, parts = _loss(model, rollout, chosen, settings, entropy_weight)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(model.parameters(), settings.largest_gradient)
+            optimizer.step()
+            sums += parts
+            steps += 1
+    return Losses(*(sums / steps).tolist())
+
+
+def _loss(
+    model: ActorCritic, rollout: Rollout, chosen: torch.Tensor, settings: PpoSettings, entropy_weight: float
+) -> tuple[torch.Tensor, tuple[float, float, float]]:
+    """Return the loss of some samples, and entropy, value error and divergence."""
+    states = rollout.states[chosen]
+    log_probabilities = model.log_probabilities(states, rollout.legal[chosen])
+    taken = log_probabilities.gather(1, rollout.actions[chosen, None]).squeeze(1)
+    change = taken - rollout.log_probability[chosen]
+    advantages = rollout.advantages[chosen]
+    advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    ratio = change.exp()
+    clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
+    policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
+    entropy = -(log_probabilities.exp() * log_probabilities).sum(1).mean()
+    value_error = (model.values(states) - rollout.returns[chosen]).square().mean()
+    loss = policy_loss + settings.value_weight * value_error - entropy_weight * entropy
+    divergence = ((ratio - 1) - change).mean()
+    return loss, (entropy.item(), value_error.item(), divergence.item())
+
+
+class PpoLearner:
+    """PPO on one environment; see `learned.training.loop.Learner`.
+
+    Parameters
+    ----------
+    model
+        Policy and critic.
+    environment
+        Where the policy acts.
+    settings
+        Hyper-parameters.
+    seed
+        Fixes every random choice that is not the environment's.
+    """
+
+    def __init__(self, model: ActorCritic, environment: Environment, settings: PpoSettings, seed: int) -> None:
+        self.model = model
+        self._environment = environment
+        self._settings = settings
+        self._optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
+        self._generator = torch.Generator().manual_seed(seed)
+        self._unfinished = np.zeros(environment.n_environments)
+        self._samples = 0
+
+    def update(self, share: float) -> dict[str, float]:
+        """Collect, then improve; see `learned.training.loop.Learner.update`."""
+        settings = self._settings
+        rate = settings.learning_rate * (1 - 0.95 * share)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        rollout = collect(self.model, self._environment, settings, self._unfinished, self._generator)
+        entropy_weight = settings.entropy + share * (settings.last_entropy - settings.entropy)
+        losses = update(self.model, self._optimizer, rollout, settings, entropy_weight, self._generator)
+        self._samples += len(rollout.actions)
+        return {
+            "samples": float(self._samples),
+            "mean_return": rollout.episode_return,
+            "entropy": losses.entropy,
+            "value_error": losses.value_error,
+            "divergence": losses.divergence,
+            "learning_rate": rate,
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return networks, optimizer, environment and generators."""
+        return {
+            "model": self.model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "environment": self._environment.snapshot(),
+            "generator": self._generator.get_state(),
+            "unfinished": self._unfinished,
+            "samples": self._samples,
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self.model.load_state_dict(snapshot["model"])
+        self._optimizer.load_state_dict(snapshot["optimizer"])
+        self._environment.restore(snapshot["environment"])
+        self._generator.set_state(snapshot["generator"])
+        self._unfinished[:] = snapshot["unfinished"]
+        self._samples = snapshot["samples"]

@@ -1,0 +1,1 @@
+"""Trained networks at work: forward passes as kernels, without torch."""

@@ -1,0 +1,1 @@
+"""Networks: their layers, their files, and how torch builds them."""

@@ -1,0 +1,169 @@
+"""Repair as a decision process, in kernels: what a state shows, how an action is drawn, the walk that is repaired.
+
+NSA paper, section V-B. A state is a matrix of ``q`` nodes by 4 or 5 features, kept feature by feature: parent switch
+and pod of the first q nodes of the idle sequence, numbered from 1 and divided by their number; nodes that the job asks
+for; mean number that the other removed jobs ask for; both divided by the most that a job asks for. The fifth feature,
+which the paper does not print, is 1 for every node. Places without a node hold 0.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float32, float64, int64, njit, types, void
+
+from allocopt.arrays import IntArray
+from allocopt.kernels.encoding import ENCODING
+from allocopt.problems.encoding import Encoding
+from heuristics.annealing.kernels import (
+    DRAWS,
+    RULES,
+    WALK,
+    Rules,
+    Walk,
+    accept_or_not,
+    cost_at,
+    go_back,
+    insert_job,
+    is_non_crossing,
+    remove_jobs,
+)
+from learned.inference.kernels import BUFFERS, PACKED_NETWORK, forward
+from learned.inference.packed import Buffers, PackedNetwork
+from learned.networks.files import Float32Array
+
+
+class Guide(NamedTuple):
+    """What the walk asks for first nodes.
+
+    Parameters
+    ----------
+    network, buffers
+        The policy, and working space for it.
+    nodes
+        Switch and pod of every idle position as a state shows them, shape ``(2, m)``.
+    largest
+        Most nodes that a job asks for, for the scale of the features.
+    n_features, n_actions
+        Shape of a state: 4 or 5, and q.
+    sharpness
+        What logits are multiplied by before an action is drawn: 1 draws as the policy was trained.
+    """
+
+    network: PackedNetwork
+    buffers: Buffers
+    nodes: Float32Array
+    largest: float
+    n_features: int
+    n_actions: int
+    sharpness: float
+
+
+GUIDE = types.NamedTuple((PACKED_NETWORK, BUFFERS, float32[:, ::1], float64, int64, int64, float64), Guide)
+
+
+@njit(cache=True, nogil=True)
+def write_state(
+    nodes: Float32Array, idle: IntArray, size: float, others: float, n_features: int, state: Float32Array
+) -> int:
+    """Write the state of a repair and return how many actions are legal.
+
+    Parameters
+    ----------
+    nodes
+        See `Guide`.
+    idle
+        The idle sequence.
+    size, others
+        The third and the fourth feature.
+    n_features
+        4 or 5.
+    state
+        What is written, shape ``(n_features * q,)``.
+    """
+    q = state.size // n_features
+    n = min(q, idle.size)
+    for i in range(n):
+        state[i] = nodes[0, idle[i]]
+        state[q + i] = nodes[1, idle[i]]
+    for feature in range(2, n_features):
+        value = size if feature == 2 else (others if feature == 3 else 1.0)
+        state[feature * q : feature * q + n] = value
+    for feature in range(n_features):
+        state[feature * q + n : (feature + 1) * q] = 0.0
+    return n
+
+
+@njit(cache=True, nogil=True)
+def asked_by_others(sizes: IntArray, jobs: IntArray) -> float:
+    """Mean number of nodes of the jobs that are placed after the first one, 0 where there is none."""
+    asked = 0
+    for i in range(1, jobs.size):
+        asked += sizes[jobs[i]]
+    return asked / max(jobs.size - 1, 1)
+
+
+@njit(cache=True, nogil=True)
+def draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generator) -> int:
+    """Draw an action with probability proportional to ``exp(sharpness * logit)``; overwrites the logits."""
+    highest = logits.max()
+    total = 0.0
+    for i in range(logits.size):
+        total += np.exp(sharpness * (logits[i] - highest))
+        logits[i] = total
+    below = rng.random() * total
+    action = 0
+    while action < logits.size - 1 and logits[action] <= below:
+        action += 1
+    return action
+
+
+@njit(cache=True, nogil=True)
+def repair(
+    window: Encoding,
+    walk: Walk,
+    guide: Guide,
+    jobs: IntArray,
+    idle: IntArray,
+    n_idle: int,
+    block: IntArray,
+    counts: IntArray,
+    state: Float32Array,
+    rng: np.random.Generator,
+) -> None:
+    """Re-insert the removed jobs one after the other where the policy says, and write their costs."""
+    for i in range(jobs.size):
+        size = window.sizes[jobs[i]]
+        others = asked_by_others(window.sizes, jobs[i:]) / guide.largest
+        n = write_state(guide.nodes, idle[:n_idle], size / guide.largest, others, guide.n_features, state)
+        logits = forward(guide.network, guide.buffers, state)[:n]
+        first = draw_action(logits, guide.sharpness, rng)
+        n_idle = insert_job(walk.working, jobs[i], first, idle, n_idle, block[:size])
+        walk.working_costs[jobs[i]] = cost_at(window, block[:size], counts)
+
+
+@njit(void(ENCODING, WALK, RULES, GUIDE, int64, int64, types.npy_rng), cache=True, nogil=True)
+def anneal_guided(
+    window: Encoding, walk: Walk, rules: Rules, guide: Guide, first: int, last: int, rng: np.random.Generator
+) -> None:
+    """Take the steps ``first .. last - 1`` of neural simulated annealing (Algorithm 1); the walk changes in place.
+
+    Where it must be non-crossing, a move that crosses is drawn again, some times at most.
+    """
+    m, largest = walk.working.size, window.sizes.max()
+    jobs = np.arange(window.sizes.size)
+    idle = np.empty(m + largest, dtype=np.int64)
+    block = np.empty(largest, dtype=np.int64)
+    counts = np.zeros(m, dtype=np.int64)
+    state = np.empty(guide.n_features * guide.n_actions, dtype=np.float32)
+    most = min(rules.most_removed, jobs.size)
+    for step in range(first, last):
+        accepts = False
+        for _ in range(DRAWS):
+            count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
+            repair(window, walk, guide, jobs[:count], idle, n_idle, block, counts, state, rng)
+            accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
+            if accepts:
+                break
+            go_back(walk)
+        if accepts:
+            accept_or_not(walk, rules, step, rng)

@@ -1,0 +1,139 @@
+"""Solver ``nsa``: neural simulated annealing as published (NSA paper, Algorithm 1), without torch.
+
+Annealing whose repair puts each removed job, the largest first, where a trained network says. As published its
+reachable set is wider than DCAS (*relaxed*): that is strategy ``free``. Under ``dcas`` a move that leads to a crossing
+state is drawn again, some times at most (*strict*).
+"""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.errors import UsageError
+from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import allocation_of_owners, encode
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.base import TopologySolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.trivial import sequential_allocation
+from heuristics.annealing.metropolis import MOST_JOBS
+from heuristics.annealing.schedule import Schedule
+from heuristics.annealing.walk import rules_of, walk_from
+from learned.inference.packed import buffers_for
+from learned.nsa.features import LARGEST_JOB, node_features
+from learned.nsa.kernels import Guide, anneal_guided
+from learned.nsa.networks import NETWORKS
+from learned.nsa.store import load_network
+
+STEPS_PER_SLICE = 100
+"""Steps between two looks at the clock: some milliseconds."""
+
+WALKS = ("metropolis", "published")
+
+
+@dataclass(frozen=True, slots=True)
+class Nsa(TopologySolver):
+    """Neural simulated annealing; one or two forward passes a step.
+
+    Parameters
+    ----------
+    network
+        One of the paper's six, ``fcn-1`` to ``cnn-3``, whose weights come along; or a file of weights written by
+        ``allocopt train nsa``.
+    hottest, coldest
+        First and last temperature, as multiples of the cost of one hop (Table I: 2,500 and 2.5 at 1,000).
+    steps
+        Steps where the budget sets no iterations.
+    most_removed
+        Jobs removed in a move, at most; n_D in Table I.
+    sharpness
+        How greedily first nodes are drawn: logits are multiplied by it. 1 draws as the policy was trained; 0.5 is best
+        on windows of a seed that is neither trained on nor evaluated.
+    walk
+        ``metropolis`` as Algorithm 1 says, or ``published``: as in the authors' code a rejected move restores the cost
+        but not the allocation (see `heuristics.annealing.published`).
+
+    Raises
+    ------
+    UsageError
+        If an option is out of range, or there is no such network.
+    BadFileError
+        If a file of weights cannot be read.
+    """
+
+    network: str = "cnn-3"
+    hottest: float = 2.5
+    coldest: float = 0.0025
+    steps: int = 500
+    most_removed: int = 2
+    sharpness: float = 0.5
+    walk: str = "metropolis"
+
+    name: ClassVar[str] = "nsa"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.DCAS, Strategy.FREE}), frozenset({Promise.ANYTIME}), f"{MOST_JOBS:,} jobs"
+    )
+
+    def __post_init__(self) -> None:
+        self._schedule()
+        if self.walk not in WALKS:
+            raise UsageError(f"walk is {self.walk!r}, must be one of {', '.join(WALKS)}")
+        if not 0 <= self.sharpness < float("inf"):
+            raise UsageError(f"sharpness is {self.sharpness}, must not be negative")
+        weights_path(self.network)
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        n_jobs = len(problem.jobs)
+        return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""
+        if run.solution is None:
+            run.offer(sequential_allocation(problem))
+        steps = budget.iterations or self.steps
+        rules = rules_of(problem, self._schedule(), steps, restores=self.walk == "metropolis")
+        walk, window, guide = walk_from(problem, run.solution), encode(problem), self._guide(problem)
+        rng, best = np.random.default_rng(seed), float("inf")
+        for first in range(0, steps, STEPS_PER_SLICE):
+            if run.clock.expired():
+                return StopReason.TIME_LIMIT
+            anneal_guided(window, walk, rules, guide, first, min(steps, first + STEPS_PER_SLICE), rng)
+            if walk.totals[1] < best:
+                best = float(walk.totals[1])
+                run.offer(allocation_of_owners(problem, walk.best))
+        return StopReason.ITERATIONS
+
+    def _schedule(self) -> Schedule:
+        """Return the cooling schedule; raises `UsageError` where the options make none."""
+        return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
+
+    def _guide(self, problem: TopologyProblem) -> Guide:
+        """Return the policy as the kernel takes it."""
+        architecture, packed = load_network(weights_path(self.network))
+        n_features, n_actions = architecture.input
+        nodes = node_features(problem)
+        largest, sharpness = float(LARGEST_JOB), self.sharpness
+        return Guide(packed, buffers_for(architecture), nodes, largest, n_features, n_actions, sharpness)
+
+
+def weights_path(network: str) -> Path:
+    """File of the weights of a network that comes along, or that file itself.
+
+    Raises
+    ------
+    UsageError
+        If there is no such network.
+    """
+    if network in NETWORKS:
+        return Path(str(files("learned.weights").joinpath(f"nsa-{network}.safetensors")))
+    path = Path(network)
+    if path.suffix != ".safetensors":
+        raise UsageError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}, or a .safetensors file")
+    return path

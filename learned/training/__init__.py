@@ -1,0 +1,1 @@
+"""Everything around a training: its loop, checkpoints, learning curve and seeds."""

@@ -1,0 +1,1 @@
+"""Weights that come with the package, one safetensors file per trained network."""

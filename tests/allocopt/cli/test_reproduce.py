@@ -1,0 +1,85 @@
+"""``allocopt reproduce``."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocopt import reproduction
+from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
+
+Run = Callable[..., Any]
+
+NAMES = {"nsa-figure4", "nsa-figure5", "nsa-figure6", "nsa-table3", "nsa-table4"}
+
+
+class Count:
+    """A reproduction of three pieces, the second of which fails at first."""
+
+    name = "count"
+    title = "Counts"
+
+    def __init__(self) -> None:
+        self.measured: list[str] = []
+        self.fails = True
+
+    def pieces(self, request: ReproductionRequest) -> list[str]:
+        """Return a piece per seed."""
+        return [f"seed {seed}" for seed in request.seeds]
+
+    def measure(self, request: ReproductionRequest, piece: str) -> dict[str, Any]:
+        """Measure, or be interrupted."""
+        if self.fails and len(self.measured) == 1:
+            raise KeyboardInterrupt
+        print("noise")
+        self.measured.append(piece)
+        return {"value": len(self.measured)}
+
+    def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
+        """Return a row per piece."""
+        return [ReproductionRow("count", piece, "n", None, held["value"], None, 1) for piece, held in records.items()]
+
+
+def test_without_a_name_it_lists_all_with_their_titles(run: Run) -> None:
+    answer = run("reproduce")
+    assert answer.code == 0
+    assert {line.split()[0] for line in answer.out.splitlines()} >= NAMES
+    assert "Table III of the NSA paper" in answer.out
+
+
+def test_what_was_cut_off_goes_on_where_it_was(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = Count()
+    monkeypatch.setattr(reproduction, "get_reproduction", lambda name: count)
+    command = ("reproduce", "count", "--seeds", "3,1,2", "--out", tmp_path / "rows.json", "--json")
+    assert run(*command).code == 130
+    assert not (tmp_path / "rows.json").exists()
+    count.fails = False
+    answer = run(*command)
+    assert count.measured == ["seed 3", "seed 1", "seed 2"]
+    assert [(row["row"], row["ours"]) for row in answer.rows] == [("seed 3", 1), ("seed 1", 2), ("seed 2", 3)]
+    assert answer.rows[0].keys() == {"artifact", "row", "column", "published", "ours", "spread", "n"}
+    assert "100.0 % seed 2" in answer.err
+    held = json.loads((tmp_path / "rows.json").read_text())
+    assert [row["ours"] for row in held] == [1, 2, 3]
+    assert {"commit", "machine", "version"} <= held[0].keys()
+    assert not (tmp_path / "rows.json.partial").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fault"),
+    [
+        (("nothing",), 2, "there is no reproduction 'nothing'"),
+        (("nsa-table3", "--seeds", "x"), 2, "--seeds must be whole numbers"),
+        (("nsa-table3", "--seeds=-1",), 2, "--seeds must not be negative"),
+        (("nsa-table3", "--data", "nowhere"), 3, "data_large_1800_40"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done_is_said_in_a_line(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], code: int, fault: str
+) -> None:
+    answer = run("reproduce", *arguments, "--out", tmp_path / "rows.json")
+    assert (answer.code, answer.out) == (code, "")
+    assert fault in answer.err
+    assert len(answer.lines_of_error) == 1

@@ -1,0 +1,68 @@
+"""``allocopt train``."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+SMALL = ("--option", "updates=2", "--option", "environments=8", "--option", "window_epochs=1")
+
+
+def test_without_a_name_it_lists_what_can_be_trained(run: Run) -> None:
+    answer = run("train")
+    assert answer.code == 0
+    assert "nsa" in answer.out.split()
+
+
+def test_a_training_leaves_weights_and_learning_curve_and_can_be_solved_with(
+    run: Run, tmp_path: Path, tiny: Path
+) -> None:
+    pytest.importorskip("torch")
+    folder = tmp_path / "run"
+    answer = run("train", "nsa", "--network", "fcn-1", "--seed", "5", "--out", folder, *SMALL)
+    assert answer.code == 0
+    assert answer.out.strip() == str(folder / "weights.safetensors")
+    assert "100.0 % (2/2)" in answer.err
+    names = {path.name for path in folder.iterdir()}
+    assert names == {"weights.safetensors", "curve.csv", "curve.svg", "checkpoint.pt"}
+    solved = run("solve", tiny, "--solver", "nsa", "--option", f"network={folder / 'weights.safetensors'}", "--json")
+    assert (solved.code, solved.rows[0]["solver"]) == (0, "nsa")
+
+
+def test_what_was_stopped_goes_on_when_asked_to_and_only_then(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    command = ("train", "nsa", "--network", "fcn-1", "--out", tmp_path, *SMALL)
+    assert "stopped; --resume goes on" in run(*command, "--minutes", "0").out
+    refused = run(*command)
+    assert (refused.code, refused.out) == (2, "")
+    assert "holds a training already" in refused.err
+    assert run(*command, "--resume").out.strip() == str(tmp_path / "weights.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (("nothing",), "there is no training 'nothing'"),
+        (("nsa", "--network", "cnn-9"), "there is no network 'cnn-9'"),
+        (("nsa", "--seed", "11"), "reserved for evaluation"),
+        (("nsa", "--option", "speed=1"), "no option 'speed'"),
+    ],
+)
+def test_what_cannot_be_trained_is_said_in_a_line(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], fault: str
+) -> None:
+    answer = run("train", *arguments, "--out", tmp_path / "run")
+    assert (answer.code, answer.out) == (2, "")
+    assert fault in answer.err
+    assert len(answer.lines_of_error) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_torch_it_says_what_to_install(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("learned.nsa.training.find_spec", lambda name: None)
+    answer = run("train", "nsa", "--out", tmp_path / "run")
+    assert (answer.code, answer.out) == (5, "")
+    assert "'torch', which is not installed: allocopt[train]" in answer.err

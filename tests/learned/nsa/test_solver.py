@@ -1,0 +1,142 @@
+"""Solver ``nsa`` beyond what the contract of all solvers asks."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.windows import fat_trees, paper_window, trees, window, windows
+
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import BadFileError, UsageError
+from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import allocation_of_owners, encode
+from allocopt.problems.hop_cost import hop_costs
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import Result, StopReason
+from allocopt.solving.solve import solve
+from allocopt.solving.trivial import sequential_allocation
+from allocopt.solving.verify import verify_result
+from heuristics.annealing.walk import rules_of, walk_from
+from learned.networks.files import Card, write_weights
+from learned.nsa.features import node_features
+from learned.nsa.kernels import anneal_guided, draw_action
+from learned.nsa.networks import NETWORKS
+from learned.nsa.solver import Nsa
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def solved(solver: Nsa, problem: TopologyProblem, steps: int = 40, seed: int = 0) -> Result:
+    result = solver.solve(problem, Budget(iterations=steps), seed)
+    verify_result(problem, result)
+    return result
+
+
+@pytest.mark.parametrize("network", sorted(NETWORKS))
+@pytest.mark.parametrize("strategy", ["dcas", "free"])
+def test_every_shipped_network_allocates_better_than_the_sequence(network: str, strategy: str) -> None:
+    for seed in range(3):
+        problem = paper_window(seed).with_strategy(strategy)
+        result = solved(Nsa(network), problem, 100)
+        assert result.objective is not None
+        assert result.objective < problem.objective(sequential_allocation(problem))
+        assert result.stopped_by is StopReason.ITERATIONS
+
+
+@pytest.mark.parametrize("strategy", [Strategy.DCAS, Strategy.FREE])
+@settings(max_examples=40)
+@given(problem=windows(most_idle=12, most_jobs=4, topologies=fat_trees | trees()), seed=st.integers(0, 2**32))
+def test_the_answer_is_valid_on_any_tree(strategy: Strategy, problem: TopologyProblem, seed: int) -> None:
+    solved(Nsa("fcn-1"), problem.with_strategy(strategy), 20, seed)
+
+
+@pytest.mark.parametrize("walk", ["metropolis", "published"])
+@pytest.mark.parametrize("strategy", ["dcas", "free"])
+@pytest.mark.parametrize("seed", range(3))
+def test_costs_kept_by_the_guided_walk_are_those_of_a_full_count(walk: str, strategy: str, seed: int) -> None:
+    problem = paper_window(seed).with_strategy(strategy)
+    solver = Nsa("fcn-1", walk=walk)
+    state = walk_from(problem, sequential_allocation(problem))
+    rules = rules_of(problem, solver._schedule(), 200, restores=walk == "metropolis")
+    anneal_guided(encode(problem), state, rules, solver._guide(problem), 0, 200, np.random.default_rng(seed))
+    for owners, total in ((state.accepted, state.totals[0]), (state.best, state.totals[1])):
+        nodes = allocation_of_owners(problem, owners).nodes
+        assert total == pytest.approx(hop_costs(problem.topology, problem.hop_cost, nodes).sum(), rel=1e-9)
+    same = state.working.tolist() == state.accepted.tolist()
+    assert same or walk == "published"
+
+
+def test_a_window_with_more_idle_nodes_than_a_state_shows_is_solved() -> None:
+    problem = window(FatTree(10, 10, 10), range(0, 1000, 2), [40, 30, 20, 2])
+    result = solved(Nsa("fcn-3"), problem, 200)
+    assert result.objective is not None
+    assert result.objective <= problem.objective(sequential_allocation(problem))
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=8), st.sampled_from([0.0, 0.5, 1.0]))
+@settings(max_examples=20)
+def test_actions_are_drawn_by_the_soft_maximum_of_the_logits(logits: list[float], sharpness: float) -> None:
+    given_logits, rng, draws = np.array(logits, dtype=np.float32), np.random.default_rng(3), 3000
+    counts = np.bincount(
+        [draw_action(given_logits.copy(), sharpness, rng) for _ in range(draws)], minlength=len(logits)
+    )
+    weights = np.exp(sharpness * (given_logits - given_logits.max()))
+    assert counts / draws == pytest.approx(weights / weights.sum(), abs=0.05)
+
+
+def test_logits_far_apart_draw_the_highest() -> None:
+    logits = np.array([-200.0, 300.0, 0.0], dtype=np.float32)
+    assert {draw_action(logits.copy(), 1.0, np.random.default_rng(seed)) for seed in range(20)} == {1}
+
+
+def test_switches_and_pods_are_numbered_from_one_and_divided_by_their_number() -> None:
+    problem = window(FatTree(2, 2, 3), [0, 4, 11], [2])
+    assert node_features(problem) == pytest.approx(np.array([[0.25, 0.5, 1.0], [0.5, 0.5, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ({"network": "cnn-4"}, "no network 'cnn-4'; there are fcn-1"),
+        ({"walk": "random"}, "must be one of metropolis, published"),
+        ({"sharpness": -1.0}, "sharpness"),
+        ({"hottest": 0.0}, "temperatures"),
+        ({"steps": 0}, "steps"),
+    ],
+)
+def test_an_option_out_of_range_is_refused(options: dict[str, object], fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        Nsa(**options)  # type: ignore[arg-type]
+
+
+def test_a_file_of_weights_that_is_none_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "own.safetensors"
+    with pytest.raises(BadFileError, match=r"own\.safetensors"):
+        solve(paper_window(0), solver=Nsa(str(path)))
+    card = Card("nsa", "cnn-9", 0, 0, "", "", "", {})
+    write_weights(path, {"0.weight": np.ones((1, 1), dtype=np.float32)}, card)
+    with pytest.raises(BadFileError, match=r"network is 'cnn-9', must be one of fcn-1"):
+        solve(paper_window(0), solver=Nsa(str(path)))
+
+
+def test_weights_that_do_not_fit_their_network_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "own.safetensors"
+    write_weights(path, {"0.weight": np.ones((1, 1), dtype=np.float32)}, Card("nsa", "fcn-1", 0, 0, "", "", "", {}))
+    with pytest.raises(BadFileError, match=r"own\.safetensors: parameter '0\.bias' is missing"):
+        solve(paper_window(0), solver=Nsa(str(path)))
+
+
+def test_it_runs_without_torch() -> None:
+    program = (
+        "import sys; from support.windows import paper_window; import allocopt\n"
+        "result = allocopt.solve(paper_window(0), solver='nsa', iterations=3)\n"
+        "print(result.objective > 0, 'torch' in sys.modules)"
+    )
+    paths = f"import sys; sys.path[:0] = [{str(ROOT / 'tests')!r}]\n"
+    done = subprocess.run([sys.executable, "-c", paths + program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == ["True", "False"]

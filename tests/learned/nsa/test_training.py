@@ -1,0 +1,72 @@
+"""The training of NSA: it learns, and ends the same whatever interrupts it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.errors import UsageError
+from allocopt.solving.budget import Budget
+from allocopt.training import TrainingRequest, get_training
+from learned.networks.files import read_weights
+from learned.nsa.solver import Nsa
+from learned.nsa.training import NsaTraining
+from learned.nsa.windows import training_windows
+
+torch = pytest.importorskip("torch")
+
+
+def trained(folder: Path, training: NsaTraining, seed: int = 0) -> Path:
+    list(training.train(TrainingRequest(folder, seed, None, False, "test")))
+    return folder / "weights.safetensors"
+
+
+def test_a_training_that_is_cut_off_ends_with_the_same_weights_as_one_that_is_not(tmp_path: Path) -> None:
+    training = NsaTraining("cnn-1", updates=3, environments=8, window_epochs=1)
+    whole, _ = read_weights(trained(tmp_path / "whole", training))
+    resumes = False
+    while not (tmp_path / "cut" / "weights.safetensors").exists():
+        list(training.train(TrainingRequest(tmp_path / "cut", 0, 0.0, resumes, "test")))
+        resumes = True
+    cut, _ = read_weights(tmp_path / "cut" / "weights.safetensors")
+    assert all(np.array_equal(whole[name], cut[name]) for name in whole)
+
+
+def test_another_seed_gives_other_weights_and_the_card_says_how_they_were_made(tmp_path: Path) -> None:
+    training = NsaTraining("fcn-2", updates=1, environments=8, window_epochs=1)
+    one, card = read_weights(trained(tmp_path / "1", training, 1))
+    two, _ = read_weights(trained(tmp_path / "2", training, 2))
+    assert not np.array_equal(one["0.weight"], two["0.weight"])
+    assert (card.training, card.network, card.seed, card.updates, card.command) == ("nsa", "fcn-2", 1, 1, "test")
+    assert card.settings["ppo"]["clip"] == 0.2
+    assert card.settings["window_epochs"] == 1
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_it_refuses_the_seeds_of_the_shipped_windows(tmp_path: Path, seed: int) -> None:
+    with pytest.raises(UsageError, match="reserved for evaluation"):
+        trained(tmp_path, NsaTraining(), seed)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "options", [{"network": "cnn-9"}, {"updates": -1}, {"environments": 0}, {"window_epochs": 0}, {"entropy": -1.0}]
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, object]) -> None:
+    with pytest.raises(UsageError, match=r"network|must"):
+        get_training("nsa", options)
+
+
+@pytest.mark.slow
+def test_a_training_of_a_minute_improves_on_its_own_start(tmp_path: Path) -> None:
+    start = trained(tmp_path / "start", NsaTraining("cnn-1", updates=1, window_epochs=2))
+    end = trained(tmp_path / "end", NsaTraining("cnn-1", updates=50, window_epochs=10))
+    problems = list(training_windows(99, 1))
+    before, after = (
+        np.array([[Nsa(str(path)).solve(p, Budget(iterations=20), k).objective for k in range(5)] for p in problems])
+        for path in (start, end)
+    )
+    assert after.sum() < before.sum()
+    # Paired over the windows, the gain is more than three standard errors.
+    gains = (before - after).mean(axis=1)
+    assert gains.mean() > 3 * gains.std() / np.sqrt(len(gains))
