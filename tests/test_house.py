@@ -138,7 +138,10 @@ def test_the_wheel_holds_the_four_packages_and_their_data_and_nothing_else(tmp_p
         str(path.relative_to(checkout))
         for package in PACKAGES
         for path in (checkout / package).rglob("*")
-        if path.suffix == ".py" or path.name == "py.typed" or path.parent == checkout / "allocopt" / "data"
+        if path.suffix in (".py", ".safetensors")
+        or path.name == "py.typed"
+        or path.parent == checkout / "allocopt" / "data"
     }
     assert held == {name.replace("\\", "/") for name in expected}
-    assert {"allocopt/py.typed", "allocopt/data/tiny.jsonl"} <= held
+    shipped = {"allocopt/py.typed", "allocopt/data/tiny.jsonl", "learned/weights/nsa-cnn-3.safetensors"}
+    assert shipped <= held

@@ -1,0 +1,200 @@
+"""What learned prices are worth: `lns-prices` against `lns` at equal time, on windows that training never sees."""
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from page import write_page
+
+import allocopt
+from allocopt.cluster.topology import FatTree
+from allocopt.problems.encoding import encode
+from allocopt.problems.group_tree import group_tree
+from allocopt.problems.topology import TopologyProblem
+from allocopt.report.table import Cell, aligned_table
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver
+from allocopt.traces.allocators import solver_allocator
+from allocopt.traces.generators import uniform_workload
+from allocopt.traces.synthetic import synthetic_problem
+from allocopt.traces.windows import windows
+from heuristics.lns.solver import Lns
+from learned.prices.features import features_of
+from learned.prices.glance import follow
+from learned.prices.network import Prediction, predict
+from learned.prices.solver import LnsPrices
+from learned.prices.start import GuidedWindow
+from learned.prices.store import SHIPPED, load_weights
+from learned.prices.windows import EVALUATION_SEEDS
+
+SEEDS = (0, 1, 2)
+CLUSTERS = {"paper": FatTree(10, 10, 10), "repo": FatTree(25, 4, 10)}
+LARGE = {"L1": (FatTree(10, 16, 25), 1000, 50, 38), "L2": (FatTree(20, 25, 25), 5000, 200, 48)}
+LIMITS_MS = {"paper": (0.3, 1.0, 3.0), "repo": (0.3, 1.0, 3.0), "L1": (50.0,), "L2": (50.0,)}
+COUNTS = {"paper": 300, "repo": 100, "L1": 30, "L2": 30}
+BEST_KNOWN_S = 0.75
+"""Time of each of the searches whose best allocation is the best known one of a large window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled(LnsPrices):
+    """The control: what the network says of a leaf is said of another one. It is not asked again, which costs less."""
+
+    predictions: Mapping[int, Prediction] | None = None
+
+    def window(self, problem: TopologyProblem) -> GuidedWindow:
+        started = time.perf_counter()
+        encoding = encode(problem)
+        encoding_s = time.perf_counter() - started
+        tree = group_tree(encoding)
+        assert self.predictions is not None
+        seen = follow(tree, encoding.sizes, self.predictions[id(problem)], self.fading, True)
+        return GuidedWindow(problem, encoding, tree, seen, encoding_s)
+
+
+def small_windows(family: str, count: int) -> list[TopologyProblem]:
+    """Replay the paper's workload, advanced by the exact SCAS optimum, as the shipped windows were made."""
+    drawing, allocating = np.random.default_rng(EVALUATION_SEEDS.start + 1).spawn(2)
+    allocate = solver_allocator("dp", "scas", 1000, allocating)
+    found = windows(uniform_workload(100_000, drawing), CLUSTERS[family], 60.0, allocate, min_jobs=3, skip=60)
+    return list(islice(found, count))
+
+
+def large_windows(family: str, count: int) -> list[TopologyProblem]:
+    """Draw windows as the shipped one of that name was drawn."""
+    topology, n_idle, n_jobs, most = LARGE[family]
+    rng = np.random.default_rng(EVALUATION_SEEDS.start + 2)
+    return [synthetic_problem(topology, n_idle, n_jobs, rng, nodes=(2, most), mean_run=12.0) for _ in range(count)]
+
+
+def proved(problems: Sequence[TopologyProblem]) -> Iterator[tuple[TopologyProblem, float]]:
+    """Yield the windows of which `exact` proves an optimum in a second, and the optimum."""
+    for problem in problems:
+        result = allocopt.solve(problem, "free", "exact", 1.0)
+        if result.status is allocopt.Status.OPTIMAL:
+            yield problem, float(result.objective or 0.0)
+
+
+def best_known(problems: Sequence[TopologyProblem]) -> Iterator[tuple[TopologyProblem, float]]:
+    """Yield the windows and the best that long searches find, half of them without the network."""
+    for problem in problems:
+        found = [
+            solver.solve(problem, Budget(BEST_KNOWN_S), seed).objective or np.inf
+            for seed, solver in enumerate((Lns(), LnsPrices()), 100)
+        ]
+        yield problem, min(found)
+
+
+def shuffled(problems: Sequence[TopologyProblem]) -> Shuffled:
+    """Make the control for some windows."""
+    rng, weights = np.random.default_rng(EVALUATION_SEEDS.start + 3), load_weights(SHIPPED)
+    predictions = {}
+    for problem in problems:
+        encoding = encode(problem)
+        told = predict(weights, features_of(group_tree(encoding), encoding.sizes))
+        order = rng.permutation(len(told.prices))
+        predictions[id(problem)] = told._replace(prices=told.prices[order], worth=told.worth[order])
+    return Shuffled(predictions=predictions)
+
+
+def measured(
+    solvers: Mapping[str, Solver], problems: Sequence[TopologyProblem], limit_ms: float
+) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """Solve every window with every seed, the solvers in turn; return costs by window and seed, and mean ms."""
+    costs = {name: np.empty((len(problems), len(SEEDS))) for name in solvers}
+    spent = dict.fromkeys(solvers, 0.0)
+    for window, problem in enumerate(problems):
+        for column, seed in enumerate(SEEDS):
+            for name, solver in solvers.items():
+                started = time.perf_counter()
+                result = solver.solve(problem, Budget(1e-3 * limit_ms), seed)
+                spent[name] += 1e3 * (time.perf_counter() - started)
+                costs[name][window, column] = result.objective
+    return costs, {name: total / costs[name].size for name, total in spent.items()}
+
+
+def rows_of(family: str, limit_ms: float, known: Sequence[tuple[TopologyProblem, float]]) -> Iterator[list[Cell]]:
+    """Yield a row for every solver: mean gap, by what part it is smaller than that of `lns`, with standard error."""
+    problems, best = [problem for problem, _ in known], np.array([cost for _, cost in known])
+    solvers: dict[str, Solver] = {"lns": Lns(), "lns-prices": LnsPrices(), "shuffled": shuffled(problems)}
+    for solver in solvers.values():
+        solver.solve(problems[0], Budget(0.05), 0)
+    costs, spent = measured(solvers, problems, limit_ms)
+    if family in LARGE:
+        best = np.minimum(best, np.min([cost.min(axis=1) for cost in costs.values()], axis=0))
+    gaps = {name: 100 * (cost / best[:, None] - 1) for name, cost in costs.items()}
+    for name in solvers:
+        differences = (gaps["lns"] - gaps[name]).mean(axis=1)
+        error = differences.std() / np.sqrt(len(differences))
+        share = 100 * (1 - gaps[name].mean() / gaps["lns"].mean())
+        times = float(gaps["lns"].mean() / max(1e-4, gaps[name].mean()))
+        label = f"{family} {limit_ms:g} ms"
+        yield [label, name, gaps[name].size, spent[name], float(gaps[name].mean()), error, share, times]
+
+
+def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> Iterator[list[Cell]]:
+    """Yield the mean gap of the bounds to the optimum or the best known cost, and that of the first allocation."""
+    solver = LnsPrices()
+    seen = [solver.window(problem) for problem, _ in known]
+    best = [cost for _, cost in known]
+    alone = np.mean([1 - w.cost(float(w.glance.alone.sum())) / b for w, b in zip(seen, best, strict=True)])
+    priced = np.mean([1 - w.bound() / b for w, b in zip(seen, best, strict=True)])
+    first = np.mean([w.cost(w.glance.saving) / b - 1 for w, b in zip(seen, best, strict=True)])
+    yield [family, len(known), *(100 * float(value) for value in (alone, priced, first))]
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the windows, and the tables are only printed")
+    parser.add_argument(
+        "--cpu", action="store_true", help="processor time for wall clock: on a machine with other work"
+    )
+    arguments = parser.parse_args()
+    if arguments.cpu:
+        time.perf_counter = time.thread_time
+    rows: list[list[Cell]] = []
+    bounds: list[list[Cell]] = []
+    for family, count in COUNTS.items():
+        n_windows = max(3, count // 10) if arguments.quick else count
+        if family in LARGE:
+            known = list(best_known(large_windows(family, n_windows)))
+        else:
+            known = list(proved(small_windows(family, n_windows)))
+        for limit_ms in LIMITS_MS[family]:
+            rows.extend(rows_of(family, limit_ms, known))
+        bounds.extend(bound_rows(family, known))
+    header = ("windows, limit", "solver", "solves", "mean ms", "mean gap %", "s.e. of difference", "cut %", "times")
+    table = aligned_table(header, rows, (None, None, 0, 3, 4, 4, 1, 2))
+    header = ("windows", "number", "jobs alone %", "predicted prices %", "first allocation %")
+    of_bounds = aligned_table(header, bounds, (None, 0, 3, 3, 3))
+    if arguments.quick:
+        print(f"{table}\n\n{of_bounds}")
+        return
+    clock = "processor time of the one thread" if arguments.cpu else "wall clock"
+    write_page(
+        "learned_prices",
+        "What learned prices are worth",
+        f"`lns-prices` against `lns` at equal time ({clock}; reading the window, features and the network's pass are "
+        f"counted), seeds {SEEDS}. `paper` and `repo` are the NSA paper's workload on its cluster and on that of its "
+        "repository, which no training window comes from; L1 and L2 are drawn as the shipped ones of that name. Gaps "
+        "are to optima proved by `exact`; for L1 and L2 to the best cost that is known. `shuffled` is the control: the "
+        "network's prices, of other leaves.",
+        [
+            "## Gaps at equal time",
+            table,
+            "`cut` is the part of the gap of `lns` that is gone, `times` says by how many times it is smaller, and the "
+            "error is that of the mean difference to `lns` over windows, in percent of the optimum.",
+            "## Bounds, and the first allocation",
+            of_bounds,
+            "How far the bounds lie below, and the first allocation, before any search, above the optimum or the best "
+            "known cost.",
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

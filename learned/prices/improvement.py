@@ -1,0 +1,40 @@
+"""Better allocations of windows whose optimum nobody knows, by the search that the network guides."""
+
+import numpy as np
+
+from allocopt.problems.topology import Allocation, TopologyProblem
+from heuristics.lns.kernels import search_neighbourhoods
+from learned.prices.network import Weights
+from learned.prices.solver import LnsPrices
+from learned.prices.start import GuidedWindow
+
+HOTTEST, COLDEST = 0.14, 0.1
+"""Temperatures of a search that begins from a good allocation of many jobs, in hops: as those of the solver."""
+
+
+def improved(
+    problem: TopologyProblem, known: Allocation, weights: Weights, fading: float, steps: int, rng: np.random.Generator
+) -> Allocation:
+    """Search on from the best known allocation; return the best one found, which may be the same.
+
+    Parameters
+    ----------
+    problem, known
+        The window, and its best known allocation.
+    weights
+        The network as it is.
+    fading
+        See `learned.prices.insertion.insert_priced`.
+    steps
+        Steps of the search.
+    rng
+        Source of randomness.
+    """
+    solver = LnsPrices()
+    moves = solver.moves(len(problem.jobs))
+    window = GuidedWindow.of(problem, weights, fading)
+    groups, part, search = window.warm(known, solver.most_removed, moves)
+    window.guide(groups, search, solver.hunt)
+    cooling = (COLDEST / HOTTEST) ** (1 / steps)
+    search_neighbourhoods(groups, part, search, moves, HOTTEST, cooling, steps, rng)
+    return window.allocation(search.best)

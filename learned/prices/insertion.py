@@ -1,0 +1,78 @@
+"""The first allocation: jobs one after the other, each inserted exactly under prices for the jobs to come."""
+
+import numpy as np
+from numba import float64, int64, njit
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, hold_taken, place_job
+from allocopt.kernels.options import inlined
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
+from learned.prices.dual import charge
+
+
+@inlined
+def share_left(left: float, asked: float, fading: float) -> float:
+    """By what worths are multiplied when jobs of ``left`` nodes are still to come; 0 when none are."""
+    return (left / asked) ** fading if left > 0.0 else 0.0
+
+
+@njit(
+    float64(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64, float64, int64[:, ::1]),
+    cache=True,
+    nogil=True,
+)
+def insert_priced(
+    tree: GroupTree,
+    state: InsertionState,
+    sizes: IntArray,
+    order: IntArray,
+    worth: FloatArray,
+    fading: float,
+    tolerance: float,
+    counts: IntArray,
+) -> float:
+    """Insert all jobs; return what they save, in hops.
+
+    Parameters
+    ----------
+    tree, state
+        The groups, and a state in which all nodes are idle, which changes.
+    sizes
+        Nodes of each job, shape ``(J,)``.
+    order
+        The jobs in the order of insertion, shape ``(J,)``.
+    worth
+        Hops per node of each leaf, shape ``(leaves,)``.
+    fading
+        Worths fall with the share of nodes that is still to be inserted, to this power.
+    tolerance
+        Relative error of what a job pays up to which the tables of the job before serve it, too: filling them all is
+        most of the work. With 0 every job pays exactly what it should.
+    counts
+        Nodes that each job gets of each leaf, written in place, shape ``(J, leaves)``.
+    """
+    asked, largest = float(sizes.sum()), sizes.max()
+    left, saved, charged = asked, 0.0, -1.0
+    scaled = np.empty(worth.size)
+    for job in order:
+        size = sizes[job]
+        left -= size
+        scale = size * share_left(left, asked, fading)
+        if tolerance == 0.0 or charged < 0.0 or abs(scale - charged) > tolerance * charged:
+            charged = scale
+            for leaf in range(worth.size):
+                scaled[leaf] = scale * worth[leaf]
+            charge(tree, state, scaled, size if tolerance == 0.0 else largest)
+        place_job(tree, state, size)
+        value = 0.0
+        for vertex in range(tree.idle.size - 1):
+            value += tree.weight[vertex] * state.take[vertex] * state.take[vertex]
+        saved += value / size
+        for leaf in range(worth.size):
+            counts[job, leaf] = state.take[leaf]
+        if tolerance == 0.0:
+            for vertex in range(tree.idle.size):
+                state.idle[vertex] -= state.take[vertex]
+        else:
+            hold_taken(tree, state, largest)
+    return saved

@@ -1,0 +1,316 @@
+"""The learner: windows with what is known of them, and one update from a batch of them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.insertion import InsertionState, insertion_state
+from allocopt.kernels.tree import GroupTree
+from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
+from allocopt.problems.group_tree import group_tree
+from allocopt.problems.topology import Allocation, TopologyProblem
+from learned.prices.dual import dual_bound
+from learned.prices.features import Features, features_of
+from learned.prices.improvement import improved
+from learned.prices.insertion import insert_priced
+from learned.prices.lessons import explore, imitate
+from learned.prices.module import Batch, PriceNetwork
+from learned.prices.network import Prediction, predict
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Hyper-parameters.
+
+    Parameters
+    ----------
+    updates
+        Number of updates.
+    batch, large_batch
+        Windows in an update, and large ones besides them.
+    learning_rate
+        The highest; it rises linearly for a twentieth of the updates, and falls as a cosine.
+    bound_only
+        Share of the updates that follow the bound alone.
+    samples
+        Orders that are explored in a window, half of them mirror images of the others.
+    most_explored
+        Jobs of the largest window whose orders are explored.
+    worth_noise
+        Standard deviation of disturbances of worths, in hops.
+    order_noise
+        The same of order scores.
+    fading
+        See `learned.prices.insertion.insert_priced`.
+    imitation, exploration, destruction
+        Weights of the lessons; the bound has 1.
+    improvement_every, improvement_steps
+        Updates from one search for a better allocation of a large window to the next, and its steps.
+    """
+
+    updates: int = 12_000
+    batch: int = 24
+    large_batch: int = 3
+    learning_rate: float = 3e-3
+    bound_only: float = 0.15
+    samples: int = 4
+    most_explored: int = 60
+    worth_noise: float = 0.35
+    order_noise: float = 0.5
+    fading: float = 0.5
+    imitation: float = 3.0
+    exploration: float = 1.0
+    destruction: float = 0.05
+    improvement_every: int = 4
+    improvement_steps: int = 2000
+
+
+class Case:
+    """A window to learn from.
+
+    Parameters
+    ----------
+    problem
+        The window.
+    known
+        The best allocation that is known, or None.
+    """
+
+    def __init__(self, problem: TopologyProblem, known: Allocation | None = None) -> None:
+        encoding = encode(problem)
+        self.problem = problem
+        self.tree: GroupTree = group_tree(encoding)
+        self.sizes: IntArray = encoding.sizes
+        self.distinct, self.multiplicity = np.unique(self.sizes, return_counts=True)
+        self.features: Features = features_of(self.tree, self.sizes)
+        self.asked = float(self.sizes.sum())
+        self.counts = np.zeros((len(self.sizes), len(self.features.leaves)), dtype=np.int64)
+        self.allocation: Allocation | None = None
+        self.known: IntArray | None = None
+        if known is not None:
+            self.learn_of(known)
+        self._state = insertion_state(self.tree, int(self.distinct[-1]))._replace(tie_break=0.0)
+
+    def learn_of(self, allocation: Allocation) -> None:
+        """Take an allocation for the best one that is known."""
+        self.allocation, self.known = allocation, self._counts(allocation)
+
+    def idle_state(self) -> InsertionState:
+        """Return the state in which all nodes are idle."""
+        self._state.idle[:] = self.tree.idle
+        return self._state
+
+    def bound(self, prices: FloatArray) -> tuple[float, FloatArray]:
+        """Return the largest saving that prices leave possible, in hops, and its subgradient."""
+        spare = np.empty(len(prices))
+        state = self.idle_state()
+        return dual_bound(
+            self.tree, state, self.distinct, self.multiplicity, prices, spare, np.empty(len(self.distinct))
+        ), spare
+
+    def first(self, worth: FloatArray, scores: FloatArray, fading: float) -> float:
+        """Return what the first allocation saves, in hops; ``counts`` is set."""
+        order = np.argsort(-scores, kind="stable")
+        return insert_priced(self.tree, self.idle_state(), self.sizes, order, worth, fading, 0.0, self.counts)
+
+    def savings(self, counts: IntArray) -> FloatArray:
+        """Return what every job saves with its nodes of each leaf, in hops."""
+        every = np.zeros((len(counts), len(self.tree.idle)))
+        n_leaves = counts.shape[1]
+        every[:, :n_leaves] = counts
+        for vertex in range(n_leaves, every.shape[1]):
+            children = self.tree.children[self.tree.first_child[vertex] : self.tree.first_child[vertex + 1]]
+            every[:, vertex] = every[:, children].sum(axis=1)
+        savings: FloatArray = every**2 @ self.tree.weight / self.sizes
+        return savings
+
+    def _counts(self, allocation: Allocation) -> IntArray:
+        """Count the nodes that each job has of each leaf."""
+        leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
+        n_leaves = len(self.tree.leaf_first) - 1
+        leaf[self.tree.leaf_positions] = np.repeat(np.arange(n_leaves), np.diff(self.tree.leaf_first))
+        owners = owners_of(self.problem, allocation)
+        counts = np.zeros_like(self.counts)
+        np.add.at(counts, (owners[owners >= 0], leaf[owners >= 0]), 1)
+        return counts
+
+
+@dataclass(slots=True)
+class Gradients:
+    """By prices and worths of all leaves, in units, and order scores of all jobs; and which jobs have to move."""
+
+    prices: FloatArray
+    worths: FloatArray
+    order: FloatArray
+    moved: FloatArray
+    is_known: FloatArray
+
+
+class PriceLearner:
+    """Learns prices from windows; see `learned.training.loop.Learner`.
+
+    Parameters
+    ----------
+    cases, large
+        The windows.
+    settings
+        Hyper-parameters.
+    seed
+        Fixes the first weights and every random choice.
+    """
+
+    def __init__(self, cases: Sequence[Case], large: Sequence[Case], settings: Settings, seed: int) -> None:
+        self.network = PriceNetwork(seed)
+        self._cases, self._large, self._settings = cases, large, settings
+        self._rng = np.random.default_rng(seed)
+        self._optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
+        self._samples, self._updates = 0, 0
+        self._improved: set[int] = set()
+
+    def update(self, share: float) -> dict[str, float]:
+        """Make one update."""
+        rate = self._settings.learning_rate * min(1.0, 20 * share + 1e-3) * 0.5 * (1 + math.cos(math.pi * share))
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        if self._large and self._updates % self._settings.improvement_every == 0 and share >= self._settings.bound_only:
+            self._improve_one()
+        self._updates += 1
+        cases = self._draw()
+        prices, worths, scores = self.network(Batch.of([case.features for case in cases]))
+        told = [np.asarray(tensor.detach().numpy(), dtype=np.float64) for tensor in (prices, worths, scores[:, 0])]
+        gradients = Gradients(*(np.zeros(len(x)) for x in (*told, told[2], told[2])))
+        bound = saved = 0.0
+        leaf = job = 0
+        for case in cases:
+            leaves, jobs = slice(leaf, leaf + len(case.features.leaves)), slice(job, job + len(case.sizes))
+            leaf, job = leaves.stop, jobs.stop
+            bound += self._learn_bound(case, told[0][leaves], gradients.prices[leaves])
+            if share >= self._settings.bound_only:
+                saved += self._learn_worths(case, told[1][leaves], told[2][jobs], gradients, leaves, jobs)
+        loss = self._loss(prices, worths, scores, gradients) / len(cases)
+        self._optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self._optimizer.step()
+        self._samples += len(cases)
+        return {
+            "samples": float(self._samples),
+            "mean_return": float(saved / len(cases)),
+            "bound": float(bound / len(cases)),
+        }
+
+    def predict(self, case: Case) -> Prediction:
+        """Return what the network says of a window at present."""
+        prediction: Prediction = predict(self.network.weights(), case.features)
+        return prediction
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return weights, optimizer and generator."""
+        return {
+            "network": self.network.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            "rng": str(self._rng.bit_generator.state),
+            "samples": self._samples,
+            "updates": self._updates,
+            "owners": {str(index): self._owners(self._large[index]) for index in sorted(self._improved)},
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        from ast import literal_eval
+
+        self.network.load_state_dict(snapshot["network"])
+        self._optimizer.load_state_dict(snapshot["optimizer"])
+        self._rng.bit_generator.state = literal_eval(snapshot["rng"])
+        self._samples, self._updates = snapshot["samples"], snapshot["updates"]
+        for index, owners in snapshot["owners"].items():
+            self._improved.add(int(index))
+            case = self._large[int(index)]
+            case.learn_of(allocation_of_owners(case.problem, owners))
+
+    def _improve_one(self) -> None:
+        """Look for a better allocation of a large window, to imitate that one from now on."""
+        index = int(self._rng.integers(len(self._large)))
+        case, settings = self._large[index], self._settings
+        if case.allocation is not None:
+            weights = self.network.weights()
+            steps = settings.improvement_steps
+            case.learn_of(improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
+            self._improved.add(index)
+
+    def _owners(self, case: Case) -> IntArray:
+        """Return the job of every idle node in the best known allocation."""
+        assert case.allocation is not None
+        return owners_of(case.problem, case.allocation)
+
+    def _draw(self) -> list[Case]:
+        """Draw a batch."""
+        few = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
+        if not self._large:
+            return few
+        return few + [self._large[i] for i in self._rng.integers(len(self._large), size=self._settings.large_batch)]
+
+    def _learn_bound(self, case: Case, prices: FloatArray, gradient: FloatArray) -> float:
+        """Add the subgradient of the bound; return the bound over the most that could be saved."""
+        bound, spare = case.bound(case.features.unit * prices)
+        gradient += spare / case.asked
+        return bound / (case.asked * max(case.features.unit, 1e-9))
+
+    def _learn_worths(
+        self, case: Case, worth: FloatArray, scores: FloatArray, gradients: Gradients, leaves: slice, jobs: slice
+    ) -> float:
+        """Imitate, explore, and see what has to be moved; return the saving over the most that could be."""
+        settings, unit = self._settings, case.features.unit
+        if unit == 0.0:
+            return 0.0
+        if case.known is not None:
+            self._imitate(case, case.known, worth, scores, gradients.worths[leaves])
+        if 1 < len(case.sizes) <= settings.most_explored:
+            self._explore(case, worth, scores, gradients.order[jobs])
+        saved = case.first(unit * worth, scores, settings.fading)
+        if case.known is not None:
+            change = np.abs(case.savings(case.known) - case.savings(case.counts))
+            gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
+        return saved / (case.asked * unit)
+
+    def _imitate(
+        self, case: Case, known: IntArray, worth: FloatArray, scores: FloatArray, gradient: FloatArray
+    ) -> None:
+        """Add the gradient of the regret of the known allocation under disturbed worths."""
+        settings, unit = self._settings, case.features.unit
+        disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
+        order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
+        own = np.zeros(len(worth))
+        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, known, own)
+        gradient += settings.imitation * own
+
+    def _explore(self, case: Case, worth: FloatArray, scores: FloatArray, gradient: FloatArray) -> None:
+        """Add the gradient of the mean saving in disturbed orders, estimated from samples and their mirror images."""
+        settings, unit = self._settings, case.features.unit
+        noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
+        noise = np.vstack((noise, -noise))
+        orders = scores + settings.order_noise * noise
+        saved = explore(case.tree, case.idle_state(), case.sizes, unit * worth, orders, settings.fading, case.counts)
+        gain = settings.exploration * 10.0 * (saved - saved.mean()) / (case.asked * unit * settings.samples)
+        gradient -= gain @ noise / settings.order_noise
+
+    def _loss(
+        self, prices: torch.Tensor, worths: torch.Tensor, scores: torch.Tensor, gradients: Gradients
+    ) -> torch.Tensor:
+        """Return a loss that has these gradients."""
+
+        def constant(array: FloatArray) -> torch.Tensor:
+            return torch.from_numpy(array.astype(np.float32))
+
+        total = (prices * constant(gradients.prices)).sum() + (worths * constant(gradients.worths)).sum()
+        total = total + (scores[:, 0] * constant(gradients.order)).sum()
+        destruction = binary_cross_entropy_with_logits(
+            scores[:, 1], constant(gradients.moved), constant(gradients.is_known), reduction="sum"
+        )
+        return total + self._settings.destruction * destruction

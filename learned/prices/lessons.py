@@ -1,0 +1,109 @@
+"""What a window teaches: kernels that turn predictions into gradients.
+
+- The bound: prices that exclude more are better, `learned.prices.dual`.
+- Imitation: with the jobs before it where the best known allocation has them, a job should go there, too.
+- Exploration: of allocations in disturbed orders, the better ones show which jobs should come first.
+"""
+
+import numpy as np
+from numba import float64, int64, njit, void
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, place_job
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
+from learned.prices.dual import charge
+from learned.prices.insertion import insert_priced, share_left
+
+
+@njit(
+    void(
+        *(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64, int64[:, ::1], float64[::1]),
+    ),
+    cache=True,
+    nogil=True,
+)
+def imitate(
+    tree: GroupTree,
+    state: InsertionState,
+    sizes: IntArray,
+    order: IntArray,
+    worth: FloatArray,
+    fading: float,
+    known: IntArray,
+    gradient: FloatArray,
+) -> None:
+    """Add the gradient of the regret of a known allocation, job by job, if each is inserted after the known ones.
+
+    Parameters
+    ----------
+    tree, state
+        The groups, and a state in which all nodes are idle, which changes.
+    sizes, order
+        Nodes of each job, and the order of insertion, shape ``(J,)``.
+    worth
+        Hops per node of each leaf, shape ``(leaves,)``.
+    fading
+        See `learned.prices.insertion.insert_priced`.
+    known
+        Nodes that each job has of each leaf in the known allocation, shape ``(J, leaves)``.
+    gradient
+        By the worth of each leaf, over the nodes that all jobs ask for; changed in place, shape ``(leaves,)``.
+    """
+    asked = float(sizes.sum())
+    left = asked
+    scaled = np.empty(worth.size)
+    for job in order:
+        left -= sizes[job]
+        factor = share_left(left, asked, fading)
+        for leaf in range(worth.size):
+            scaled[leaf] = sizes[job] * factor * worth[leaf]
+        charge(tree, state, scaled, sizes[job])
+        place_job(tree, state, sizes[job])
+        for leaf in range(worth.size):
+            gradient[leaf] += factor * (known[job, leaf] - state.take[leaf]) / asked
+            state.idle[leaf] -= known[job, leaf]
+        # The groups above the leaves are counted anew: the known allocation is given by leaves.
+        for vertex in range(worth.size, tree.idle.size):
+            state.idle[vertex] = 0
+            for i in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
+                state.idle[vertex] += state.idle[tree.children[i]]
+
+
+@njit(
+    float64[::1](
+        *(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], float64[:, ::1], float64, int64[:, ::1]),
+    ),
+    cache=True,
+    nogil=True,
+)
+def explore(
+    tree: GroupTree,
+    state: InsertionState,
+    sizes: IntArray,
+    worth: FloatArray,
+    scores: FloatArray,
+    fading: float,
+    counts: IntArray,
+) -> FloatArray:
+    """Return what the allocations save that come of several orders, in hops, shape ``(K,)``.
+
+    Parameters
+    ----------
+    tree, state
+        The groups, and a state, which changes.
+    sizes
+        Nodes of each job, shape ``(J,)``.
+    worth
+        Hops per node of each leaf, shape ``(leaves,)``.
+    scores
+        Jobs with higher scores are inserted first, shape ``(K, J)``.
+    fading
+        See `learned.prices.insertion.insert_priced`.
+    counts
+        Working space, shape ``(J, leaves)``.
+    """
+    savings = np.empty(scores.shape[0])
+    for k in range(savings.size):
+        state.idle[:] = tree.idle
+        savings[k] = insert_priced(tree, state, sizes, np.argsort(-scores[k]), worth, fading, 0.0, counts)
+    return savings

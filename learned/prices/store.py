@@ -1,0 +1,49 @@
+"""Trained networks in memory: a file of weights is read once."""
+
+from functools import lru_cache
+from importlib.resources import as_file, files
+from pathlib import Path
+
+import numpy as np
+
+from allocopt.errors import BadFileError
+from learned.networks.files import read_weights
+from learned.prices.network import SHAPES, Weights
+
+SHIPPED = "lns-prices"
+"""Name of the weights that come with the package."""
+
+
+def load_weights(name: str) -> Weights:
+    """Return the shipped weights, or those of a file.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read, or holds another network.
+    """
+    if name == SHIPPED:
+        return _shipped()
+    path = Path(name)
+    return _load(path, path.stat().st_mtime_ns if path.exists() else 0)
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> Weights:
+    """Read the weights that come along."""
+    with as_file(files("learned.weights").joinpath(f"{SHIPPED}.safetensors")) as path:
+        return _load(path, 0)
+
+
+@lru_cache(maxsize=4)
+def _load(path: Path, changed_ns: int) -> Weights:
+    """Read a file, once as long as it does not change."""
+    arrays, _ = read_weights(path)
+    for name, shape in SHAPES.items():
+        if name not in arrays:
+            raise BadFileError(f"{path}: has no array {name!r}, was not written by allocopt train lns-prices")
+        if arrays[name].shape != shape:
+            raise BadFileError(f"{path}: {name} has shape {arrays[name].shape}, must be {shape}: train it again")
+        if arrays[name].dtype != np.float32 or not np.isfinite(arrays[name]).all():
+            raise BadFileError(f"{path}: {name} must hold finite 32-bit numbers")
+    return Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))

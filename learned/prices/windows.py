@@ -1,0 +1,81 @@
+"""Windows to train on: replays on clusters of many shapes, and synthetic ones of a thousand idle nodes and more."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import UsageError
+from allocopt.problems.topology import TopologyProblem
+from allocopt.traces.allocators import solver_allocator
+from allocopt.traces.generators import uniform_workload
+from allocopt.traces.synthetic import synthetic_problem
+from allocopt.traces.windows import windows
+from learned.training.seeds import check_training_seed
+
+EVALUATION_SEEDS = range(1_000_000, 2_000_000)
+"""Seeds of windows that nothing is trained on, besides those of the shipped ones."""
+UNSEEN = FatTree(25, 4, 10)
+"""The cluster that no window to train on comes from: that of the NSA paper's repository."""
+
+ALLOCATORS = (("greedy", "free"), ("best-fit", "free"), ("sequential", "scas"), ("annealing", "dcas"))
+
+
+def check_seed(seed: int) -> None:
+    """Raise `UsageError` for a seed whose windows are kept for evaluation."""
+    check_training_seed(seed)
+    if seed in EVALUATION_SEEDS:
+        raise UsageError(f"seed {seed} is reserved for evaluation: take one below {EVALUATION_SEEDS.start}")
+
+
+def replayed(rng: np.random.Generator, topology: FatTree, count: int, most: int = 40) -> Iterator[TopologyProblem]:
+    """Replay the NSA paper's workload, with jobs of at most ``most`` nodes, by some simple allocator."""
+    name, strategy = ALLOCATORS[int(rng.integers(len(ALLOCATORS)))]
+    allocate = solver_allocator(name, strategy, 100, rng)
+    # As busy as the paper's cluster: arrivals that ask for a fifth more than there is.
+    scale = 1000 * most / (40 * topology.size)
+    gap_s = (max(1, round(5 * scale)), max(2, round(30 * scale)))
+    workload = uniform_workload(40 * count + 400, rng, (1, most), gap_s=gap_s).fitting(topology.size)
+    skip = int(rng.integers(10, 100))
+    yield from islice(windows(workload, topology, 60.0, allocate, skip=skip, max_jobs=40), count)
+
+
+def paper_like(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem]:
+    """Yield windows of the paper's cluster."""
+    while count > 0:
+        some = min(count, 100)
+        yield from replayed(rng, FatTree(10, 10, 10), some)
+        count -= some
+
+
+def of_any_shape(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem]:
+    """Yield windows of fat trees of random shapes, never those of `UNSEEN`."""
+    found = 0
+    while found < count:
+        pods, leaves, nodes = int(rng.integers(3, 21)), int(rng.integers(2, 17)), int(rng.integers(4, 33))
+        topology = FatTree(pods, leaves, nodes)
+        if (pods, leaves) == (UNSEEN.pods, UNSEEN.leaves_per_pod) or not 300 <= topology.size <= 4000:
+            continue
+        for problem in replayed(rng, topology, 10, int(rng.integers(15, 61))):
+            found += 1
+            yield problem
+
+
+def large(rng: np.random.Generator, count: int, most_idle: int) -> Iterator[TopologyProblem]:
+    """Yield synthetic windows of 300 to ``most_idle`` idle nodes, a quarter to half of the cluster's."""
+    for _ in range(count):
+        n_idle = int(np.exp(rng.uniform(np.log(300), np.log(most_idle))))
+        nodes, leaves = int(rng.integers(10, 41)), int(rng.integers(8, 41))
+        pods = max(4, round(n_idle * rng.uniform(2.0, 4.0) / (nodes * leaves)))
+        most = int(rng.integers(20, 80))
+        mean = (2 + most) / 2
+        n_jobs = max(4, round(n_idle * rng.uniform(0.8, 1.0) / mean))
+        yield synthetic_problem(
+            FatTree(pods, leaves, nodes),
+            min(n_idle, pods * leaves * nodes),
+            n_jobs,
+            rng,
+            nodes=(2, most),
+            mean_run=float(rng.uniform(3.0, 15.0)),
+        )

@@ -1,0 +1,79 @@
+"""The training of prices: it learns, ends the same whatever interrupts it, and keeps off the evaluation's windows."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.errors import UsageError
+from allocopt.problems.topology import TopologyProblem
+from allocopt.training import TrainingRequest
+from learned.networks.files import read_weights
+from learned.prices.training import LnsPricesTraining
+from learned.prices.windows import EVALUATION_SEEDS, UNSEEN, large, of_any_shape, paper_like
+
+torch = pytest.importorskip("torch")
+
+SMALL = LnsPricesTraining(updates=6, windows=4, large_windows=1, label_steps=50)
+
+
+def trained(folder: Path, training: LnsPricesTraining, seed: int = 0) -> Path:
+    list(training.train(TrainingRequest(folder, seed, None, False, "test")))
+    return folder / "weights.safetensors"
+
+
+def test_a_training_that_is_cut_off_ends_with_the_same_weights_as_one_that_is_not(tmp_path: Path) -> None:
+    whole, card = read_weights(trained(tmp_path / "whole", SMALL))
+    resumes = False
+    while not (tmp_path / "cut" / "weights.safetensors").exists():
+        list(SMALL.train(TrainingRequest(tmp_path / "cut", 0, 0.0, resumes, "test")))
+        resumes = True
+    cut, _ = read_weights(tmp_path / "cut" / "weights.safetensors")
+    assert all(np.array_equal(whole[name], cut[name]) for name in whole)
+    assert (card.training, card.seed, card.updates, card.command) == ("lns-prices", 0, 6, "test")
+    assert card.settings["windows"] == 4
+
+
+@pytest.mark.parametrize("seed", [11, 12, 13, EVALUATION_SEEDS.start, EVALUATION_SEEDS.stop - 1])
+def test_it_refuses_the_seeds_of_evaluations(tmp_path: Path, seed: int) -> None:
+    with pytest.raises(UsageError, match="reserved for evaluation"):
+        trained(tmp_path, SMALL, seed)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_window_to_train_on_is_of_the_unseen_cluster() -> None:
+    rng = np.random.default_rng(0)
+    problems: list[TopologyProblem] = [*paper_like(rng, 5), *of_any_shape(rng, 60), *large(rng, 3, 500)]
+    assert all(problem.topology != UNSEEN for problem in problems)
+    assert all(len(problem.jobs) >= 2 for problem in problems)
+
+
+@pytest.mark.parametrize("option", ["updates", "windows", "label_steps"])
+def test_options_that_make_no_sense_are_refused(option: str) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        LnsPricesTraining(**{option: 0})
+
+
+@pytest.mark.slow
+def test_a_training_of_less_than_a_minute_improves_on_its_own_start() -> None:
+    from learned.prices.learner import Case
+
+    training = LnsPricesTraining(updates=400, windows=100, large_windows=0, label_steps=300)
+    learner = training.learner(1)
+    unseen = [Case(problem) for problem in paper_like(np.random.default_rng(2), 60)]
+
+    def gaps() -> tuple[float, float]:
+        bounds, firsts = [], []
+        with torch.no_grad():
+            for case in unseen:
+                prediction = learner.predict(case)
+                bounds.append(case.bound(prediction.prices)[0] / case.asked)
+                firsts.append(case.first(prediction.worth, prediction.order, 0.5) / case.asked)
+        return float(np.mean(bounds)), float(np.mean(firsts))
+
+    bound, first = gaps()
+    for done in range(training.updates):
+        learner.update(done / training.updates)
+    better_bound, better_first = gaps()
+    assert better_bound < 0.97 * bound
+    assert better_first > first
