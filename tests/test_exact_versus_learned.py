@@ -15,7 +15,7 @@ from learned.training.seeds import RESERVED
 ROOT = Path(__file__).resolve().parents[1]
 INSTANCES = ROOT / "instances"
 
-GAPS = {"nsa": 0.10}
+GAPS = {("nsa", "dcas"): 0.10, ("nsa", "free"): 0.10, ("lns-prices", "free"): 0.02}
 """How far the mean cost of a learned allocator may lie above the mean of the proven optima."""
 
 WINDOWS_OF_A_FILE = 10
@@ -26,9 +26,8 @@ def shipped(name: str) -> tuple[TopologyProblem, ...]:
     return tuple(read_problems(ROOT / name)[:WINDOWS_OF_A_FILE])
 
 
-@pytest.mark.parametrize("strategy", ["dcas", "free"])
-@pytest.mark.parametrize("name", sorted(RESERVED.values()))
-@pytest.mark.parametrize("solver", sorted(GAPS))
+@pytest.mark.parametrize("name", sorted(name for name in RESERVED.values() if name.endswith(".jsonl")))
+@pytest.mark.parametrize(("solver", "strategy"), sorted(GAPS))
 def test_a_learned_allocator_is_valid_never_below_the_optimum_and_near_it(
     solver: str, name: str, strategy: str
 ) -> None:
@@ -41,12 +40,11 @@ def test_a_learned_allocator_is_valid_never_below_the_optimum_and_near_it(
         assert result.objective is not None
         assert result.objective >= best.objective * (1 - 1e-9)
         cost, optimum = cost + result.objective, optimum + best.objective
-    assert cost <= (1 + GAPS[solver]) * optimum
+    assert cost <= (1 + GAPS[solver, strategy]) * optimum
 
 
-@pytest.mark.parametrize("solver", sorted(GAPS))
-def test_without_its_weights_it_would_be_further_off(solver: str) -> None:
-    learned, even = get_solver(solver), get_solver(solver, {"sharpness": 0.0})
+def test_without_its_weights_nsa_would_be_further_off() -> None:
+    learned, even = get_solver("nsa"), get_solver("nsa", {"sharpness": 0.0})
     costs = []
     for chosen in (learned, even):
         windows = shipped("instances/paper.jsonl")
