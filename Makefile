@@ -5,7 +5,7 @@ PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 pyth
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
 BIN := .venv/bin
 WINDOWS := instances/paper.jsonl instances/repo.jsonl instances/burst.jsonl
-CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing:dcas,lns,dp:scas,highs,scip,cp-sat,dp:dcas,exact,auto:free
+CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing,lns,lns-prices:free,dp:scas,lagrangian:scas,highs,scip,cp-sat,dp:dcas,exact,auto:free
 
 .PHONY: demo test unit lint types format clean clean-kernels
 
