@@ -8,9 +8,10 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
+from allocopt.solving.part import ask
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, takes
 from allocopt.solving.registry import get_solver
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import trivial_allocation
 
@@ -130,23 +131,8 @@ def _run_stage(
     stage: Stage, solver: Solver, problem: TopologyProblem, budget: Budget, seed: int, run: Run
 ) -> StopReason:
     """Run one stage from the incumbent where the strategies agree, and take what it found; return why it stopped."""
-    same = stage.strategy is problem.strategy
-    gives_solutions = stage.strategy.holds_within(problem.strategy)
     seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * stage.share)
     # A gap of another strategy says nothing about this one's.
-    gap = budget.gap if same else 0.0
-    result = solver.solve(
-        problem.with_strategy(stage.strategy),
-        Budget(seconds, budget.iterations or stage.iterations, gap),
-        seed,
-        run.solution if same else None,
-        (lambda incumbent: run.foresee(incumbent.objective)) if gives_solutions else None,
-    )
-    run.interrupted = result.status is Status.INTERRUPTED or result.stopped_by is StopReason.INTERRUPTED
-    if result.status is Status.INFEASIBLE:
-        run.prove_infeasible()
-    if result.solution is not None and gives_solutions:
-        run.offer(result.solution)
-    if result.bound is not None and problem.strategy.holds_within(stage.strategy):
-        run.prove(result.bound)
-    return result.stopped_by
+    gap = budget.gap if stage.strategy is problem.strategy else 0.0
+    granted = Budget(seconds, budget.iterations or stage.iterations, gap)
+    return ask(solver, problem.with_strategy(stage.strategy), granted, seed, problem, run)

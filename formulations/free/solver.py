@@ -12,9 +12,10 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
+from allocopt.solving.part import ask
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, takes
 from allocopt.solving.registry import get_solver
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import trivial_allocation
 from formulations.free.closing import Closing
@@ -134,13 +135,4 @@ def _improve(problem: TopologyProblem, run: Run, budget: Budget, seed: int, step
     share = 1.0 if steps is None else 2 / 3
     seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * share)
     most = min(steps or MOST_ITERATIONS, budget.iterations or MOST_ITERATIONS)
-    result = finder.solve(
-        problem, Budget(seconds, most), seed, run.solution, lambda incumbent: run.foresee(incumbent.objective)
-    )
-    if result.status is Status.INFEASIBLE:
-        run.prove_infeasible()
-    if result.solution is not None:
-        run.offer(result.solution)
-    if result.bound is not None:
-        run.prove(result.bound)
-    run.interrupted = result.status is Status.INTERRUPTED or result.stopped_by is StopReason.INTERRUPTED
+    ask(finder, problem, Budget(seconds, most), seed, problem, run)

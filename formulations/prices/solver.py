@@ -12,9 +12,10 @@ from allocopt.problems.encoding import Encoding, encode, owners_of
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
+from allocopt.solving.part import ask
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
 from allocopt.solving.registry import get_solver
-from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
 from formulations.free.closing import Closing
@@ -218,11 +219,4 @@ def _ask(names: tuple[str, ...], problem: TopologyProblem, run: Run, budget: Bud
         return
     seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * share)
     steps = min(STEPS_PER_JOB * len(problem.jobs), budget.iterations or MOST_ITERATIONS)
-    result = solver.solve(
-        problem, Budget(seconds, steps), seed, run.solution, lambda incumbent: run.foresee(incumbent.objective)
-    )
-    if result.solution is not None:
-        run.offer(result.solution)
-    if result.bound is not None:
-        run.prove(result.bound)
-    run.interrupted = result.status is Status.INTERRUPTED or result.stopped_by is StopReason.INTERRUPTED
+    ask(solver, problem, Budget(seconds, steps), seed, problem, run)

@@ -273,6 +273,19 @@ def keep_if_best(search: Search) -> None:
     search.counters[CHANGED] = 0
 
 
+@inlined
+def settle(
+    groups: Groups, search: Search, change: float, temperature: float, count: int, rng: np.random.Generator
+) -> None:
+    """Accept the new places of the removed jobs or not, as in annealing; then they hold their nodes again."""
+    if change >= 0 or rng.random() < np.exp(change / temperature):
+        search.savings[0] += change
+        take_over(search, count)
+        keep_if_best(search)
+    for i in range(count):
+        hold_nodes(groups, search.present, search.removed[i])
+
+
 @njit(float64(GROUPS, OPEN, SEARCH, MOVES, float64, float64, int64, types.npy_rng), cache=True, nogil=True)
 def search_neighbourhoods(
     groups: Groups,
@@ -309,11 +322,6 @@ def search_neighbourhoods(
             change += insert_guided(part, groups, search, moves, count)
         else:
             change += insert_jobs(part, groups, search, count, largest)
-        if change >= 0 or rng.random() < np.exp(change / temperature):
-            search.savings[0] += change
-            take_over(search, count)
-            keep_if_best(search)
-        for i in range(count):
-            hold_nodes(groups, search.present, search.removed[i])
+        settle(groups, search, change, temperature, count, rng)
         temperature *= cooling
     return temperature

@@ -10,9 +10,9 @@ from numba import float64, int64, njit, types
 from allocopt.arrays import IntArray
 from allocopt.kernels.classes import JobClasses
 from allocopt.kernels.options import inlined
-from heuristics.lns.holding import give_back_entry, hold_nodes
+from heuristics.lns.holding import give_back_entry
 from heuristics.lns.insertion import PAD, fill_from_children, fill_leaf, multiply_children, place, set_prices
-from heuristics.lns.kernels import draw_removed, keep_if_best, largest_of, note, open_part, see, take_over
+from heuristics.lns.kernels import draw_removed, largest_of, note, open_part, see, settle
 from heuristics.lns.state import GROUPS, MOVES, N_OPEN, OPEN, RULES, SEARCH, STEPS, Groups, Moves, Open, Rules, Search
 
 
@@ -143,11 +143,6 @@ def search_ruled_neighbourhoods(
         open_part(groups, part, search, moves, rng)
         set_prices(part, search.counters[N_OPEN], float(largest))
         change += insert_ruled_jobs(groups, part, search, rules, count)
-        if change >= 0 or rng.random() < np.exp(change / temperature):
-            search.savings[0] += change
-            take_over(search, count)
-            keep_if_best(search)
-        for i in range(count):
-            hold_nodes(groups, search.present, search.removed[i])
+        settle(groups, search, change, temperature, count, rng)
         temperature *= cooling
     return temperature

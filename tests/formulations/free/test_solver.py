@@ -8,6 +8,7 @@ from support.brute_force import optimum
 from support.clocks import LooksBudget
 from support.counts import optimum_by_counts
 from support.oracle import ROUNDING, OracleWindow
+from support.results import assert_proved
 from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
 from allocopt.cluster.topology import FatTree
@@ -30,13 +31,6 @@ def solved(problem: TopologyProblem, budget: Budget = Budget(), solver: ExactFre
     result = solver.solve(problem, budget, 0)
     verify_result(problem, result)
     return result
-
-
-def assert_proved(result: Result, expected: float) -> None:
-    assert result.status is Status.OPTIMAL
-    assert result.stopped_by is StopReason.PROVED
-    assert result.objective == pytest.approx(expected, rel=1e-9, abs=1e-9)
-    assert result.bound == result.objective
 
 
 @pytest.fixture
