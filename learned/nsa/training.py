@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LAST_GAIN = 0.1
 """Scale of the last layer's initial weights: the first policy is nearly even."""
 
-UPDATES = {"fcn-1": 250, "fcn-2": 250, "fcn-3": 250, "cnn-1": 600, "cnn-2": 600, "cnn-3": 700}
+UPDATES = {"fcn-1": 1000, "fcn-2": 1000, "fcn-3": 1000, "cnn-1": 600, "cnn-2": 600, "cnn-3": 700}
 """Updates of the shipped weights."""
 
 
