@@ -1,12 +1,14 @@
 """A journal beside an output file: what a long run has done so far, so that it can go on after a crash."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from allocopt.files.faults import bad_file, os_fault
+from allocopt.files.writing import write_text
 
 
 class Journal:
@@ -26,7 +28,7 @@ class Journal:
     """
 
     def __init__(self, output: Path, setting: dict[str, Any]) -> None:
-        if output.is_dir():
+        if os.path.isdir(output):
             raise bad_file(output, "cannot be written: is a directory, must be a file")
         self.path = output.with_name(output.name + ".partial")
         self.records: dict[str, dict[str, Any]] = {}
@@ -54,8 +56,9 @@ class Journal:
             return False
         whole = [line for line in lines[1:] if line.endswith("\n")]
         self.records = dict(self._record(line, number) for number, line in enumerate(whole, start=2))
-        # A crash may have cut the last line; it is dropped, so that the next one begins on a line of its own.
-        self.path.write_text(lines[0] + "".join(whole), encoding="utf-8")
+        if len(whole) < len(lines) - 1:
+            # A crash has cut the last line; it is dropped, so that the next one begins on a line of its own.
+            write_text(self.path, lines[0] + "".join(whole))
         return True
 
     def _record(self, line: str, number: int) -> tuple[str, dict[str, Any]]:
