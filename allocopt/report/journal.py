@@ -19,7 +19,7 @@ class Journal:
     output
         The file that the run will write at its end.
     setting
-        What the records depend on; a journal of another setting is begun anew.
+        What the records depend on; a journal of another setting is begun anew with the first record.
 
     Raises
     ------
@@ -34,14 +34,17 @@ class Journal:
         self.records: dict[str, dict[str, Any]] = {}
         with self._faults_named():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self._resume(setting):
-                self.path.write_text(json.dumps(setting) + "\n", encoding="utf-8")
+            # What another setting left is kept until there is something new: this one may have been a slip.
+            self._begins_with = None if self._resume(setting) else json.dumps(setting) + "\n"
+            self.path.open("a", encoding="utf-8").close()
 
     def add(self, key: str, record: dict[str, Any]) -> None:
         """Keep a record; it is on disk when this returns."""
         self.records[key] = record
-        with self._faults_named(), self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([key, record], allow_nan=False) + "\n")
+        line = json.dumps([key, record], allow_nan=False) + "\n"
+        with self._faults_named(), self.path.open("a" if self._begins_with is None else "w", encoding="utf-8") as file:
+            file.write((self._begins_with or "") + line)
+        self._begins_with = None
 
     def close(self) -> None:
         """Remove the journal: the output is written."""
