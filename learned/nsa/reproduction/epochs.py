@@ -74,7 +74,8 @@ class Method:
 
     def solve(self, problem: TopologyProblem, seed: int) -> Result:
         """Solve a window."""
-        return solve(problem, self.strategy, self.solver, self.time_limit, seed, iterations=self.steps)
+        result = solve(problem, self.strategy, self.solver, self.time_limit, seed, iterations=self.steps)
+        return result.unless_interrupted()
 
 
 Solved = Mapping[str, Result]
