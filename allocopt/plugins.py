@@ -76,9 +76,11 @@ def _make(what: str, factory: Any, options: dict[str, Any]) -> Any:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value may be given to an option of that type; types other than numbers and bools are not checked."""
+    """Whether a value may be given to an option of that type; only numbers, texts and bools are checked."""
     if kind is bool or isinstance(value, bool):
         return kind is bool and isinstance(value, bool)
     if kind is int:
         return isinstance(value, int) and abs(value) <= LARGEST_INTEGER
+    if kind is str:
+        return isinstance(value, str)
     return isinstance(value, int | float) if kind is float else True

@@ -54,7 +54,11 @@ def command(
     path = out or Path("reproduced") / f"{name}{'-quick' if quick else ''}.json"
     facts = provenance().as_dict()
     journal = Journal(path, {**request.as_dict(), **facts})
-    rows = _measured(reproduction, request, journal)
+    try:
+        rows = _measured(reproduction, request, journal)
+    except KeyboardInterrupt:
+        print("allocopt: interrupted; the same command goes on from here", file=sys.stderr)
+        raise
     records = [{**row.as_dict(), **facts} for row in rows]
     write_text(path, "[\n" + ",\n".join(json.dumps(record, allow_nan=False) for record in records) + "\n]\n")
     journal.close()

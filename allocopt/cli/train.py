@@ -10,6 +10,8 @@ import typer
 from allocopt.cli.announcement import compilation_announced
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from allocopt.training import TrainingProgress
 
 BETWEEN_LINES_S = 10.0
@@ -54,16 +56,26 @@ def command(
     training = get_training(name, options if network is None else {**options, "network": network})
     folder = out or Path("trained") / f"{training.label}-seed-{seed}"
     command_line = " ".join(["allocopt", "train", name, *_variant(network), "--seed", str(seed), *_given(option)])
-    progress = None
-    printed = time.monotonic()
-    for progress in training.train(TrainingRequest(folder, seed, minutes, resume, command_line)):
-        if time.monotonic() - printed >= BETWEEN_LINES_S:
-            printed = time.monotonic()
-            print(_line(progress), file=sys.stderr, flush=True)
+    try:
+        progress = _last(training.train(TrainingRequest(folder, seed, minutes, resume, command_line)))
+    except KeyboardInterrupt as interruption:
+        print("; ".join(["allocopt: interrupted", *map(str, interruption.args)]), file=sys.stderr)
+        raise
     if progress is not None:
         print(_line(progress), file=sys.stderr)
         finished = progress.done == progress.total
         print(folder / "weights.safetensors" if finished else f"{folder}: stopped; --resume goes on from here")
+
+
+def _last(updates: "Iterator[TrainingProgress]") -> "TrainingProgress | None":
+    """Let a training run, say now and then how far it is, and return how far it came."""
+    progress = None
+    printed = time.monotonic()
+    for progress in updates:
+        if time.monotonic() - printed >= BETWEEN_LINES_S:
+            printed = time.monotonic()
+            print(_line(progress), file=sys.stderr, flush=True)
+    return progress
 
 
 def _variant(network: str | None) -> list[str]:

@@ -59,7 +59,7 @@ def encode(problem: TopologyProblem) -> Encoding:
         np.array(formula.weights, dtype=np.float64),
         float(formula.bottom),
         float(formula.top),
-        formula.scale,
+        float(formula.scale),
         problem.sizes,
     )
 

@@ -1,12 +1,14 @@
 """A journal beside an output file: what a long run has done so far, so that it can go on after a crash."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from allocopt.files.faults import bad_file, os_fault
+from allocopt.files.writing import write_text
 
 
 class Journal:
@@ -17,7 +19,7 @@ class Journal:
     output
         The file that the run will write at its end.
     setting
-        What the records depend on; a journal of another setting is begun anew.
+        What the records depend on; a journal of another setting is begun anew with the first record.
 
     Raises
     ------
@@ -26,20 +28,23 @@ class Journal:
     """
 
     def __init__(self, output: Path, setting: dict[str, Any]) -> None:
-        if output.is_dir():
+        if os.path.isdir(output):
             raise bad_file(output, "cannot be written: is a directory, must be a file")
         self.path = output.with_name(output.name + ".partial")
         self.records: dict[str, dict[str, Any]] = {}
         with self._faults_named():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if not self._resume(setting):
-                self.path.write_text(json.dumps(setting) + "\n", encoding="utf-8")
+            # What another setting left is kept until there is something new: this one may have been a slip.
+            self._begins_with = None if self._resume(setting) else json.dumps(setting) + "\n"
+            self.path.open("a", encoding="utf-8").close()
 
     def add(self, key: str, record: dict[str, Any]) -> None:
         """Keep a record; it is on disk when this returns."""
         self.records[key] = record
-        with self._faults_named(), self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([key, record], allow_nan=False) + "\n")
+        line = json.dumps([key, record], allow_nan=False) + "\n"
+        with self._faults_named(), self.path.open("a" if self._begins_with is None else "w", encoding="utf-8") as file:
+            file.write((self._begins_with or "") + line)
+        self._begins_with = None
 
     def close(self) -> None:
         """Remove the journal: the output is written."""
@@ -54,8 +59,9 @@ class Journal:
             return False
         whole = [line for line in lines[1:] if line.endswith("\n")]
         self.records = dict(self._record(line, number) for number, line in enumerate(whole, start=2))
-        # A crash may have cut the last line; it is dropped, so that the next one begins on a line of its own.
-        self.path.write_text(lines[0] + "".join(whole), encoding="utf-8")
+        if len(whole) < len(lines) - 1:
+            # A crash has cut the last line; it is dropped, so that the next one begins on a line of its own.
+            write_text(self.path, lines[0] + "".join(whole))
         return True
 
     def _record(self, line: str, number: int) -> tuple[str, dict[str, Any]]:

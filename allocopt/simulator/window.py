@@ -16,7 +16,6 @@ from allocopt.simulator.window_rule import WindowRule
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
-from allocopt.solving.result import StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.trivial import sequential_allocation
 
@@ -160,9 +159,8 @@ class WindowScheduler:
             result = solve(problem, None, self._solver, self.time_limit, seed, iterations=self.iterations)
         except NoSolutionError as error:
             return f"{name}: {error}"
-        if result.stopped_by is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
-        return result.solution if isinstance(result.solution, Allocation) else f"{name} found no allocation"
+        allocation = result.unless_interrupted().solution
+        return allocation if isinstance(allocation, Allocation) else f"{name} found no allocation"
 
 
 def _taken(solver: Solver, asked: str | None) -> Strategy:

@@ -83,6 +83,12 @@ class Result:
         """``|objective - bound| / max(1e-9, |objective|)``, or None where one of them is missing."""
         return gap_between(self.objective, self.bound)
 
+    def unless_interrupted(self) -> "Result":
+        """Return the answer; raise `KeyboardInterrupt` if Ctrl-C cut it, for what solves many problems must end too."""
+        if self.stopped_by is StopReason.INTERRUPTED:
+            raise KeyboardInterrupt
+        return self
+
     def with_runtime(self, runtime_s: float) -> "Result":
         """Return the same answer with another running time."""
         return replace(self, runtime_s=runtime_s)

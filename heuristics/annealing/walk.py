@@ -29,8 +29,8 @@ def walk_from(problem: TopologyProblem, allocation: Allocation) -> Walk:
 def rules_of(problem: TopologyProblem, schedule: Schedule, steps: int, *, restores: bool) -> Rules:
     """Return the rules for a problem: under ``dcas`` every state must be non-crossing."""
     return Rules(
-        schedule.hottest * problem.hop_cost,
-        schedule.coldest * problem.hop_cost,
+        float(schedule.hottest * problem.hop_cost),
+        float(schedule.coldest * problem.hop_cost),
         steps,
         schedule.most_removed,
         problem.strategy is Strategy.DCAS,

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from allocopt.errors import UsageError
 from learned.algorithms.actor_critic import ActorCritic
 from learned.algorithms.rollout import Rollout, collect
 from learned.algorithms.settings import PpoSettings
@@ -30,7 +31,13 @@ def update(
     entropy_weight: float,
     generator: torch.Generator,
 ) -> Losses:
-    """Improve policy and critic by what was collected; the policy's loss is the paper's clipped objective."""
+    """Improve policy and critic by what was collected; the policy's loss is the paper's clipped objective.
+
+    Raises
+    ------
+    UsageError
+        If the training diverges.
+    """
     n = len(rollout.actions)
     sums = np.zeros(3)
     steps = 0
@@ -43,6 +50,8 @@ def update(
             optimizer.step()
             sums += parts
             steps += 1
+    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+        raise UsageError("the training diverged: weights are no longer finite numbers")
     return Losses(*(sums / steps).tolist())
 
 

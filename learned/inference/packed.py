@@ -85,5 +85,7 @@ def _array(weights: Mapping[str, Float32Array], name: str) -> Float32Array:
 def _check_shape(layer: Convolution | Linear, weight: Float32Array, bias: Float32Array, name: str) -> None:
     """Raise ValueError unless the parameters are those of the layer."""
     expected = (layer.outputs, layer.inputs) + ((layer.width,) if isinstance(layer, Convolution) else ())
-    if weight.shape != expected or bias.shape != (layer.outputs,):
+    if weight.shape != expected:
         raise ValueError(f"parameter {name!r} has shape {weight.shape}, must be {expected}")
+    if bias.shape != (layer.outputs,):
+        raise ValueError(f"the bias beside parameter {name!r} has shape {bias.shape}, must be {(layer.outputs,)}")

@@ -1,6 +1,7 @@
 """Weights in safetensors files: arrays by name, and what is to be known of them."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.errors import BadFileError
+from allocopt.files.faults import bad_file, shown
 from allocopt.files.writing import write_bytes
 
 Float32Array = NDArray[np.float32]
@@ -74,12 +75,14 @@ def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
     """
     from safetensors import SafetensorError, safe_open
 
+    if os.path.isdir(path):
+        raise bad_file(path, "is a directory, must be a file of weights")
     try:
         with safe_open(path, framework="numpy") as file:
             card = _card((file.metadata() or {}).get(FIELD))
             return {name: file.get_tensor(name) for name in file.keys()}, card
-    except (OSError, SafetensorError, ValueError, TypeError) as error:
-        raise BadFileError(f"{path}: is no file of weights written by allocopt train: {error}") from None
+    except (OSError, SafetensorError, ValueError, TypeError, RecursionError) as error:
+        raise bad_file(path, f"is no file of weights written by allocopt train: {error}") from None
 
 
 def _card(text: str | None) -> Card:
@@ -87,5 +90,13 @@ def _card(text: str | None) -> Card:
     if text is None:
         raise ValueError(f"its metadata have no field {FIELD!r}")
     given = json.loads(text)
+    if not isinstance(given, dict):
+        raise ValueError(f"{FIELD!r} of its metadata is {shown(given)}, must be an object")
     known = {field.name for field in fields(Card)}
+    missing = known - given.keys()
+    if missing:
+        raise ValueError(f"{FIELD!r} of its metadata has no {', '.join(sorted(missing))}")
+    for name in ("training", "network"):
+        if not isinstance(given[name], str):
+            raise ValueError(f"{name} of its metadata is {shown(given[name])}, must be a name")
     return Card(**{name: value for name, value in given.items() if name in known})

@@ -85,7 +85,7 @@ class Nsa(TopologySolver):
         if self.walk not in WALKS:
             raise UsageError(f"walk is {self.walk!r}, must be one of {', '.join(WALKS)}")
         if not 0 <= self.sharpness < float("inf"):
-            raise UsageError(f"sharpness is {self.sharpness}, must not be negative")
+            raise UsageError(f"sharpness is {self.sharpness}, must be finite and not negative")
         weights_path(self.network)
 
     def refusal(self, problem: TopologyProblem) -> str | None:
@@ -119,7 +119,7 @@ class Nsa(TopologySolver):
         architecture, packed = load_network(weights_path(self.network))
         n_features, n_actions = architecture.input
         nodes = node_features(problem)
-        largest, sharpness = float(LARGEST_JOB), self.sharpness
+        largest, sharpness = float(LARGEST_JOB), float(self.sharpness)
         return Guide(packed, buffers_for(architecture), nodes, largest, n_features, n_actions, sharpness)
 
 

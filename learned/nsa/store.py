@@ -3,7 +3,9 @@
 from functools import lru_cache
 from pathlib import Path
 
-from allocopt.errors import BadFileError
+import numpy as np
+
+from allocopt.files.faults import bad_file, os_fault
 from learned.inference.packed import PackedNetwork, pack
 from learned.networks.files import read_weights
 from learned.networks.layers import Architecture
@@ -18,7 +20,11 @@ def load_network(path: Path) -> tuple[Architecture, PackedNetwork]:
     BadFileError
         If it cannot be read, or holds no network of the paper.
     """
-    return _load(path, path.stat().st_mtime_ns if path.exists() else 0)
+    try:
+        changed_ns = path.stat().st_mtime_ns
+    except OSError as error:
+        raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
+    return _load(path, changed_ns)
 
 
 @lru_cache(maxsize=8)
@@ -26,10 +32,13 @@ def _load(path: Path, changed_ns: int) -> tuple[Architecture, PackedNetwork]:
     """Read a file, once as long as it does not change."""
     weights, card = read_weights(path)
     if card.network not in NETWORKS:
-        raise BadFileError(f"{path}: network is {card.network!r}, must be one of {', '.join(NETWORKS)}")
+        raise bad_file(path, f"network is {card.network!r}, must be one of {', '.join(NETWORKS)}")
     architecture = NETWORKS[card.network]
+    for name, array in weights.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise bad_file(path, f"parameter {name!r} must hold finite 32-bit numbers")
     try:
         packed = pack(architecture, weights)
     except ValueError as error:
-        raise BadFileError(f"{path}: {error}") from None
+        raise bad_file(path, str(error)) from None
     return architecture, packed

@@ -22,6 +22,15 @@ UPDATES = {"fcn-1": 1000, "fcn-2": 1000, "fcn-3": 1000, "cnn-1": 600, "cnn-2": 6
 """Updates of the shipped weights."""
 
 
+RANGES = (
+    ("updates", 0, 1_000_000_000),
+    ("environments", 1, 100_000),
+    ("window_epochs", 1, 10_000),
+    ("entropy", 0, 10),
+)
+"""Options with the least and the largest value that they take."""
+
+
 @dataclass(frozen=True, slots=True)
 class NsaTraining:
     """Trains one of the paper's networks.
@@ -57,10 +66,9 @@ class NsaTraining:
     def __post_init__(self) -> None:
         if self.network not in NETWORKS:
             raise UsageError(f"there is no network {self.network!r}; there are {', '.join(NETWORKS)}")
-        if self.updates < 0 or min(self.environments, self.window_epochs) < 1:
-            raise UsageError("environments and window_epochs must be at least 1, updates must not be negative")
-        if not 0 <= self.entropy < float("inf"):
-            raise UsageError(f"entropy is {self.entropy}, must not be negative")
+        for name, least, most in RANGES:
+            if not least <= getattr(self, name) <= most:
+                raise UsageError(f"{name} is {getattr(self, name)}, must be within {least:,} .. {most:,}")
 
     @property
     def label(self) -> str:
@@ -78,8 +86,9 @@ class NsaTraining:
         if find_spec("torch") is None:
             raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")
         from allocopt.report.provenance import commit
-        from learned.training.loop import run_updates
+        from learned.training.loop import check_folder, run_updates
 
+        check_folder(request)
         begun_at = commit()
         learner = self.learner(request.seed)
         identity = {"title": self.label, "seed": request.seed, **self._settings()}

@@ -51,9 +51,8 @@ def training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
     solver = Annealing()
 
     def allocate(problem: TopologyProblem) -> Allocation:
-        found: Allocation = solver.solve(
-            problem.with_strategy(Strategy.DCAS), Budget(iterations=REPLAY_STEPS), seed
-        ).solution
+        result = solver.solve(problem.with_strategy(Strategy.DCAS), Budget(iterations=REPLAY_STEPS), seed)
+        found: Allocation = result.unless_interrupted().solution
         return found
 
     for epoch in range(n_epochs):

@@ -2,6 +2,9 @@
 
 import io
 import pickle
+import struct
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +12,17 @@ import numpy as np
 import torch
 
 from allocopt.errors import BadFileError, UsageError
+from allocopt.files.faults import bad_file, os_fault
 from allocopt.files.writing import write_bytes
 
 NAME = "checkpoint.pt"
+
+
+NOT_TENSORS = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError),
+    *(struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError),
+)
+"""What archives and torch raise for bytes that hold something else."""
 
 
 def write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
@@ -37,23 +48,40 @@ def read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        If there is none, or it is that of another training.
+        If it is that of another training.
     BadFileError
-        If it cannot be read.
+        If it cannot be read, or is damaged.
     """
     path = folder / NAME
-    if not path.exists():
-        raise UsageError(f"{folder} holds no checkpoint to go on from")
-    try:
-        held = torch.load(path, weights_only=True)
-        known, state = held["identity"], held["state"]
-    except (OSError, RuntimeError, EOFError, KeyError, TypeError, pickle.UnpicklingError) as error:
-        raise BadFileError(f"{path}: is no checkpoint of a training: {error}") from None
+    held = _load(path)
+    known, state = (held.get(part) if isinstance(held, dict) else None for part in ("identity", "state"))
+    if not isinstance(known, dict) or not isinstance(state, dict):
+        raise damaged(path)
     for name, value in identity.items():
         if known.get(name) != value:
             raise UsageError(f"{path} is of a training with {name} {known.get(name)!r}, not {value!r}")
     restored: dict[str, Any] = _arrays(state)
     return restored
+
+
+def damaged(path: Path) -> BadFileError:
+    """Make the error for a checkpoint that cannot be gone on from."""
+    return bad_file(path, "is damaged, or no checkpoint of this training; begin anew in another folder")
+
+
+def _load(path: Path) -> Any:
+    """Read a file of tensors whose checksums are right."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
+    try:
+        # Torch does not look at the checksums.
+        if zipfile.ZipFile(io.BytesIO(data)).testzip() is not None:
+            raise damaged(path)
+        return torch.load(io.BytesIO(data), weights_only=True)
+    except NOT_TENSORS:
+        raise damaged(path) from None
 
 
 def _tensors(value: Any) -> Any:

@@ -1,16 +1,21 @@
 """The loop of every training: updates, checkpoints, learning curve, the same end whatever interrupted it."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file, os_fault
 from allocopt.training import TrainingProgress, TrainingRequest
-from learned.training.checkpoint import NAME, read_checkpoint, write_checkpoint
+from learned.training.checkpoint import NAME, damaged, read_checkpoint, write_checkpoint
 from learned.training.curve import write_curve
+from learned.training.interruption import interruption_held
 
 BETWEEN_CHECKPOINTS_S = 30.0
+N_TIMES = 2
+"""Columns of the learning curve before what an update measured: its number, and seconds."""
 
 
 class Learner(Protocol):
@@ -54,18 +59,26 @@ def run_updates(
         If the folder holds a training and this one does not go on with it, or the other way round.
     BadFileError
         If the checkpoint cannot be read or written.
+    KeyboardInterrupt
+        If it is interrupted; what was done so far can be gone on from.
     """
     rows = _begin(learner, request, identity)
     started = saved = time.monotonic()
     before = rows[-1]["seconds"] if rows else 0.0
+    if len(rows) == total:
+        # A crash may have come between the last checkpoint and the weights, which the caller writes.
+        yield TrainingProgress(total, total, {name: rows[-1][name] for name in list(rows[-1])[N_TIMES:]})
     while len(rows) < total:
-        measures = learner.update(len(rows) / total)
+        with interruption_held() as interrupted:
+            measures = learner.update(len(rows) / total)
         now = time.monotonic()
         rows.append({"update": float(len(rows) + 1), "seconds": round(before + now - started, 3), **measures})
         out_of_time = request.minutes is not None and now - started >= 60 * request.minutes
-        if now - saved >= BETWEEN_CHECKPOINTS_S or len(rows) == total or out_of_time:
+        if now - saved >= BETWEEN_CHECKPOINTS_S or len(rows) == total or out_of_time or interrupted():
             _save(learner, rows, request.folder, identity)
             saved = now
+        if interrupted():
+            raise KeyboardInterrupt(f"{request.folder}: --resume goes on from here")
         yield TrainingProgress(len(rows), total, measures)
         if out_of_time:
             return
@@ -73,14 +86,45 @@ def run_updates(
 
 def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any]) -> list[dict[str, float]]:
     """Restore the learner if asked to, and return the rows of the learning curve so far."""
+    check_folder(request)
     if not request.resumes:
-        if (request.folder / NAME).exists():
-            raise UsageError(f"{request.folder} holds a training already; --resume goes on with it")
         return []
     state = read_checkpoint(request.folder, identity)
-    learner.restore(state["learner"])
-    rows: list[dict[str, float]] = state["rows"]
+    try:
+        learner.restore(state["learner"])
+        rows: list[dict[str, float]] = list(state["rows"])
+        # A checkpoint is written after an update.
+        float(rows[-1]["seconds"])
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        raise damaged(request.folder / NAME) from None
     return rows
+
+
+def check_folder(request: TrainingRequest) -> None:
+    """Make the folder; worth calling before a training prepares what takes long.
+
+    Raises
+    ------
+    UsageError
+        If it holds a training and this one does not go on with it, or the other way round.
+    BadFileError
+        If nothing can be written to it.
+    """
+    folder = request.folder
+    # Unlike `Path.exists` it takes a name that is too long for one that is not there.
+    holds = os.path.exists(folder / NAME)
+    if request.resumes and not holds:
+        raise UsageError(f"{folder} holds no checkpoint to go on from")
+    if holds and not request.resumes:
+        raise UsageError(f"{folder} holds a training already; --resume goes on with it")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise bad_file(folder, "is a file, must be a folder") from None
+    except OSError as error:
+        raise bad_file(folder, f"cannot be made: {os_fault(error)}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise bad_file(folder, "no permission to write into it")
 
 
 def _save(learner: Learner, rows: list[dict[str, float]], folder: Path, identity: dict[str, Any]) -> None:

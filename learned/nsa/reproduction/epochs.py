@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from allocopt.files.faults import bad_file
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.reproduction import ReproductionRequest
 from allocopt.solving.protocol import Solver
@@ -25,13 +26,19 @@ from learned.nsa.windows import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S, epoch_w
 WORKLOAD = "tjap/data_large_1800_40.txt.gz"
 """The workload file of the authors' repository hpcschedule, in the folder with the data."""
 
+LEAST_JOBS = 3_000
+"""Jobs that the epochs of Figure 6 take together; the file has 100,000."""
+
 LEADER = "NSA-500"
 QUICK_EPOCHS, QUICK_WINDOWS = 2, 30
 
 
 def read_paper_workload(request: ReproductionRequest) -> Workload:
-    """Read the paper's workload; raises `BadFileError` where it is missing."""
-    return read_workload(request.data / WORKLOAD)
+    """Read the paper's workload; raises `BadFileError` where it is missing or cut."""
+    workload = read_workload(request.data / WORKLOAD)
+    if len(workload) < LEAST_JOBS:
+        raise bad_file(request.data / WORKLOAD, f"holds {len(workload):,} jobs, must hold at least {LEAST_JOBS:,}")
+    return workload
 
 
 def epoch_keys(request: ReproductionRequest) -> list[str]:
@@ -67,7 +74,8 @@ class Method:
 
     def solve(self, problem: TopologyProblem, seed: int) -> Result:
         """Solve a window."""
-        return solve(problem, self.strategy, self.solver, self.time_limit, seed, iterations=self.steps)
+        result = solve(problem, self.strategy, self.solver, self.time_limit, seed, iterations=self.steps)
+        return result.unless_interrupted()
 
 
 Solved = Mapping[str, Result]

@@ -78,7 +78,7 @@ def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
     if solver.refusal(window) is not None:
         # Too large to be written down: nothing is allocated within the limit.
         return Limited(0.0, n_jobs, n_jobs, False, seconds)
-    result = solver.solve(window, Budget(seconds), 0)
+    result = solver.solve(window, Budget(seconds), 0).unless_interrupted()
     is_proved = result.status is Status.OPTIMAL
     if is_proved:
         # A window whose optimum is the cheapest block of every job is solved without SCIP.

@@ -53,7 +53,9 @@ def test_what_was_cut_off_goes_on_where_it_was(run: Run, tmp_path: Path, monkeyp
     count = Count()
     monkeypatch.setattr(reproduction, "get_reproduction", lambda name: count)
     command = ("reproduce", "count", "--seeds", "3,1,2", "--out", tmp_path / "rows.json", "--json")
-    assert run(*command).code == 130
+    interrupted = run(*command)
+    assert interrupted.code == 130
+    assert "interrupted; the same command goes on" in interrupted.err
     assert not (tmp_path / "rows.json").exists()
     count.fails = False
     answer = run(*command)

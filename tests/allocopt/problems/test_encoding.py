@@ -1,5 +1,7 @@
 """The plain arrays of a problem, and the ways from positions back to nodes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -27,6 +29,12 @@ def test_groups_are_those_of_the_idle_nodes_renumbered_without_holes(problem: To
         named = [above[node][level] for node in problem.idle_nodes]
         pairs = set(zip(groups.tolist(), named, strict=True))
         assert len(pairs) == len(set(groups.tolist())) == len(set(named))
+
+
+def test_numbers_of_kernels_are_floats_whatever_the_caller_gave() -> None:
+    problem = replace(window(FatTree(2, 2, 2), range(8), [3]), hop_cost=7)
+    encoding = encode(problem)
+    assert all(type(value) is float for value in (encoding.bottom, encoding.top, encoding.scale))
 
 
 @given(windows(most_idle=12))

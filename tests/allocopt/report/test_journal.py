@@ -20,8 +20,16 @@ def test_records_are_there_when_the_run_goes_on(tmp_path: Path) -> None:
 
 def test_another_setting_begins_anew(tmp_path: Path) -> None:
     Journal(tmp_path / "rows.csv", SETTING).add("w 0", {"cost": 1.5})
-    assert Journal(tmp_path / "rows.csv", {"solvers": "a"}).records == {}
+    other = Journal(tmp_path / "rows.csv", {"solvers": "a"})
+    assert other.records == {}
+    other.add("w 1", {"cost": 2})
     assert Journal(tmp_path / "rows.csv", SETTING).records == {}
+
+
+def test_another_setting_that_comes_to_nothing_leaves_what_there_was(tmp_path: Path) -> None:
+    Journal(tmp_path / "rows.csv", SETTING).add("w 0", {"cost": 1.5})
+    Journal(tmp_path / "rows.csv", {"solvers": "a"})
+    assert Journal(tmp_path / "rows.csv", SETTING).records == {"w 0": {"cost": 1.5}}
 
 
 @pytest.mark.parametrize("cut", range(1, 12))

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.windows import fat_trees
+from support.windows import fat_trees, window
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import UsageError
 from allocopt.problems.hop_cost import hop_costs
+from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst, TopologyAllocator
 from allocopt.simulator.placement import Share
+from allocopt.solving.one_shot import OneShot
 from allocopt.solving.registry import get_solver
+from learned.nsa.reproduction.epochs import Method
 
 Window = tuple[IntArray, IntArray]
 """Units of each resource that jobs ask for, and that are free on each node."""
@@ -150,3 +153,21 @@ def test_a_topology_solver_does_not_share_nodes(free: IntArray) -> None:
     allocator = TopologyAllocator(FatTree(1, 2, 2), get_solver("greedy"))
     with pytest.raises(UsageError, match="whole nodes, this platform shares them"):
         allocator.place(["1"], np.ones((1, free.shape[1]), dtype=np.int64), free)
+
+
+class Cut(OneShot):
+    """A solver that Ctrl-C comes into."""
+
+    name = "cut"
+
+    def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
+        """Be interrupted."""
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_within_a_solve_ends_what_asked_for_it() -> None:
+    allocator = TopologyAllocator(FatTree(2, 2, 2), Cut())
+    with pytest.raises(KeyboardInterrupt):
+        allocator.place(["a"], np.array([[3]]), np.ones((8, 1), dtype=np.int64))
+    with pytest.raises(KeyboardInterrupt):
+        Method(Cut(), "free").solve(window(FatTree(2, 2, 2), range(8), [3]), 0)

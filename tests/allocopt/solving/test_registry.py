@@ -124,6 +124,9 @@ def test_the_distribution_lists_what_the_registry_lists() -> None:
         ("annealing", {"hottest": "abc"}, "float"),
         ("annealing", {"hottest": None}, "float"),
         ("scip-paper", {"cancel": 5}, "bool"),
+        ("nsa", {"network": 5}, "str"),
+        ("nsa", {"network": [1]}, "str"),
+        ("lns-prices", {"weights": None}, "str"),
         ("scip-paper", {"cancel": "abc"}, "bool"),
     ],
 )

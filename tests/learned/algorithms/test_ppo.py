@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.errors import UsageError
 from learned.networks.files import Float32Array
 from learned.networks.layers import Architecture, Linear, Tanh
 from learned.training.environment import BoolArray
@@ -87,6 +88,12 @@ def test_a_seed_fixes_every_update() -> None:
         learner = PpoLearner(small_model(2), TwoSteps(2), PpoSettings(), 2)
         returns.append([learner.update(0.0) for _ in range(3)])
     assert returns[0] == returns[1]
+
+
+def test_a_training_that_diverges_ends_with_a_reason() -> None:
+    learner = PpoLearner(small_model(2), TwoSteps(2), PpoSettings(entropy=1e300), 2)
+    with pytest.raises(UsageError, match="diverged"):
+        learner.update(0.0)
 
 
 @pytest.mark.parametrize(("discount", "trace"), [(1.0, 1.0), (0.9, 0.8), (0.9, 0.0)])

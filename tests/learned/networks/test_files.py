@@ -1,5 +1,7 @@
 """Files of weights keep what was written, and say what is wrong with them."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -34,3 +36,20 @@ def test_a_file_that_is_none_of_ours_is_named(tmp_path: Path) -> None:
     for path in (missing, garbage, foreign):
         with pytest.raises(BadFileError, match=path.name):
             read_weights(path)
+
+
+@pytest.mark.parametrize(
+    "card",
+    ["no json", "[]", "null", "NaN", "{}", "[" * 100_000, json.dumps({**asdict(CARD), "network": [1]})],
+    ids=lambda card: card[:12],
+)
+def test_a_card_that_is_none_is_said_in_a_line(tmp_path: Path, card: str) -> None:
+    save_file({"w": np.ones(1, dtype=np.float32)}, tmp_path / "w.safetensors", {"allocopt": card})
+    with pytest.raises(BadFileError, match=r"w\.safetensors: is no file of weights") as error:
+        read_weights(tmp_path / "w.safetensors")
+    assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_folder_is_no_file_of_weights(tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match="is a directory, must be a file"):
+        read_weights(tmp_path)

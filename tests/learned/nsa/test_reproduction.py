@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.windows import paper_window
 
+from allocopt.errors import BadFileError
 from allocopt.reproduction import Reproduction, ReproductionRequest, ReproductionRow, get_reproduction
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.nsa_writing import write_nsa
@@ -48,6 +49,7 @@ def request_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reproduction
     jobs = uniform_workload(2_000, np.random.default_rng(1))
     write_nsa(tmp_path / "tjap" / "data_large_1800_40.txt", jobs)
     monkeypatch.setattr(epochs, "WORKLOAD", "tjap/data_large_1800_40.txt")
+    monkeypatch.setattr(epochs, "LEAST_JOBS", len(jobs))
     for module in (epochs, figure6):
         monkeypatch.setattr(module, "QUICK_EPOCHS", 1)
     monkeypatch.setattr(epochs, "QUICK_WINDOWS", 4)
@@ -135,3 +137,9 @@ def test_scip_with_time_finishes_and_without_leaves_jobs_out() -> None:
     shortest = solve_limited(problem, 0.02)
     assert shortest.cancelled == len(problem.jobs) or shortest.is_proved
     assert shortest.jobs == len(problem.jobs)
+
+
+def test_a_workload_that_was_cut_is_named(request_for: ReproductionRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(epochs, "LEAST_JOBS", 3_000)
+    with pytest.raises(BadFileError, match=r"data_large_1800_40\.txt: holds 2,000 jobs, must hold at least 3,000"):
+        get_reproduction("nsa-table3").measure(request_for, "seed 0, epoch 1")

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +16,18 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.encoding import allocation_of_owners, encode
 from allocopt.problems.hop_cost import hop_costs
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify_result
 from heuristics.annealing.walk import rules_of, walk_from
-from learned.networks.files import Card, write_weights
+from learned.networks.files import Card, read_weights, write_weights
 from learned.nsa.features import node_features
 from learned.nsa.kernels import anneal_guided, draw_action
 from learned.nsa.networks import NETWORKS
-from learned.nsa.solver import Nsa
+from learned.nsa.solver import Nsa, weights_path
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -129,6 +130,26 @@ def test_weights_that_do_not_fit_their_network_are_named(tmp_path: Path) -> None
     write_weights(path, {"0.weight": np.ones((1, 1), dtype=np.float32)}, Card("nsa", "fcn-1", 0, 0, "", "", "", {}))
     with pytest.raises(BadFileError, match=r"own\.safetensors: parameter '0\.bias' is missing"):
         solve(paper_window(0), solver=Nsa(str(path)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_that_are_no_finite_numbers_are_named(tmp_path: Path, value: float) -> None:
+    weights, card = read_weights(weights_path("fcn-1"))
+    weights["2.bias"][3] = value
+    write_weights(tmp_path / "own.safetensors", weights, card)
+    with pytest.raises(BadFileError, match=r"own\.safetensors: parameter '2\.bias' must hold finite 32-bit numbers"):
+        solve(paper_window(0), solver=Nsa(str(tmp_path / "own.safetensors")))
+
+
+def test_a_file_name_that_is_too_long_is_named() -> None:
+    with pytest.raises(BadFileError, match="cannot be read"):
+        solve(paper_window(0), solver=Nsa("x" * 300 + ".safetensors"))
+
+
+def test_options_and_hop_cost_may_be_whole_numbers() -> None:
+    problem = TopologyProblem(FatTree(2, 2, 3), np.arange(12), (Job("a", 5), Job("b", 4)), hop_cost=1000)
+    solver = Nsa("fcn-1", hottest=25, coldest=1, sharpness=1)
+    assert solved(solver, problem).objective == solved(solver, replace(problem, hop_cost=1000.0)).objective
 
 
 def test_it_runs_without_torch() -> None:

@@ -1,6 +1,7 @@
 """The training of NSA: it learns, and ends the same whatever interrupts it."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,3 +71,24 @@ def test_a_training_of_a_minute_improves_on_its_own_start(tmp_path: Path) -> Non
     # Paired over the windows, the gain is more than three standard errors.
     gains = (before - after).mean(axis=1)
     assert gains.mean() > 3 * gains.std() / np.sqrt(len(gains))
+
+
+def test_what_a_crash_kept_from_being_written_is_written_when_it_goes_on(tmp_path: Path) -> None:
+    training = NsaTraining("fcn-1", updates=1, environments=4, window_epochs=1)
+    weights = trained(tmp_path, training)
+    written = weights.read_bytes()
+    weights.unlink()
+    (progress,) = training.train(TrainingRequest(tmp_path, 0, None, True, "test"))
+    assert (progress.done, progress.total) == (1, 1)
+    assert set(progress.measures) >= {"samples", "mean_return"}
+    assert weights.read_bytes() == written
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"updates": -1}, {"environments": 0}, {"environments": 10**8}, {"window_epochs": 10**11}, {"entropy": 1e300}],
+)
+def test_an_option_out_of_range_is_refused_with_the_range(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(UsageError, match=f"{name} is .*, must be within"):
+        NsaTraining(**options)

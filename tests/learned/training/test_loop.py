@@ -1,5 +1,6 @@
 """Trainings end the same whatever interrupts them, and keep off what is not theirs."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from allocopt.training import TrainingRequest
 torch = pytest.importorskip("torch")
 
 from learned.training.checkpoint import NAME, read_checkpoint, write_checkpoint  # noqa: E402
-from learned.training.loop import run_updates  # noqa: E402
+from learned.training.interruption import interruption_held  # noqa: E402
+from learned.training.loop import check_folder, run_updates  # noqa: E402
 
 IDENTITY = {"title": "walk", "seed": 1}
 
@@ -78,10 +80,74 @@ def test_there_must_be_something_to_go_on_from_and_it_must_be_the_same(tmp_path:
         list(run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), {**IDENTITY, "seed": 2}))
 
 
-def test_a_broken_checkpoint_is_named(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_bytes(b"nothing")
-    with pytest.raises(BadFileError, match=NAME):
-        read_checkpoint(tmp_path, {})
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.7, 0.99])
+def test_a_checkpoint_that_was_cut_or_altered_is_named(tmp_path: Path, place: float) -> None:
+    write_checkpoint(tmp_path, IDENTITY, {"a": np.arange(20_000), "rows": []})
+    whole = (tmp_path / NAME).read_bytes()
+    at = round(place * (len(whole) - 1))
+    for broken in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], b"nothing"):
+        (tmp_path / NAME).write_bytes(broken)
+        with pytest.raises(BadFileError, match=rf"{NAME}: is damaged, or no checkpoint of this training") as error:
+            read_checkpoint(tmp_path, IDENTITY)
+        assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"learner": {}, "rows": []},
+        {"learner": RandomWalk().snapshot(), "rows": [{}]},
+        {"learner": {"place": 1}, "rows": [{"seconds": 1.0}]},
+    ],
+)
+def test_a_checkpoint_of_another_program_is_named(tmp_path: Path, state: dict[str, Any]) -> None:
+    write_checkpoint(tmp_path, IDENTITY, state)
+    with pytest.raises(BadFileError, match=f"{NAME}: is damaged, or no checkpoint of this training"):
+        list(run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), IDENTITY))
+
+
+def test_a_folder_that_cannot_be_written_to_is_named_before_anything_is_learned(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder, fault in (
+        ("file", "is a file, must be a folder"),
+        ("file/below", "cannot be"),
+        ("x" * 300, "too long"),
+    ):
+        with pytest.raises(BadFileError, match=fault):
+            check_folder(request(tmp_path / folder))
+        with pytest.raises(UsageError, match="no checkpoint"):
+            check_folder(request(tmp_path / folder, resumes=True))
+
+
+class Interrupted(RandomWalk):
+    """A walk whose third step Ctrl-C comes into."""
+
+    def update(self, share: float) -> dict[str, float]:
+        """Take a step; the signal comes in its middle."""
+        if 0.2 < share < 0.3:
+            signal.raise_signal(signal.SIGINT)
+        return super().update(share)
+
+
+def test_ctrl_c_waits_for_the_end_of_an_update_and_loses_nothing(tmp_path: Path) -> None:
+    whole, cut = RandomWalk(), RandomWalk()
+    list(run_updates(whole, 8, request(tmp_path / "whole"), IDENTITY))
+    with pytest.raises(KeyboardInterrupt, match="--resume goes on from here"):
+        list(run_updates(Interrupted(), 8, request(tmp_path / "cut"), IDENTITY))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    progress = list(run_updates(cut, 8, request(tmp_path / "cut", resumes=True), IDENTITY))
+    assert progress[0].done == 4
+    assert cut.place.tolist() == whole.place.tolist()
+
+
+def test_a_second_ctrl_c_does_not_wait() -> None:
+    with interruption_held() as interrupted:
+        assert not interrupted()
+        signal.raise_signal(signal.SIGINT)
+        assert interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_a_checkpoint_keeps_arrays_numbers_and_what_holds_them(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from allocopt.errors import UsageError
 from learned.nsa.windows import training_windows
-from learned.training.seeds import RESERVED, check_training_seed
+from learned.training.seeds import LARGEST_SEED, RESERVED, check_training_seed
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -26,7 +26,9 @@ def test_the_reserved_seeds_are_those_of_the_shipped_windows() -> None:
         assert f"--prefix {Path(name).stem} " in line
 
 
-def test_another_seed_is_taken_and_a_negative_one_is_not() -> None:
+@pytest.mark.parametrize("seed", [-1, 2**63, 10**30])
+def test_another_seed_is_taken_unless_generators_do_not(seed: int) -> None:
     check_training_seed(0)
-    with pytest.raises(UsageError, match="must not be negative"):
-        check_training_seed(-1)
+    check_training_seed(LARGEST_SEED)
+    with pytest.raises(UsageError, match=f"the seed is {seed}, must be within 0"):
+        check_training_seed(seed)
