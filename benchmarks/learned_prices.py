@@ -21,12 +21,14 @@ from allocopt.traces.allocators import solver_allocator
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.synthetic import synthetic_problem
 from allocopt.traces.windows import windows
+from heuristics.lns.random import folded
 from heuristics.lns.solver import Lns
+from heuristics.lns.start import Window
+from heuristics.lns.state import Moves, State
 from learned.prices.features import features_of
-from learned.prices.glance import follow
+from learned.prices.glance import begin_following, glance
 from learned.prices.network import Prediction, predict
 from learned.prices.solver import LnsPrices
-from learned.prices.start import GuidedWindow
 from learned.prices.store import SHIPPED, load_weights
 from learned.prices.windows import EVALUATION_SEEDS
 
@@ -45,14 +47,11 @@ class Shuffled(LnsPrices):
 
     predictions: Mapping[int, Prediction] | None = None
 
-    def window(self, problem: TopologyProblem) -> GuidedWindow:
-        started = time.perf_counter()
-        encoding = encode(problem)
-        encoding_s = time.perf_counter() - started
-        tree = group_tree(encoding)
+    def begin(self, window: Window, moves: Moves, seed: int) -> tuple[State, float]:
         assert self.predictions is not None
-        seen = follow(tree, encoding.sizes, self.predictions[id(problem)], self.fading, True)
-        return GuidedWindow(problem, encoding, tree, seen, encoding_s)
+        told, sizes = self.predictions[id(window.problem)], window.encoding.sizes
+        most_removed = self.most_removed
+        return begin_following(window.tree, sizes, told, self.fading, self.hunt, most_removed, moves, folded(seed))
 
 
 def small_windows(family: str, count: int) -> list[TopologyProblem]:
@@ -137,13 +136,14 @@ def rows_of(family: str, limit_ms: float, known: Sequence[tuple[TopologyProblem,
 
 def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> Iterator[list[Cell]]:
     """Yield the mean gap of the bounds to the optimum or the best known cost, and that of the first allocation."""
-    solver = LnsPrices()
-    seen = [solver.window(problem) for problem, _ in known]
-    best = [cost for _, cost in known]
-    alone = np.mean([1 - w.cost(float(w.glance.alone.sum())) / b for w, b in zip(seen, best, strict=True)])
-    priced = np.mean([1 - w.bound() / b for w, b in zip(seen, best, strict=True)])
-    first = np.mean([w.cost(w.glance.saving) / b - 1 for w, b in zip(seen, best, strict=True)])
-    yield [family, len(known), *(100 * float(value) for value in (alone, priced, first))]
+    weights, gaps = load_weights(SHIPPED), []
+    for problem, best in known:
+        window = Window.of(problem)
+        seen = glance(window.tree, window.encoding.sizes, weights, LnsPrices().fading, True)
+        alone = float(seen.alone.sum())
+        bounds = [1 - window.cost(saving) / best for saving in (alone, min(alone, seen.most))]
+        gaps.append([*bounds, window.cost(seen.saving) / best - 1])
+    yield [family, len(known), *(100 * np.mean(gaps, axis=0)).tolist()]
 
 
 def main() -> None:
