@@ -7,8 +7,8 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.tree import GroupTree
-from allocopt.problems.encoding import Encoding, encode, owners_of
-from allocopt.problems.group_tree import group_tree
+from allocopt.problems.encoding import Encoding, owners_of
+from allocopt.problems.group_tree import encode_with_tree
 from allocopt.problems.job_classes import EVERYWHERE, constant_hops, job_classes
 from allocopt.problems.side import penalty
 from allocopt.problems.topology import Allocation, TopologyProblem
@@ -43,8 +43,8 @@ class Window:
     def of(cls, problem: TopologyProblem) -> "Window":
         """Prepare a problem."""
         started = time.perf_counter()
-        encoding = encode(problem)
-        tree, most_hops = group_tree(encoding), constant_hops(problem, encoding)
+        encoding, tree = encode_with_tree(problem)
+        most_hops = constant_hops(problem, encoding)
         return cls(problem, encoding, tree, most_hops, time.perf_counter() - started)
 
     def cost(self, saving: float) -> float:
