@@ -1,4 +1,4 @@
-"""From the tree of a window to the first state of the search, and from its best state to nodes: one kernel call each."""
+"""From the tree of a window to the first state of the search, and from its best state to nodes, by one call each."""
 
 import numpy as np
 from numba import float64, int64, njit, types
@@ -171,7 +171,8 @@ def begin_at(
     saving = hold_all(groups, holdings, np.zeros(tree.idle.size, dtype=np.int64))
     part = _room(_most_open(tree, sizes, most_removed, moves), sizes.max())
     search = _search_from(sizes, alone, holdings, saving, most_removed, tree.leaf_first.size - 1)
-    return State(tree, groups, part, search, random_words(seed))
+    state: State = State(tree, groups, part, search, random_words(seed))  # type: ignore[no-untyped-call]
+    return state
 
 
 @inlined
@@ -221,29 +222,34 @@ def begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
     return other
 
 
-@njit(int64[::1](STATE), cache=True, nogil=True)
-def best_positions(state: State) -> IntArray:
-    """Return the idle positions that the jobs have in the best state: of every leaf, from the first one on.
+@njit(int64[::1](GROUP_TREE, HOLDINGS), cache=True, nogil=True)
+def positions_of(tree: GroupTree, holdings: Holdings) -> IntArray:
+    """Return the idle positions that the jobs get: of every leaf, from the first one on.
 
     Returns
     -------
     IntArray
         Those of the first job, rising, then those of the second, ..., shape ``(sum of the sizes,)``.
     """
-    tree, best = state.tree, state.search.best
     next_of, owners = tree.leaf_first.copy(), np.full(tree.leaf_positions.size, -1)
-    for job in range(best.length.size):
-        for entry in range(best.first[job], best.first[job] + best.length[job]):
-            leaf = best.leaf[entry]
-            for _ in range(best.nodes[entry]):
+    for job in range(holdings.length.size):
+        for entry in range(holdings.first[job], holdings.first[job] + holdings.length[job]):
+            leaf = holdings.leaf[entry]
+            for _ in range(holdings.nodes[entry]):
                 owners[tree.leaf_positions[next_of[leaf]]] = job
                 next_of[leaf] += 1
-    positions, filled = np.empty(best.first[-1], dtype=np.int64), best.first.copy()
+    positions, filled = np.empty(holdings.first[-1], dtype=np.int64), holdings.first.copy()
     for position in range(owners.size):
         if owners[position] >= 0:
             positions[filled[owners[position]]] = position
             filled[owners[position]] += 1
     return positions
+
+
+@njit(int64[::1](STATE), cache=True, nogil=True)
+def best_positions(state: State) -> IntArray:
+    """Return the idle positions that the jobs have in the best state; see `positions_of`."""
+    return positions_of(state.tree, state.search.best)
 
 
 @njit(float64[::1](STATE), cache=True, nogil=True)
@@ -255,7 +261,7 @@ def savings_of(state: State) -> FloatArray:
 @njit(float64(STATE), cache=True, nogil=True)
 def bound_of(state: State) -> float:
     """Return what no allocation saves more than, in hops: what all jobs would save alone."""
-    return state.search.alone.sum()
+    return float(state.search.alone.sum())
 
 
 @njit(types.Tuple((GROUPS, OPEN, SEARCH))(STATE), cache=True, nogil=True)

@@ -144,9 +144,7 @@ def open_vertex(groups: Groups, part: Open, search: Search, vertex: int) -> None
 
 
 @inlined
-def open_children(
-    groups: Groups, part: Open, search: Search, moves: Moves, vertex: int, words: WordArray
-) -> None:
+def open_children(groups: Groups, part: Open, search: Search, moves: Moves, vertex: int, words: WordArray) -> None:
     """Open the children of an open vertex: all that have idle nodes if they are few, else the freed and some others."""
     step, first, awake = search.counters[STEPS], groups.first_child[vertex], groups.awake[vertex]
     if awake <= moves.few:
@@ -278,9 +276,7 @@ def keep_if_best(search: Search) -> None:
 
 
 @inlined
-def settle(
-    groups: Groups, search: Search, change: float, temperature: float, count: int, words: WordArray
-) -> None:
+def settle(groups: Groups, search: Search, change: float, temperature: float, count: int, words: WordArray) -> None:
     """Accept the new places of the removed jobs or not, as in annealing; then they hold their nodes again."""
     if change >= 0 or uniform(words) < np.exp(change / temperature):
         search.savings[0] += change

@@ -1,7 +1,7 @@
 """Random numbers for the search: xoshiro256++, whose state is four words that a kernel can hold and seed itself.
 
-D. Blackman and S. Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021); seeded by splitmix64, as
-they recommend. NumPy's generator takes longer to make, and again to hand over to a kernel, than a short search takes.
+D. Blackman and S. Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021); seeded by splitmix64,
+as they recommend. NumPy's generator takes longer to make, and again to hand over to a kernel, than a short search takes.
 """
 
 import numpy as np
@@ -14,7 +14,11 @@ WORDS = uint64[::1]
 """Numba type of the state."""
 
 _MOST_SEED = 2**63
-_STEP, _FACTOR, _OTHER_FACTOR = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_STEP, _FACTOR, _OTHER_FACTOR = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
 _17, _19, _23, _27, _30, _31, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 27, 30, 31, 41, 45))
 _11, _16, _32, _48, _LOW = (np.uint64(number) for number in (11, 16, 32, 48, 0xFFFF))
 _MEAN, _DEVIATION = 4 * 32767.5, 65536.0 / 3.0**0.5
@@ -43,7 +47,7 @@ def _draw(words: WordArray) -> "np.uint64":
     """Draw 64 bits."""
     a, b, c, d = words[0], words[1], words[2], words[3]
     total = a + d
-    drawn = ((total << _23) | (total >> _41)) + a
+    drawn: np.uint64 = ((total << _23) | (total >> _41)) + a
     c ^= a
     d ^= b
     words[0], words[1], words[2], words[3] = a ^ d, b ^ c, c ^ (b << _17), (d << _45) | (d >> _19)
@@ -67,4 +71,5 @@ def bell(words: WordArray) -> float:
     """Draw a number of mean 0 and variance 1 that is nearly normal: a sum of four uniform ones."""
     drawn = _draw(words)
     total = (drawn & _LOW) + ((drawn >> _16) & _LOW) + ((drawn >> _32) & _LOW) + (drawn >> _48)
-    return (float(total) - _MEAN) / _DEVIATION
+    number: float = (float(total) - _MEAN) / _DEVIATION
+    return number

@@ -143,7 +143,7 @@ class Lns(TopologySolver):
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
 
     def _better(self, window: Window, state: State, moves: Moves, run: Run) -> State:
-        """Return the state to begin with: that of the warm start if it is better; tell of the other if there is time."""
+        """Return the state to begin with: that of the warm start if it is better; else, given time, tell of it."""
         if run.objective is not None and run.objective <= window.cost(float(savings_of(state)[1])):
             return window.moved(state, run.solution, moves)
         if run.clock.remaining() > LONG_S:

@@ -12,7 +12,15 @@ from allocopt.problems.group_tree import encode_with_tree
 from allocopt.problems.job_classes import EVERYWHERE, constant_hops, job_classes
 from allocopt.problems.side import penalty
 from allocopt.problems.topology import Allocation, TopologyProblem
-from heuristics.lns.beginning import begin_at, begin_elsewhere, begin_greedily, best_positions, parts_of, savings_alone
+from heuristics.lns.beginning import (
+    begin_at,
+    begin_elsewhere,
+    begin_greedily,
+    best_positions,
+    parts_of,
+    positions_of,
+    savings_alone,
+)
 from heuristics.lns.random import folded
 from heuristics.lns.state import Holdings, Moves, Rules, State
 
@@ -95,9 +103,16 @@ class Window:
         return Rules(classes, of_job, np.zeros(len(part.vertex), dtype=np.int64))
 
     def allocation(self, state: State) -> Allocation:
-        """Give every job the idle nodes of its leaves in the best state, from the first one on in every leaf."""
-        nodes, last = self.problem.idle_nodes[best_positions(state)], 0
-        of_jobs = []
+        """Return the allocation of the best state: of every leaf, its idle nodes from the first one on."""
+        return self._of_positions(best_positions(state))
+
+    def allocation_of(self, holdings: Holdings) -> Allocation:
+        """Return the allocation of what the jobs hold; see `allocation`."""
+        return self._of_positions(positions_of(self.tree, holdings))
+
+    def _of_positions(self, positions: IntArray) -> Allocation:
+        """Give the jobs the idle nodes at these positions, those of the first job first."""
+        nodes, last, of_jobs = self.problem.idle_nodes[positions], 0, []
         for size in self.encoding.sizes.tolist():
             of_jobs.append(nodes[last : last + size])
             last += size

@@ -251,7 +251,6 @@ MOVES = types.NamedTuple((*[float64] * 5, int64, int64, int64, float64, float64)
 RULES = types.NamedTuple((JOB_CLASSES, INTS, INTS), Rules)
 
 
-
 @structref.register
 class _StateType(types.StructRef):
     """Numba type of `State`."""
@@ -279,7 +278,7 @@ class State(structref.StructRefProxy):
 
 FIELDS = (("tree", GROUP_TREE), ("groups", GROUPS), ("part", OPEN), ("search", SEARCH), ("words", WORDS))
 structref.define_proxy(State, _StateType, [name for name, _ in FIELDS])
-STATE = _StateType(FIELDS)
+STATE = _StateType(FIELDS)  # type: ignore[no-untyped-call]
 
 CHANGED, STEPS, N_OPEN = 0, 1, 2
 """Places in ``Search.counters``."""

@@ -168,6 +168,21 @@ def _heads(hidden: Float32Array, head: Float32Array, bias: Float32Array) -> "tup
     return first, second
 
 
+@njit(types.UniTuple(_MATRIX, 2)(FEATURES, _MATRIX, _MATRIX), cache=True, nogil=True)
+def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tuple[Float32Array, Float32Array]:
+    """Return the sums over the leaves of every pod, and those over all leaves and all jobs."""
+    n_pods = features.pod.max() + 1
+    pods = np.zeros((n_pods, WIDTH), dtype=np.float32)
+    pooled = np.zeros((2, WIDTH), dtype=np.float32)
+    for k in range(WIDTH):
+        for leaf in range(n_leaves):
+            pods[features.pod[leaf], k] += features.pod_share[leaf] * leaves[k, leaf]
+            pooled[0, k] += features.leaf_share[leaf] * leaves[k, leaf]
+    for job in range(n_jobs):
+        _add_scaled(jobs[job], features.job_share[job], pooled[1])
+    return pods, pooled
+
+
 @njit(PREDICTION(WEIGHTS, FEATURES), cache=True, nogil=True)
 def predict(weights: Weights, features: Features) -> Prediction:
     """Say what a window's leaves are worth, and which of its jobs come first and which are to be moved.
@@ -190,20 +205,12 @@ def predict(weights: Weights, features: Features) -> Prediction:
         _set(weights.job_in_bias, jobs[job])
         _add_product(features.jobs[job], weights.job_in, jobs[job])
         _set_positive(jobs[job])
-    n_pods = features.pod.max() + 1
-    pods = np.zeros((n_pods, WIDTH), dtype=np.float32)
-    pooled = np.zeros((2, WIDTH), dtype=np.float32)
-    for k in range(WIDTH):
-        for leaf in range(n_leaves):
-            pods[features.pod[leaf], k] += features.pod_share[leaf] * leaves[k, leaf]
-            pooled[0, k] += features.leaf_share[leaf] * leaves[k, leaf]
-    for job in range(n_jobs):
-        _add_scaled(jobs[job], features.job_share[job], pooled[1])
+    pods, pooled = _pooled(features, leaves, jobs)
     of_window = weights.leaf_bias.copy()
     _add_product(pooled[0], weights.leaf_all, of_window)
     _add_product(pooled[1], weights.leaf_jobs, of_window)
-    of_pods = np.empty((n_pods, WIDTH), dtype=np.float32)
-    for pod in range(n_pods):
+    of_pods = np.empty_like(pods)
+    for pod in range(pods.shape[0]):
         _set(of_window, of_pods[pod])
         _add_product(pods[pod], weights.leaf_pod, of_pods[pod])
     hidden = np.empty((WIDTH, n_leaves), dtype=np.float32)

@@ -11,7 +11,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
-from heuristics.lns.solver import FEW_JOBS, LARGEST, MOST_IDLE, Lns
+from heuristics.lns.solver import LARGEST, MOST_IDLE, Lns
 from heuristics.lns.start import Window
 from heuristics.lns.state import Moves, State
 from learned.prices.start import guided_state
@@ -21,8 +21,6 @@ INSERTION_S, SHARE = 2e-10, 0.5
 """Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take."""
 WORSE, RIVALS = 0.9, 4
 """Share of the steps that begin with the job that regrets its place most, at the predicted prices, and of how many."""
-FEW_GUIDANCE = 0.7
-"""Part of the worths that is paid in the search where there are few jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class LnsPrices(Lns):
 
     hottest: float = 0.7
     most_removed: int = 7
-    guidance: float = 1.0
+    guidance: float = 0.7
     fading: float = 0.5
     hunt: float = 0.0
     weights: str = SHIPPED
@@ -91,15 +89,12 @@ class LnsPrices(Lns):
 
     def begin(self, window: Window, moves: Moves, seed: int) -> tuple[State, float]:
         """Glance at a window; return where to begin, and what no allocation saves more than, in hops."""
-        return guided_state(
-            window, load_weights(self.weights), self.fading, self.hunt, self.most_removed, moves, seed
-        )
+        return guided_state(window, load_weights(self.weights), self.fading, self.hunt, self.most_removed, moves, seed)
 
     def moves(self, n_jobs: int) -> Moves:
         """Say how to move with so many jobs, guided."""
         moves = Lns.moves(self, n_jobs)
-        guidance = self.guidance * (FEW_GUIDANCE if n_jobs <= FEW_JOBS else 1.0)
-        return moves._replace(worse=WORSE, rivals=RIVALS, guidance=guidance, fading=self.fading)
+        return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
 
 
 def _seconds(problem: TopologyProblem) -> float:

@@ -8,13 +8,14 @@ from support.brute_force import optimum
 from support.windows import paper_window, windows
 
 from allocopt.arrays import FloatArray
+from allocopt.kernels.insertion import idle_state
 from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
 from formulations.free.columns import Pricing
 from formulations.free.demand import Demand
 from learned.prices.dual import dual_bound
-from learned.prices.glance import glance, untied_state
+from learned.prices.glance import glance
 from learned.prices.network import SHAPES, Weights
 
 seeds = st.integers(0, 2**16)
@@ -30,7 +31,7 @@ def bound_at(problem: TopologyProblem, prices: FloatArray) -> tuple[float, Float
     tree = group_tree(encoding)
     sizes, multiplicity = np.unique(encoding.sizes, return_counts=True)
     spare, alone = np.empty(len(prices)), np.empty(len(sizes))
-    state = untied_state(tree, int(sizes[-1]))
+    state = idle_state(tree, int(sizes[-1]), 0.0)
     bound = dual_bound(tree, state, sizes, multiplicity, prices, spare, alone)
     assert bound == pytest.approx(float(multiplicity @ alone) + float(prices @ tree.idle[: len(prices)]))
     return bound, spare
