@@ -171,6 +171,7 @@ def _heads(hidden: Float32Array, head: Float32Array, bias: Float32Array) -> "tup
 @njit(types.UniTuple(_MATRIX, 2)(FEATURES, _MATRIX, _MATRIX), cache=True, nogil=True)
 def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tuple[Float32Array, Float32Array]:
     """Return the sums over the leaves of every pod, and those over all leaves and all jobs."""
+    n_leaves, n_jobs = leaves.shape[1], jobs.shape[0]
     n_pods = features.pod.max() + 1
     pods = np.zeros((n_pods, WIDTH), dtype=np.float32)
     pooled = np.zeros((2, WIDTH), dtype=np.float32)
