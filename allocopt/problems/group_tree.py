@@ -51,7 +51,7 @@ def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTre
 
 @njit(types.Tuple((int64[::1], boolean))(int64[:, ::1]), cache=True, nogil=True)
 def _renumber(groups: IntArray) -> tuple[IntArray, bool]:
-    """Number the groups of every level from 0 in place, if their numbers never fall; return how many, and if so."""
+    """Give the groups of every level numbers from 0, if they never fall; return how many there are, and if so."""
     n_groups = np.zeros(groups.shape[0], dtype=np.int64)
     for level in range(groups.shape[0]):
         for i in range(1, groups.shape[1]):

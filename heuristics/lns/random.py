@@ -1,7 +1,7 @@
 """Random numbers for the search: xoshiro256++, whose state is four words that a kernel can hold and seed itself.
 
 D. Blackman and S. Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021); seeded by splitmix64,
-as they recommend. NumPy's generator takes longer to make, and again to hand over to a kernel, than a short search takes.
+as they recommend. To make NumPy's generator, and to hand it over to a kernel, takes longer than thirty steps.
 """
 
 import numpy as np
