@@ -182,7 +182,8 @@ def main() -> None:
         f"`lns-prices` against `lns` at equal time ({clock}; reading the window, features and the network's pass are "
         f"counted), seeds {SEEDS}. `paper` and `repo` are the NSA paper's workload on its cluster and on that of its "
         "repository, which no training window comes from; L1 and L2 are drawn as the shipped ones of that name. Gaps "
-        f"are to optima proved by `exact`, of the first windows that it proves in {PROOF_S:g} s each; for L1 and L2 to the best cost that is known. `shuffled` is the control: the "
+        f"are to optima proved by `exact`, of the first windows that it proves in {PROOF_S:g} s each; for L1 and L2 to "
+        "the best cost that is known. `shuffled` is the control: the "
         "network's prices, of other leaves.",
         [
             "## Gaps at equal time",

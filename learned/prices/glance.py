@@ -10,10 +10,10 @@ from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savin
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from heuristics.lns.beginning import begin_at, no_holdings, note_nodes
 from heuristics.lns.state import HOLDINGS, MOVES, STATE, Holdings, Moves, State
-from learned.prices.dual import dual_bound
+from learned.prices.dual import bound_alone
 from learned.prices.features import features_of
 from learned.prices.insertion import insert_priced
-from learned.prices.network import PREDICTION, WEIGHTS, Prediction, Weights, predict
+from learned.prices.network import NETWORK, PREDICTION, WEIGHTS, Network, Prediction, Weights, predict
 
 FEW_JOBS, TOLERANCE = 30, 0.15
 """Number of jobs up to which every job is charged exactly, and the relative error of the charge beyond."""
@@ -76,8 +76,8 @@ def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: flo
     if is_bounded:
         of_size = np.bincount(sizes)
         distinct = np.flatnonzero(of_size)
-        spare, values = np.empty(prediction.prices.size), np.empty(distinct.size)
-        most = dual_bound(tree, state, distinct, of_size[distinct], prediction.prices, spare, values)
+        values = np.empty(distinct.size)
+        most = bound_alone(tree, state, distinct, of_size[distinct], prediction.prices, values)
         for r in range(distinct.size):
             priced[distinct[r]] = values[r]
     counts = np.empty((sizes.size, prediction.worth.size), dtype=np.int64)
@@ -134,14 +134,14 @@ def begin_following(
 
 
 @njit(
-    BEGUN(GROUP_TREE, int64[::1], WEIGHTS, float64, float64, int64, MOVES, int64),
+    BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64),
     cache=True,
     nogil=True,
 )
 def begin_guided(
     tree: GroupTree,
     sizes: IntArray,
-    weights: Weights,
+    network: Network,
     fading: float,
     hunt: float,
     most_removed: int,
@@ -149,5 +149,5 @@ def begin_guided(
     seed: int,
 ) -> tuple[State, float]:
     """Ask the network, and begin as it says; see `begin_following`."""
-    prediction = predict(weights, features_of(tree, sizes))
+    prediction = predict(network.weights, features_of(tree, sizes))
     return begin_following(tree, sizes, prediction, fading, hunt, most_removed, moves, seed)

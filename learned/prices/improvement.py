@@ -5,7 +5,7 @@ import numpy as np
 from allocopt.problems.topology import Allocation, TopologyProblem
 from heuristics.lns.kernels import search_neighbourhoods
 from heuristics.lns.start import Window
-from learned.prices.network import Weights
+from learned.prices.network import Weights, network_of
 from learned.prices.solver import LnsPrices
 from learned.prices.start import guided_state
 
@@ -34,7 +34,7 @@ def improved(
     solver = LnsPrices()
     moves = solver.moves(len(problem.jobs))
     window, seed = Window.of(problem), int(rng.integers(2**62))
-    state, _ = guided_state(window, weights, fading, solver.hunt, solver.most_removed, moves, seed)
+    state, _ = guided_state(window, network_of(weights), fading, solver.hunt, solver.most_removed, moves, seed)
     state = window.moved(state, known, moves)
     cooling = (COLDEST / HOTTEST) ** (1 / steps)
     search_neighbourhoods(state, moves, HOTTEST, cooling, steps)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float32, float64, njit, types
+from numba.experimental import structref
 
 from allocopt.arrays import FloatArray
 from allocopt.kernels.options import inlined
@@ -96,6 +97,34 @@ SHAPES: dict[str, tuple[int, ...]] = {
 _MATRIX, _VECTOR = float32[:, ::1], float32[::1]
 WEIGHTS = types.NamedTuple(tuple(_MATRIX if len(shape) == 2 else _VECTOR for shape in SHAPES.values()), Weights)
 PREDICTION = types.NamedUniTuple(float64[::1], 4, Prediction)
+
+
+@structref.register
+class _NetworkType(types.StructRef):
+    """Numba type of `Network`."""
+
+
+class Network(structref.StructRefProxy):
+    """The parameters in one place that kernels are handed by a pointer.
+
+    Parameters
+    ----------
+    weights
+        The parameters.
+    """
+
+    weights: Weights
+
+
+structref.define_proxy(Network, _NetworkType, ["weights"])
+NETWORK = _NetworkType((("weights", WEIGHTS),))  # type: ignore[no-untyped-call]
+
+
+@njit(NETWORK(WEIGHTS), cache=True, nogil=True)
+def network_of(weights: Weights) -> Network:
+    """Put parameters in one place."""
+    network: Network = Network(weights)  # type: ignore[no-untyped-call]
+    return network
 
 
 @inlined

@@ -15,7 +15,7 @@ from heuristics.lns.solver import LARGEST, MOST_IDLE, Lns
 from heuristics.lns.start import Window
 from heuristics.lns.state import Moves, State
 from learned.prices.start import guided_state
-from learned.prices.store import SHIPPED, load_weights
+from learned.prices.store import SHIPPED, load_network
 
 INSERTION_S, SHARE = 2e-10, 0.5
 """Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take."""
@@ -72,7 +72,7 @@ class LnsPrices(Lns):
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
         """Load the network before the clock starts; then solve."""
-        load_weights(self.weights)
+        load_network(self.weights)
         return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
@@ -89,7 +89,7 @@ class LnsPrices(Lns):
 
     def begin(self, window: Window, moves: Moves, seed: int) -> tuple[State, float]:
         """Glance at a window; return where to begin, and what no allocation saves more than, in hops."""
-        return guided_state(window, load_weights(self.weights), self.fading, self.hunt, self.most_removed, moves, seed)
+        return guided_state(window, load_network(self.weights), self.fading, self.hunt, self.most_removed, moves, seed)
 
     def moves(self, n_jobs: int) -> Moves:
         """Say how to move with so many jobs, guided."""

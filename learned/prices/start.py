@@ -4,11 +4,11 @@ from heuristics.lns.random import folded
 from heuristics.lns.start import Window
 from heuristics.lns.state import Moves, State
 from learned.prices.glance import begin_guided
-from learned.prices.network import Weights
+from learned.prices.network import Network
 
 
 def guided_state(
-    window: Window, weights: Weights, fading: float, hunt: float, most_removed: int, moves: Moves, seed: int
+    window: Window, network: Network, fading: float, hunt: float, most_removed: int, moves: Moves, seed: int
 ) -> tuple[State, float]:
     """Ask the network, and begin as it says; return the state, and what no allocation saves more than, in hops.
 
@@ -16,8 +16,8 @@ def guided_state(
     ----------
     window
         The problem.
-    weights
-        The network.
+    network
+        Whom to ask.
     fading
         See `learned.prices.insertion.insert_priced`.
     hunt
@@ -26,5 +26,5 @@ def guided_state(
         See `heuristics.lns.beginning.begin_at`.
     """
     sizes = window.encoding.sizes
-    state, most = begin_guided(window.tree, sizes, weights, fading, hunt, most_removed, moves, folded(seed))
+    state, most = begin_guided(window.tree, sizes, network, fading, hunt, most_removed, moves, folded(seed))
     return state, float(most)

@@ -19,7 +19,7 @@ from heuristics.lns.beginning import parts_of, savings_of
 from heuristics.lns.start import Window
 from learned.prices.glance import glance
 from learned.prices.insertion import insert_priced
-from learned.prices.network import SHAPES, Weights
+from learned.prices.network import SHAPES, Weights, network_of
 from learned.prices.solver import LnsPrices
 from learned.prices.start import guided_state
 
@@ -85,7 +85,7 @@ def test_a_glance_holds_bounds_and_a_valid_allocation_that_saves_what_it_says(
     problem: TopologyProblem, seed: int
 ) -> None:
     window, weights = Window.of(problem), random_weights(seed)
-    state, most = guided_state(window, weights, 0.5, 0.0, 5, LnsPrices().moves(3), seed)
+    state, most = guided_state(window, network_of(weights), 0.5, 0.0, 5, LnsPrices().moves(3), seed)
     seen = glance(window.tree, window.encoding.sizes, weights, 0.5, True)
     allocation = window.allocation(state)
     assert verify(problem, allocation) == pytest.approx(window.cost(seen.saving))
