@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
+WordArray = NDArray[np.uint64]
 
 
 def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:

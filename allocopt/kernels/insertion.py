@@ -62,24 +62,35 @@ INSERTION_STATE = types.NamedTuple(
 )
 
 
-def insertion_state(tree: GroupTree, largest: int) -> InsertionState:
-    """Allocate the state for inserting jobs of at most ``largest`` nodes into an empty tree, tables filled."""
-    lengths = np.minimum(tree.idle, largest) + 1
-    offset = np.concatenate(([0], np.cumsum(lengths)))
-    widest = int(np.diff(tree.first_child).max())
-    state = InsertionState(
+@njit(INSERTION_STATE(GROUP_TREE, int64, float64), cache=True, nogil=True)
+def idle_state(tree: GroupTree, largest: int, tie_break: float) -> InsertionState:
+    """Allocate a state in which all nodes are idle; its tables are not filled.
+
+    Parameters
+    ----------
+    tree
+        The groups.
+    largest
+        Nodes of the largest job.
+    tie_break
+        See `InsertionState`.
+    """
+    n_vertices, widest = tree.idle.size, 1
+    offset = np.zeros(n_vertices + 1, dtype=np.int64)
+    for vertex in range(n_vertices):
+        offset[vertex + 1] = offset[vertex] + min(tree.idle[vertex], largest) + 1
+        widest = max(widest, tree.first_child[vertex + 1] - tree.first_child[vertex])
+    return InsertionState(
         tree.idle.copy(),
         offset,
-        np.empty(offset[-1]),
-        np.empty((max(widest, 1) + 1, largest + 1)),
-        np.zeros(len(tree.idle), dtype=np.int64),
-        np.zeros(max(widest, 1) + 1, dtype=np.int64),
+        np.empty(offset[n_vertices]),
+        np.empty((widest + 1, largest + 1)),
+        np.zeros(n_vertices, dtype=np.int64),
+        np.zeros(widest + 1, dtype=np.int64),
         tree.idle.copy(),
-        np.zeros(len(tree.leaf_first) - 1),
-        0.5 / (1.0 + largest * int(tree.idle[: len(tree.leaf_first) - 1].max())),
+        np.zeros(tree.leaf_first.size - 1),
+        tie_break,
     )
-    fill_tables(tree, state, largest)
-    return state
 
 
 @inlined
@@ -133,6 +144,15 @@ def fill_tables(tree: GroupTree, state: InsertionState, most: int) -> None:
     """Fill the tables of all vertices but the top, whose product every insertion makes anew."""
     for vertex in range(tree.idle.size - 1):
         fill_table(tree, state, vertex, most)
+
+
+@njit(INSERTION_STATE(GROUP_TREE, int64), cache=True, nogil=True)
+def insertion_state(tree: GroupTree, largest: int) -> InsertionState:
+    """Allocate the state for inserting jobs of at most ``largest`` nodes into an empty tree, tables filled."""
+    most_idle = tree.idle[: tree.leaf_first.size - 1].max()
+    state = idle_state(tree, largest, 0.5 / (1.0 + largest * most_idle))
+    fill_tables(tree, state, largest)
+    return state
 
 
 @njit(float64[::1](GROUP_TREE, INSERTION_STATE, int64), cache=True, nogil=True)

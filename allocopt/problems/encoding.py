@@ -48,11 +48,16 @@ class Encoding(NamedTuple):
 
 def encode(problem: TopologyProblem) -> Encoding:
     """Return the arrays of ``problem``."""
-    formula = HopFormula.of(problem.topology, problem.hop_cost)
     groups = np.ascontiguousarray(problem.topology.groups_of(problem.idle_nodes))
     n_groups = np.zeros(len(groups), dtype=np.int64)
     for level, row in enumerate(groups):
         groups[level], n_groups[level] = _renumbered(row)
+    return encoded(problem, groups, n_groups)
+
+
+def encoded(problem: TopologyProblem, groups: IntArray, n_groups: IntArray) -> Encoding:
+    """Return the arrays of ``problem``, whose groups are numbered from 0 already."""
+    formula = HopFormula.of(problem.topology, problem.hop_cost)
     return Encoding(
         groups,
         n_groups,

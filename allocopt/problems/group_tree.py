@@ -1,11 +1,12 @@
 """The tree of groups that hold idle nodes, built from a problem's encoding."""
 
 import numpy as np
-from numba import float64, int64, njit, types
+from numba import boolean, float64, int64, njit, types
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from allocopt.problems.encoding import Encoding
+from allocopt.problems.encoding import Encoding, encode, encoded
+from allocopt.problems.topology import TopologyProblem
 
 
 @njit(types.UniTuple(int64[::1], 2)(int64[::1], int64), cache=True, nogil=True)
@@ -46,6 +47,34 @@ def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTre
     leaf_of = groups[0] if n_levels > 0 else np.zeros(m, dtype=np.int64)
     leaf_first, leaf_positions = _sorted_by(leaf_of, n_leaves)
     return GroupTree(first_child, children, weight, idle, leaf_positions, leaf_first)
+
+
+@njit(types.Tuple((int64[::1], boolean))(int64[:, ::1]), cache=True, nogil=True)
+def _renumber(groups: IntArray) -> tuple[IntArray, bool]:
+    """Give the groups of every level numbers from 0, if they never fall; return how many there are, and if so."""
+    n_groups = np.zeros(groups.shape[0], dtype=np.int64)
+    for level in range(groups.shape[0]):
+        for i in range(1, groups.shape[1]):
+            if groups[level, i] < groups[level, i - 1]:
+                return n_groups, False
+    for level in range(groups.shape[0]):
+        before = -1
+        for i in range(groups.shape[1]):
+            group = groups[level, i]
+            n_groups[level] += group != before
+            groups[level, i], before = n_groups[level] - 1, group
+    return n_groups, True
+
+
+def encode_with_tree(problem: TopologyProblem) -> tuple[Encoding, GroupTree]:
+    """Return `encode` and `group_tree` of a problem, in half the time where nodes are numbered switch by switch."""
+    groups = np.array(problem.topology.groups_of(problem.idle_nodes), order="C")
+    n_groups, is_rising = _renumber(groups)
+    if not is_rising:
+        encoding = encode(problem)
+        return encoding, group_tree(encoding)
+    encoding = encoded(problem, groups, n_groups)
+    return encoding, group_tree(encoding)
 
 
 def group_tree(encoding: Encoding) -> GroupTree:

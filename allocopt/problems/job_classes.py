@@ -56,7 +56,7 @@ def job_classes(
 
 def constant_hops(problem: TopologyProblem, encoding: Encoding) -> float:
     """Hops that an allocation costs, in units of the scale, before what it saves is taken off."""
-    hops = float((encoding.top * problem.sizes - encoding.bottom).sum())
+    hops = float((encoding.top * encoding.sizes - encoding.bottom).sum())
     prefers = [job.placement.prefer for job in problem.jobs if job.placement is not None]
     hops += sum(prefer.penalty for prefer in prefers if prefer is not None) / encoding.scale
     if problem.fragmentation_weight > 0 and problem.n_left > 0:

@@ -4,11 +4,13 @@ A step costs what it touches: the leaves of the removed jobs, the vertices that 
 """
 
 import numpy as np
-from numba import float64, int64, njit, types
+from numba import float64, int64, njit
 
-from allocopt.kernels.options import inlined
+from allocopt.arrays import WordArray
+from allocopt.kernels.options import inlined, kernel
 from heuristics.lns.holding import copy_holding, give_back, hold_nodes
 from heuristics.lns.insertion import fill_all, hold, place, set_prices, take_idle
+from heuristics.lns.random import WORDS, bell, below, uniform
 from heuristics.lns.state import (
     CHANGED,
     GROUPS,
@@ -16,11 +18,13 @@ from heuristics.lns.state import (
     N_OPEN,
     OPEN,
     SEARCH,
+    STATE,
     STEPS,
     Groups,
     Moves,
     Open,
     Search,
+    State,
 )
 
 DRAWS = 4
@@ -48,14 +52,14 @@ def regret(groups: Groups, search: Search, moves: Moves, job: int) -> float:
 
 
 @inlined
-def draw_first(groups: Groups, search: Search, moves: Moves, rng: np.random.Generator) -> int:
+def draw_first(groups: Groups, search: Search, moves: Moves, words: WordArray) -> int:
     """Draw the first job to remove: any, or of some the one that is placed worst."""
-    job = int(rng.random() * search.sizes.size)
-    if rng.random() >= moves.worse:
+    job = below(words, search.sizes.size)
+    if uniform(words) >= moves.worse:
         return job
     worst = regret(groups, search, moves, job)
     for _ in range(moves.rivals - 1):
-        other = int(rng.random() * search.sizes.size)
+        other = below(words, search.sizes.size)
         of_other = regret(groups, search, moves, other)
         if of_other > worst:
             job, worst = other, of_other
@@ -63,35 +67,35 @@ def draw_first(groups: Groups, search: Search, moves: Moves, rng: np.random.Gene
 
 
 @inlined
-def draw_near(groups: Groups, search: Search, moves: Moves, job: int, rng: np.random.Generator) -> int:
+def draw_near(groups: Groups, search: Search, moves: Moves, job: int, words: WordArray) -> int:
     """Draw a job that has nodes in a group near to a leaf of this one; -1 if none is there."""
     holdings = search.present
-    vertex = holdings.leaf[holdings.first[job] + int(rng.random() * holdings.length[job])]
-    while groups.parent[vertex] >= 0 and rng.random() < moves.climb:
+    vertex = holdings.leaf[holdings.first[job] + below(words, holdings.length[job])]
+    while groups.parent[vertex] >= 0 and uniform(words) < moves.climb:
         vertex = groups.parent[vertex]
     while vertex >= groups.n_holders.size:
         first = groups.first_child[vertex]
-        vertex = groups.children[first + int(rng.random() * (groups.first_child[vertex + 1] - first))]
+        vertex = groups.children[first + below(words, groups.first_child[vertex + 1] - first)]
     if groups.n_holders[vertex] == 0:
         return -1
-    seat = groups.leaf_first[vertex] + int(rng.random() * groups.n_holders[vertex])
+    seat = groups.leaf_first[vertex] + below(words, groups.n_holders[vertex])
     return int(groups.owner[groups.holders[seat]])
 
 
 @inlined
-def draw_removed(groups: Groups, search: Search, moves: Moves, rng: np.random.Generator) -> int:
+def draw_removed(groups: Groups, search: Search, moves: Moves, words: WordArray) -> int:
     """Draw the jobs to remove, and return how many."""
-    wanted = 1 + int(rng.random() * search.removed.size)
-    search.removed[0] = draw_first(groups, search, moves, rng)
+    wanted = 1 + below(words, search.removed.size)
+    search.removed[0] = draw_first(groups, search, moves, words)
     count = 1
     for _ in range(DRAWS * (wanted - 1)):
         if count == wanted:
             break
         job = -1
-        if rng.random() < moves.related:
-            job = draw_near(groups, search, moves, search.removed[int(rng.random() * count)], rng)
+        if uniform(words) < moves.related:
+            job = draw_near(groups, search, moves, search.removed[below(words, count)], words)
         else:
-            job = int(rng.random() * search.sizes.size)
+            job = below(words, search.sizes.size)
         if job >= 0 and not is_removed(search, job, count):
             search.removed[count] = job
             count += 1
@@ -140,9 +144,7 @@ def open_vertex(groups: Groups, part: Open, search: Search, vertex: int) -> None
 
 
 @inlined
-def open_children(
-    groups: Groups, part: Open, search: Search, moves: Moves, vertex: int, rng: np.random.Generator
-) -> None:
+def open_children(groups: Groups, part: Open, search: Search, moves: Moves, vertex: int, words: WordArray) -> None:
     """Open the children of an open vertex: all that have idle nodes if they are few, else the freed and some others."""
     step, first, awake = search.counters[STEPS], groups.first_child[vertex], groups.awake[vertex]
     if awake <= moves.few:
@@ -155,7 +157,7 @@ def open_children(
             open_vertex(groups, part, search, child)
             child = groups.next_freed[child]
     for _ in range(moves.others):
-        child = groups.children[first + int(rng.random() * awake)]
+        child = groups.children[first + below(words, awake)]
         if groups.seen[child] != step:
             groups.seen[child] = step
             groups.freed[child] = -1
@@ -163,7 +165,7 @@ def open_children(
 
 
 @inlined
-def open_part(groups: Groups, part: Open, search: Search, moves: Moves, rng: np.random.Generator) -> None:
+def open_part(groups: Groups, part: Open, search: Search, moves: Moves, words: WordArray) -> None:
     """Open a part of the tree around the removed jobs, and draw what a node of its vertices costs."""
     search.counters[N_OPEN] = 0
     open_vertex(groups, part, search, groups.parent.size - 1)
@@ -172,10 +174,10 @@ def open_part(groups: Groups, part: Open, search: Search, moves: Moves, rng: np.
         vertex = part.vertex[i]
         part.first[i] = search.counters[N_OPEN]
         if vertex >= groups.n_holders.size:
-            open_children(groups, part, search, moves, vertex, rng)
-            part.charge[i] = moves.inner_price * rng.standard_normal()
+            open_children(groups, part, search, moves, vertex, words)
+            part.charge[i] = moves.inner_price * bell(words)
         else:
-            part.charge[i] = moves.price * rng.standard_normal() + moves.guidance * groups.worth[vertex]
+            part.charge[i] = moves.price * bell(words) + moves.guidance * groups.worth[vertex]
         part.last[i] = search.counters[N_OPEN]
         i += 1
     for i in range(search.counters[N_OPEN] - 1, -1, -1):
@@ -274,11 +276,9 @@ def keep_if_best(search: Search) -> None:
 
 
 @inlined
-def settle(
-    groups: Groups, search: Search, change: float, temperature: float, count: int, rng: np.random.Generator
-) -> None:
+def settle(groups: Groups, search: Search, change: float, temperature: float, count: int, words: WordArray) -> None:
     """Accept the new places of the removed jobs or not, as in annealing; then they hold their nodes again."""
-    if change >= 0 or rng.random() < np.exp(change / temperature):
+    if change >= 0 or uniform(words) < np.exp(change / temperature):
         search.savings[0] += change
         take_over(search, count)
         keep_if_best(search)
@@ -286,8 +286,8 @@ def settle(
         hold_nodes(groups, search.present, search.removed[i])
 
 
-@njit(float64(GROUPS, OPEN, SEARCH, MOVES, float64, float64, int64, types.npy_rng), cache=True, nogil=True)
-def search_neighbourhoods(
+@kernel(float64(GROUPS, OPEN, SEARCH, MOVES, float64, float64, int64, WORDS))
+def _walk(
     groups: Groups,
     part: Open,
     search: Search,
@@ -295,33 +295,39 @@ def search_neighbourhoods(
     temperature: float,
     cooling: float,
     steps: int,
-    rng: np.random.Generator,
+    words: WordArray,
 ) -> float:
-    """Take some steps of the search, which changes in place; return the temperature after them.
+    """Take some steps; see `search_neighbourhoods`."""
+    for _ in range(steps):
+        search.counters[STEPS] += 1
+        count = draw_removed(groups, search, moves, words)
+        change = -remove_jobs(groups, search, count)
+        largest = largest_of(search, 0, count)
+        open_part(groups, part, search, moves, words)
+        if moves.guidance > 0.0:
+            change += insert_guided(part, groups, search, moves, count)
+        else:
+            change += insert_jobs(part, groups, search, count, largest)
+        settle(groups, search, change, temperature, count, words)
+        temperature *= cooling
+    return temperature
+
+
+@njit(float64(STATE, MOVES, float64, float64, int64), cache=True, nogil=True)
+def search_neighbourhoods(state: State, moves: Moves, temperature: float, cooling: float, steps: int) -> float:
+    """Take some steps of the search, whose state changes in place; return the temperature after them.
 
     Parameters
     ----------
-    groups, part, search, moves
-        The state of the search, and how it moves.
+    state
+        Where the search is.
+    moves
+        How it moves.
     temperature
         Temperature of the first step, in hops.
     cooling
         By what it is multiplied after every step.
     steps
         How many steps.
-    rng
-        Source of randomness.
     """
-    for _ in range(steps):
-        search.counters[STEPS] += 1
-        count = draw_removed(groups, search, moves, rng)
-        change = -remove_jobs(groups, search, count)
-        largest = largest_of(search, 0, count)
-        open_part(groups, part, search, moves, rng)
-        if moves.guidance > 0.0:
-            change += insert_guided(part, groups, search, moves, count)
-        else:
-            change += insert_jobs(part, groups, search, count, largest)
-        settle(groups, search, change, temperature, count, rng)
-        temperature *= cooling
-    return temperature
+    return _walk(state.groups, state.part, state.search, moves, temperature, cooling, steps, state.words)

@@ -5,7 +5,7 @@ ends the step, and the removed jobs stay where they were.
 """
 
 import numpy as np
-from numba import float64, int64, njit, types
+from numba import float64, int64, njit
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.classes import JobClasses
@@ -13,7 +13,7 @@ from allocopt.kernels.options import inlined
 from heuristics.lns.holding import give_back_entry
 from heuristics.lns.insertion import PAD, fill_from_children, fill_leaf, multiply_children, place, set_prices
 from heuristics.lns.kernels import draw_removed, largest_of, note, open_part, see, settle
-from heuristics.lns.state import GROUPS, MOVES, N_OPEN, OPEN, RULES, SEARCH, STEPS, Groups, Moves, Open, Rules, Search
+from heuristics.lns.state import MOVES, N_OPEN, RULES, STATE, STEPS, Groups, Moves, Open, Rules, Search, State
 
 
 @inlined
@@ -110,39 +110,28 @@ def insert_ruled_jobs(groups: Groups, part: Open, search: Search, rules: Rules, 
     return saved
 
 
-@njit(
-    float64(GROUPS, OPEN, SEARCH, MOVES, RULES, float64, float64, int64, types.npy_rng),
-    cache=True,
-    nogil=True,
-)
+@njit(float64(STATE, MOVES, RULES, float64, float64, int64), cache=True, nogil=True)
 def search_ruled_neighbourhoods(
-    groups: Groups,
-    part: Open,
-    search: Search,
-    moves: Moves,
-    rules: Rules,
-    temperature: float,
-    cooling: float,
-    steps: int,
-    rng: np.random.Generator,
+    state: State, moves: Moves, rules: Rules, temperature: float, cooling: float, steps: int
 ) -> float:
     """Take some steps of the search, which changes in place; return the temperature after them.
 
     Parameters
     ----------
-    groups, part, search, moves, temperature, cooling, steps, rng
+    state, moves, temperature, cooling, steps
         As for `heuristics.lns.kernels.search_neighbourhoods`.
     rules
         The rules of the jobs.
     """
+    groups, part, search, words = state.groups, state.part, state.search, state.words
     for _ in range(steps):
         search.counters[STEPS] += 1
-        count = draw_removed(groups, search, moves, rng)
+        count = draw_removed(groups, search, moves, words)
         change = -remove_ruled_jobs(groups, search, rules.classes.leftover, count)
         largest = largest_of(search, 0, count)
-        open_part(groups, part, search, moves, rng)
+        open_part(groups, part, search, moves, words)
         set_prices(part, search.counters[N_OPEN], float(largest))
         change += insert_ruled_jobs(groups, part, search, rules, count)
-        settle(groups, search, change, temperature, count, rng)
+        settle(groups, search, change, temperature, count, words)
         temperature *= cooling
     return temperature

@@ -3,9 +3,6 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
@@ -17,13 +14,14 @@ from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from heuristics.best_fit import BestFit
 from heuristics.greedy import insert_by_rules
+from heuristics.lns.beginning import bound_of, savings_of
 from heuristics.lns.cooling import Cooling
 from heuristics.lns.journal import Journal
 from heuristics.lns.kernels import search_neighbourhoods
 from heuristics.lns.pace import Pace
 from heuristics.lns.rules import search_ruled_neighbourhoods
-from heuristics.lns.start import Start, Window
-from heuristics.lns.state import Groups, Moves, Open, Rules, Search
+from heuristics.lns.start import Window
+from heuristics.lns.state import Moves, Rules, State
 from heuristics.nested.search import Tuning, search_nested
 
 MOST_REMOVED = 100
@@ -44,6 +42,12 @@ FEW_JOBS = 30
 
 BOUND_SHARE = 0.1
 """Share of the time that the bound of a window with side constraints may take where there is an allocation already."""
+
+RESERVE = 3.5
+"""Making an allocation of a state and knowing its cost takes about so many times as long as reading the problem."""
+
+LONG_S = 0.01
+"""Time from which on the first allocation is told before it is improved."""
 
 SLICE = 4_000_000
 """Nodes of the largest job, squared, times steps between two looks where there is no clock to look at."""
@@ -110,34 +114,48 @@ class Lns(TopologySolver):
             return search_nested(problem, run, budget, seed, self.steps, tuning)
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        start = Start.of(problem)
-        if run.clock.expired():
-            return StopReason.TIME_LIMIT
-        alone = start.alone()
-        given = run.objective
-        self._begin(start, alone, run, budget, seed)
+        window, given = Window.of(problem), run.objective
+        if problem.has_side_constraints:
+            self._begin_ruled(problem, run, budget, seed)
+        elif len(problem.jobs) > FEW_JOBS:
+            run.prove(window.cost(float(window.alone().sum())))
+            BestFit().search(problem, run, budget, 0)
+        else:
+            return self._search_few(window, run, budget, seed)
         if run.is_proved():
             return StopReason.PROVED
-        if run.solution is None:
-            return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
         if run.clock.expired():
             return StopReason.TIME_LIMIT
+        if run.solution is None:
+            return StopReason.COMPLETED
+        alone, moves = window.alone(), self.moves(len(problem.jobs))
+        state = window.begin(run.solution, alone, self.most_removed, moves, seed)
+        rules = window.rules(run.solution, state) if problem.has_side_constraints else None
         cooling = self._cooling(len(problem.jobs), warm=run.objective == given)
-        return self._improve(start, alone, run, budget, np.random.default_rng(seed), cooling)
+        return self._walk(window, state, run, budget, cooling, rules)
 
-    def _begin(self, start: Start, alone: FloatArray, run: Run, budget: Budget, seed: int) -> None:
-        """Bound a window, and find an allocation to begin with."""
-        if start.problem.has_side_constraints:
-            if run.solution is None:
-                insert_by_rules(start.problem, run, budget, seed)
-            else:
-                self._bound_rules(start.problem, run)
-            return
-        run.prove(start.cost(float(alone.sum())))
-        if len(start.problem.jobs) > FEW_JOBS:
-            BestFit().search(start.problem, run, budget, 0)
+    def _search_few(self, window: Window, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Search a window of few jobs, from the warm start or the greedy allocation."""
+        moves = self.moves(len(window.problem.jobs))
+        state = window.greedily(self.most_removed, moves, seed)
+        run.prove(window.cost(bound_of(state)))
+        cooling = self._cooling(len(window.problem.jobs), warm=False)
+        return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
+
+    def _better(self, window: Window, state: State, moves: Moves, run: Run) -> State:
+        """Return the state to begin with: that of the warm start if it is better; else, given time, tell of it."""
+        if run.objective is not None and run.objective <= window.cost(float(savings_of(state)[1])):
+            return window.moved(state, run.solution, moves)
+        if run.clock.remaining() > LONG_S:
+            run.offer(window.allocation(state))
+        return state
+
+    def _begin_ruled(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> None:
+        """Bound a window with side constraints, and find an allocation to begin with."""
+        if run.solution is None:
+            insert_by_rules(problem, run, budget, seed)
         else:
-            run.offer(start.greedy())
+            self._bound_rules(problem, run)
 
     def _bound_rules(self, problem: TopologyProblem, run: Run) -> None:
         """Bound a window with side constraints, in a small part of the time."""
@@ -160,54 +178,36 @@ class Lns(TopologySolver):
         steps = FULL_PER_JOB * n_jobs
         return Cooling(hottest, self.coldest, max(self.steps, 2 * steps), steps)
 
-    def _improve(
-        self, start: Start, alone: FloatArray, run: Run, budget: Budget, rng: np.random.Generator, cooling: Cooling
-    ) -> StopReason:
-        """Search from the incumbent."""
-        started = run.clock.elapsed()
-        moves = self.moves(len(start.problem.jobs))
-        begun = start.search(run.solution, alone, self.most_removed, moves)
-        rules = start.rules(run.solution, *begun) if start.problem.has_side_constraints else None
-        # Making an allocation of the state takes as long as making a state of an allocation.
-        reserve_s = run.clock.elapsed() - started
-        return self._walk(start, begun, reserve_s, run, budget, rng, cooling, rules)
-
     def _walk(
-        self,
-        window: Window,
-        begun: tuple[Groups, Open, Search],
-        reserve_s: float,
-        run: Run,
-        budget: Budget,
-        rng: np.random.Generator,
-        cooling: Cooling,
-        rules: Rules | None = None,
+        self, window: Window, state: State, run: Run, budget: Budget, cooling: Cooling, rules: Rules | None = None
     ) -> StopReason:
-        """Search from a state; at the end of the time, so much of it is left."""
-        groups, part, search = begun
-        moves = self.moves(len(search.sizes))
+        """Search from a state, and offer the best one at the end of the time."""
+        moves, reserve_s = self.moves(len(window.problem.jobs)), RESERVE * window.encoding_s
         unlimited = self.steps if budget.seconds is None else MOST_ITERATIONS
-        per_slice = max(1, SLICE // part.tables.shape[1] ** 2)
+        per_slice = max(1, SLICE // int(window.encoding.sizes.max()) ** 2)
         pace = Pace(run.clock, budget.iterations or unlimited, per_slice, reserve_s)
-        journal = Journal(window, run, search)
+        journal = Journal(window, run, state, reserve_s)
         most_idle_cycles = PATIENCE if budget.iterations is None else MOST_ITERATIONS
 
         def walk(temperature: float, factor: float, steps: int) -> float:
             if rules is None:
-                after = search_neighbourhoods(groups, part, search, moves, temperature, factor, steps, rng)
+                after = search_neighbourhoods(state, moves, temperature, factor, steps)
             else:
-                after = search_ruled_neighbourhoods(groups, part, search, moves, rules, temperature, factor, steps, rng)
+                after = search_ruled_neighbourhoods(state, moves, rules, temperature, factor, steps)
             pace.took(steps)
             return after
 
+        left = 0
         try:
+            if journal.is_proved():
+                return StopReason.PROVED
             if (steps := pace.first_slice()) > 0:
                 walk(self.coldest, 1.0, steps)
             while (left := pace.left()) > 0 and cooling.idle_cycles < most_idle_cycles:
                 rest = cooling.rest(left)
                 steps = pace.slice(rest)
                 after = walk(cooling.temperature(rest), cooling.factor(rest), steps)
-                cooling.took(steps, after, rest, float(search.savings[1]))
+                cooling.took(steps, after, rest, journal.best)
                 if journal.look():
                     return StopReason.PROVED
         finally:

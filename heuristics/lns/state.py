@@ -3,9 +3,12 @@
 from typing import NamedTuple
 
 from numba import float64, int64, types
+from numba.experimental import structref
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import FloatArray, IntArray, WordArray
 from allocopt.kernels.classes import JOB_CLASSES, JobClasses
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
+from heuristics.lns.random import WORDS
 
 
 class Holdings(NamedTuple):
@@ -246,6 +249,36 @@ SEARCH = types.NamedTuple(
 )
 MOVES = types.NamedTuple((*[float64] * 5, int64, int64, int64, float64, float64), Moves)
 RULES = types.NamedTuple((JOB_CLASSES, INTS, INTS), Rules)
+
+
+@structref.register
+class _StateType(types.StructRef):
+    """Numba type of `State`."""
+
+
+class State(structref.StructRefProxy):
+    """All of it in one place that kernels make and hand on by a pointer; handing on sixty arrays takes 50 microseconds.
+
+    Parameters
+    ----------
+    tree
+        The groups of the window, all idle.
+    groups, part, search
+        What changes.
+    words
+        State of the generator of random numbers.
+    """
+
+    tree: GroupTree
+    groups: Groups
+    part: Open
+    search: Search
+    words: WordArray
+
+
+FIELDS = (("tree", GROUP_TREE), ("groups", GROUPS), ("part", OPEN), ("search", SEARCH), ("words", WORDS))
+structref.define_proxy(State, _StateType, [name for name, _ in FIELDS])
+STATE = _StateType(FIELDS)  # type: ignore[no-untyped-call]
 
 CHANGED, STEPS, N_OPEN = 0, 1, 2
 """Places in ``Search.counters``."""

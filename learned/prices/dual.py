@@ -11,7 +11,7 @@ import numpy as np
 from numba import float64, int64, njit
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, place_job
+from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, combine_children, fill_table, place_job
 from allocopt.kernels.options import inlined
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
@@ -70,5 +70,33 @@ def dual_bound(
             value -= sizes[r] * prices[leaf] * state.take[leaf]
             spare[leaf] -= multiplicity[r] * state.take[leaf]
         alone[r] = value / sizes[r]
+        bound += multiplicity[r] * alone[r]
+    return bound
+
+
+@njit(float64(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64[::1]), cache=True, nogil=True)
+def bound_alone(
+    tree: GroupTree,
+    state: InsertionState,
+    sizes: IntArray,
+    multiplicity: IntArray,
+    prices: FloatArray,
+    alone: FloatArray,
+) -> float:
+    """Return `dual_bound` without its subgradient, in half of the time: nobody asks which nodes the jobs would take."""
+    top = tree.idle.size - 1
+    n_children = tree.first_child[top + 1] - tree.first_child[top]
+    bound, charged = 0.0, np.empty(prices.size)
+    for leaf in range(prices.size):
+        bound += prices[leaf] * tree.idle[leaf]
+    for r in range(sizes.size):
+        for leaf in range(prices.size):
+            charged[leaf] = sizes[r] * prices[leaf]
+        charge(tree, state, charged, sizes[r])
+        if n_children > 0:
+            combine_children(tree, state, top, sizes[r])
+            alone[r] = state.prefix[n_children, sizes[r]] / sizes[r]
+        else:
+            alone[r] = -charged[0]
         bound += multiplicity[r] * alone[r]
     return bound

@@ -6,12 +6,14 @@ import numpy as np
 from numba import boolean, float64, int64, njit, types
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, combine_children, fill_table
+from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savings
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from learned.prices.dual import dual_bound
+from heuristics.lns.beginning import begin_at, no_holdings, note_nodes
+from heuristics.lns.state import HOLDINGS, MOVES, STATE, Holdings, Moves, State
+from learned.prices.dual import bound_alone
 from learned.prices.features import features_of
 from learned.prices.insertion import insert_priced
-from learned.prices.network import PREDICTION, WEIGHTS, Prediction, Weights, predict
+from learned.prices.network import NETWORK, PREDICTION, WEIGHTS, Network, Prediction, Weights, predict
 
 FEW_JOBS, TOLERANCE = 30, 0.15
 """Number of jobs up to which every job is charged exactly, and the relative error of the charge beyond."""
@@ -32,8 +34,8 @@ class Glance(NamedTuple):
         No allocation saves more, by the predicted prices, in hops; infinity where that was not asked for.
     saving
         What the first allocation saves, in hops.
-    first, length, leaf, nodes
-        Who holds what in it: see `heuristics.lns.state.Holdings`.
+    holdings
+        Who holds what in it; savings are not computed.
     """
 
     prediction: Prediction
@@ -41,57 +43,10 @@ class Glance(NamedTuple):
     priced: FloatArray
     most: float
     saving: float
-    first: IntArray
-    length: IntArray
-    leaf: IntArray
-    nodes: IntArray
+    holdings: Holdings
 
 
-GLANCE = types.NamedTuple((PREDICTION, float64[::1], float64[::1], float64, float64, *[int64[::1]] * 4), Glance)
-
-
-@njit(INSERTION_STATE(GROUP_TREE, int64), cache=True, nogil=True)
-def untied_state(tree: GroupTree, largest: int) -> InsertionState:
-    """Allocate a state without tie break in which all nodes are idle; its tables are not filled.
-
-    Parameters
-    ----------
-    tree
-        The groups.
-    largest
-        Nodes of the largest job.
-    """
-    n_vertices, widest = tree.idle.size, 1
-    offset = np.zeros(n_vertices + 1, dtype=np.int64)
-    for vertex in range(n_vertices):
-        offset[vertex + 1] = offset[vertex] + min(tree.idle[vertex], largest) + 1
-        widest = max(widest, tree.first_child[vertex + 1] - tree.first_child[vertex])
-    return InsertionState(
-        tree.idle.copy(),
-        offset,
-        np.empty(offset[n_vertices]),
-        np.empty((widest + 1, largest + 1)),
-        np.zeros(n_vertices, dtype=np.int64),
-        np.zeros(widest + 1, dtype=np.int64),
-        tree.idle.copy(),
-        np.zeros(tree.leaf_first.size - 1),
-        0.0,
-    )
-
-
-@njit(float64[::1](GROUP_TREE, INSERTION_STATE, int64), cache=True, nogil=True)
-def savings_alone(tree: GroupTree, state: InsertionState, largest: int) -> FloatArray:
-    """Return what a job of 0 .. ``largest`` nodes saves that has the tree for itself, in hops."""
-    top = tree.idle.size - 1
-    for vertex in range(top):
-        fill_table(tree, state, vertex, largest)
-    savings = np.zeros(largest + 1)
-    n_children = tree.first_child[top + 1] - tree.first_child[top]
-    if n_children > 0:
-        combine_children(tree, state, top, largest)
-        for k in range(1, largest + 1):
-            savings[k] = state.prefix[n_children, k] / k
-    return savings
+GLANCE = types.NamedTuple((PREDICTION, float64[::1], float64[::1], float64, float64, HOLDINGS), Glance)
 
 
 @njit(GLANCE(GROUP_TREE, int64[::1], PREDICTION, float64, boolean), cache=True, nogil=True)
@@ -112,37 +67,87 @@ def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: flo
         Whether to compute the bound of the predicted prices.
     """
     largest = sizes.max()
-    state = untied_state(tree, largest)
-    alone = savings_alone(tree, state, largest)
+    state = idle_state(tree, largest, 0.0)
+    fill_tables(tree, state, largest)
+    alone = single_job_savings(tree, state, largest)
+    for size in range(1, largest + 1):
+        alone[size] /= size
     most, priced = np.inf, alone.copy()
     if is_bounded:
         of_size = np.bincount(sizes)
         distinct = np.flatnonzero(of_size)
-        spare, values = np.empty(prediction.prices.size), np.empty(distinct.size)
-        most = dual_bound(tree, state, distinct, of_size[distinct], prediction.prices, spare, values)
+        values = np.empty(distinct.size)
+        most = bound_alone(tree, state, distinct, of_size[distinct], prediction.prices, values)
         for r in range(distinct.size):
             priced[distinct[r]] = values[r]
     counts = np.empty((sizes.size, prediction.worth.size), dtype=np.int64)
     order = np.argsort(-prediction.order, kind="mergesort")
     tolerance = 0.0 if sizes.size <= FEW_JOBS else TOLERANCE
     saving = insert_priced(tree, state, sizes, order, prediction.worth, fading, tolerance, counts)
-    first = np.zeros(sizes.size + 1, dtype=np.int64)
-    first[1:] = np.cumsum(sizes)
-    length, leaf, nodes = (
-        np.zeros(sizes.size, dtype=np.int64),
-        np.zeros(first[-1], dtype=np.int64),
-        np.zeros(first[-1], dtype=np.int64),
-    )
+    holdings = no_holdings(sizes)
     for job in range(sizes.size):
-        for vertex in range(counts.shape[1]):
-            if counts[job, vertex] > 0:
-                entry = first[job] + length[job]
-                leaf[entry], nodes[entry] = vertex, counts[job, vertex]
-                length[job] += 1
-    return Glance(prediction, alone[sizes], priced[sizes], most, saving, first, length, leaf, nodes)
+        note_nodes(holdings, counts[job], job)
+    return Glance(prediction, alone[sizes], priced[sizes], most, saving, holdings)
 
 
 @njit(GLANCE(GROUP_TREE, int64[::1], WEIGHTS, float64, boolean), cache=True, nogil=True)
 def glance(tree: GroupTree, sizes: IntArray, weights: Weights, fading: float, is_bounded: bool) -> Glance:
     """Ask the network, and follow it; see `follow`."""
     return follow(tree, sizes, predict(weights, features_of(tree, sizes)), fading, is_bounded)
+
+
+BEGUN = types.Tuple((STATE, float64))
+
+
+@njit(
+    BEGUN(GROUP_TREE, int64[::1], PREDICTION, float64, float64, int64, MOVES, int64),
+    cache=True,
+    nogil=True,
+)
+def begin_following(
+    tree: GroupTree,
+    sizes: IntArray,
+    prediction: Prediction,
+    fading: float,
+    hunt: float,
+    most_removed: int,
+    moves: Moves,
+    seed: int,
+) -> tuple[State, float]:
+    """Begin the guided search as a prediction says; return its state, and what no allocation saves more than, in hops.
+
+    Parameters
+    ----------
+    tree, sizes, prediction, fading
+        As for `follow`.
+    hunt
+        By what the destruction scores are multiplied.
+    most_removed, moves, seed
+        See `heuristics.lns.beginning.begin_at`.
+    """
+    seen = follow(tree, sizes, prediction, fading, True)
+    state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
+    state.groups.worth[:] = prediction.worth
+    state.groups.price[:] = prediction.prices
+    state.search.eagerness[:] = hunt * prediction.destruction
+    return state, min(seen.alone.sum(), seen.most)
+
+
+@njit(
+    BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64),
+    cache=True,
+    nogil=True,
+)
+def begin_guided(
+    tree: GroupTree,
+    sizes: IntArray,
+    network: Network,
+    fading: float,
+    hunt: float,
+    most_removed: int,
+    moves: Moves,
+    seed: int,
+) -> tuple[State, float]:
+    """Ask the network, and begin as it says; see `begin_following`."""
+    prediction = predict(network.weights, features_of(tree, sizes))
+    return begin_following(tree, sizes, prediction, fading, hunt, most_removed, moves, seed)

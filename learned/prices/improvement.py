@@ -4,9 +4,10 @@ import numpy as np
 
 from allocopt.problems.topology import Allocation, TopologyProblem
 from heuristics.lns.kernels import search_neighbourhoods
-from learned.prices.network import Weights
+from heuristics.lns.start import Window
+from learned.prices.network import Weights, network_of
 from learned.prices.solver import LnsPrices
-from learned.prices.start import GuidedWindow
+from learned.prices.start import guided_state
 
 HOTTEST, COLDEST = 0.14, 0.1
 """Temperatures of a search that begins from a good allocation of many jobs, in hops: as those of the solver."""
@@ -32,9 +33,9 @@ def improved(
     """
     solver = LnsPrices()
     moves = solver.moves(len(problem.jobs))
-    window = GuidedWindow.of(problem, weights, fading)
-    groups, part, search = window.warm(known, solver.most_removed, moves)
-    window.guide(groups, search, solver.hunt)
+    window, seed = Window.of(problem), int(rng.integers(2**62))
+    state, _ = guided_state(window, network_of(weights), fading, solver.hunt, solver.most_removed, moves, seed)
+    state = window.moved(state, known, moves)
     cooling = (COLDEST / HOTTEST) ** (1 / steps)
-    search_neighbourhoods(groups, part, search, moves, HOTTEST, cooling, steps, rng)
-    return window.allocation(search.best)
+    search_neighbourhoods(state, moves, HOTTEST, cooling, steps)
+    return window.allocation(state)

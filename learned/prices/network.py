@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float32, float64, njit, types
+from numba.experimental import structref
 
 from allocopt.arrays import FloatArray
 from allocopt.kernels.options import inlined
@@ -98,6 +99,34 @@ WEIGHTS = types.NamedTuple(tuple(_MATRIX if len(shape) == 2 else _VECTOR for sha
 PREDICTION = types.NamedUniTuple(float64[::1], 4, Prediction)
 
 
+@structref.register
+class _NetworkType(types.StructRef):
+    """Numba type of `Network`."""
+
+
+class Network(structref.StructRefProxy):
+    """The parameters in one place that kernels are handed by a pointer.
+
+    Parameters
+    ----------
+    weights
+        The parameters.
+    """
+
+    weights: Weights
+
+
+structref.define_proxy(Network, _NetworkType, ["weights"])
+NETWORK = _NetworkType((("weights", WEIGHTS),))  # type: ignore[no-untyped-call]
+
+
+@njit(NETWORK(WEIGHTS), cache=True, nogil=True)
+def network_of(weights: Weights) -> Network:
+    """Put parameters in one place."""
+    network: Network = Network(weights)  # type: ignore[no-untyped-call]
+    return network
+
+
 @inlined
 def _add_product(row: Float32Array, matrix: Float32Array, out: Float32Array) -> None:
     """Add ``row @ matrix`` to ``out``."""
@@ -105,6 +134,17 @@ def _add_product(row: Float32Array, matrix: Float32Array, out: Float32Array) -> 
         factor = row[i]
         for k in range(WIDTH):
             out[k] += factor * matrix[i, k]
+
+
+@inlined
+def _add_columns(matrix: Float32Array, columns: Float32Array, out: Float32Array) -> None:
+    """Add ``matrix.T @ columns`` to ``out``: with all leaves on the inside, vector instructions have enough to do."""
+    for k in range(WIDTH):
+        target = out[k]
+        for i in range(columns.shape[0]):
+            factor, column = matrix[i, k], columns[i]
+            for leaf in range(column.size):
+                target[leaf] += factor * column[leaf]
 
 
 @inlined
@@ -118,7 +158,8 @@ def _set(row: Float32Array, out: Float32Array) -> None:
 def _set_positive(out: Float32Array) -> None:
     """Let negative numbers be 0."""
     for k in range(WIDTH):
-        out[k] = max(out[k], np.float32(0.0))
+        # `max` minds numbers that are none, and is no vector instruction.
+        out[k] = out[k] if out[k] > np.float32(0.0) else np.float32(0.0)
 
 
 @inlined
@@ -129,21 +170,47 @@ def _add_scaled(row: Float32Array, share: float, out: Float32Array) -> None:
 
 
 @inlined
-def _embed(features: Float32Array, matrix: Float32Array, bias: Float32Array, embedded: Float32Array) -> None:
-    """Fill the embeddings of all leaves, or all jobs."""
-    for i in range(features.shape[0]):
-        _set(bias, embedded[i])
-        _add_product(features[i], matrix, embedded[i])
-        _set_positive(embedded[i])
+def _set_positive_columns(out: Float32Array) -> None:
+    """Let negative numbers be 0."""
+    for k in range(out.shape[0]):
+        row = out[k]
+        for leaf in range(row.size):
+            row[leaf] = row[leaf] if row[leaf] > np.float32(0.0) else np.float32(0.0)
 
 
 @inlined
-def _dot(row: Float32Array, column: Float32Array) -> "np.floating[Any]":
-    """Sum of products."""
-    total = np.float32(0.0)
+def _add_head(hidden: Float32Array, head: Float32Array, out: Float32Array) -> None:
+    """Add what one head says of every leaf."""
     for k in range(WIDTH):
-        total += row[k] * column[k]
-    return total
+        factor, row = head[k], hidden[k]
+        for leaf in range(out.size):
+            out[leaf] += factor * row[leaf]
+
+
+@inlined
+def _heads(hidden: Float32Array, head: Float32Array, bias: Float32Array) -> "tuple[np.floating[Any], np.floating[Any]]":
+    """Return what two heads say of a hidden layer."""
+    first, second = bias[0], bias[1]
+    for k in range(WIDTH):
+        first += hidden[k] * head[k, 0]
+        second += hidden[k] * head[k, 1]
+    return first, second
+
+
+@njit(types.UniTuple(_MATRIX, 2)(FEATURES, _MATRIX, _MATRIX), cache=True, nogil=True)
+def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tuple[Float32Array, Float32Array]:
+    """Return the sums over the leaves of every pod, and those over all leaves and all jobs."""
+    n_leaves, n_jobs = leaves.shape[1], jobs.shape[0]
+    n_pods = features.pod.max() + 1
+    pods = np.zeros((n_pods, WIDTH), dtype=np.float32)
+    pooled = np.zeros((2, WIDTH), dtype=np.float32)
+    for k in range(WIDTH):
+        for leaf in range(n_leaves):
+            pods[features.pod[leaf], k] += features.pod_share[leaf] * leaves[k, leaf]
+            pooled[0, k] += features.leaf_share[leaf] * leaves[k, leaf]
+    for job in range(n_jobs):
+        _add_scaled(jobs[job], features.job_share[job], pooled[1])
+    return pods, pooled
 
 
 @njit(PREDICTION(WEIGHTS, FEATURES), cache=True, nogil=True)
@@ -158,41 +225,46 @@ def predict(weights: Weights, features: Features) -> Prediction:
         The window.
     """
     n_leaves, n_jobs = features.leaves.shape[0], features.jobs.shape[0]
-    leaves = np.empty((n_leaves, WIDTH), dtype=np.float32)
+    leaves = np.empty((WIDTH, n_leaves), dtype=np.float32)
+    for k in range(WIDTH):
+        leaves[k] = weights.leaf_in_bias[k]
+    _add_columns(weights.leaf_in, features.leaves.T.copy(), leaves)
+    _set_positive_columns(leaves)
     jobs = np.empty((n_jobs, WIDTH), dtype=np.float32)
-    _embed(features.leaves, weights.leaf_in, weights.leaf_in_bias, leaves)
-    _embed(features.jobs, weights.job_in, weights.job_in_bias, jobs)
-    n_pods = features.pod.max() + 1
-    pods = np.zeros((n_pods, WIDTH), dtype=np.float32)
-    pooled = np.zeros((2, WIDTH), dtype=np.float32)
-    for leaf in range(n_leaves):
-        _add_scaled(leaves[leaf], features.pod_share[leaf], pods[features.pod[leaf]])
-        _add_scaled(leaves[leaf], features.leaf_share[leaf], pooled[0])
     for job in range(n_jobs):
-        _add_scaled(jobs[job], features.job_share[job], pooled[1])
+        _set(weights.job_in_bias, jobs[job])
+        _add_product(features.jobs[job], weights.job_in, jobs[job])
+        _set_positive(jobs[job])
+    pods, pooled = _pooled(features, leaves, jobs)
     of_window = weights.leaf_bias.copy()
     _add_product(pooled[0], weights.leaf_all, of_window)
     _add_product(pooled[1], weights.leaf_jobs, of_window)
-    of_pods = np.empty((n_pods, WIDTH), dtype=np.float32)
-    for pod in range(n_pods):
+    of_pods = np.empty_like(pods)
+    for pod in range(pods.shape[0]):
         _set(of_window, of_pods[pod])
         _add_product(pods[pod], weights.leaf_pod, of_pods[pod])
+    hidden = np.empty((WIDTH, n_leaves), dtype=np.float32)
+    for k in range(WIDTH):
+        for leaf in range(n_leaves):
+            hidden[k, leaf] = of_pods[features.pod[leaf], k]
+    _add_columns(weights.leaf_own, leaves, hidden)
+    _set_positive_columns(hidden)
+    value, worth = np.full(n_leaves, weights.price_bias[0]), np.full(n_leaves, weights.price_bias[1])
+    _add_head(hidden, weights.price[:, 0], value)
+    _add_head(hidden, weights.price[:, 1], worth)
     out = Prediction(np.empty(n_leaves), np.empty(n_leaves), np.empty(n_jobs), np.empty(n_jobs))
-    hidden = np.empty(WIDTH, dtype=np.float32)
     for leaf in range(n_leaves):
-        _set(of_pods[features.pod[leaf]], hidden)
-        _add_product(leaves[leaf], weights.leaf_own, hidden)
-        _set_positive(hidden)
-        value = np.float64(_dot(hidden, weights.price[:, 0]) + weights.price_bias[0])
-        out.prices[leaf] = features.unit * (max(value, 0.0) + np.log1p(np.exp(-abs(value))))
-        out.worth[leaf] = out.prices[leaf] + features.unit * (_dot(hidden, weights.price[:, 1]) + weights.price_bias[1])
+        x = np.float64(value[leaf])
+        out.prices[leaf] = features.unit * (max(x, 0.0) + np.log1p(np.exp(-abs(x))))
+        out.worth[leaf] = out.prices[leaf] + features.unit * worth[leaf]
     _set(weights.job_bias, of_window)
     _add_product(pooled[0], weights.job_all, of_window)
     _add_product(pooled[1], weights.job_jobs, of_window)
+    of_job = np.empty(WIDTH, dtype=np.float32)
     for job in range(n_jobs):
-        _set(of_window, hidden)
-        _add_product(jobs[job], weights.job_own, hidden)
-        _set_positive(hidden)
-        out.order[job] = _dot(hidden, weights.scores[:, 0]) + weights.scores_bias[0] + 4.0 * features.jobs[job, 2]
-        out.destruction[job] = _dot(hidden, weights.scores[:, 1]) + weights.scores_bias[1]
+        _set(of_window, of_job)
+        _add_product(jobs[job], weights.job_own, of_job)
+        _set_positive(of_job)
+        order, out.destruction[job] = _heads(of_job, weights.scores, weights.scores_bias)
+        out.order[job] = order + 4.0 * features.jobs[job, 2]
     return out

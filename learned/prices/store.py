@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.errors import BadFileError
 from learned.networks.files import read_weights
-from learned.prices.network import SHAPES, Weights
+from learned.prices.network import SHAPES, Network, Weights, network_of
 
 SHIPPED = "lns-prices"
 """Name of the weights that come with the package."""
@@ -26,6 +26,21 @@ def load_weights(name: str) -> Weights:
         return _shipped()
     path = Path(name)
     return _load(path, path.stat().st_mtime_ns if path.exists() else 0)
+
+
+def load_network(name: str) -> Network:
+    """Return `load_weights` as kernels are handed them."""
+    if name == SHIPPED:
+        return _shipped_network()
+    network: Network = network_of(load_weights(name))
+    return network
+
+
+@lru_cache(maxsize=1)
+def _shipped_network() -> Network:
+    """Put the weights that come along in one place."""
+    network: Network = network_of(_shipped())
+    return network
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,9 +14,10 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status
 from allocopt.solving.verify import verify_result
 from heuristics.greedy import Greedy
+from heuristics.lns.beginning import parts_of
 from heuristics.lns.rules import search_ruled_neighbourhoods
 from heuristics.lns.solver import Lns
-from heuristics.lns.start import Start
+from heuristics.lns.start import Window
 
 
 def solved(problem: TopologyProblem, steps: int = 300, seed: int = 0) -> Result:
@@ -46,14 +46,14 @@ def test_the_saving_it_counts_is_that_of_its_allocation(problem: TopologyProblem
     begin = Greedy().solve(problem, Budget(), 0).solution
     if begin is None:
         return
-    start, solver = Start.of(problem), Lns()
+    start, solver = Window.of(problem), Lns()
     moves = solver.moves(len(problem.jobs))
-    groups, part, search = start.search(begin, start.alone(), solver.most_removed, moves)
-    rules = start.rules(begin, groups, part, search)
-    rng = np.random.default_rng(seed)
-    search_ruled_neighbourhoods(groups, part, search, moves, rules, 1.0, 0.99, steps, rng)
+    state = start.begin(begin, start.alone(), solver.most_removed, moves, seed)
+    rules = start.rules(begin, state)
+    search_ruled_neighbourhoods(state, moves, rules, 1.0, 0.99, steps)
+    _, _, search = parts_of(state)
     for holdings, saving in zip((search.present, search.best), search.savings.tolist(), strict=True):
-        allocation = start.allocation(holdings)
+        allocation = start.allocation_of(holdings)
         assert problem.objective(allocation) == pytest.approx(start.cost(saving), rel=1e-9, abs=1e-6)
     assert search.savings[1] >= search.savings[0] - 1e-9
 

@@ -18,10 +18,11 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.solve import solve
 from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify
+from heuristics.lns.beginning import bound_of, parts_of
 from heuristics.lns.kernels import search_neighbourhoods
 from heuristics.lns.solver import Lns
-from heuristics.lns.start import Start
-from heuristics.lns.state import N_OPEN, Groups, Holdings, Moves, Open, Search
+from heuristics.lns.start import Window
+from heuristics.lns.state import N_OPEN, Groups, Holdings, Moves, Open, Search, State
 
 MOVES = Lns().moves(5)
 NARROW = MOVES._replace(few=2, others=1)
@@ -41,7 +42,7 @@ any_moves = st.sampled_from(
 )
 
 
-def counts(start: Start, holdings: Holdings) -> IntArray:
+def counts(start: Window, holdings: Holdings) -> IntArray:
     """Nodes that each job has of each vertex, shape ``(J, V)``, made from the entries alone."""
     n_leaves = len(start.tree.leaf_first) - 1
     rows = []
@@ -55,12 +56,12 @@ def counts(start: Start, holdings: Holdings) -> IntArray:
     return np.array(rows)
 
 
-def savings(start: Start, holdings: Holdings) -> np.ndarray:
+def savings(start: Window, holdings: Holdings) -> np.ndarray:
     """Return what each job saves, in hops, made from its counts."""
     return counts(start, holdings).astype(float) ** 2 @ start.tree.weight / start.problem.sizes
 
 
-def assert_consistent(start: Start, groups: Groups, holdings: Holdings) -> None:
+def assert_consistent(start: Window, groups: Groups, holdings: Holdings) -> None:
     """Everything that is kept step by step is what it would be if it were made anew."""
     of_jobs = counts(start, holdings)
     idle = start.tree.idle - of_jobs.sum(axis=0)
@@ -83,14 +84,13 @@ def assert_consistent(start: Start, groups: Groups, holdings: Holdings) -> None:
 
 def stepped(
     problem: TopologyProblem, moves: Moves, steps: int, seed: int, most_removed: int = 5
-) -> Iterator[tuple[Start, Groups, Open, Search]]:
+) -> Iterator[tuple[Window, State, Groups, Open, Search]]:
     """Yield the state after each step."""
-    start = Start.of(problem)
-    groups, part, search = start.search(sequential_allocation(problem), start.alone(), most_removed, moves)
-    rng = np.random.default_rng(seed)
+    start = Window.of(problem)
+    state = start.begin(sequential_allocation(problem), start.alone(), most_removed, moves, seed)
     for _ in range(steps):
-        search_neighbourhoods(groups, part, search, moves, 1.0, 1.0, 1, rng)
-        yield start, groups, part, search
+        search_neighbourhoods(state, moves, 1.0, 1.0, 1)
+        yield start, state, *parts_of(state)
 
 
 @given(problem=any_windows, moves=any_moves, seed=st.integers(0, 9))
@@ -98,13 +98,14 @@ def test_after_every_step_all_that_is_kept_is_what_it_would_be_made_anew(
     problem: TopologyProblem, moves: Moves, seed: int
 ) -> None:
     before = -np.inf
-    for start, groups, _, search in stepped(problem, moves, 12, seed):
+    for start, state, groups, _, search in stepped(problem, moves, 12, seed):
         assert_consistent(start, groups, search.present)
         for holdings, saving in zip((search.present, search.best), search.savings, strict=True):
-            allocation = start.allocation(holdings)
+            allocation = start.allocation_of(holdings)
             verify(problem, allocation)
             assert start.cost(saving) == pytest.approx(problem.objective(allocation))
             assert saving == pytest.approx(savings(start, holdings).sum())
+        assert start.allocation(state).as_dict(problem) == start.allocation_of(search.best).as_dict(problem)
         assert search.savings[1] >= max(before, search.savings[0] - 1e-6)
         before = search.savings[1]
 
@@ -113,7 +114,7 @@ def test_after_every_step_all_that_is_kept_is_what_it_would_be_made_anew(
 def test_the_last_job_is_inserted_where_it_gains_most_in_the_open_part(
     problem: TopologyProblem, moves: Moves, seed: int
 ) -> None:
-    for _, _, part, search in stepped(problem, moves, 3, seed):
+    for _, _, _, part, search in stepped(problem, moves, 3, seed):
         n_open = int(search.counters[N_OPEN])
         leaves = [i for i in range(n_open) if part.first[i] == part.last[i]]
         size, take = int(part.take[0]), part.take[:n_open]
@@ -137,7 +138,7 @@ def test_the_last_job_is_inserted_where_it_gains_most_in_the_open_part(
 
 @given(problem=windows(most_idle=12, most_jobs=1), seed=st.integers(0, 9))
 def test_a_job_that_is_alone_is_optimal_after_a_step_without_prices(problem: TopologyProblem, seed: int) -> None:
-    ((start, _, _, search),) = stepped(problem, MOVES._replace(price=0.0, inner_price=0.0), 1, seed)
+    ((start, _, _, _, search),) = stepped(problem, MOVES._replace(price=0.0, inner_price=0.0), 1, seed)
     assert search.savings[1] == pytest.approx(start.alone().sum())
 
 
@@ -146,11 +147,26 @@ def test_an_allocation_becomes_holdings_and_holdings_an_allocation_of_the_same_c
     problem: TopologyProblem, seed: int
 ) -> None:
     allocation = solve(problem, "free", "annealing", None, seed, iterations=5).solution
-    start = Start.of(problem)
-    groups, _, search = start.search(allocation, start.alone(), 5, MOVES)
+    start = Window.of(problem)
+    greedy = start.greedily(5, MOVES, seed)
+    for state in (start.begin(allocation, start.alone(), 5, MOVES, seed), start.moved(greedy, allocation, MOVES)):
+        groups, _, search = parts_of(state)
+        assert_consistent(start, groups, search.present)
+        assert start.cost(search.savings[0]) == pytest.approx(problem.objective(allocation))
+        assert problem.objective(start.allocation(state)) == pytest.approx(problem.objective(allocation))
+
+
+@given(problem=any_windows, seed=st.integers(0, 9))
+def test_the_search_begins_where_the_solver_greedy_ends_and_knows_its_bound(
+    problem: TopologyProblem, seed: int
+) -> None:
+    start, greedy = Window.of(problem), solve(problem, "free", "greedy", None)
+    state = start.greedily(5, MOVES, seed)
+    groups, _, search = parts_of(state)
     assert_consistent(start, groups, search.present)
-    assert start.cost(search.savings[0]) == pytest.approx(problem.objective(allocation))
-    assert problem.objective(start.allocation(search.present)) == pytest.approx(problem.objective(allocation))
+    assert problem.objective(start.allocation(state)) == pytest.approx(greedy.objective)
+    assert start.alone() == pytest.approx(search.alone)
+    assert start.cost(bound_of(state)) == pytest.approx(greedy.bound)
 
 
 @given(problem=any_windows, steps=st.integers(1, 60), seed=st.integers(0, 9))
@@ -187,7 +203,7 @@ def test_a_large_window_is_searched_sparsely(seed: int) -> None:
     topology = FatTree(20, 20, 20)
     idle = np.sort(rng.choice(topology.size, 3000, replace=False))
     problem = window(topology, idle, rng.integers(2, 40, 120).tolist())
-    *_, (start, groups, _, search) = stepped(problem, MOVES, 400, seed)
+    *_, (start, _, groups, _, search) = stepped(problem, MOVES, 400, seed)
     assert_consistent(start, groups, search.present)
     assert search.counters[N_OPEN] < 200
     assert start.cost(search.savings[1]) < problem.objective(sequential_allocation(problem))

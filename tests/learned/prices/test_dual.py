@@ -8,13 +8,14 @@ from support.brute_force import optimum
 from support.windows import paper_window, windows
 
 from allocopt.arrays import FloatArray
+from allocopt.kernels.insertion import idle_state
 from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
 from formulations.free.columns import Pricing
 from formulations.free.demand import Demand
-from learned.prices.dual import dual_bound
-from learned.prices.glance import glance, untied_state
+from learned.prices.dual import bound_alone, dual_bound
+from learned.prices.glance import glance
 from learned.prices.network import SHAPES, Weights
 
 seeds = st.integers(0, 2**16)
@@ -30,7 +31,7 @@ def bound_at(problem: TopologyProblem, prices: FloatArray) -> tuple[float, Float
     tree = group_tree(encoding)
     sizes, multiplicity = np.unique(encoding.sizes, return_counts=True)
     spare, alone = np.empty(len(prices)), np.empty(len(sizes))
-    state = untied_state(tree, int(sizes[-1]))
+    state = idle_state(tree, int(sizes[-1]), 0.0)
     bound = dual_bound(tree, state, sizes, multiplicity, prices, spare, alone)
     assert bound == pytest.approx(float(multiplicity @ alone) + float(prices @ tree.idle[: len(prices)]))
     return bound, spare
@@ -58,6 +59,17 @@ def test_prices_of_any_network_do_not_exclude_the_optimum(problem: TopologyProbl
     seen = glance(group_tree(encoding), encoding.sizes, random_weights(seed), 0.5, True)
     assert (seen.prediction.prices >= 0.0).all()
     assert seen.most >= largest_saving(problem) - 1e-6
+
+
+@given(problem=windows(), seed=seeds)
+def test_the_bound_is_the_same_without_its_subgradient(problem: TopologyProblem, seed: int) -> None:
+    prices = np.random.default_rng(seed).exponential(2.0, n_leaves(problem))
+    encoding = encode(problem)
+    tree, (sizes, multiplicity) = group_tree(encoding), np.unique(encoding.sizes, return_counts=True)
+    state, alone = idle_state(tree, int(sizes[-1]), 0.0), np.empty((2, len(sizes)))
+    known = dual_bound(tree, state, sizes, multiplicity, prices, np.empty(len(prices)), alone[0])
+    assert bound_alone(tree, state, sizes, multiplicity, prices, alone[1]) == pytest.approx(known)
+    assert alone[1] == pytest.approx(alone[0])
 
 
 @given(problem=windows(), seed=seeds)

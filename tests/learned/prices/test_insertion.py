@@ -9,16 +9,19 @@ from hypothesis import strategies as st
 from support.windows import paper_window, windows
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.insertion import insertion_state, single_job_savings
+from allocopt.kernels.insertion import idle_state, insertion_state, single_job_savings
 from allocopt.kernels.tree import GroupTree
 from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.verify import verify
-from learned.prices.glance import glance, untied_state
+from heuristics.lns.beginning import parts_of, savings_of
+from heuristics.lns.start import Window
+from learned.prices.glance import glance
 from learned.prices.insertion import insert_priced
-from learned.prices.network import SHAPES, Weights
-from learned.prices.start import GuidedWindow
+from learned.prices.network import SHAPES, Weights, network_of
+from learned.prices.solver import LnsPrices
+from learned.prices.start import guided_state
 
 seeds = st.integers(0, 2**16)
 
@@ -46,7 +49,7 @@ def test_every_job_is_inserted_where_it_saves_most_less_what_the_nodes_are_worth
     tree, sizes = group_tree(encoding), encoding.sizes
     worth, order = rng.normal(0.0, 2.0, len(tree.leaf_first) - 1), rng.permutation(len(sizes))
     counts = np.empty((len(sizes), len(worth)), dtype=np.int64)
-    saved = insert_priced(tree, untied_state(tree, int(sizes.max())), sizes, order, worth, 0.5, 0.0, counts)
+    saved = insert_priced(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, order, worth, 0.5, 0.0, counts)
     idle, left, total = tree.idle[: len(worth)].copy(), sizes.sum(), 0.0
     for job in order:
         left -= sizes[job]
@@ -71,7 +74,7 @@ def test_with_any_tolerance_jobs_get_what_they_ask_for_and_save_what_is_said(
     worth = rng.normal(0.0, 2.0, len(tree.leaf_first) - 1)
     counts = np.empty((len(sizes), len(worth)), dtype=np.int64)
     order = rng.permutation(len(sizes))
-    saved = insert_priced(tree, untied_state(tree, int(sizes.max())), sizes, order, worth, 0.5, tolerance, counts)
+    saved = insert_priced(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, order, worth, 0.5, tolerance, counts)
     assert (counts.sum(axis=1) == sizes).all()
     assert (counts.sum(axis=0) <= tree.idle[: len(worth)]).all()
     assert saved == pytest.approx(sum(value_of(tree, row, 0 * worth) for row in counts))
@@ -81,18 +84,17 @@ def test_with_any_tolerance_jobs_get_what_they_ask_for_and_save_what_is_said(
 def test_a_glance_holds_bounds_and_a_valid_allocation_that_saves_what_it_says(
     problem: TopologyProblem, seed: int
 ) -> None:
-    window = GuidedWindow.of(problem, random_weights(seed), 0.5)
-    _, _, search = window.first(5, moves())
-    allocation = window.allocation(search.best)
-    assert verify(problem, allocation) == pytest.approx(window.cost(window.glance.saving))
-    assert search.savings[0] == pytest.approx(window.glance.saving)
-    assert window.bound() <= problem.objective(allocation) * (1 + 1e-9) + 1e-9
-
-
-def moves() -> object:
-    from learned.prices.solver import LnsPrices
-
-    return LnsPrices().moves(3)
+    window, weights = Window.of(problem), random_weights(seed)
+    state, most = guided_state(window, network_of(weights), 0.5, 0.0, 5, LnsPrices().moves(3), seed)
+    seen = glance(window.tree, window.encoding.sizes, weights, 0.5, True)
+    allocation = window.allocation(state)
+    assert verify(problem, allocation) == pytest.approx(window.cost(seen.saving))
+    assert savings_of(state) == pytest.approx([seen.saving, seen.saving])
+    assert most == pytest.approx(min(seen.alone.sum(), seen.most))
+    assert window.cost(most) <= problem.objective(allocation) * (1 + 1e-9) + 1e-9
+    groups, _, search = parts_of(state)
+    assert groups.worth == pytest.approx(seen.prediction.worth)
+    assert search.alone == pytest.approx(seen.priced)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -5,9 +5,9 @@ import pytest
 from support.windows import paper_window
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.insertion import idle_state
 from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
-from learned.prices.glance import untied_state
 from learned.prices.insertion import insert_priced
 from learned.prices.lessons import explore, imitate
 
@@ -22,7 +22,7 @@ def window(seed: int) -> tuple[object, IntArray, FloatArray, IntArray]:
 
 def inserted(tree: object, sizes: IntArray, worth: FloatArray, order: IntArray) -> tuple[float, IntArray]:
     counts = np.empty((len(sizes), len(worth)), dtype=np.int64)
-    state = untied_state(tree, int(sizes.max()))
+    state = idle_state(tree, int(sizes.max()), 0.0)
     return insert_priced(tree, state, sizes, order, worth, FADING, 0.0, counts), counts
 
 
@@ -31,7 +31,7 @@ def test_what_would_be_done_anyway_teaches_nothing(seed: int) -> None:
     tree, sizes, worth, order = window(seed)
     gradient = np.zeros(len(worth))
     known = inserted(tree, sizes, worth, order)[1]
-    imitate(tree, untied_state(tree, int(sizes.max())), sizes, order, worth, FADING, known, gradient)
+    imitate(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, order, worth, FADING, known, gradient)
     assert not gradient.any()
 
 
@@ -42,7 +42,7 @@ def test_following_the_gradient_leads_to_the_known_allocation(seed: int) -> None
     learned = np.zeros(len(worth))
     for step in range(1, 2000):
         gradient = np.zeros(len(worth))
-        imitate(tree, untied_state(tree, int(sizes.max())), sizes, order, learned, FADING, known, gradient)
+        imitate(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, order, learned, FADING, known, gradient)
         learned -= 2.0 / np.sqrt(step) * gradient
     assert inserted(tree, sizes, learned, order)[0] == pytest.approx(saving, rel=0.02)
 
@@ -52,6 +52,6 @@ def test_exploring_orders_is_inserting_in_each(seed: int) -> None:
     tree, sizes, worth, _ = window(seed)
     scores = np.random.default_rng(seed).normal(size=(4, len(sizes)))
     counts = np.empty((len(sizes), len(worth)), dtype=np.int64)
-    savings = explore(tree, untied_state(tree, int(sizes.max())), sizes, worth, scores, FADING, counts)
+    savings = explore(tree, idle_state(tree, int(sizes.max()), 0.0), sizes, worth, scores, FADING, counts)
     each = [inserted(tree, sizes, worth, np.argsort(-row))[0] for row in scores]
     assert savings == pytest.approx(each)

@@ -49,7 +49,7 @@ def test_the_priced_bound_is_tighter_than_that_of_jobs_alone() -> None:
 
 def test_a_window_too_large_for_the_time_is_searched_without_a_glance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("learned.prices.solver.INSERTION_S", 1.0)
-    monkeypatch.setattr("learned.prices.solver.GuidedWindow", None)
+    monkeypatch.setattr("learned.prices.solver.guided_state", None)
     problem = paper_window(0)
     verify_result(problem, LnsPrices().solve(problem, Budget(1.0, 50), 0))
 

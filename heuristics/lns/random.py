@@ -1,0 +1,75 @@
+"""Random numbers for the search: xoshiro256++, whose state is four words that a kernel can hold and seed itself.
+
+D. Blackman and S. Vigna, "Scrambled linear pseudorandom number generators", ACM TOMS 47 (2021); seeded by splitmix64,
+as they recommend. To make NumPy's generator, and to hand it over to a kernel, takes longer than thirty steps.
+"""
+
+import numpy as np
+from numba import int64, njit, uint64
+
+from allocopt.arrays import WordArray
+from allocopt.kernels.options import inlined
+
+WORDS = uint64[::1]
+"""Numba type of the state."""
+
+_MOST_SEED = 2**63
+_STEP, _FACTOR, _OTHER_FACTOR = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+_17, _19, _23, _27, _30, _31, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 27, 30, 31, 41, 45))
+_11, _16, _32, _48, _LOW = (np.uint64(number) for number in (11, 16, 32, 48, 0xFFFF))
+_MEAN, _DEVIATION = 4 * 32767.5, 65536.0 / 3.0**0.5
+"""Mean and standard deviation of the sum of four numbers of 16 bits."""
+
+
+def folded(seed: int) -> int:
+    """Return a seed of any size as one that kernels take."""
+    return seed % _MOST_SEED
+
+
+@njit(WORDS(int64), cache=True, nogil=True)
+def random_words(seed: int) -> WordArray:
+    """Make the state of a generator; one seed, one sequence."""
+    words, at = np.empty(4, dtype=np.uint64), np.uint64(seed)
+    for i in range(4):
+        at += _STEP
+        mixed = (at ^ (at >> _30)) * _FACTOR
+        mixed = (mixed ^ (mixed >> _27)) * _OTHER_FACTOR
+        words[i] = mixed ^ (mixed >> _31)
+    return words
+
+
+@inlined
+def _draw(words: WordArray) -> "np.uint64":
+    """Draw 64 bits."""
+    a, b, c, d = words[0], words[1], words[2], words[3]
+    total = a + d
+    drawn: np.uint64 = ((total << _23) | (total >> _41)) + a
+    c ^= a
+    d ^= b
+    words[0], words[1], words[2], words[3] = a ^ d, b ^ c, c ^ (b << _17), (d << _45) | (d >> _19)
+    return drawn
+
+
+@inlined
+def uniform(words: WordArray) -> float:
+    """Draw a number from 0 to below 1."""
+    return float(_draw(words) >> _11) * 2.0**-53
+
+
+@inlined
+def below(words: WordArray, count: int) -> int:
+    """Draw a whole number from 0 to below ``count``."""
+    return int(uniform(words) * count)
+
+
+@inlined
+def bell(words: WordArray) -> float:
+    """Draw a number of mean 0 and variance 1 that is nearly normal: a sum of four uniform ones."""
+    drawn = _draw(words)
+    total = (drawn & _LOW) + ((drawn >> _16) & _LOW) + ((drawn >> _32) & _LOW) + (drawn >> _48)
+    number: float = (float(total) - _MEAN) / _DEVIATION
+    return number
