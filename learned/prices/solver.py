@@ -19,6 +19,7 @@ from learned.prices.store import SHIPPED, load_network
 
 INSERTION_S, SHARE = 2e-10, 0.5
 """Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take."""
+MOST_HUNT = 1000.0
 WORSE, RIVALS = 0.9, 4
 """Share of the steps that begin with the job that regrets its place most, at the predicted prices, and of how many."""
 
@@ -37,7 +38,7 @@ class LnsPrices(Lns):
     fading
         Worths fall with the share of nodes that is still to be inserted, to this power.
     hunt
-        By what the predicted destruction scores are multiplied; they are added to hops.
+        By what the predicted destruction scores are multiplied, in 0 .. 1000; they are added to hops.
     weights
         ``lns-prices`` for the network that comes along, or a file of weights written by ``allocopt train lns-prices``.
     """
@@ -62,6 +63,8 @@ class LnsPrices(Lns):
             raise UsageError(f"guidance is {self.guidance}, must be positive")
         if not 0 < self.fading < float("inf"):
             raise UsageError(f"fading is {self.fading}, must be positive")
+        if not 0 <= self.hunt <= MOST_HUNT:
+            raise UsageError(f"hunt is {self.hunt}, must be within 0 .. {MOST_HUNT:g}")
 
     def solve(
         self,

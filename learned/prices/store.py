@@ -1,5 +1,6 @@
 """Trained networks in memory: a file of weights is read once."""
 
+import os
 from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -25,7 +26,8 @@ def load_weights(name: str) -> Weights:
     if name == SHIPPED:
         return _shipped()
     path = Path(name)
-    return _load(path, path.stat().st_mtime_ns if path.exists() else 0)
+    # Unlike `Path.exists` it takes a name that is too long for one that is not there.
+    return _load(path, path.stat().st_mtime_ns if os.path.exists(path) else 0)
 
 
 def load_network(name: str) -> Network:

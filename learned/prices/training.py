@@ -61,8 +61,9 @@ class LnsPricesTraining:
         check_seed(request.seed)
         if find_spec("torch") is None:
             raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")
-        from learned.training.loop import run_updates
+        from learned.training.loop import check_folder, run_updates
 
+        check_folder(request)
         learner = self.learner(request.seed)
         identity = {"title": self.label, "seed": request.seed, **asdict(self), **asdict(self._settings())}
         for progress in run_updates(learner, self.updates, request, identity):
@@ -89,7 +90,7 @@ class LnsPricesTraining:
             result = solve(problem, "free", get_solver("exact", {"states": STATES}), None)
         else:
             result = solve(problem, "free", "lns", None, iterations=self.label_steps)
-        found: Allocation = result.solution
+        found: Allocation = result.unless_interrupted().solution
         return found
 
     def _settings(self) -> "Settings":

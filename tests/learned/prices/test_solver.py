@@ -87,3 +87,9 @@ def test_weights_from_a_file_are_used(tmp_path: Path) -> None:
     own = solve(paper_window(1), "free", LnsPrices(), None, iterations=1)
     none = solve(paper_window(1), "free", LnsPrices(weights=str(tmp_path / "none")), None, iterations=1)
     assert own.bound != none.bound
+
+
+@pytest.mark.parametrize("hunt", [float("nan"), float("inf"), -1.0, 1e308])
+def test_a_hunt_that_is_no_sensible_number_is_refused(hunt: float) -> None:
+    with pytest.raises(UsageError, match="hunt"):
+        LnsPrices(hunt=hunt)
