@@ -44,8 +44,8 @@ class LnsPrices(Lns):
     """
 
     hottest: float = 0.7
-    most_removed: int = 7
-    guidance: float = 0.7
+    most_removed: int = 6
+    guidance: float = 0.85
     fading: float = 0.5
     hunt: float = 0.0
     weights: str = SHIPPED
