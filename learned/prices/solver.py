@@ -44,6 +44,7 @@ class LnsPrices(Lns):
     """
 
     hottest: float = 0.7
+    coldest: float = 0.05
     most_removed: int = 6
     guidance: float = 0.85
     fading: float = 0.5
