@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from allocopt.errors import AllocoptError
     from allocopt.files.instance import read_problems, write_problems
     from allocopt.problems.base import Strategy
+    from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Reward, Selection
     from allocopt.problems.side import Groups, Placement, Preference, Segments
     from allocopt.problems.topology import Allocation, Job, TopologyProblem
     from allocopt.simulator.allocators import Allocator
     from allocopt.simulator.execution import ExecutionModel
     from allocopt.simulator.metrics import Metrics, measure
+    from allocopt.simulator.optimization import OptimizationScheduler
     from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
     from allocopt.simulator.placement import Share
     from allocopt.simulator.registry import get_policy, policy_names
@@ -53,9 +55,12 @@ _HOMES = {
     "Groups": "problems.side",
     "Incumbent": "solving.result",
     "Job": "problems.topology",
+    "KnapsackJob": "problems.knapsack",
+    "KnapsackProblem": "problems.knapsack",
     "ListScheduler": "simulator.scheduler",
     "Metrics": "simulator.metrics",
     "OneShot": "solving.one_shot",
+    "OptimizationScheduler": "simulator.optimization",
     "OrderKind": "simulator.order",
     "ParetoPoint": "solving.pareto",
     "Part": "cluster.platform",
@@ -67,10 +72,12 @@ _HOMES = {
     "QueueOrder": "simulator.order",
     "Reserve": "simulator.scheduler",
     "Result": "solving.result",
+    "Reward": "problems.knapsack",
     "Rules": "simulator.rules",
     "Schedule": "simulator.schedule",
     "Scheduler": "simulator.scheduler",
     "Segments": "problems.side",
+    "Selection": "problems.knapsack",
     "Share": "simulator.placement",
     "Solver": "solving.protocol",
     "Start": "simulator.scheduler",
@@ -109,9 +116,12 @@ __all__ = [
     "Groups",
     "Incumbent",
     "Job",
+    "KnapsackJob",
+    "KnapsackProblem",
     "ListScheduler",
     "Metrics",
     "OneShot",
+    "OptimizationScheduler",
     "OrderKind",
     "ParetoPoint",
     "Part",
@@ -123,10 +133,12 @@ __all__ = [
     "QueueOrder",
     "Reserve",
     "Result",
+    "Reward",
     "Rules",
     "Schedule",
     "Scheduler",
     "Segments",
+    "Selection",
     "Share",
     "Solver",
     "Start",

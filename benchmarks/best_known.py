@@ -1,13 +1,16 @@
-"""Writes ``instances/best_known.json``: the optima of all windows under every strategy, and the best of those of L1."""
+"""Writes ``instances/best_known.json``: the optima of all windows and knapsacks, and the best allocations of L1."""
 
 from pathlib import Path
 
 import allocopt
-from allocopt.files.best_known import BestKnown, write_best_known
+from allocopt.files.best_known import BestKnown, BestKnownValues, write_best_known
+from allocopt.files.models import NO_STRATEGY
+from allocopt.solving.result import EQUAL_RELATIVE
 
 FOLDER = Path("instances")
 FAMILIES = ("paper.jsonl", "repo.jsonl", "burst.jsonl")
 LARGE = "L1.json.gz"
+KNAPSACKS = "knapsacks.jsonl"
 SOLVERS = {"scas": "auto", "dcas": "dp", "free": "exact"}
 """Who proves an optimum."""
 UNPROVED_S = 60.0
@@ -22,8 +25,25 @@ def proved(problem: allocopt.TopologyProblem, strategy: str) -> BestKnown:
     return BestKnown(result.objective, proved=True)
 
 
+def proved_by_two(problem: allocopt.KnapsackProblem) -> BestKnown:
+    """Solve a knapsack to proof, by two solvers that must agree."""
+    first, second = (allocopt.solve(problem, solver=solver, time_limit=600.0) for solver in ("auto", "scip"))
+    if {first.status, second.status} != {allocopt.Status.OPTIMAL}:
+        raise SystemExit(f"{problem.name} is not proved: {first.status}, {second.status}")
+    assert first.objective is not None
+    assert second.objective is not None
+    assert abs(first.objective - second.objective) <= EQUAL_RELATIVE * abs(first.objective)
+    return BestKnown(first.objective, proved=True)
+
+
+def knapsacks() -> BestKnownValues:
+    """Solve every knapsack."""
+    problems = allocopt.read_problems(FOLDER / KNAPSACKS)
+    return {problem.name: {NO_STRATEGY: proved_by_two(problem)} for problem in problems}
+
+
 def main() -> None:
-    """Solve every window and write the file."""
+    """Solve every window and knapsack, and write the file."""
     values = {
         problem.name: {strategy: proved(problem, strategy) for strategy in SOLVERS}
         for file in FAMILIES
@@ -33,7 +53,7 @@ def main() -> None:
     found = allocopt.solve(large, "free", "exact", UNPROVED_S).objective
     assert found is not None, "a search for free allocations always has one"
     values[large.name] = {"scas": proved(large, "scas"), "free": BestKnown(found, proved=False)}
-    write_best_known(FOLDER / "best_known.json", values)
+    write_best_known(FOLDER / "best_known.json", values | knapsacks())
 
 
 if __name__ == "__main__":

@@ -14,3 +14,13 @@ $synthetic --name L2 --seed 22 --idle 5000 --jobs 200 --max-nodes 48 \
     --pods 20 --leaves-per-pod 25 --nodes-per-leaf 25 --out instances/L2.json.gz
 $synthetic --name L3 --seed 23 --idle 40000 --jobs 1000 --max-nodes 76 \
     --pods 50 --leaves-per-pod 50 --nodes-per-leaf 40 --out instances/L3.json.gz
+# Knapsacks of the size of Theta, 4,360 nodes and 50 waiting jobs, three each, joined in one file.
+knapsacks=$(mktemp -d)
+knapsack="allocopt generate knapsack --count 3"
+$knapsack --prefix means --seed 31 --objective capability --unit 8 --out "$knapsacks/1.jsonl"
+$knapsack --prefix turnaround --seed 32 --objective capacity --load 0.9 --out "$knapsacks/2.jsonl"
+$knapsack --prefix values --seed 33 --objective linear --out "$knapsacks/3.jsonl"
+$knapsack --prefix resources --seed 34 --objective capability --resources 3 --jobs 30 --out "$knapsacks/4.jsonl"
+$knapsack --prefix slots --seed 35 --objective linear --slots 6 --jobs 30 --load 0.8 --out "$knapsacks/5.jsonl"
+cat "$knapsacks"/*.jsonl > instances/knapsacks.jsonl
+rm -r "$knapsacks"

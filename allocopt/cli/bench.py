@@ -27,7 +27,7 @@ def command(
     solvers: Annotated[
         str, typer.Option(help="Names, comma-separated; NAME:STRATEGY runs a solver under that strategy alone.")
     ] = "auto",
-    strategy: Annotated[str, typer.Option(help="Strategies, comma-separated.")] = "scas,dcas,free",
+    strategy: Annotated[str, typer.Option(help="Strategies of topology problems, comma-separated.")] = "scas,dcas,free",
     time_limit: TimeLimit = 10.0,
     iterations: Iterations = None,
     gap: Gap = 0.0,
@@ -43,9 +43,9 @@ def command(
 ) -> None:
     """Compare solvers on instances: one aligned table, one row per solve in a file.
 
-    Every answer is verified. The table has the mean cost, the gap to the best-known value of the same strategy and to
-    the scas optimum, the share proven optimal, and the median and greatest time. Solvers are warmed up first. With
-    --out, a run that was cut off goes on where it was when it is called again.
+    Every answer is verified. The table has the mean cost or objective, the gap to the best-known value (of the same
+    strategy) and to the scas optimum, the share proven optimal, and the median and greatest time. Solvers are warmed
+    up first. With --out, a run that was cut off goes on where it was when it is called again.
     """
     from allocopt.cli.reading import instance_path, read_instances
     from allocopt.cli.streams import quietly
@@ -60,7 +60,7 @@ def command(
         check_suffix(out)
     problems = read_instances(instances)
     known = read_best_known(best_known) if best_known else best_known_beside(map(instance_path, instances))
-    pairs = contenders(_solvers(_parts(solvers)), _parts(strategy))
+    pairs = contenders(_solvers(_parts(solvers)), _parts(strategy), {problem.kind for problem in problems})
     tasks, refusals = plan(problems, pairs, _numbers(seeds))
     for name, reasons in refusals.items():
         count = f"{len(reasons)} of {len(problems)} instances"
@@ -135,13 +135,13 @@ def _numbers(text: str) -> list[int]:
 
 
 def _warm_up(pairs: "Sequence[Contender]") -> None:
-    """Let every solver solve a shipped window, so that no time includes loading a kernel or starting a process."""
+    """Let every solver solve shipped problems, so that no time includes loading a kernel or starting a process."""
     from allocopt.cli.reading import read_instances
     from allocopt.cli.streams import quietly
     from allocopt.report.bench import plan, run_tasks
     from allocopt.solving.budget import Budget
 
-    tasks, _ = plan(read_instances([Path("@tiny")])[:1], pairs, [0])
+    tasks, _ = plan([*read_instances([Path("@tiny")])[:1], *read_instances([Path("@knapsacks")])], pairs, [0])
     for _ in quietly(run_tasks(tasks, Budget(5.0, 1), {})):
         pass
 

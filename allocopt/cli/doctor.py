@@ -9,21 +9,18 @@ from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
 
 if TYPE_CHECKING:
-    from allocopt.problems.topology import TopologyProblem
+    from allocopt.problems.base import Problem
+    from allocopt.solving.protocol import Solver
 
 
 @compilation_announced()
 def command(as_json: Json = False) -> None:
-    """Print versions for a bug report, and let every solver solve a shipped window; exit code 1 if one fails."""
-    from pathlib import Path
-
-    from allocopt.cli.reading import read_instances
+    """Print versions for a bug report, and let every solver solve shipped problems; exit code 1 if one fails."""
     from allocopt.report.provenance import package_versions, provenance
     from allocopt.solving.registry import solver_names
 
     facts = {**provenance().as_dict(), **package_versions()}
-    problem = read_instances([Path("@tiny")])[0]
-    checks = {name: _check(name, problem) for name in solver_names()}
+    checks = {name: _check(name) for name in solver_names()}
     if as_json:
         print(json.dumps({"versions": facts, "solvers": checks}))
     else:
@@ -35,18 +32,37 @@ def command(as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-def _check(name: str, problem: "TopologyProblem") -> str:
-    """Let a solver solve a window under the first strategy that it takes, and say how it went."""
+def _check(name: str) -> str:
+    """Let a solver solve a shipped problem of every kind that it takes, and say how it went."""
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.solving.registry import get_solver
-    from allocopt.solving.solve import solve
 
     try:
         solver = get_solver(name)
-        strategy = min(solver.capabilities.strategies)
-        result = solve(problem, strategy, solver, time_limit=10.0)
+        found = [_solved(solver, problem) for problem in _shipped() if problem.kind in solver.capabilities.kinds]
     except MissingPackageError as error:
         return f"missing: {error}"
     except AllocoptError as error:
         return f"fails: {error}"
-    return f"works: {strategy} {result.status} {result.objective:.1f} ({result.version})"
+    return f"works: {', '.join(found)} ({solver.version})"
+
+
+def _shipped() -> "list[Problem]":
+    """Return the first shipped problem of every kind."""
+    from pathlib import Path
+
+    from allocopt.cli.reading import SHIPPED, read_instances
+
+    return [read_instances([Path(name)])[0] for name in SHIPPED]
+
+
+def _solved(solver: "Solver", problem: "Problem") -> str:
+    """Solve a problem, under the first strategy that the solver takes if its kind has strategies."""
+    from allocopt.problems.topology import TopologyProblem
+    from allocopt.report.rows import shown
+    from allocopt.solving.solve import solve
+
+    strategy = min(solver.capabilities.strategies) if isinstance(problem, TopologyProblem) else None
+    result = solve(problem, strategy, solver, time_limit=10.0)
+    value = "no solution" if result.objective is None else shown(problem, result.objective)
+    return f"{strategy or problem.kind} {result.status} {value}"

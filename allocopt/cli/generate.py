@@ -1,4 +1,4 @@
-"""``allocopt generate``: windows of a workload, and synthetic windows, as instance files; and whole workloads."""
+"""``allocopt generate``: windows of a workload, synthetic windows and knapsacks as instance files; whole workloads."""
 
 from itertools import islice
 from pathlib import Path
@@ -6,23 +6,22 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from allocopt.cli import generate_workload
+from allocopt.cli import generate_knapsack, generate_workload
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import LARGEST
+from allocopt.cli.writing import file_name, write_instances
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from allocopt.cluster.topology import FatTree
-    from allocopt.problems.topology import TopologyProblem
     from allocopt.traces.workload import Workload
 
 Pairs = Literal["ordered", "unordered"]
 
 app = typer.Typer(
-    no_args_is_help=True, help="Generate instances, windows of a workload or synthetic ones, and workloads."
+    no_args_is_help=True, help="Generate instances, windows of a workload or synthetic ones, knapsacks, and workloads."
 )
 app.command("workload")(generate_workload.command)
+app.command("knapsack")(generate_knapsack.command)
 
 _CLUSTER = "Cluster"
 _GENERATOR = "Workload generator (without --workload)"
@@ -169,9 +168,9 @@ def generate_windows(
         min_jobs=min_jobs,
         max_jobs=max_jobs,
         skip=skip,
-        prefix=_file_name(trace.name if prefix is None else prefix),
+        prefix=file_name(trace.name if prefix is None else prefix),
     )
-    _write(out, list(islice(found, count)), count)
+    write_instances(out, list(islice(found, count)), count)
 
 
 @app.command("synthetic")
@@ -210,11 +209,11 @@ def generate_synthetic(
             mean_run=mean_run,
             load=load,
             hop_cost=_checked_hop_cost(hop_cost),
-            name=_file_name(window),
+            name=file_name(window),
         )
         for window, rng in zip(names, np.random.default_rng(seed).spawn(count), strict=True)
     ]
-    _write(out, problems, count)
+    write_instances(out, problems, count)
 
 
 def _fat_tree(pods: int, leaves_per_pod: int, nodes_per_leaf: int, hops: str, pairs: Pairs) -> "FatTree":
@@ -248,32 +247,3 @@ def _prepared(workload: "Workload", n_nodes: int, processors_per_node: int) -> "
     for remark in ready.remarks():
         typer.echo(remark, err=True)
     return ready
-
-
-def _file_name(name: str) -> str:
-    """Return a name that files can have."""
-    from allocopt.errors import UsageError
-
-    if not name or "/" in name or "\\" in name or name.startswith(".") or not name.isprintable():
-        raise UsageError(f"{name!r} cannot name instances and their files: give another name without slashes")
-    return name
-
-
-def _write(out: Path, problems: "Sequence[TopologyProblem]", asked: int) -> None:
-    """Write instances to one file or to a folder, and say how many there are."""
-    from allocopt.errors import UsageError
-    from allocopt.files.instance import write_problems
-
-    if not problems:
-        raise UsageError("no such window came out of the workload: allow other numbers of jobs, skip fewer windows")
-    if out.name.removesuffix(".gz").endswith((".json", ".jsonl")):
-        write_problems(out, problems)
-    elif out.suffix and not out.is_dir():
-        raise UsageError(
-            f"--out {out} must end in .jsonl, .json or these with .gz, or be a folder's name without a dot"
-        )
-    else:
-        for problem in problems:
-            write_problems(out / f"{problem.name}.json", [problem])
-    fewer = "" if len(problems) == asked else f", fewer than the {asked} asked for: the workload has no more"
-    typer.echo(f"{out}: instances written: {len(problems)}{fewer}", err=True)

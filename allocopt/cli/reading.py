@@ -6,9 +6,9 @@ from pathlib import Path
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.files.instance import read_problems
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.base import Problem
 
-SHIPPED = {"@tiny": "tiny.jsonl"}
+SHIPPED = {"@tiny": "tiny.jsonl", "@knapsacks": "knapsacks.jsonl"}
 """Instances that come with the package, so that an installed wheel has something to solve."""
 
 
@@ -22,7 +22,7 @@ def instance_path(argument: Path) -> Path:
     return Path(str(files("allocopt.data").joinpath(SHIPPED[name])))
 
 
-def read_instances(arguments: Sequence[Path]) -> list[TopologyProblem]:
+def read_instances(arguments: Sequence[Path]) -> list[Problem]:
     """Read all instances, whose names must differ from file to file as well.
 
     Raises
@@ -30,7 +30,7 @@ def read_instances(arguments: Sequence[Path]) -> list[TopologyProblem]:
     BadFileError
         If a file is wrong, or two instances have the same name.
     """
-    problems: list[TopologyProblem] = []
+    problems: list[Problem] = []
     seen: dict[str, Path] = {}
     for path in map(instance_path, arguments):
         for problem in read_problems(path):

@@ -24,8 +24,8 @@ PolicyName = Annotated[
     str,
     typer.Option(
         "--policy",
-        help="Queue order (fcfs, sjf, ljf, smallest-area, largest, wfp3, unicep, f1 to f4, drf, random), window, or a "
-        "policy of another package.",
+        help="Queue order (fcfs, sjf, ljf, smallest-area, largest, wfp3, unicep, f1 to f4, drf, random), window, "
+        "optimization, binpacking, random-runnable, or a policy of another package.",
     ),
 ]
 Backfilling = Annotated[

@@ -11,7 +11,7 @@ from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit
 
 if TYPE_CHECKING:
-    from allocopt.problems.topology import Allocation, TopologyProblem
+    from allocopt.problems.base import Problem, Strategy
     from allocopt.solving.budget import Budget
     from allocopt.solving.protocol import Solver
     from allocopt.solving.result import Incumbent, Result
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 @compilation_announced()
 def command(
     instances: Instances,
-    strategy: Annotated[str, typer.Option(help="scas, dcas or free.")] = "free",
+    strategy: Annotated[
+        str | None, typer.Option(help="scas, dcas or free, for topology problems; free if not given.")
+    ] = None,
     solver: Annotated[str, typer.Option(help="Name of a solver; `allocopt solvers` lists them.")] = "auto",
     time_limit: TimeLimit = 10.0,
     iterations: Iterations = None,
@@ -50,7 +52,7 @@ def command(
 ) -> None:
     """Solve instance files and verify every answer.
 
-    Ctrl-C ends the search with the best allocation so far, and exit code 130.
+    Ctrl-C ends the search with the best solution so far, and exit code 130.
     """
     from allocopt.cli.nodes import parse_nodes
     from allocopt.cli.reading import read_instances
@@ -61,8 +63,8 @@ def command(
     from allocopt.solving.result import Status, StopReason
 
     excluded = parse_nodes(exclude_nodes or "")
-    asked = _strategy(strategy)
-    problems = [_without(problem.with_strategy(asked), excluded) for problem in read_instances(instances)]
+    asked = None if strategy is None else _strategy(strategy)
+    problems = [_posed(problem, asked, excluded) for problem in read_instances(instances)]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
     chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
@@ -80,12 +82,19 @@ def command(
         raise NoSolutionError("no solution was found within the limit")
 
 
-def _without(problem: "TopologyProblem", nodes: list[int]) -> "TopologyProblem":
-    """Take nodes out of a problem."""
+def _posed(problem: "Problem", strategy: "Strategy | None", nodes: list[int]) -> "Problem":
+    """Pose a problem under a strategy, if one is given, and without nodes; both are for topology problems."""
     from allocopt.errors import InvalidProblemError, UsageError
+    from allocopt.problems.topology import TopologyProblem
 
+    if not isinstance(problem, TopologyProblem):
+        for option, value in (("--strategy", strategy), ("--exclude-nodes", nodes)):
+            if value:
+                raise UsageError(f"{option}: {problem.name}: a {problem.kind} problem takes none")
+        return problem
+    posed = problem if strategy is None else problem.with_strategy(strategy)
     try:
-        return problem.without_nodes(nodes) if nodes else problem
+        return posed.without_nodes(nodes) if nodes else posed
     except InvalidProblemError as error:
         raise UsageError(f"--exclude-nodes: {problem.name}: {error.fault}") from None
 
@@ -101,7 +110,7 @@ def _strategy(name: str) -> Any:
 
 
 def _solve(
-    problem: "TopologyProblem",
+    problem: "Problem",
     solver: "Solver",
     budget: "Budget",
     seed: int,
@@ -112,7 +121,7 @@ def _solve(
     from allocopt.cli.streams import prints_on_stderr
     from allocopt.solving.solve import solve
 
-    start = None if warm_start is None else _read_allocation(problem, warm_start)
+    start = None if warm_start is None else _read_start(problem, warm_start)
     with prints_on_stderr():
         return solve(
             problem,
@@ -126,22 +135,23 @@ def _solve(
         )
 
 
-def _read_allocation(problem: "TopologyProblem", path: Path) -> "Allocation":
+def _read_start(problem: "Problem", path: Path) -> Any:
     """Read the solution to begin with."""
     from allocopt.errors import BadFileError, InvalidSolutionError
-    from allocopt.files.solution import read_solution
-    from allocopt.problems.topology import Allocation
+    from allocopt.files.kinds import KINDS
+    from allocopt.files.solution import read_solution, solution_of
     from allocopt.solving.verify import verify
 
     stored = read_solution(path)
-    if stored.allocation is None:
-        raise BadFileError(f"{path}: allocation: is null, must be an allocation to begin with")
+    answer = KINDS[stored.kind].answer
+    if getattr(stored, answer) is None:
+        raise BadFileError(f"{path}: {answer}: is null, must be a solution to begin with")
     try:
-        allocation = Allocation.from_dict(problem, stored.allocation)
-        verify(problem, allocation)
+        solution = solution_of(problem, stored)
+        verify(problem, solution)
     except InvalidSolutionError as error:
         raise InvalidSolutionError(f"{path}: {error}") from None
-    return allocation
+    return solution
 
 
 def _print_incumbent(incumbent: "Incumbent") -> None:
@@ -155,10 +165,10 @@ def _print_incumbent(incumbent: "Incumbent") -> None:
           file=sys.stderr)  # fmt: skip
 
 
-def _report(problem: "TopologyProblem", result: "Result", folder: Path | None, as_json: bool) -> None:
+def _report(problem: "Problem", result: "Result", folder: Path | None, as_json: bool) -> None:
     """Write the solution file and print the row of one solve."""
     from allocopt.files.solution import write_solution
-    from allocopt.report.rows import SolveRow
+    from allocopt.report.rows import SolveRow, shown
 
     if folder is not None and result.solution is not None:
         write_solution(folder / f"{problem.name}.json", problem, result)
@@ -167,11 +177,14 @@ def _report(problem: "TopologyProblem", result: "Result", folder: Path | None, a
         print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
         return
     gap = "" if row.gap is None else f"  gap {100 * row.gap:.3f} %"
-    cost = "no solution" if row.objective is None else f"{row.objective:,.1f}"
-    print(f"{row.instance}  {row.strategy}  {row.solver}  {row.status}  {cost}{gap}  {row.runtime_s:.3f} s", flush=True)
+    cost = "no solution" if row.objective is None else shown(problem, row.objective)
+    print(
+        f"{row.instance}  {row.strategy or row.kind}  {row.solver}  {row.status}  {cost}{gap}  {row.runtime_s:.3f} s",
+        flush=True,
+    )
 
 
-def _export(solver: "Solver", problem: "TopologyProblem", path: Path) -> None:
+def _export(solver: "Solver", problem: "Problem", path: Path) -> None:
     """Write the model that the solver would solve."""
     from allocopt.errors import UsageError
     from allocopt.solving.protocol import Exporter

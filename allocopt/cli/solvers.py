@@ -9,7 +9,7 @@ from allocopt.cli.options import Json
 
 @compilation_announced()
 def command(as_json: Json = False) -> None:
-    """List the installed solvers: strategies, promises and the largest window each takes."""
+    """List the installed solvers: kinds of problems, strategies, promises and the largest size each takes."""
     from allocopt.report.table import aligned_table
     from allocopt.solving.registry import solver_names
 
@@ -17,10 +17,11 @@ def command(as_json: Json = False) -> None:
     if as_json:
         print("\n".join(json.dumps(asdict(row)) for row in rows))
         return
-    header = ("solver", "strategies", "promises", "largest window", "available")
+    header = ("solver", "kinds", "strategies", "promises", "largest size", "available")
     cells = [
         (
             row.solver,
+            " ".join(row.kinds),
             " ".join(row.strategies),
             " ".join(row.promises) or "-",
             row.largest,
@@ -28,7 +29,7 @@ def command(as_json: Json = False) -> None:
         )
         for row in rows
     ]
-    print(aligned_table(header, cells, (None,) * 5))
+    print(aligned_table(header, cells, (None,) * 6))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class SolverRow:
     """One solver of the list, its fields as ``--json`` prints them."""
 
     solver: str
+    kinds: list[str]
     strategies: list[str]
     promises: list[str]
     largest: str
@@ -50,7 +52,9 @@ def _row(name: str) -> SolverRow:
     try:
         solver = get_solver(name)
     except (MissingPackageError, UsageError) as error:
-        return SolverRow(name, [], [], str(error), False)
+        return SolverRow(name, [], [], [], str(error), False)
     abilities = solver.capabilities
     strategies, promises = sorted(abilities.strategies), sorted(abilities.promises)
-    return SolverRow(name, list(strategies), list(promises), abilities.largest, solver.is_available())
+    return SolverRow(
+        name, sorted(abilities.kinds), list(strategies), list(promises), abilities.largest, solver.is_available()
+    )

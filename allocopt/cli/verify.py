@@ -10,7 +10,7 @@ def command(
     instance: Annotated[Path, typer.Argument(readable=False, help="Instance file.")],
     solution: Annotated[Path, typer.Argument(readable=False, help="Solution file.")],
 ) -> None:
-    """Check a solution against its instance: every rule of its strategy, its objective, and that its bound fits it.
+    """Check a solution against its instance: every rule of its problem, its objective, and that its bound fits it.
 
     Exit code 0 when it is valid and its objective right, else 3 with the reason.
     """
@@ -28,4 +28,4 @@ def command(
     except InvalidSolutionError as error:
         raise InvalidSolutionError(f"{solution}: {error}") from None
     claim = "" if stored.bound is None else f"; its bound {stored.bound:.6f} fits, and is the solver's word"
-    print(f"{solution}: valid, {stored.strategy}, objective {objective:.6f}{claim}")
+    print(f"{solution}: valid, {stored.strategy or stored.kind}, objective {objective:.6f}{claim}")

@@ -15,6 +15,7 @@ def command() -> None:
     started = time.perf_counter()
     import_module("allocopt.simulator.simulate")
     import_module("allocopt.envs.kernels")
+    import_module("allocopt.envs.dras.kernels")
     for name in solver_names():
         try:
             get_solver(name)

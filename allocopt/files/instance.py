@@ -3,24 +3,20 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from allocopt.cluster.topology import FatTree, Topology
-from allocopt.cluster.tree import Tree
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.models import INSTANCE_FORMAT, VERSION, FatTreeModel, InstanceModel, TreeModel
-from allocopt.files.placement import keys_of, placement_of, short_number
+from allocopt.files.kinds import KINDS, Kind
+from allocopt.files.models import INSTANCE_FORMAT, VERSION
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.validation import check_header, validated
 from allocopt.files.writing import compact_json, json_by_line, write_text
-from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.problems.base import Problem
 
-FUTURE_KINDS = ("knapsack", "coallocation")
+FUTURE_KINDS = ("coallocation",)
 """Kinds that the format knows and this version of the package does not."""
 
 
-def read_problems(path: Path | str) -> list[TopologyProblem]:
+def read_problems(path: Path | str) -> list[Problem]:
     """Read every problem of an instance file.
 
     Parameters
@@ -37,7 +33,7 @@ def read_problems(path: Path | str) -> list[TopologyProblem]:
     text = read_text(path)
     if not _holds_several(path):
         return [problem_from_object(parse_json(text, path), path)]
-    problems: list[TopologyProblem] = []
+    problems: list[Problem] = []
     lines: dict[str, int] = {}
     for number, line in _filled_lines(text):
         where = f"{path}: line {number}"
@@ -51,7 +47,7 @@ def read_problems(path: Path | str) -> list[TopologyProblem]:
     return problems
 
 
-def write_problems(path: Path | str, problems: Sequence[TopologyProblem]) -> None:
+def write_problems(path: Path | str, problems: Sequence[Problem]) -> None:
     """Write problems into one instance file; several need a name that ends in ``.jsonl`` or ``.jsonl.gz``.
 
     Raises
@@ -62,7 +58,7 @@ def write_problems(path: Path | str, problems: Sequence[TopologyProblem]) -> Non
     path = Path(path)
     objects = [object_from_problem(problem) for problem in problems]
     for problem, obj in zip(problems, objects, strict=True):
-        validated(InstanceModel, obj, f"{path}: instance {shown(problem.name)}")
+        validated(KINDS[problem.kind].instance, obj, f"{path}: instance {shown(problem.name)}")
     names = [problem.name for problem in problems]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -77,7 +73,7 @@ def write_problems(path: Path | str, problems: Sequence[TopologyProblem]) -> Non
         )
 
 
-def problem_from_object(obj: object, where: Path | str) -> TopologyProblem:
+def problem_from_object(obj: object, where: Path | str) -> Problem:
     """Make a problem of a parsed instance.
 
     Parameters
@@ -92,35 +88,23 @@ def problem_from_object(obj: object, where: Path | str) -> TopologyProblem:
     BadFileError
         If anything in it is wrong.
     """
-    _check_kind(check_header(obj, where, INSTANCE_FORMAT), where)
-    model = validated(InstanceModel, obj, where)
+    kind = _kind(check_header(obj, where, INSTANCE_FORMAT), where)
+    model = validated(kind.instance, obj, where)
     try:
-        return TopologyProblem(
-            topology=_topology(model.topology),
-            idle_nodes=np.array(model.idle_nodes, dtype=np.int64),
-            jobs=tuple(Job(job.id, job.nodes, placement_of(job)) for job in model.jobs),
-            hop_cost=model.hop_cost,
-            name=model.name,
-            fragmentation_weight=model.fragmentation_weight,
-        )
+        return kind.problem(model)
     except InvalidProblemError as error:
         raise bad_file(where, error.place, error.fault) from None
 
 
-def object_from_problem(problem: TopologyProblem) -> dict[str, object]:
-    """Turn a problem into the object that stands in an instance file; the strategy is no part of it."""
-    optional = {"fragmentation_weight": float(problem.fragmentation_weight)} if problem.fragmentation_weight else {}
-    return {
+def object_from_problem(problem: Problem) -> dict[str, object]:
+    """Turn a problem into the object that stands in an instance file."""
+    header: dict[str, object] = {
         "format": INSTANCE_FORMAT,
         "version": VERSION,
         "kind": problem.kind,
         "name": problem.name,
-        "topology": _topology_object(problem.topology),
-        "idle_nodes": problem.idle_nodes.tolist(),
-        "jobs": [{"id": job.id, "nodes": int(job.nodes), **keys_of(job.placement)} for job in problem.jobs],
-        "hop_cost": short_number(problem.hop_cost),
-        **optional,
     }
+    return header | KINDS[problem.kind].keys(problem)
 
 
 def _holds_several(path: Path) -> bool:
@@ -133,33 +117,14 @@ def _filled_lines(text: str) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 
-def _check_kind(header: dict[str, object], where: Path | str) -> None:
-    """Refuse the kinds of problems that cannot be read."""
+def _kind(header: dict[str, object], where: Path | str) -> Kind:
+    """Return the kind of an instance, refusing those that cannot be read."""
+    known = " or ".join(map(repr, KINDS))
     if "kind" not in header:
-        raise bad_file(where, "kind", "is missing, must be 'topology'")
+        raise bad_file(where, "kind", f"is missing, must be {known}")
     kind = header["kind"]
     if kind in FUTURE_KINDS:
-        raise bad_file(where, "kind", f"is {kind!r}, which this version does not support yet; it reads 'topology'")
-    if kind != TopologyProblem.kind:
-        raise bad_file(where, "kind", f"is {shown(kind)}, must be 'topology'")
-
-
-def _topology(model: FatTreeModel | TreeModel) -> Topology:
-    """Make the cluster."""
-    if isinstance(model, TreeModel):
-        return Tree.from_levels(model.levels, model.hops, model.pairs)
-    return FatTree(model.pods, model.leaves_per_pod, model.nodes_per_leaf, tuple(model.hops), model.pairs)
-
-
-def _topology_object(topology: Topology) -> dict[str, object]:
-    """Turn the cluster into the object that stands in an instance file."""
-    options: dict[str, object] = {} if topology.pairs == "ordered" else {"pairs": topology.pairs}
-    hops = [int(hop) for hop in topology.hops]
-    if isinstance(topology, Tree):
-        return {"kind": "tree", "levels": topology.to_levels(), "hops": hops, **options}
-    if isinstance(topology, FatTree):
-        shape = {field: int(getattr(topology, field)) for field in ("pods", "leaves_per_pod", "nodes_per_leaf")}
-        if hops != [2, 4, 6]:
-            options = {"hops": hops, **options}
-        return {"kind": "fat-tree", **shape, **options}
-    raise InvalidProblemError("topology", f"is a {type(topology).__name__}, which instance files cannot hold")
+        raise bad_file(where, "kind", f"is {kind!r}, which this version does not support yet; it reads {known}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise bad_file(where, "kind", f"is {shown(kind)}, must be {known}")
+    return KINDS[kind]

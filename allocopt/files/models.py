@@ -220,13 +220,17 @@ class SolutionModel(FileModel):
 
 
 class BestKnownModel(FileModel):
-    """The best objective known of one instance under one strategy."""
+    """The best objective known of one instance (under one strategy)."""
 
-    objective: Annotated[float, Field(description="Total hop cost.")]
+    objective: Annotated[float, Field(description="Total hop cost, or what the selection is worth.")]
     proved: Annotated[bool, Field(description="Whether it is proved to be the optimum.")]
 
 
-class BestKnownFile(RootModel[dict[InstanceName, dict[StrategyName, BestKnownModel]]]):
-    """The best objectives known, by instance name and strategy."""
+NO_STRATEGY = ""
+"""The key that stands for the strategy of problems of a kind without strategies."""
+
+
+class BestKnownFile(RootModel[dict[InstanceName, dict[Literal["scas", "dcas", "free", ""], BestKnownModel]]]):
+    """The best objectives known, by instance name and strategy; an empty one where the kind has no strategies."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from allocopt.files.best_known import BestKnown
 from allocopt.problems.base import Problem
+from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.result import Result
 
 
@@ -15,11 +16,11 @@ class SolveRow:
     Parameters
     ----------
     instance, kind, strategy, solver
-        What was solved, and by whom.
+        What was solved, and by whom; the strategy is None where the kind has none.
     status
         What is known of the solution.
     objective, bound, gap
-        Hop cost, proven bound and their relative distance; None where there is none.
+        Objective, proven bound and their relative distance; None where there is none.
     runtime_s
         Seconds of wall clock.
     seed
@@ -59,6 +60,11 @@ class SolveRow:
         return asdict(self)
 
 
+def shown(problem: Problem, objective: float) -> str:
+    """Write an objective for people: hop costs with one digit behind the point, others with six that count."""
+    return f"{objective:,.1f}" if problem.kind == TopologyProblem.kind else f"{objective:.6g}"
+
+
 @dataclass(frozen=True, slots=True)
 class BenchRow:
     """One solve of a comparison.
@@ -70,7 +76,7 @@ class BenchRow:
     version
         Version of what did the work.
     best_known
-        Best value known for the instance under this strategy.
+        Best value known for the instance (under this strategy).
     best_known_scas
         Best value known under ``scas``, the yardstick of the NSA paper.
     """

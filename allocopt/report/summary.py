@@ -5,26 +5,32 @@ from itertools import groupby
 from statistics import fmean, median
 
 from allocopt.files.best_known import BestKnown
-from allocopt.report.rows import BenchRow
+from allocopt.problems.knapsack import KnapsackProblem
+from allocopt.problems.topology import TopologyProblem
+from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.table import Cell, aligned_table
 
 HEADER = (
     "solver", "strategy", "solves", "mean cost", "gap to best known %", "to SCAS optimum %", "proved %",
     "median ms", "max ms",
 )  # fmt: skip
+MAXIMIZED = frozenset({KnapsackProblem.kind})
+"""Kinds of problems whose objective is the better the larger it is."""
 DIGITS = (None, None, 0, 1, 3, 2, 0, 2, 2)
 
 
 def summary_table(rows: Sequence[BenchRow]) -> str:
     """Summarize rows by solver and strategy, in the order in which these first appear.
 
-    The mean cost is over the solves that ended with a solution; a gap is a mean over those whose yardstick is known,
-    and negative where a wider strategy beats the yardstick.
+    The mean cost, or objective, is over the solves that ended with a solution; a gap is a mean over those whose
+    yardstick is known, and negative where a wider strategy beats the yardstick.
     """
+    title = "mean cost" if all(_is_topology(row) for row in rows) else "mean objective"
+    header = [title if name == "mean cost" else name for name in HEADER]
     order = {key: index for index, key in reversed(list(enumerate(map(_key, rows))))}
     grouped = groupby(sorted(rows, key=lambda row: order[_key(row)]), key=_key)
     return aligned_table(
-        HEADER, [_line(solver, strategy, list(group)) for (solver, strategy), group in grouped], DIGITS
+        header, [_line(solver, strategy, list(group)) for (solver, strategy), group in grouped], DIGITS
     )
 
 
@@ -35,27 +41,44 @@ def _key(row: BenchRow) -> tuple[str, str]:
 
 def _line(solver: str, strategy: str, rows: list[BenchRow]) -> list[Cell]:
     """Summarize the rows of one solver under one strategy."""
-    costs = [row.solve.objective for row in rows if row.solve.objective is not None]
+    objectives = [row.solve.objective for row in rows if row.solve.objective is not None]
     milliseconds = [1e3 * row.solve.runtime_s for row in rows]
     return [
         solver,
         strategy,
         len(rows),
-        fmean(costs) if costs else None,
-        _mean_excess([(row.solve.objective, row.best_known) for row in rows]),
-        _mean_excess([(row.solve.objective, row.best_known_scas) for row in rows]),
+        _mean(objectives, is_cost=all(_is_topology(row) for row in rows)),
+        _mean_excess([(row.solve, row.best_known) for row in rows]),
+        _mean_excess([(row.solve, row.best_known_scas) for row in rows]),
         100.0 * fmean(row.solve.status == "OPTIMAL" for row in rows),
         median(milliseconds),
         max(milliseconds),
     ]
 
 
-def _mean_excess(pairs: list[tuple[float | None, BestKnown | None]]) -> float | None:
-    """Mean of how far, in per cent, objectives lie above their yardsticks; None where no yardstick is known."""
+def _is_topology(row: BenchRow) -> bool:
+    """Whether the objective of a row is a hop cost."""
+    return row.solve.kind == TopologyProblem.kind
+
+
+def _mean(objectives: list[float], *, is_cost: bool) -> Cell:
+    """Mean of objectives: hop costs have digits behind the point as the column says, others six that count."""
+    if not objectives:
+        return None
+    return fmean(objectives) if is_cost else f"{fmean(objectives):.6g}"
+
+
+def _mean_excess(pairs: list[tuple[SolveRow, BestKnown | None]]) -> float | None:
+    """Mean of how far, in per cent, objectives are worse than their yardsticks; None where no yardstick is known."""
     excesses = [
-        100.0 * (objective - known.objective) / max(1e-9, abs(known.objective))
-        for objective, known in pairs
-        # Above a yardstick of 0 no share is defined.
-        if objective is not None and known is not None and (known.objective > 0 or objective == 0)
+        100.0 * _worse_by(row.kind, row.objective, known.objective) / max(1e-9, abs(known.objective))
+        for row, known in pairs
+        # Beside a yardstick of 0 no share is defined.
+        if row.objective is not None and known is not None and (known.objective != 0 or row.objective == 0)
     ]
     return fmean(excesses) if excesses else None
+
+
+def _worse_by(kind: str, objective: float, known: float) -> float:
+    """How much worse an objective is than another one."""
+    return known - objective if kind in MAXIMIZED else objective - known

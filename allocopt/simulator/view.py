@@ -105,3 +105,8 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
     view = values.view()
     view.flags.writeable = False
     return view
+
+
+def state_of(view: View) -> State:
+    """Return the simulation behind a view, for kernels that describe it; it must not be changed."""
+    return view._state

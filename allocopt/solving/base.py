@@ -1,18 +1,25 @@
-"""Base of the solvers of topology problems: what they all do around their search."""
+"""Bases of the solvers of one kind of problem: what they all do around their search."""
 
 from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
 
 from allocopt import __version__
-from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.base import Problem
+from allocopt.problems.gains import Gains
+from allocopt.problems.knapsack import KnapsackProblem, Selection
+from allocopt.problems.packing import greedy_selections, packing_refusal, simple_bound
+from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import trivial_allocation
 
+ProblemT = TypeVar("ProblemT", bound=Problem)
 
-class TopologySolver(ABC):
-    """A `Solver` that has an answer if the trivial one obeys: its subclass searches, else the answer is sequential.
+
+class SearchSolver(ABC, Generic[ProblemT]):
+    """A `Solver` that searches, and answers with the trivial solution of its kind, if there is one, if it found none.
 
     A subclass sets ``name`` and ``capabilities`` and writes ``search``; ``refusal`` where it does not take any size.
     """
@@ -36,18 +43,18 @@ class TopologySolver(ABC):
         """Whether it can run here."""
         return True
 
-    def refusal(self, problem: TopologyProblem) -> str | None:
+    def refusal(self, problem: ProblemT) -> str | None:
         """Why the problem is too large for this solver; None if it is not."""
         return None
 
     @abstractmethod
-    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Offer allocations and prove bounds until done or out of time.
+    def search(self, problem: ProblemT, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Offer solutions and prove bounds until done or out of time.
 
         Parameters
         ----------
         problem
-            A problem of a strategy and size that the solver takes.
+            A problem of a kind, strategy and size that the solver takes.
         run
             The record, with the warm start as incumbent if there is one, and the running clock.
         budget
@@ -61,12 +68,16 @@ class TopologySolver(ABC):
             Why the search ended, if nothing is proved.
         """
 
+    @abstractmethod
+    def trivial(self, problem: ProblemT) -> Any:
+        """Return the solution that needs no search; None where there is none."""
+
     def solve(
         self,
-        problem: TopologyProblem,
+        problem: ProblemT,
         budget: Budget,
         seed: int,
-        warm_start: Allocation | None = None,
+        warm_start: Any = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
         """Search, and end with an answer in any case; see `allocopt.solving.protocol.Solver.solve`."""
@@ -75,7 +86,36 @@ class TopologySolver(ABC):
         with run.interruptible():
             stopped_by = self.search(problem, run, budget, seed)
         if run.solution is None and not run.infeasible:
-            allocation = trivial_allocation(problem)
-            if allocation is not None:
-                run.offer(allocation)
+            solution = self.trivial(problem)
+            if solution is not None:
+                run.offer(solution)
         return run.result(stopped_by)
+
+
+class TopologySolver(SearchSolver[TopologyProblem]):
+    """A solver of topology problems, whose trivial solution is the sequential allocation if it obeys."""
+
+    def trivial(self, problem: TopologyProblem) -> Any:
+        """Return the sequential allocation if it keeps to the rules of the jobs."""
+        return trivial_allocation(problem)
+
+
+class KnapsackSolver(SearchSolver[KnapsackProblem]):
+    """A solver of knapsack problems, whose trivial solution selects nobody; it takes what can be packed quickly."""
+
+    def refusal(self, problem: KnapsackProblem) -> str | None:
+        """Why the problem is too large for this solver; None if it is not."""
+        return packing_refusal(problem)
+
+    def trivial(self, problem: KnapsackProblem) -> Any:
+        """Return the empty selection."""
+        return Selection(())
+
+    def begin(self, problem: KnapsackProblem, gains: Gains, run: Run) -> None:
+        """Bound a problem without a search, and offer the empty and, while there is time, the greedy selections."""
+        run.prove(simple_bound(problem, gains))
+        run.offer(self.trivial(problem))
+        for selection in greedy_selections(problem, gains):
+            run.offer(selection)
+            if run.clock.expired() or run.is_proved():
+                return

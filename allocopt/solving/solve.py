@@ -32,7 +32,7 @@ def solve(
         The problem.
     strategy
         ``scas``, ``dcas`` or ``free`` for a topology problem; None keeps the problem's own, which is ``free`` unless
-        it was set.
+        it was set, and is all that a problem of another kind takes.
     solver
         Name of an installed solver, or a solver object.
     time_limit
@@ -51,7 +51,7 @@ def solve(
     Returns
     -------
     Result
-        Verified: its solution obeys the strategy, and its objective was recomputed from the raw problem.
+        Verified: its solution obeys the rules of the problem, and its objective was recomputed from the raw problem.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def check_takes(solver: Solver, problem: Problem) -> None:
         raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")
     if not takes(solver, problem):
         others = ", ".join(_solvers_that_take(problem)) or "none"
-        what = getattr(problem, "strategy", problem.kind)
+        what = getattr(problem, "strategy", f"{problem.kind} problems")
         if getattr(problem, "has_side_constraints", False):
             if what is not Strategy.FREE:
                 raise UsageError(f"placement rules and fragmentation weights are for strategy free, not for {what}")

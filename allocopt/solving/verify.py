@@ -7,10 +7,12 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.errors import InvalidSolutionError, WrongAnswerError
 from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.side import broken_rule
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.continuity import check_blocks, check_non_crossing
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status
+from allocopt.solving.selection import verify_selection
 
 
 def verify(problem: Problem, solution: Any) -> float:
@@ -21,8 +23,15 @@ def verify(problem: Problem, solution: Any) -> float:
     InvalidSolutionError
         If a rule is broken; it names the job, the node or the amount.
     """
-    if not isinstance(problem, TopologyProblem):
-        raise InvalidSolutionError(f"there is no checker for {problem.kind} problems")
+    if isinstance(problem, TopologyProblem):
+        return _verify_allocation(problem, solution)
+    if isinstance(problem, KnapsackProblem):
+        return verify_selection(problem, solution)
+    raise InvalidSolutionError(f"there is no checker for {problem.kind} problems")
+
+
+def _verify_allocation(problem: TopologyProblem, solution: Any) -> float:
+    """Check an allocation against the rules of its strategy and return its cost."""
     if not isinstance(solution, Allocation):
         raise InvalidSolutionError(f"the solution is a {type(solution).__name__}, must be an Allocation")
     owners = _owners(problem, solution)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from allocopt.errors import AllocoptError
 from allocopt.problems.base import Strategy
@@ -133,7 +133,7 @@ def ask_child(
     run: Run,
     formulation: Formulation,
     seed: int,
-    warm_start: Allocation | None,
+    warm_start: Any,
     steps: int | None,
 ) -> None:
     """Let a child process solve a program while there is time, and take what it shows.
@@ -149,7 +149,7 @@ def ask_child(
     seed
         Fixes every random choice.
     warm_start
-        An allocation to begin with, or None.
+        A solution to begin with, or None.
     steps
         Limit on the back end's own steps, or None.
     """
@@ -177,13 +177,13 @@ def _converse(run: Run, formulation: Formulation, child: Child, request: Request
 def _take(run: Run, formulation: Formulation, answer: Progress | Outcome) -> None:
     """Take the bound and the solution of an answer."""
     if answer.bound is not None:
-        run.prove(answer.bound)
+        run.prove(formulation.bound_of(answer.bound))
     if answer.chosen is not None:
-        allocation = formulation.decode(answer.chosen)
-        if allocation is not None:
-            run.offer(allocation)
+        solution = formulation.decode(answer.chosen)
+        if solution is not None:
+            run.offer(solution)
     elif isinstance(answer, Outcome) and answer.status is OutcomeStatus.PROVED:
-        raise AllocoptError("the back end says that there is no solution, but the sequential allocation is one")
+        raise AllocoptError("the back end says that there is no solution, but one is known")
 
 
 def stop_reason(clock: Clock, budget: Budget) -> StopReason:

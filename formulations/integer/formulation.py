@@ -1,9 +1,8 @@
-"""What every formulation of SCAS can do."""
+"""What every formulation can do."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from allocopt.arrays import IntArray
-from allocopt.problems.topology import Allocation
 from formulations.integer.program import BinaryProgram
 
 
@@ -13,8 +12,11 @@ class Formulation(Protocol):
     def program(self) -> BinaryProgram:
         """Build the program."""
 
-    def decode(self, chosen: IntArray) -> Allocation | None:
-        """Allocation that the ones of a feasible point stand for; None if it leaves out a job."""
+    def decode(self, chosen: IntArray) -> Any:
+        """Solution that the ones of a feasible point stand for; None if they stand for none."""
 
-    def encode(self, allocation: Allocation) -> IntArray:
-        """Ones of the point that stands for a SCAS allocation, rising."""
+    def encode(self, solution: Any, /) -> IntArray | None:
+        """Ones of the point that stands for a solution, rising; None if the program left it out."""
+
+    def bound_of(self, bound: float) -> float:
+        """Bound on the problem's objective that follows from a lower bound of the program."""

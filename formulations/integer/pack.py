@@ -69,6 +69,10 @@ class Pack:
         blocks = np.sort(sizes * self._n_idle + first_positions(self.problem, allocation))
         return blocks if self.kept is None else np.searchsorted(self.kept, blocks)
 
+    def bound_of(self, bound: float) -> float:
+        """Bound of the program, whose costs are the problem's."""
+        return bound
+
     @property
     def _n_idle(self) -> int:
         return len(self.problem.idle_nodes)

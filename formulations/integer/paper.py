@@ -75,6 +75,10 @@ class Paper:
         x = (self._n_jobs + owner) * self._n_idle + positions
         return np.sort(np.concatenate((jobs * self._n_idle + starts, x)))
 
+    def bound_of(self, bound: float) -> float:
+        """Bound of the program: in its optimum no job is cancelled."""
+        return bound
+
     @property
     def _n_idle(self) -> int:
         return len(self.problem.idle_nodes)

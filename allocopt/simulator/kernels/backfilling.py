@@ -59,17 +59,33 @@ def find_shadow(state: State, head: int) -> None:
 
 
 @inlined
+def outlasts_shadow(state: State, job: int) -> bool:
+    """Whether a job that starts now runs beyond the shadow time by its estimate."""
+    return bool(state.clock[0].now + state.jobs[job].estimate > state.clock[0].shadow)
+
+
+@inlined
+def keeps_shadow(state: State, job: int) -> bool:
+    """Whether a job fits now and does not delay the head: it ends before the shadow time, or needs what is spare."""
+    return fits(state, job, FREE) and (not outlasts_shadow(state, job) or fits(state, job, EXTRA))
+
+
+@inlined
+def take_spare(state: State, job: int) -> None:
+    """Take what a job will hold at the shadow time from what is spare then."""
+    if outlasts_shadow(state, job):
+        for resource in range(state.units.shape[1]):
+            state.units[EXTRA, resource] -= state.request[job, resource]
+
+
+@inlined
 def _may_backfill(state: State, job: int) -> bool:
     """Whether a job fits now and does not delay the head; one that runs beyond the shadow takes from what is spare."""
-    if not fits(state, job, FREE):
+    if state.rules[0].backfill != EASY:
+        return fits(state, job, FREE)
+    if not keeps_shadow(state, job):
         return False
-    clock = state.clock[0]
-    if state.rules[0].backfill != EASY or clock.now + state.jobs[job].estimate <= clock.shadow:
-        return True
-    if not fits(state, job, EXTRA):
-        return False
-    for resource in range(state.units.shape[1]):
-        state.units[EXTRA, resource] -= state.request[job, resource]
+    take_spare(state, job)
     return True
 
 

@@ -45,10 +45,12 @@ def test_files_of_the_program_obey_their_schema(run: Run, tmp_path: Path) -> Non
 def test_every_solver_is_listed_with_what_it_takes(run: Run) -> None:
     rows = run("solvers", "--json").rows
     assert [row["solver"] for row in rows] == solver_names()
-    assert all(list(row) == ["solver", "strategies", "promises", "largest", "available"] for row in rows)
+    assert all(list(row) == ["solver", "kinds", "strategies", "promises", "largest", "available"] for row in rows)
     assert all(row["largest"] and row["available"] is True for row in rows)
     by_name = {row["solver"]: row for row in rows}
     assert by_name["dp"]["strategies"] == ["dcas", "scas"]
+    assert by_name["dp"]["kinds"] == ["knapsack", "topology"]
+    assert by_name["lns"]["kinds"] == ["topology"]
     assert "exact" in by_name["dp"]["promises"]
     assert by_name["sequential"]["strategies"] == ["dcas", "free", "scas"]
 

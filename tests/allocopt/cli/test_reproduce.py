@@ -12,7 +12,10 @@ from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 
 Run = Callable[..., Any]
 
-NAMES = {"nsa-figure4", "nsa-figure5", "nsa-figure6", "nsa-table3", "nsa-table4"}
+NAMES = {
+    *(f"nsa-{part}" for part in ("figure4", "figure5", "figure6", "table3", "table4")),
+    *(f"dras-{part}" for part in (*(f"figure{number}" for number in range(5, 12)), "table4")),
+}
 
 
 class Count:
@@ -51,7 +54,7 @@ def test_without_a_name_it_lists_all_with_their_titles(run: Run) -> None:
 
 def test_what_was_cut_off_goes_on_where_it_was(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     count = Count()
-    monkeypatch.setattr(reproduction, "get_reproduction", lambda name: count)
+    monkeypatch.setattr(reproduction, "get_reproduction", lambda name, options: count)
     command = ("reproduce", "count", "--seeds", "3,1,2", "--out", tmp_path / "rows.json", "--json")
     interrupted = run(*command)
     assert interrupted.code == 130

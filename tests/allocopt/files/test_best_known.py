@@ -32,7 +32,7 @@ def test_no_values_are_a_file_too(tmp_path: Path) -> None:
     [
         ([], "top level: is an empty list, must be an object"),
         ({"one": 5}, "one: is 5, must be an object"),
-        ({"one": {"best": {}}}, "one: a key is 'best', must be 'scas', 'dcas' or 'free'"),
+        ({"one": {"best": {}}}, "one: a key is 'best', must be 'scas', 'dcas', 'free' or ''"),
         ({"a/b": {}}, "top level: a key holds '/', must be usable as a file name"),
         ({"one": {"scas": 5}}, "one.scas: is 5, must be an object"),
         ({"one": {"scas": {"objective": 5}}}, "one.scas.proved: is missing"),

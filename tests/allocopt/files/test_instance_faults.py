@@ -59,7 +59,7 @@ FAULTS = [
     ("version", True, "version", "is true, this program reads version 1"),
     ("version", 1.0, "version", "is 1.0, this program reads version 1"),
     ("version", DELETE, "version", "is missing, must be 1"),
-    ("kind", "knapsack", "kind", "is 'knapsack', which this version does not support yet"),
+    ("kind", "knapsack", "jobs[0]", "unknown key 'nodes'; known are id, request"),
     ("kind", "coallocation", "kind", "is 'coallocation', which this version does not support yet"),
     ("kind", "x", "kind", "is 'x', must be 'topology'"),
     ("kind", ["topology"], "kind", "is a list, must be 'topology'"),

@@ -25,6 +25,24 @@ RULED = {
     "prefer": {"level": "leaf", "penalty": 5},
     "segments": {"nodes": 2, "level": 1},
 }
+KNAPSACK: dict[str, Any] = {
+    "format": "allocopt-instance",
+    "version": 1,
+    "kind": "knapsack",
+    "name": "k",
+    "capacity": {"nodes": 5},
+    "jobs": [{"id": "1", "request": {"nodes": 2}, "wait_s": 5, "estimate_s": 60, "value": 1.5}],
+}
+SELECTED = {
+    "format": "allocopt-solution",
+    "version": 1,
+    "instance": "k",
+    "solver": "dp",
+    "status": "OPTIMAL",
+    "objective": 1.5,
+    "bound": 1.5,
+    "selected": ["1"],
+}
 FAT_TREE = {"kind": "fat-tree", "pods": 1, "leaves_per_pod": 1, "nodes_per_leaf": 3, "hops": [1, 2, 3]}
 SOLUTION = {
     "format": "allocopt-solution",
@@ -46,6 +64,11 @@ GOOD: list[tuple[SchemaName, Any]] = [
     ("solution", {**SOLUTION, "objective": None, "allocation": None, "status": "UNKNOWN", "seed": 3}),
     ("solution", {**SOLUTION, "strategy": "dcas", "order": ["1"]}),
     ("best-known", BEST_KNOWN),
+    ("best-known", {"k": {"": {"objective": 5, "proved": True}}}),
+    ("instance", KNAPSACK),
+    ("instance", {**KNAPSACK, "objective": "linear", "weights": [1, 0, 0.5], "slots": [2, 3], "used": {"nodes": 1}}),
+    ("solution", SELECTED),
+    ("solution", {**SELECTED, "strategy": None, "slots": {"1": 0}}),
 ]
 BAD: list[tuple[SchemaName, Any]] = [
     ("instance", {**INSTANCE, "version": 2}),
@@ -54,6 +77,12 @@ BAD: list[tuple[SchemaName, Any]] = [
     ("instance", {**INSTANCE, "jobs": [{"id": 1, "nodes": 2}]}),
     ("instance", {**INSTANCE, "topology": {**FAT_TREE, "pods": 0}}),
     ("instance", {**INSTANCE, "hop_cost": 0}),
+    ("instance", {**KNAPSACK, "idle_nodes": [1]}),
+    ("instance", {**KNAPSACK, "objective": "best"}),
+    ("instance", {**KNAPSACK, "capacity": {"nodes": 0.5}}),
+    ("instance", {**KNAPSACK, "weights": [1, 2]}),
+    ("solution", {**SELECTED, "strategy": "free"}),
+    ("solution", {**SELECTED, "selected": ["1"], "allocation": {"1": [0]}}),
     ("solution", {**SOLUTION, "status": "optimal"}),
     ("solution", {key: value for key, value in SOLUTION.items() if key != "bound"}),
     ("solution", {**SOLUTION, "order": [1]}),
@@ -71,15 +100,22 @@ def test_a_schema_is_json_of_the_named_draft(what: SchemaName) -> None:
     assert schema["description"]
 
 
-@pytest.mark.parametrize("what", ["instance", "solution"])
-def test_a_schema_requires_and_allows_the_keys_of_the_format(what: SchemaName) -> None:
-    schema: Any = json_schema(what)
-    example = INSTANCE if what == "instance" else SOLUTION
+@pytest.mark.parametrize(
+    ("what", "model", "example", "optional"),
+    [
+        ("instance", "InstanceModel", INSTANCE, {"hop_cost", "fragmentation_weight"}),
+        ("instance", "KnapsackInstanceModel", KNAPSACK, {"objective", "weights", "total", "used", "slots"}),
+        ("solution", "SolutionModel", SOLUTION, {"seed", "solver_version", "order"}),
+        ("solution", "KnapsackSolutionModel", SELECTED, {"strategy", "seed", "solver_version", "slots"}),
+    ],
+)
+def test_a_schema_requires_and_allows_the_keys_of_the_format(
+    what: SchemaName, model: str, example: dict[str, Any], optional: set[str]
+) -> None:
+    whole: Any = json_schema(what)
+    schema = whole["$defs"][model]
+    assert {"$ref": f"#/$defs/{model}"} in whole["anyOf"]
     assert sorted(schema["required"]) == sorted(example)
-    optional = {
-        "instance": {"hop_cost", "fragmentation_weight"},
-        "solution": {"seed", "solver_version", "order"},
-    }[what]
     assert schema["properties"].keys() - example.keys() == optional
     assert schema["additionalProperties"] is False
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.knapsacks import knapsack
 from support.windows import paper_window, window
 
 from allocopt.cluster.topology import FatTree
@@ -113,17 +114,30 @@ def test_a_solver_that_cannot_run_here_is_refused() -> None:
 
 
 def test_a_problem_of_another_kind_is_refused() -> None:
-    class Knapsack:
-        kind, name, sense = "knapsack", "k", "max"
+    class Coallocation:
+        kind, name, sense = "coallocation", "c", "max"
 
         def objective(self, solution: Any) -> float:
             return 0.0
 
-    other: Problem = Knapsack()  # type: ignore[assignment]
-    with pytest.raises(UsageError, match="knapsack problem has no strategy"):
+    other: Problem = Coallocation()  # type: ignore[assignment]
+    with pytest.raises(UsageError, match="coallocation problem has no strategy"):
         solve(other, "free", "greedy")
-    with pytest.raises(UsageError, match="'greedy' does not take knapsack; solvers that do: none"):
+    with pytest.raises(UsageError, match="'greedy' does not take coallocation problems; solvers that do: none"):
         solve(other, solver="greedy")
+
+
+def test_a_solver_of_another_kind_is_answered_by_the_solvers_that_take_it() -> None:
+    with pytest.raises(UsageError, match=r"'lns' does not take knapsack problems; solvers that do: auto, cp-sat, dp"):
+        solve(knapsack([1, 2], 2), solver="lns")
+    with pytest.raises(UsageError, match="knapsack problem has no strategy"):
+        solve(knapsack([1, 2], 2), "free", "dp")
+
+
+def test_a_knapsack_is_solved_by_default_and_verified() -> None:
+    result = solve(knapsack([1, 2, 3], 4, "linear"))
+    assert (result.status, result.objective, result.bound) == (Status.OPTIMAL, 4.0, 4.0)
+    assert result.solution.ids(knapsack([1, 2, 3], 4)) == ["job-0", "job-2"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,317 @@
+"""Which waiting jobs start now: a knapsack problem, and its solution (DRAS paper, Eq. 1 and 2 and section 5.1).
+
+Every objective is maximized:
+
+- ``capability`` (Eq. 1): ``w1 * (mean wait of the selected) / t_max + w2 * (mean size of the selected) / N
+  + w3 * N_used / N``, where t_max is the longest wait of all jobs, N the machine, and N_used what is in use once the
+  selected jobs have started. A mean over no jobs is 0, and so is the first term where nobody has waited;
+- ``capacity`` (Eq. 2): ``-(1 / c) * (sum of 1 / t_j over the jobs that are left waiting)``, where t_j is the run time
+  that job j asks for and c the number of jobs that wait before the selection;
+- ``linear``: the values of the selected jobs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray, frozen_integers
+from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.problems.base import Sense
+
+LARGEST_UNITS = 10**12
+"""Largest number of units of a resource: sums of them are exact, also as floats."""
+
+LARGEST_WAIT_S, LEAST_ESTIMATE_S, LARGEST_ESTIMATE_S = 1e12, 1e-3, 1e12
+LARGEST_VALUE, LARGEST_WEIGHT = 1e12, 1e6
+
+EQUAL_WEIGHTS = (1 / 3, 1 / 3, 1 / 3)
+"""The weights of Eq. 1 for Theta (DRAS paper, section 5.3)."""
+
+
+class Reward(StrEnum):
+    """What a selection is worth."""
+
+    CAPABILITY = "capability"
+    CAPACITY = "capacity"
+    LINEAR = "linear"
+
+
+NEEDED = {Reward.CAPABILITY: "wait_s", Reward.CAPACITY: "estimate_s", Reward.LINEAR: "value"}
+"""What an objective has to know of every job."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnapsackJob:
+    """A waiting job.
+
+    Parameters
+    ----------
+    id
+        Its name, unique in the problem.
+    request
+        Units that it asks for, by resource; none of those that are left out.
+    wait_s
+        Seconds for which it has waited.
+    estimate_s
+        Run time that it asks for, in seconds.
+    value
+        What selecting it is worth under the objective ``linear``.
+    """
+
+    id: str
+    request: Mapping[str, int]
+    wait_s: float | None = None
+    estimate_s: float | None = None
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The jobs that start.
+
+    Parameters
+    ----------
+    jobs
+        Their indices in the problem, rising.
+    slots
+        Where the problem has slots, the one that each of them gets; else empty.
+    """
+
+    jobs: tuple[int, ...]
+    slots: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", tuple(int(job) for job in self.jobs))
+        object.__setattr__(self, "slots", tuple(int(slot) for slot in self.slots))
+
+    def ids(self, problem: "KnapsackProblem") -> list[str]:
+        """Names of the selected jobs, as the solution file holds them."""
+        return [problem.jobs[job].id for job in self.jobs]
+
+    def slot_of(self, problem: "KnapsackProblem") -> dict[str, int]:
+        """Slot of each selected job by its name; empty where there are none."""
+        return dict(zip(self.ids(problem), self.slots, strict=False))
+
+    @classmethod
+    def from_ids(
+        cls, problem: "KnapsackProblem", ids: Sequence[str], slot_of: Mapping[str, int] | None = None
+    ) -> "Selection":
+        """Bring names of jobs into the problem's order.
+
+        Raises
+        ------
+        InvalidSolutionError
+            If an id is none of the problem's, or stands twice, or a slot is missing or without its job.
+        """
+        index = {job.id: number for number, job in enumerate(problem.jobs)}
+        for job in ids:
+            if job not in index:
+                raise InvalidSolutionError(f"job {job!r} is not in the instance")
+        if len(set(ids)) < len(ids):
+            twice = next(job for job in ids if list(ids).count(job) > 1)
+            raise InvalidSolutionError(f"job {twice!r} is selected twice")
+        chosen = sorted(ids, key=index.__getitem__)
+        places = dict(slot_of or {})
+        for job in sorted(places.keys() - set(ids)):
+            raise InvalidSolutionError(f"job {job!r} has a slot, but is not selected")
+        for job in chosen if places else ():
+            if job not in places:
+                raise InvalidSolutionError(f"job {job!r} has no slot")
+        return cls(tuple(index[job] for job in chosen), tuple(places[job] for job in chosen) if places else ())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnapsackProblem:
+    """Select jobs that fit what is free.
+
+    Parameters
+    ----------
+    capacity
+        Free units by resource. The first resource is the one that Eq. 1 counts and that slots divide: the nodes.
+    jobs
+        The waiting jobs, not empty; a job may ask for more than is free, and cannot be selected then.
+    reward
+        What is maximized: ``capability``, ``capacity`` or ``linear``.
+    weights
+        w1, w2 and w3 of Eq. 1, not negative.
+    total, used
+        Units of the machine, and of those the ones in use before the selection, by resource. Where one of them is
+        left out it follows from the other, ``used + capacity = total``; where both are, nothing is in use. Units
+        that are neither free nor in use are out of order.
+    slots
+        Sizes of the slots of contiguous nodes that the free units of the first resource come in, together no more
+        than are free: a job has to fit into one slot. None where any units will do.
+    name
+        Name of the instance.
+
+    Raises
+    ------
+    InvalidProblemError
+        If any of this does not hold; it names the job or the field.
+    """
+
+    capacity: Mapping[str, int]
+    jobs: tuple[KnapsackJob, ...]
+    reward: Reward = Reward.CAPABILITY
+    weights: tuple[float, float, float] = EQUAL_WEIGHTS
+    total: Mapping[str, int] = field(default_factory=dict)
+    used: Mapping[str, int] = field(default_factory=dict)
+    slots: tuple[int, ...] | None = None
+    name: str = "unnamed"
+    requests: IntArray = field(init=False, repr=False)
+    """Units of each resource that each job asks for, shape ``(J, R)``."""
+    numbers: FloatArray = field(init=False, repr=False)
+    """What the objective has to know of every job, its wait, estimate or value, shape ``(J,)``."""
+
+    kind: ClassVar[str] = "knapsack"
+    sense: ClassVar[Sense] = "max"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "jobs", tuple(self.jobs))
+        object.__setattr__(self, "weights", tuple(self.weights))
+        _check_units("capacity", self.capacity, None)
+        _check_machine(self)
+        _check_objective(self)
+        _check_jobs(self)
+        table = [[job.request.get(resource, 0) for resource in self.capacity] for job in self.jobs]
+        object.__setattr__(self, "requests", frozen_integers(table))
+        numbers = np.array([getattr(job, NEEDED[self.reward]) for job in self.jobs], dtype=np.float64)
+        numbers.setflags(write=False)
+        object.__setattr__(self, "numbers", numbers)
+        if self.slots is not None:
+            object.__setattr__(self, "slots", tuple(self.slots))
+            _check_slots(self.slots, self.free)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Names of the resources."""
+        return tuple(self.capacity)
+
+    @property
+    def free(self) -> int:
+        """Free units of the first resource."""
+        return next(iter(self.capacity.values()))
+
+    @property
+    def size(self) -> int:
+        """Units of the first resource that the machine has: N."""
+        return self.total[self.resources[0]]
+
+    @property
+    def in_use(self) -> int:
+        """Units of the first resource that are in use before the selection."""
+        return self.used[self.resources[0]]
+
+    @property
+    def sizes(self) -> IntArray:
+        """Units of the first resource that each job asks for, shape ``(J,)``."""
+        return self.requests[:, 0]
+
+    def objective(self, solution: Selection) -> float:
+        """Objective of a selection; whether it fits is for `allocopt.verify` to say."""
+        chosen = np.array(solution.jobs, dtype=np.int64)
+        if self.reward is Reward.LINEAR:
+            return float(self.numbers[chosen].sum())
+        if self.reward is Reward.CAPACITY:
+            left = np.delete(self.numbers, chosen)
+            return -float((1.0 / left).sum()) / len(self.jobs) if len(left) else 0.0
+        return self._capability(chosen)
+
+    def _capability(self, chosen: IntArray) -> float:
+        """Eq. 1."""
+        starvation = size = 0.0
+        if len(chosen):
+            longest = float(self.numbers.max())
+            starvation = float(self.numbers[chosen].mean()) / longest if longest > 0 else 0.0
+            size = float(self.sizes[chosen].mean()) / self.size
+        utilization = (self.in_use + int(self.sizes[chosen].sum())) / self.size
+        first, second, third = self.weights
+        return first * starvation + second * size + third * utilization
+
+
+def _check_units(place: str, units: Mapping[str, int], known: Mapping[str, int] | None) -> None:
+    """Raise `InvalidProblemError` unless these are units of (known) resources."""
+    if known is None and not units:
+        raise InvalidProblemError(place, "is empty, must name at least one resource")
+    for resource, count in units.items():
+        if known is not None and resource not in known:
+            fault = f"unknown resource {resource!r}; the capacity has {', '.join(known)}"
+            raise InvalidProblemError(place, fault)
+        if not isinstance(count, int | np.integer) or not 0 <= count <= LARGEST_UNITS:
+            fault = f"is {count!r}, must be a whole number within 0 .. {LARGEST_UNITS}"
+            raise InvalidProblemError(f"{place}.{resource}", fault)
+
+
+def _check_machine(problem: KnapsackProblem) -> None:
+    """Complete what the machine has and what is in use; raise `InvalidProblemError` unless they fit the capacity."""
+    _check_units("total", problem.total, problem.capacity)
+    _check_units("used", problem.used, problem.capacity)
+    total: dict[str, int] = {}
+    used: dict[str, int] = {}
+    for resource, free in problem.capacity.items():
+        there = problem.total.get(resource)
+        busy = problem.used.get(resource, 0 if there is None else there - free)
+        total[resource] = int(busy + free if there is None else there)
+        used[resource] = int(busy)
+        if busy < 0 or busy + free > total[resource]:
+            fault = f"is {total[resource]}, but {max(0, busy)} units are in use and {free} are free"
+            raise InvalidProblemError(f"total.{resource}", fault)
+    first = next(iter(total))
+    if total[first] < 1:
+        raise InvalidProblemError(f"total.{first}", "is 0, the machine must have at least one unit")
+    object.__setattr__(problem, "capacity", {name: int(units) for name, units in problem.capacity.items()})
+    object.__setattr__(problem, "total", total)
+    object.__setattr__(problem, "used", used)
+
+
+def _check_objective(problem: KnapsackProblem) -> None:
+    """Raise `InvalidProblemError` unless objective and weights are such."""
+    if problem.reward not in list(Reward):
+        fault = f"is {problem.reward!r}, must be one of {', '.join(Reward)}"
+        raise InvalidProblemError("objective", fault)
+    object.__setattr__(problem, "reward", Reward(problem.reward))
+    if len(problem.weights) != 3:
+        raise InvalidProblemError("weights", f"has {len(problem.weights)} values, must have 3: w1, w2, w3")
+    for index, weight in enumerate(problem.weights):
+        if not 0 <= weight <= LARGEST_WEIGHT:
+            raise InvalidProblemError(f"weights[{index}]", f"is {weight}, must be within 0 .. {LARGEST_WEIGHT:g}")
+
+
+def _check_jobs(problem: KnapsackProblem) -> None:
+    """Raise `InvalidProblemError` unless the jobs are distinct, ask for something, and say what the objective needs."""
+    if not problem.jobs:
+        raise InvalidProblemError("jobs", "no job waits, there must be at least one")
+    needed = NEEDED[problem.reward]
+    seen: set[str] = set()
+    for index, job in enumerate(problem.jobs):
+        place = f"jobs[{index}]"
+        if job.id in seen:
+            raise InvalidProblemError(f"{place}.id", f"job {job.id!r} is given twice")
+        seen.add(job.id)
+        _check_units(f"{place}.request", job.request, problem.capacity)
+        if not any(job.request.values()):
+            raise InvalidProblemError(f"{place}.request", f"job {job.id!r} asks for nothing, must ask for a unit")
+        if getattr(job, needed) is None:
+            fault = f"is missing, the objective {str(problem.reward)!r} needs it of job {job.id!r}"
+            raise InvalidProblemError(f"{place}.{needed}", fault)
+        _check_range(f"{place}.wait_s", job.wait_s, 0.0, LARGEST_WAIT_S)
+        _check_range(f"{place}.estimate_s", job.estimate_s, LEAST_ESTIMATE_S, LARGEST_ESTIMATE_S)
+        _check_range(f"{place}.value", job.value, -LARGEST_VALUE, LARGEST_VALUE)
+
+
+def _check_range(place: str, value: float | None, least: float, largest: float) -> None:
+    """Raise `InvalidProblemError` unless a value that is given lies within a range."""
+    if value is not None and not least <= value <= largest:
+        raise InvalidProblemError(place, f"is {value}, must be within {least:g} .. {largest:g}")
+
+
+def _check_slots(slots: tuple[int, ...], free: int) -> None:
+    """Raise `InvalidProblemError` unless the slots are no more than what is free."""
+    for index, size in enumerate(slots):
+        if not isinstance(size, int | np.integer) or size < 1:
+            raise InvalidProblemError(f"slots[{index}]", f"is {size!r}, must be a whole number from 1 on")
+    if sum(slots) > free:
+        raise InvalidProblemError("slots", f"hold {sum(slots)} units together, but only {free} are free")

@@ -1,0 +1,170 @@
+"""Knapsacks of the size of Theta: `dp` beside integer programs, agreement, and the policies on Theta's trace."""
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from page import write_page
+
+import allocopt
+from allocopt.problems.gains import Gains
+from allocopt.report.table import Cell, aligned_table
+from allocopt.traces.knapsacks import synthetic_knapsack
+from formulations.knapsack.dynamic import Items
+from formulations.knapsack.kernels import add_counted_jobs
+
+NODES, WINDOW = 4360, 50
+TRACE = Path("traces") / "Theta-2018-01.swf.gz"
+REPEAT = 3
+"""How often `dp` solves a problem; the least time counts, for other processes may run beside it."""
+INTEGER = ("cp-sat", "scip", "highs")
+POLICIES = (
+    ("fcfs, easy", allocopt.ListScheduler(allocopt.get_policy("fcfs"), allocopt.Backfill.EASY)),  # type: ignore[arg-type]
+    ("binpacking", allocopt.get_policy("binpacking")),
+    ("random-runnable", allocopt.get_policy("random-runnable")),
+    ("optimization, capability", allocopt.OptimizationScheduler()),
+    ("optimization, capacity", allocopt.OptimizationScheduler(objective="capacity")),
+)
+
+
+def windows(count: int, **options: object) -> list[allocopt.KnapsackProblem]:
+    """Draw problems; the same options give the same ones."""
+    rngs = np.random.default_rng(41).spawn(count)
+    return [synthetic_knapsack(NODES, WINDOW, rng, **options) for rng in rngs]  # type: ignore[arg-type]
+
+
+def timed(
+    problems: Sequence[allocopt.KnapsackProblem], name: str, repeat: int = 1
+) -> tuple[list[float], list[float], int]:
+    """Solve problems with one warm solver; return the least milliseconds, objectives, and how many were proved."""
+    solver = allocopt.get_solver(name)
+    allocopt.solve(problems[0], solver=solver, time_limit=60.0)
+    times, objectives, proved = [], [], 0
+    for problem in problems:
+        least = np.inf
+        for _ in range(repeat):
+            started = time.perf_counter()
+            result = allocopt.solve(problem, solver=solver, time_limit=60.0)
+            least = min(least, 1e3 * (time.perf_counter() - started))
+        times.append(least)
+        assert result.objective is not None
+        objectives.append(result.objective)
+        proved += result.status is allocopt.Status.OPTIMAL
+    return times, objectives, proved
+
+
+def one_resource(count: int, few: int) -> str:
+    """`dp` on many windows, integer programs on the first of them."""
+    rows: list[list[Cell]] = []
+    for reward in allocopt.Reward:
+        for load in (0.0, 0.5, 0.9):
+            problems = windows(count, reward=reward, load=load)
+            times, objectives, proved = timed(problems, "dp", REPEAT)
+            line: list[Cell] = [str(reward), load, f"{proved} of {count}", float(np.mean(times)), max(times)]
+            largest = 0.0
+            for name in INTEGER:
+                others, values, _ = timed(problems[:few], name)
+                line.append(float(np.mean(others)) / float(np.mean(times[:few])))
+                pairs = zip(values, objectives, strict=False)
+                largest = max(largest, *(abs(a - b) / max(1e-9, abs(b)) for a, b in pairs))
+            rows.append([*line, f"{largest:.0e}"])
+    ratios = [f"{name} / dp" for name in INTEGER]
+    header = ["objective", "load", "proved", "mean ms", "max ms", *ratios, "largest difference"]
+    return aligned_table(header, rows, (None, 1, None, 2, 2, 0, 0, 0, None))
+
+
+def whole_table(count: int) -> str:
+    """Fill the whole table D[k][c] of 50 jobs that about fit 4,360 free nodes together, so that both k and c go far."""
+    times = []
+    for rng in np.random.default_rng(43).spawn(count):
+        jobs = tuple(
+            allocopt.KnapsackJob(str(job), {"nodes": int(size)}, float(wait))
+            for job, (size, wait) in enumerate(
+                zip(rng.integers(80, 95, WINDOW), rng.exponential(1e4, WINDOW), strict=True)
+            )
+        )
+        problem = allocopt.KnapsackProblem({"nodes": NODES}, jobs)
+        items = Items.of(problem, Gains.of(problem))
+        least = np.inf
+        for _ in range(REPEAT):
+            started = time.perf_counter()
+            best = np.full((WINDOW + 1, NODES + 1), -np.inf)
+            best[0, 0] = 0.0
+            taken = np.zeros((items.words, WINDOW + 1, NODES + 1), dtype=np.uint64)
+            add_counted_jobs(best, taken, items.sizes, items.gains, 0, WINDOW)
+            least = min(least, 1e3 * (time.perf_counter() - started))
+        times.append(least)
+    return f"{np.mean(times):.2f} ms on average, {max(times):.2f} ms at most, tables included, over {count} windows"
+
+
+def several(few: int) -> str:
+    """Integer programs with three resources, and with six slots."""
+    rows: list[list[Cell]] = []
+    for what, options in (("three resources", {"resources": 3}), ("six slots", {"slots": 6, "load": 0.8})):
+        for reward in allocopt.Reward:
+            problems = windows(few, reward=reward, **options)
+            values = []
+            for name in INTEGER:
+                times, objectives, proved = timed(problems, name)
+                values.append(objectives)
+                rows.append([what, str(reward), name, f"{proved} of {few}", float(np.median(times)), max(times)])
+            spread = np.ptp(values, axis=0) / np.maximum(1e-9, np.abs(values).max(axis=0))
+            rows[-1].append(f"{spread.max():.0e}")
+            for row in rows[-3:-1]:
+                row.append("")
+    return aligned_table(
+        ("problem", "objective", "solver", "proved", "median ms", "max ms", "largest difference"),
+        rows,
+        (None, None, None, None, 1, 1, None),
+    )
+
+
+def policies(trace: Path) -> str:
+    """Simulate the paper's baselines on the trace of its machine."""
+    workload = allocopt.read_workload(trace)
+    rows: list[list[Cell]] = []
+    for name, scheduler in POLICIES:
+        started = time.perf_counter()
+        metrics = allocopt.measure(allocopt.simulate(workload, NODES, scheduler))  # type: ignore[arg-type]
+        seconds = time.perf_counter() - started
+        wait, slowdown = metrics.jobs.wait_s, metrics.jobs.bounded_slowdown
+        utilization = 100 * metrics.machine.utilization
+        rows.append([name, wait.mean / 3600, wait.maximum / 86400, slowdown.mean, utilization, seconds])
+    header = ("policy", "mean wait h", "max wait d", "mean bounded slowdown", "utilization %", "simulated in s")
+    return aligned_table(header, rows, (None, 2, 2, 1, 1, 2))
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few windows; the page is not written")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds traces/")
+    arguments = parser.parse_args()
+    quick = arguments.quick
+    count, few = (10, 2) if quick else (200, 10)
+    tables = [
+        f"## One resource\n\n{one_resource(count, few)}",
+        f"The whole table D[k][c] of {WINDOW} jobs of 80 to 94 nodes and {NODES:,} free ones, as it is filled where "
+        f"greedy selections and bounds leave nothing out: {whole_table(count)}.",
+        f"## Several resources, slots\n\n{several(few)}",
+    ]
+    if (arguments.data / TRACE).exists():
+        tables.append(f"## The paper's baselines on Theta's trace\n\n{policies(arguments.data / TRACE)}")
+    if quick:
+        print("\n\n".join(tables))
+        return
+    write_page(
+        "knapsack",
+        "Knapsacks of the size of Theta",
+        f"Synthetic problems ({WINDOW} jobs of log-uniform sizes; {NODES:,} nodes, of which a share, the load, is in "
+        f"use), {count} for `dp` and the first {few} of them for integer programs, whose times stand as ratios of the "
+        f"means. `dp` is timed {REPEAT} times and the least time counts; verification included, kernels and child "
+        "processes are warm, one thread.",
+        tables,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Knapsack problems to proof: dynamic programs, and integer programs for what these do not take."""

@@ -1,0 +1,166 @@
+"""Solver ``dp`` of knapsack problems with one resource: to proof by dynamic programming over units.
+
+Without a mean in the objective this is the table V[c] of the largest gain within c units. With one (Eq. 1) the
+objective of k jobs that take c units together is ``constant + D / k + rate * c``, where D is the sum of what enters by
+its mean: it rises with D alone, so that the table D[k][c] of the largest sums holds an optimal selection.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.problems.gains import Gains, fits_alone
+from allocopt.problems.knapsack import KnapsackProblem
+from allocopt.problems.packing import count_bounds, most_jobs, selection_of
+from allocopt.solving.base import KnapsackSolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.sizes import rounded
+from formulations.knapsack.kernels import WORD, add_counted_jobs, add_jobs, trace, trace_counted
+
+LARGEST_TABLE = 10_000_000
+"""Entries of the tables, decisions included: 80 MB."""
+
+SLICE = 10_000_000
+"""States that are looked at between two looks at the clock: some milliseconds."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """The jobs that may be selected, by rising size, in units of their greatest common divisor.
+
+    Parameters
+    ----------
+    jobs
+        Their indices in the problem.
+    sizes
+        Units that they ask for.
+    gains
+        What is summed in the table.
+    capacity
+        Free units that they can take together.
+    """
+
+    jobs: IntArray
+    sizes: IntArray
+    gains: FloatArray
+    capacity: int
+
+    @classmethod
+    def of(cls, problem: KnapsackProblem, gains: Gains) -> "Items":
+        """Return the items of a problem with one resource."""
+        fitting = fits_alone(problem)
+        if gains.shared is None:
+            fitting = fitting[gains.own[fitting] > 0]
+        fitting = fitting[np.argsort(problem.sizes[fitting], kind="stable")]
+        sizes = problem.sizes[fitting]
+        unit = max(1, math.gcd(*sizes.tolist()))
+        summed = gains.own if gains.shared is None else gains.shared
+        return cls(fitting, sizes // unit, summed[fitting], min(problem.free, int(sizes.sum())) // unit)
+
+    @property
+    def words(self) -> int:
+        """Words that hold the decisions of a state."""
+        return max(1, -(-len(self.jobs) // WORD))
+
+
+@dataclass(frozen=True, slots=True)
+class KnapsackDynamicProgram(KnapsackSolver):
+    """Exact selections under one resource, in O(J C) for values and Eq. 2 and O(J K C) for Eq. 1.
+
+    There are J jobs, of which at most K fit, and C units.
+    """
+
+    name: ClassVar[str] = "dp"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset(),
+        frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
+        f"{LARGEST_TABLE:,} table entries: (free units + 1) x (1 + jobs / {WORD}), for capability times the most jobs "
+        "that fit; one resource, no slots",
+        kinds=frozenset({"knapsack"}),
+    )
+
+    def refusal(self, problem: KnapsackProblem) -> str | None:
+        """Why the problem is too large, or of another shape; None if it is not."""
+        if len(problem.resources) > 1:
+            return f"it has {len(problem.resources)} resources, dp takes one; scip, highs and cp-sat take several"
+        if problem.slots is not None:
+            return "it has slots, which dp does not take; scip, highs and cp-sat do"
+        too_many = super(KnapsackDynamicProgram, self).refusal(problem)
+        if too_many is not None:
+            return too_many
+        gains = Gains.of(problem)
+        items = Items.of(problem, gains)
+        rows = 1 if gains.shared is None else most_jobs(problem, items.jobs) + 1
+        entries = rows * (items.capacity + 1) * (1 + items.words)
+        if entries > LARGEST_TABLE:
+            return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
+        return None
+
+    def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Fill the table, and read off the best selection; see `SearchSolver.search`."""
+        gains = Gains.of(problem)
+        self.begin(problem, gains, run)
+        if run.is_proved():
+            return StopReason.PROVED
+        items = Items.of(problem, gains)
+        finished = _search_values(items, run) if gains.shared is None else _search_means(problem, gains, items, run)
+        if finished and run.objective is not None:
+            run.prove(run.objective)
+        return StopReason.TIME_LIMIT
+
+
+def _search_values(items: Items, run: Run) -> bool:
+    """Find the most valuable selection, among the first jobs if the time runs out; return whether it did not."""
+    best = np.zeros(items.capacity + 1)
+    taken = np.zeros((items.words, items.capacity + 1), dtype=np.uint64)
+    entered = _enter(add_jobs, best, taken, items, run)
+    selected = np.zeros(len(items.jobs), dtype=np.bool_)
+    trace(taken, items.sizes, entered, items.capacity, selected)
+    run.offer(selection_of(items.jobs[selected].tolist()))
+    return entered == len(items.jobs)
+
+
+def _search_means(problem: KnapsackProblem, gains: Gains, items: Items, run: Run) -> bool:
+    """Find the best selection under Eq. 1, among the first jobs if the time runs out; return whether it did not."""
+    known = -math.inf if run.objective is None else run.objective
+    worth_it = np.flatnonzero(count_bounds(problem, gains) > known)
+    most = int(worth_it.max(initial=0))
+    if most == 0 or run.clock.expired():
+        return most == 0
+    best = np.full((most + 1, items.capacity + 1), -np.inf)
+    best[0, 0] = 0.0
+    taken = np.zeros((items.words, most + 1, items.capacity + 1), dtype=np.uint64)
+    entered = _enter(add_counted_jobs, best, taken, items, run)
+    unit = int(problem.sizes[items.jobs[0]]) // int(items.sizes[0])
+    units = gains.rate * unit * np.arange(items.capacity + 1)
+    ends = [_best_of(best[k] / k + units) for k in range(1, min(most, entered) + 1)]
+    selected = np.zeros(len(items.jobs), dtype=np.bool_)
+    if ends:
+        k = max(range(len(ends)), key=lambda place: ends[place][0])
+        trace_counted(taken, items.sizes, entered, k + 1, ends[k][1], selected)
+    run.offer(selection_of(items.jobs[selected].tolist()))
+    return entered == len(items.jobs)
+
+
+def _best_of(worth: FloatArray) -> tuple[float, int]:
+    """Return the largest worth, and the units it takes."""
+    units = int(np.argmax(worth))
+    return float(worth[units]), units
+
+
+def _enter(add: Any, best: FloatArray, taken: Any, items: Items, run: Run) -> int:
+    """Let the jobs enter while there is time; return how many did."""
+    n_jobs = len(items.jobs)
+    step = max(1, SLICE // best.size)
+    entered = 0
+    while entered < n_jobs and not run.clock.expired():
+        last = min(n_jobs, entered + step)
+        add(best, taken, items.sizes, items.gains, entered, last)
+        entered = last
+    return entered

@@ -1,0 +1,26 @@
+"""Solver ``greedy`` of knapsack problems: jobs one after the other while they fit, in a few orders."""
+
+from typing import ClassVar
+
+from allocopt.problems.gains import Gains
+from allocopt.problems.knapsack import KnapsackProblem
+from allocopt.problems.packing import MOST_JOBS
+from allocopt.solving.base import KnapsackSolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+
+
+class GreedyKnapsack(KnapsackSolver):
+    """The best of the selections by gain, by gain for what is asked for, and by size; O(J (R + slots)) each."""
+
+    name: ClassVar[str] = "greedy"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset(), frozenset({Promise.BOUND}), f"{MOST_JOBS:,} jobs", kinds=frozenset({"knapsack"})
+    )
+
+    def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Pack in every order; see `SearchSolver.search`."""
+        self.begin(problem, Gains.of(problem), run)
+        return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED

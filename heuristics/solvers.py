@@ -1,0 +1,14 @@
+"""Solver ``greedy``: one name, a rule for each kind of problem."""
+
+from typing import ClassVar
+
+from allocopt.solving.by_kind import SolverByKind
+from heuristics.greedy import Greedy
+from heuristics.knapsack import GreedyKnapsack
+
+
+class GreedyByKind(SolverByKind):
+    """The best choice one after the other: `Greedy` for topology problems, `GreedyKnapsack` for knapsacks."""
+
+    name: ClassVar[str] = "greedy"
+    makers = (Greedy, GreedyKnapsack)

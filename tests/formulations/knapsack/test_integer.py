@@ -1,0 +1,153 @@
+"""Integer programs of the knapsack: several resources and slots to proof, in every back end."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from pyscipopt import Model
+from support.knapsacks import best_value, knapsack, knapsacks, selection, selections, value_of
+
+from allocopt.errors import UsageError
+from allocopt.problems.gains import Gains
+from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Reward, Selection
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.verify import verify_result
+from allocopt.traces.knapsacks import synthetic_knapsack
+from formulations.knapsack.dynamic import KnapsackDynamicProgram
+from formulations.knapsack.integer import CpSatKnapsack, HighsKnapsack, IntegerKnapsack, ScipKnapsack
+from formulations.knapsack.program import KnapsackModel, knapsack_nonzeros
+
+SOLVERS: dict[str, IntegerKnapsack] = {"scip": ScipKnapsack(), "highs": HighsKnapsack(), "cp-sat": CpSatKnapsack()}
+EVERY = pytest.mark.parametrize("name", sorted(SOLVERS))
+
+
+def solved(
+    name: str,
+    problem: KnapsackProblem,
+    budget: Budget = Budget(60.0),  # noqa: B008
+    warm: Selection | None = None,
+) -> Result:
+    result = SOLVERS[name].solve(problem, budget, 0, warm)
+    verify_result(problem, result)
+    return result
+
+
+@EVERY
+@settings(max_examples=30)
+@given(problem=knapsacks(most_jobs=6, resources=2))
+def test_several_resources_are_solved_to_proof(name: str, problem: KnapsackProblem) -> None:
+    result = solved(name, problem)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(best_value(problem), rel=1e-9, abs=1e-12)
+
+
+@EVERY
+@settings(max_examples=30)
+@given(problem=knapsacks(most_jobs=6, slots=True))
+def test_slots_are_filled_to_proof(name: str, problem: KnapsackProblem) -> None:
+    result = solved(name, problem)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(best_value(problem), rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=25)
+@given(problem=knapsacks(most_jobs=6, resources=2, slots=True))
+def test_the_program_holds_every_selection_at_its_worth(problem: KnapsackProblem) -> None:
+    model = KnapsackModel.of(problem)
+    if model.is_empty():
+        return
+    program = model.program()
+    assert program.matrix.nnz <= knapsack_nonzeros(problem)
+    for chosen in selections(problem):
+        slots = next(slots_of(problem, chosen)) if problem.slots is not None else ()
+        point = model.encode(Selection(chosen, slots))
+        if point is None:
+            continue
+        x = np.isin(np.arange(len(program.costs)), point).astype(float)
+        activity = program.matrix @ x
+        assert (program.row_lower <= activity).all()
+        assert (activity <= program.row_upper).all()
+        constant = Gains.of(problem).constant
+        assert constant - program.cost_of(point) == pytest.approx(value_of(problem, chosen), rel=1e-9, abs=1e-9)
+        assert model.decode(point) == Selection(chosen, slots)
+
+
+def slots_of(problem: KnapsackProblem, chosen: tuple[int, ...]):  # type: ignore[no-untyped-def]
+    """All ways to give slots to jobs, by trying every one."""
+    sizes, slots = problem.sizes.tolist(), problem.slots or ()
+    for code in range(len(slots) ** len(chosen)):
+        given = [code // len(slots) ** place % len(slots) for place in range(len(chosen))]
+        held = [
+            sum(sizes[job] for job, at in zip(chosen, given, strict=True) if at == slot) for slot in range(len(slots))
+        ]
+        if all(units <= room for units, room in zip(held, slots, strict=True)):
+            yield tuple(given)
+
+
+@EVERY
+@pytest.mark.parametrize("reward", list(Reward))
+def test_it_agrees_with_dynamic_programming_on_larger_windows(name: str, reward: Reward) -> None:
+    problem = synthetic_knapsack(500, 25, np.random.default_rng(7), reward=reward)
+    expected = KnapsackDynamicProgram().solve(problem, Budget(), 0)
+    assert expected.status is Status.OPTIMAL
+    assert solved(name, problem).objective == pytest.approx(expected.objective, rel=1e-9)
+
+
+@EVERY
+def test_a_limit_that_is_too_short_still_gives_a_valid_answer_and_bound(name: str) -> None:
+    problem = synthetic_knapsack(4360, 60, np.random.default_rng(2), resources=3)
+    for seconds in (1e-9, 1e-3, 0.05):
+        result = solved(name, problem, Budget(seconds))
+        assert result.objective is not None
+        assert result.bound is not None
+        assert result.bound >= result.objective
+        assert result.stopped_by in (StopReason.TIME_LIMIT, StopReason.PROVED, StopReason.COMPLETED)
+
+
+@EVERY
+def test_a_warm_start_is_never_made_worse_and_one_with_a_worthless_job_is_taken(name: str) -> None:
+    jobs = tuple(
+        KnapsackJob(f"{k}", {"nodes": k, "licenses": 1}, value=value) for k, value in ((2, 5.0), (3, 0.0), (4, 6.0))
+    )
+    problem = KnapsackProblem({"nodes": 7, "licenses": 2}, jobs, Reward.LINEAR)
+    result = solved(name, problem, warm=selection(0, 1))
+    assert (result.status, result.objective) == (Status.OPTIMAL, 11.0)
+
+
+def test_units_beyond_the_tolerances_of_floats_are_left_to_cp_sat() -> None:
+    problem = knapsack([10**9 + 1, 10**9 + 2, 5], 2 * 10**9, "linear", values=[5.0, 6.0, 1.0])
+    assert "told apart" in str(SOLVERS["scip"].refusal(problem))
+    assert SOLVERS["cp-sat"].refusal(problem) is None
+    assert solved("cp-sat", problem).objective == 7.0
+    common = knapsack([10**9, 2 * 10**9], 2 * 10**9, "linear", values=[5.0, 6.0])
+    assert SOLVERS["scip"].refusal(common) is None
+    assert solved("scip", common).objective == 6.0
+
+
+def test_a_program_that_is_too_large_is_refused_with_its_size() -> None:
+    problem = knapsack([1] * 300, 300)
+    assert "nonzeros" in str(SOLVERS["highs"].refusal(problem))
+
+
+def test_where_nobody_fits_there_is_no_model() -> None:
+    problem = knapsack([5, 6], 4)
+    with pytest.raises(UsageError, match="no job can be selected"):
+        SOLVERS["scip"].program(problem)
+    assert (solved("scip", problem).status, solved("scip", problem).solution) == (Status.OPTIMAL, selection())
+
+
+@pytest.mark.parametrize("suffix", ["mps", "lp"])
+def test_another_program_finds_the_same_optimum_in_an_exported_model(suffix: str, tmp_path: Path) -> None:
+    problem = synthetic_knapsack(64, 6, np.random.default_rng(4), slots=2)
+    path = tmp_path / f"model.{suffix}"
+    ScipKnapsack().export(problem, path)
+    model = Model()
+    model.hideOutput()
+    model.readProblem(str(path))
+    model.optimize()
+    expected = solved("scip", problem).objective
+    assert Gains.of(problem).constant - model.getObjVal() == pytest.approx(expected, rel=1e-6)
+    names = KnapsackModel.of(problem).program().column_names()
+    assert len(set(names)) == len(names)
