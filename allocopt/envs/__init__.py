@@ -3,6 +3,7 @@
 import gymnasium
 
 ENVIRONMENT = "allocopt/BatchScheduling-v0"
+TWO_LEVEL = "allocopt/DRAS-v0"
 
 if ENVIRONMENT not in gymnasium.registry:
     gymnasium.register(
@@ -10,3 +11,6 @@ if ENVIRONMENT not in gymnasium.registry:
         entry_point="allocopt.envs.single:BatchSchedulingEnv",
         vector_entry_point="allocopt.envs.vector:BatchSchedulingVectorEnv",
     )
+
+if TWO_LEVEL not in gymnasium.registry:
+    gymnasium.register(TWO_LEVEL, entry_point="allocopt.envs.dras.single:TwoLevelEnv")

@@ -1,0 +1,253 @@
+"""Two-level scheduling, DRAS section 3.2: jobs are started, reserved or backfilled one choice at a time."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.errors import UsageError
+from allocopt.simulator.faults import SchedulerError
+from allocopt.simulator.scheduler import Decision, Start
+from allocopt.simulator.state import NOBODY
+from allocopt.simulator.two_level_rules import Level, Mode, Reservations
+from allocopt.simulator.view import View
+
+END = -1
+"""Stands for a slot: the scheduling instance ends, where there are no reservations."""
+
+PAPER_WINDOW = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What is to be chosen.
+
+    Parameters
+    ----------
+    view
+        The cluster.
+    number
+        Choices before this one in the simulation.
+    level
+        The level.
+    jobs
+        Jobs in the window, in the order in which they joined the queue.
+    legal
+        Which of them may be chosen, at least one.
+    holder
+        The job that has the reservation, ``NOBODY`` at level 1 where that is not kept.
+    shadow
+        At level 2, when that job starts at the latest, in seconds.
+    spare
+        At level 2, units of each resource that may be held beyond that time, shape ``(R,)``.
+    can_end
+        Whether ``END`` may be answered.
+    """
+
+    view: View
+    number: int
+    level: Level
+    jobs: IntArray
+    legal: NDArray[np.bool_]
+    holder: int
+    shadow: float
+    spare: IntArray
+    can_end: bool
+
+
+@runtime_checkable
+class Selector(Protocol):
+    """Chooses jobs."""
+
+    def select(self, choice: Choice) -> int:
+        """Return the slot of the job that is chosen, or ``END``."""
+
+
+@dataclass(slots=True, eq=False)
+class TwoLevelLog:
+    """What happened to the jobs of one simulation.
+
+    Parameters
+    ----------
+    modes
+        The `Mode` of each job, shape ``(n,)``.
+    promised
+        Time that each job was promised last, in seconds; infinite where there is no promise, shape ``(n,)``.
+    holder
+        The job that has the reservation, or ``NOBODY``.
+    choices
+        How many there were.
+    """
+
+    modes: IntArray
+    promised: FloatArray
+    holder: int = NOBODY
+    choices: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Memory:
+    """The simulation that a scheduler takes part in, and its log."""
+
+    view: View | None = None
+    log: TwoLevelLog = field(default_factory=lambda: _empty_log(0))
+
+
+@dataclass(frozen=True, slots=True)
+class TwoLevelScheduler:
+    """A selector's choices, carried out.
+
+    At every scheduling instance the job that has the reservation starts if it fits. If no reservation is outstanding,
+    the selector chooses among the first waiting jobs (level 1): what fits starts, the first choice that does not gets
+    the reservation, at the earliest time that the estimates allow. Then it chooses among the waiting jobs that fit and
+    do not delay that time (level 2), until there are none.
+
+    Parameters
+    ----------
+    selector
+        Who chooses.
+    window
+        Jobs among which it chooses, at least 1.
+    reservations
+        What becomes of a reservation before it is due, or that there are none.
+
+    Raises
+    ------
+    UsageError
+        If a value is not one of these.
+    """
+
+    selector: Selector
+    window: int = PAPER_WINDOW
+    reservations: Reservations = Reservations.KEPT
+    _memory: _Memory = field(init=False, repr=False, compare=False, default_factory=_Memory)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.selector, Selector):
+            raise UsageError(f"{self.selector!r} is no selector: it has no method `select`")
+        if self.window < 1:
+            raise UsageError(f"the window is {self.window}, must be at least 1")
+        if not isinstance(self.reservations, Reservations):
+            choices = ", ".join(f"Reservations.{kind.name}" for kind in Reservations)
+            raise UsageError(f"reservations is {self.reservations!r}, must be one of {choices}")
+
+    @property
+    def log(self) -> TwoLevelLog:
+        """What happened in the last simulation."""
+        return self._memory.log
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        """Start the job that has the reservation, and those that the selector chooses.
+
+        A reservation is remembered here and not announced to the simulator, which would make a scheduling instance of
+        the time promised: at that time a job ends, unless one ended before.
+        """
+        memory = self._memory
+        if memory.view is not view:
+            memory.view, memory.log = view, _empty_log(len(view.ids))
+        kept = self.reservations is Reservations.KEPT
+        if kept and memory.log.holder != NOBODY and view.fits(memory.log.holder):
+            yield self._start(memory.log.holder, Mode.RESERVED)
+        if not kept or memory.log.holder == NOBODY:
+            yield from self._first_level(view)
+        if memory.log.holder != NOBODY:
+            yield from self._second_level(view)
+
+    def _first_level(self, view: View) -> Iterator[Decision]:
+        """Start the jobs that are chosen, until one gets the reservation."""
+        log = self.log
+        can_end = self.reservations is Reservations.NONE
+        while True:
+            jobs = view.queue[: self.window]
+            fitting = np.array([view.fits(job) for job in jobs.tolist()], dtype=np.bool_)
+            legal = fitting if can_end else np.ones_like(fitting)
+            if not legal.any():
+                return
+            may_end = can_end and len(view.running) > 0
+            slot = self._ask(Choice(view, log.choices, Level.FIRST, jobs, legal, NOBODY, 0.0, 0 * view.free, may_end))
+            if slot == END:
+                return
+            job = int(jobs[slot])
+            if not fitting[slot]:
+                self._reserve(job)
+                return
+            yield self._start(job, Mode.RESERVED if job == log.holder else Mode.READY)
+
+    def _second_level(self, view: View) -> Iterator[Decision]:
+        """Start the jobs that are chosen among those that do not delay the reservation."""
+        log = self.log
+        shadow, spare = shadow_of(view, log.holder)
+        log.promised[log.holder] = min(log.promised[log.holder], shadow)
+        while True:
+            jobs = _candidates(view, log.holder, shadow, spare)[: self.window]
+            if not len(jobs):
+                return
+            legal = np.ones(len(jobs), dtype=np.bool_)
+            slot = self._ask(Choice(view, log.choices, Level.SECOND, jobs, legal, log.holder, shadow, spare, False))
+            job = int(jobs[slot])
+            if view.now + view.estimate[job] > shadow:
+                spare = spare - view.request[job]
+            yield self._start(job, Mode.BACKFILLED)
+
+    def _ask(self, choice: Choice) -> int:
+        """Let the selector choose.
+
+        Raises
+        ------
+        SchedulerError
+            If it chooses what is not legal.
+        """
+        self.log.choices += 1
+        slot = int(self.selector.select(choice))
+        if slot == END and choice.can_end:
+            return slot
+        if not 0 <= slot < len(choice.jobs) or not choice.legal[slot]:
+            slots = np.flatnonzero(choice.legal)
+            raise SchedulerError(f"the selector chose slot {slot} at {choice.view.now:g} s, legal are {slots}")
+        return slot
+
+    def _start(self, job: int, mode: Mode) -> Start:
+        """Note how a job starts."""
+        self.log.modes[job] = mode
+        if job == self.log.holder:
+            self.log.holder = NOBODY
+        return Start(job)
+
+    def _reserve(self, job: int) -> None:
+        """Give a job the reservation; another one that had it loses it."""
+        log = self.log
+        if log.holder not in (NOBODY, job):
+            log.promised[log.holder] = np.inf
+        log.holder = job
+
+
+def shadow_of(view: View, job: int) -> tuple[float, IntArray]:
+    """When a job that does not fit now can start by the estimates, and the units that are spare then.
+
+    An estimated end that has passed counts as now.
+    """
+    running = view.running
+    ends = np.maximum(view.expected_end[running], view.now)
+    for time in np.unique(ends).tolist():
+        spare: IntArray = view.free + view.request[running[ends <= time]].sum(axis=0) - view.request[job]
+        if (spare >= 0).all():
+            return time, spare
+    raise AssertionError("every job fits once all running ones have ended")
+
+
+def _candidates(view: View, holder: int, shadow: float, spare: IntArray) -> IntArray:
+    """Return the waiting jobs that fit now and end before the reservation or use what is spare then."""
+    queue = view.queue[view.queue != holder]
+    request = view.request[queue]
+    ends_before = view.now + view.estimate[queue] <= shadow
+    keeps = ends_before | (request <= spare).all(axis=1)
+    candidates: IntArray = queue[keeps & (request <= view.free).all(axis=1)]
+    return candidates
+
+
+def _empty_log(jobs: int) -> TwoLevelLog:
+    """Return the log of a simulation in which nothing has happened."""
+    return TwoLevelLog(np.full(jobs, int(Mode.WAITING)), np.full(jobs, np.inf))

@@ -1,0 +1,160 @@
+"""What kept reservations are worth to rules, and how fast two-level scheduling is.
+
+Needs the folder with the data (``--data``), which is not part of the project, for a month of the Theta trace. Takes
+about half a minute.
+"""
+
+import argparse
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from page import write_page
+
+from allocopt.envs.dras.episodes import Episodes, ObservationName, Options
+from allocopt.envs.dras.selectors import Observing
+from allocopt.envs.episodes import part
+from allocopt.report.table import Cell, aligned_table
+from allocopt.simulator.mode_shares import mode_shares
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.times import job_times
+from allocopt.simulator.two_level import TwoLevelScheduler
+from allocopt.simulator.two_level_rules import Reservations
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
+from heuristics.queue_orders import (
+    F1,
+    FirstComeFirstServed,
+    ShortestJobFirst,
+    SmallestAreaFirst,
+    Unicep,
+    Wfp3,
+)
+from heuristics.two_level import AtRandom, InOrder, bin_packing
+
+NODES = 4_360
+DAY_S = 86_400.0
+WEEK = 7, 14
+"""Days of the busiest week: from the first, to before the second."""
+LONG = 10_000
+ORDERS = (FirstComeFirstServed(), Wfp3(), Unicep(), F1(), ShortestJobFirst(), SmallestAreaFirst())
+SECONDS = 2.0
+
+INTENT = (
+    "Jobs submitted on days 8 to 14 of the Theta trace of January 2018 (published with CQGym; load 0.84, N = 4,360), "
+    "on a machine that is empty at first, killed at their limits. Rules choose at level 1, and at level 2 (*fill*); "
+    "reservations are renewed at every instance, which is EASY backfilling under the order, or kept until their jobs "
+    "start. Window: 50 waiting jobs; as long as the queue where reservations are renewed. *Ready*, *reserved* and "
+    "*backfilled* are shares of the node hours."
+)
+
+
+def week_of(trace: Workload) -> Workload:
+    """Jobs submitted in the busiest week."""
+    first, end = np.searchsorted(trace.submit, np.array(WEEK) * DAY_S)
+    return part(trace, int(first), int(end - first))
+
+
+def schedulers() -> Iterator[tuple[str, str, str, TwoLevelScheduler]]:
+    """Order, fill, what becomes of reservations, and the scheduler."""
+    sjf = ShortestJobFirst()
+    for order in ORDERS:
+        for fill in (order, sjf) if order.name != sjf.name else (sjf,):
+            for kind, window in ((Reservations.RENEWED, LONG), (Reservations.KEPT, 50)):
+                name = kind.name.lower()
+                yield order.name, fill.name, name, TwoLevelScheduler(InOrder(order, fill), window, kind)
+    yield "largest", "-", "none", TwoLevelScheduler(bin_packing(), 50, Reservations.NONE)
+    yield "at random", "-", "none", TwoLevelScheduler(AtRandom(), 50, Reservations.NONE)
+
+
+def rules_section(week: Workload) -> str:
+    """Show the waits under every rule, beside FCFS with EASY."""
+    rows: list[list[Cell]] = []
+    base = None
+    for order, fill, kind, scheduler in schedulers():
+        schedule = simulate(week, NODES, scheduler)
+        base = schedule if base is None else base
+        rows.append([order, fill, kind, *waits(schedule, base), *shares(schedule, scheduler)])
+    header = ["order", "fill", "reservations", "mean wait h", "of FCFS", "longest h", "of FCFS", "bounded slowdown"]
+    header += ["ready", "reserved", "backfilled"]
+    table = aligned_table(header, rows, (None, None, None, 2, 3, 2, 2, 1, 2, 2, 2))
+    return f"## Rules\n\n{len(week)} jobs; the first row is FCFS with EASY.\n\n{table}"
+
+
+def waits(schedule: Schedule, base: Schedule) -> list[Cell]:
+    """Mean and longest wait in hours, each also over that of the base, and the mean bounded slowdown."""
+    times, known = job_times(schedule), job_times(base).wait_s
+    mean, longest = float(times.wait_s.mean()), float(times.wait_s.max())
+    ratios = mean / float(known.mean()), longest / float(known.max())
+    return [mean / 3600, ratios[0], longest / 3600, ratios[1], float(times.bounded_slowdown.mean())]
+
+
+def shares(schedule: Schedule, scheduler: TwoLevelScheduler) -> list[Cell]:
+    """Shares of the node hours by mode."""
+    return [share.node_seconds for share in mode_shares(schedule, scheduler.log.modes)]
+
+
+def speed_section(trace: Workload) -> str:
+    """Choices a second in the environment, jobs a second in `simulate`."""
+    weeks = [part(trace, first, 700) for first in range(0, len(trace) - 699, 700)]
+    rows: list[list[Cell]] = [
+        ["environment", name, episodes, *choices_per_s(weeks, name, episodes)]
+        for name, episodes in (("slots", 1), ("slots", 16), ("slots", 64), ("state", 1), ("state", 16))
+    ]
+    first = Observing(lambda _, legal: int(legal.argmax()))
+    for name, scheduler in (
+        ("FCFS, two-level in Python", TwoLevelScheduler(InOrder(FirstComeFirstServed()))),
+        ("the same by what agents see", TwoLevelScheduler(first)),
+    ):
+        rows.append([f"`simulate`: {name}", "-", None, jobs_per_s(trace, scheduler), None])
+    table = aligned_table(["what", "observation", "episodes", "per s", "legal"], rows, (None, None, 0, 0, 1))
+    text = (
+        "CPU time of one core, W = 50, all of the trace: choices at random, observing included, in the environment; "
+        "jobs in `simulate`. *Legal*: mean number of legal actions."
+    )
+    return f"## Speed\n\n{text}\n\n{table}"
+
+
+def choices_per_s(weeks: list[Workload], observation: ObservationName, count: int) -> tuple[float, float]:
+    """Choices a second, and the mean number of legal actions."""
+    episodes = Episodes(weeks, NODES, count, Options(observation=observation))
+    numbers = np.arange(count) % len(weeks)
+    episodes.begin(numbers)
+    episodes.follow(numbers)
+    rng = np.random.default_rng(0)
+    used, choices, n_legal = 0.0, 0, 0
+    while used < SECONDS:
+        started = time.process_time()
+        _, legal = episodes.observe()
+        used += time.process_time() - started
+        actions = (rng.random(legal.shape) * legal).argmax(axis=1)
+        n_legal += int(legal.sum())
+        started = time.process_time()
+        episodes.step(actions)
+        used += time.process_time() - started
+        choices += count
+    return choices / used, n_legal / choices
+
+
+def jobs_per_s(trace: Workload, scheduler: Scheduler | ListScheduler) -> float:
+    """Jobs a second in `simulate`."""
+    started = time.process_time()
+    simulate(trace, NODES, scheduler)
+    return len(trace) / (time.process_time() - started)
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds traces/")
+    options = parser.parse_args()
+    trace = read_workload(options.data / "traces" / "Theta-2018-01.swf.gz").fitting(NODES)
+    sections = [rules_section(week_of(trace)), speed_section(trace)]
+    write_page("two_level", "Two-level scheduling by rules", INTENT, sections)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""A selector gives the same schedule through the environment, through `simulate`, and as a built-in scheduler."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.schedulers import PlainEasy, PlainFcfs, PlainFirstFit
+from support.two_level import MACHINE, crowds, played, random_workload
+
+from allocopt.envs.dras.batch import BoolArray, Observations
+from allocopt.envs.dras.episodes import Episodes, ObservationName, Options
+from allocopt.envs.dras.selectors import Observing
+from allocopt.simulator.optimization import OptimizationScheduler
+from allocopt.simulator.order import QueueOrder
+from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.two_level import END, Choice, Selector, TwoLevelScheduler
+from allocopt.simulator.two_level_rules import Mode, Reservations
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
+from heuristics.queue_orders import F1, FirstComeFirstServed, LargestFirst, RandomOrder, ShortestJobFirst, Unicep, Wfp3
+from heuristics.runnable import RandomRunnable
+from heuristics.two_level import AtRandom, Following, InOrder, bin_packing
+
+FCFS = FirstComeFirstServed()
+ORDERS: list[QueueOrder] = [FCFS, ShortestJobFirst(), Wfp3(), Unicep(), F1(), LargestFirst(), RandomOrder()]
+RULES = [
+    Rules(event_order=order, kill_at_limit=kill, dependencies=depend)
+    for order in EventOrder
+    for kill in (True, False)
+    for depend in (True, False)
+]
+LONG = 1_000
+"""A window longer than any queue."""
+
+
+class PicksAndEnds:
+    """Chooses at random, and sometimes ends the instance."""
+
+    def select(self, choice: Choice) -> int:
+        rng = np.random.default_rng((7, choice.number))
+        return END if choice.can_end and rng.random() < 0.3 else int(rng.choice(np.flatnonzero(choice.legal)))
+
+
+def some_network(observation: Observations, legal: BoolArray) -> int:
+    """Prefer slots by weights that are as good as random, taken over all that is seen."""
+    weights = np.random.default_rng(3).normal(size=(len(legal), observation.size))
+    return int(np.argmax(np.where(legal, weights @ observation.ravel(), -np.inf)))
+
+
+def assert_same(a: Schedule, b: Schedule) -> None:
+    np.testing.assert_array_equal(a.start, b.start)
+    np.testing.assert_array_equal(a.end, b.end)
+    np.testing.assert_array_equal(a.release, b.release)
+
+
+def check_both_ways(jobs: Workload, machine: int, make: Callable[[], Selector], options: Options) -> Schedule:
+    """Schedule through both, compare all that is known of every job, and return the schedule."""
+    episodes = played(jobs, machine, make(), options)
+    scheduler = TwoLevelScheduler(make(), options.window, options.reservations)
+    schedule = simulate(jobs, machine, scheduler, options.rules)
+    assert_same(episodes.schedule(0), schedule)
+    np.testing.assert_array_equal(episodes.modes(0), scheduler.log.modes)
+    np.testing.assert_array_equal(episodes.promised(0), scheduler.log.promised)
+    assert episodes.tally["choices"][0] == scheduler.log.choices
+    return schedule
+
+
+@pytest.mark.parametrize("reservations", [Reservations.KEPT, Reservations.RENEWED])
+@given(jobs=crowds(), rules=st.sampled_from(RULES))
+def test_first_come_first_served_is_easy_backfilling(jobs: Workload, rules: Rules, reservations: Reservations) -> None:
+    options = Options(window=LONG, reservations=reservations, rules=rules)
+    episodes = played(jobs, MACHINE, InOrder(FCFS), options)
+    assert_same(episodes.schedule(0), simulate(jobs, MACHINE, ListScheduler(FCFS, Backfill.EASY), rules))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
+@given(jobs=crowds(), rules=st.sampled_from(RULES), fill=st.sampled_from([None, FCFS, ShortestJobFirst()]))
+def test_an_order_with_renewed_reservations_is_that_order_with_easy(
+    order: QueueOrder, jobs: Workload, rules: Rules, fill: QueueOrder | None
+) -> None:
+    options = Options(window=LONG, reservations=Reservations.RENEWED, rules=rules)
+    schedule = check_both_ways(jobs, MACHINE, lambda: InOrder(order, fill), options)
+    assert_same(schedule, simulate(jobs, MACHINE, ListScheduler(order, Backfill.EASY, fill), rules))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
+@given(jobs=crowds(), rules=st.sampled_from(RULES))
+def test_an_order_without_reservations_is_that_order_with_first_fit(
+    order: QueueOrder, jobs: Workload, rules: Rules
+) -> None:
+    options = Options(window=LONG, reservations=Reservations.NONE, rules=rules)
+    schedule = check_both_ways(jobs, MACHINE, lambda: InOrder(order), options)
+    assert_same(schedule, simulate(jobs, MACHINE, ListScheduler(order, Backfill.FIRST_FIT), rules))
+
+
+SELECTORS: list[Callable[[], Selector]] = [
+    *(lambda order=order: InOrder(order, ShortestJobFirst()) for order in ORDERS),
+    AtRandom,
+    bin_packing,
+]
+
+
+@pytest.mark.parametrize("reservations", Reservations)
+@given(
+    jobs=crowds(),
+    rules=st.sampled_from(RULES),
+    window=st.sampled_from([1, 2, 3, LONG]),
+    make=st.sampled_from(SELECTORS),
+)
+def test_a_selector_schedules_alike_in_both(
+    jobs: Workload, rules: Rules, window: int, make: Callable[[], Selector], reservations: Reservations
+) -> None:
+    check_both_ways(jobs, MACHINE, make, Options(window=window, reservations=reservations, rules=rules))
+
+
+@pytest.mark.parametrize("reservations", Reservations)
+@pytest.mark.parametrize("dependent", [False, True])
+def test_many_jobs_are_scheduled_alike_in_both(reservations: Reservations, dependent: bool) -> None:
+    jobs = random_workload(400, 5, dependent=dependent)
+    for make in SELECTORS:
+        check_both_ways(jobs, MACHINE, make, Options(window=20, reservations=reservations))
+
+
+@given(jobs=crowds(), rules=st.sampled_from(RULES))
+def test_an_instance_can_be_ended_in_both(jobs: Workload, rules: Rules) -> None:
+    options = Options(window=4, reservations=Reservations.NONE, can_end=True, rules=rules)
+    check_both_ways(jobs, MACHINE, PicksAndEnds, options)
+
+
+SCHEDULERS: list[Scheduler] = [
+    OptimizationScheduler(window=LONG),
+    OptimizationScheduler(window=LONG, objective="capacity"),
+    RandomRunnable(seed=3),
+    PlainFirstFit(),
+    PlainFcfs(),
+    PlainEasy(),
+]
+
+
+def check_scheduler(jobs: Workload, machine: int, scheduler: Scheduler, options: Options) -> None:
+    """Schedule through `simulate` as it is, and through the environment by what it starts there."""
+    episodes = played(jobs, machine, Following(scheduler), options)
+    assert_same(episodes.schedule(0), simulate(jobs, machine, scheduler, options.rules))
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
+@given(jobs=crowds(), rules=st.sampled_from(RULES))
+def test_a_scheduler_gives_its_schedule_through_the_environment(
+    scheduler: Scheduler, jobs: Workload, rules: Rules
+) -> None:
+    options = Options(window=LONG, reservations=Reservations.NONE, can_end=True, rules=rules)
+    check_scheduler(jobs, MACHINE, scheduler, options)
+
+
+@given(jobs=crowds(), rules=st.sampled_from(RULES), window=st.sampled_from([1, 3]))
+def test_optimization_sees_the_window_of_the_environment(jobs: Workload, rules: Rules, window: int) -> None:
+    options = Options(window=window, reservations=Reservations.NONE, can_end=True, rules=rules)
+    check_scheduler(jobs, MACHINE, OptimizationScheduler(window=window), options)
+
+
+@pytest.mark.parametrize("observation", ["slots", "state"])
+@pytest.mark.parametrize("reservations", Reservations)
+def test_a_network_sees_and_does_the_same_in_both(observation: ObservationName, reservations: Reservations) -> None:
+    options = Options(window=10, observation=observation, reservations=reservations)
+    selector = Observing(some_network, options)
+    for seed in range(3):
+        jobs = random_workload(150, seed)
+        episodes = Episodes([jobs], MACHINE, 1, options)
+        episodes.begin(np.array([0]))
+        while not episodes.tally["over"][0]:
+            observations, legal = episodes.observe()
+            np.testing.assert_array_equal(observations[0], selector.observe(episodes.choice(0)))
+            episodes.step(np.array([some_network(observations[0], legal[0])]))
+        scheduler = TwoLevelScheduler(selector, options.window, reservations)
+        assert_same(episodes.schedule(0), simulate(jobs, MACHINE, scheduler))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reservations", Reservations)
+def test_a_week_of_theta_is_scheduled_alike_in_both(shared_data: Path, reservations: Reservations) -> None:
+    trace = read_workload(shared_data / "traces" / "Theta-2018-01.swf.gz").fitting(4_360).first(1_000)
+    for make in SELECTORS:
+        check_both_ways(trace, 4_360, make, Options(reservations=reservations))
+    options = Options(reservations=reservations)
+    check_both_ways(trace, 4_360, lambda: Observing(some_network, options), options)
+    if reservations is Reservations.NONE:
+        check_scheduler(trace, 4_360, OptimizationScheduler(), Options(reservations=reservations, can_end=True))
+
+
+def test_first_come_first_served_on_theta_is_the_policy_fcfs_with_easy(shared_data: Path) -> None:
+    trace = read_workload(shared_data / "traces" / "Theta-2018-01.swf.gz").fitting(4_360)
+    episodes = played(trace, 4_360, InOrder(FCFS), Options(window=LONG))
+    assert_same(episodes.schedule(0), simulate(trace, 4_360, ListScheduler(FCFS, Backfill.EASY)))
+    assert set(np.unique(episodes.modes(0))) == {Mode.READY, Mode.RESERVED, Mode.BACKFILLED}
