@@ -19,6 +19,14 @@ BETWEEN_LINES_S = 10.0
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="What to train; if not given, the list.")]
 Network = Annotated[str | None, typer.Option(help="Which of its networks, such as cnn-3; the same as an option.")]
+Trace = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Workload to learn from; several separated by commas; the same as an option."),
+]
+Processors = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Size of the machine; several separated by commas; the same as an option."),
+]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice; seeds of shipped windows are refused.")]
 Minutes = Annotated[
     float | None, typer.Option(min=0.0, help="Stop after so many minutes of wall clock; --resume goes on.")
@@ -35,6 +43,8 @@ Options = Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE,
 def command(
     name: Name = None,
     network: Network = None,
+    trace: Trace = None,
+    processors: Processors = None,
     seed: Seed = 0,
     minutes: Minutes = None,
     resume: Resume = False,
@@ -52,10 +62,11 @@ def command(
     if name is None:
         print("\n".join(training_names()))
         return
-    options = parse_options(option or [])
-    training = get_training(name, options if network is None else {**options, "network": network})
+    named = _named(network, trace, processors)
+    training = get_training(name, {**parse_options(option or []), **named})
     folder = out or Path("trained") / f"{training.label}-seed-{seed}"
-    command_line = " ".join(["allocopt", "train", name, *_variant(network), "--seed", str(seed), *_given(option)])
+    variant = [part for key, value in named.items() for part in (f"--{key}", _without_folders(value))]
+    command_line = " ".join(["allocopt", "train", name, *variant, "--seed", str(seed), *_given(option)])
     try:
         progress = _last(training.train(TrainingRequest(folder, seed, minutes, resume, command_line)))
     except KeyboardInterrupt as interruption:
@@ -78,9 +89,15 @@ def _last(updates: "Iterator[TrainingProgress]") -> "TrainingProgress | None":
     return progress
 
 
-def _variant(network: str | None) -> list[str]:
-    """Return the network as the command line names it."""
-    return [] if network is None else ["--network", network]
+def _named(network: str | None, trace: str | None, processors: str | None) -> dict[str, str]:
+    """Return the options of the training that have a name of their own on the command line, where they are given."""
+    given = {"network": network, "trace": trace, "processors": processors}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _without_folders(names: str) -> str:
+    """Return names separated by commas, those of files without their folders."""
+    return ",".join(Path(name).name for name in names.split(","))
 
 
 def _given(option: list[str] | None) -> list[str]:

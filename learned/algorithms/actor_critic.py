@@ -3,11 +3,25 @@
 An illegal action gets the smallest logit there is, so that its probability is zero (NSA paper, section V-B2).
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
 
-class ActorCritic(nn.Module):
+class Policy(nn.Module):
+    """A policy and a critic, whatever networks they are and however they take states."""
+
+    def log_probabilities(self, states: Any, legal: torch.Tensor) -> torch.Tensor:
+        """Logarithms of the probabilities of all actions, shape ``(batch, actions)``."""
+        raise NotImplementedError
+
+    def values(self, states: Any) -> torch.Tensor:
+        """Values of states, shape ``(batch,)``."""
+        raise NotImplementedError
+
+
+class ActorCritic(Policy):
     """A policy and a critic, two networks over the same states.
 
     Parameters

@@ -1,15 +1,14 @@
 """Proximal policy optimization over batches of masked, discrete actions (Schulman et al., 2017)."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from allocopt.errors import UsageError
-from learned.algorithms.actor_critic import ActorCritic
-from learned.algorithms.rollout import Rollout, collect
+from learned.algorithms.actor_critic import Policy
+from learned.algorithms.learner import GradientLearner, check_finite
+from learned.algorithms.rollout import Collector, Rollout, collect
 from learned.algorithms.settings import PpoSettings
 from learned.training.environment import Environment
 
@@ -24,7 +23,7 @@ class Losses:
 
 
 def update(
-    model: ActorCritic,
+    model: Policy,
     optimizer: torch.optim.Optimizer,
     rollout: Rollout,
     settings: PpoSettings,
@@ -43,6 +42,9 @@ def update(
     steps = 0
     for _ in range(settings.epochs):
         for chosen in torch.split(torch.randperm(n, generator=generator), settings.minibatch):
+            # What is left over may be one sample, whose advantage has no spread to be measured by.
+            if len(chosen) == 1:
+                continue
             loss, parts = _loss(model, rollout, chosen, settings, entropy_weight)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -50,13 +52,12 @@ def update(
             optimizer.step()
             sums += parts
             steps += 1
-    if not all(parameter.isfinite().all() for parameter in model.parameters()):
-        raise UsageError("the training diverged: weights are no longer finite numbers")
-    return Losses(*(sums / steps).tolist())
+    check_finite(model.parameters())
+    return Losses(*(sums / max(steps, 1)).tolist())
 
 
 def _loss(
-    model: ActorCritic, rollout: Rollout, chosen: torch.Tensor, settings: PpoSettings, entropy_weight: float
+    model: Policy, rollout: Rollout, chosen: torch.Tensor, settings: PpoSettings, entropy_weight: float
 ) -> tuple[torch.Tensor, tuple[float, float, float]]:
     """Return the loss of some samples, and entropy, value error and divergence."""
     states = rollout.states[chosen]
@@ -75,7 +76,7 @@ def _loss(
     return loss, (entropy.item(), value_error.item(), divergence.item())
 
 
-class PpoLearner:
+class PpoLearner(GradientLearner):
     """PPO on one environment; see `learned.training.loop.Learner`.
 
     Parameters
@@ -88,24 +89,28 @@ class PpoLearner:
         Hyper-parameters.
     seed
         Fixes every random choice that is not the environment's.
+    collector
+        How experience is collected.
     """
 
-    def __init__(self, model: ActorCritic, environment: Environment, settings: PpoSettings, seed: int) -> None:
+    def __init__(
+        self,
+        model: Policy,
+        environment: Environment,
+        settings: PpoSettings,
+        seed: int,
+        collector: Collector = collect,
+    ) -> None:
+        super().__init__(model, environment, settings.learning_rate, seed)
         self.model = model
-        self._environment = environment
         self._settings = settings
-        self._optimizer = torch.optim.Adam(model.parameters(), lr=settings.learning_rate)
-        self._generator = torch.Generator().manual_seed(seed)
-        self._unfinished = np.zeros(environment.n_environments)
-        self._samples = 0
+        self._collector = collector
 
     def update(self, share: float) -> dict[str, float]:
         """Collect, then improve; see `learned.training.loop.Learner.update`."""
         settings = self._settings
-        rate = settings.learning_rate * (1 - 0.95 * share)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
-        rollout = collect(self.model, self._environment, settings, self._unfinished, self._generator)
+        rate = self.set_rate(share)
+        rollout = self._collector(self.model, self._environment, settings, self._unfinished, self._generator)
         entropy_weight = settings.entropy + share * (settings.last_entropy - settings.entropy)
         losses = update(self.model, self._optimizer, rollout, settings, entropy_weight, self._generator)
         self._samples += len(rollout.actions)
@@ -117,23 +122,3 @@ class PpoLearner:
             "divergence": losses.divergence,
             "learning_rate": rate,
         }
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return networks, optimizer, environment and generators."""
-        return {
-            "model": self.model.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-            "environment": self._environment.snapshot(),
-            "generator": self._generator.get_state(),
-            "unfinished": self._unfinished,
-            "samples": self._samples,
-        }
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        self.model.load_state_dict(snapshot["model"])
-        self._optimizer.load_state_dict(snapshot["optimizer"])
-        self._environment.restore(snapshot["environment"])
-        self._generator.set_state(snapshot["generator"])
-        self._unfinished[:] = snapshot["unfinished"]
-        self._samples = snapshot["samples"]

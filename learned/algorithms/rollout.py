@@ -1,13 +1,14 @@
 """Letting a policy act in many environments, and estimating how good its actions were."""
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from allocopt.arrays import FloatArray
-from learned.algorithms.actor_critic import ActorCritic
-from learned.algorithms.settings import PpoSettings
+from learned.algorithms.actor_critic import Policy
+from learned.algorithms.settings import CollectionSettings
 from learned.training.environment import Environment
 
 
@@ -27,7 +28,7 @@ class Rollout:
         Mean sum of rewards of the episodes that ended; NaN if none did.
     """
 
-    states: torch.Tensor
+    states: Any
     legal: torch.Tensor
     actions: torch.Tensor
     log_probability: torch.Tensor
@@ -36,10 +37,24 @@ class Rollout:
     episode_return: float
 
 
+class Collector(Protocol):
+    """A way to collect experience; see `collect`."""
+
+    def __call__(
+        self,
+        model: Any,
+        environment: Any,
+        settings: CollectionSettings,
+        unfinished: FloatArray,
+        generator: torch.Generator,
+    ) -> Rollout:
+        """Let the policy act, and estimate how good its actions were."""
+
+
 def collect(
-    model: ActorCritic,
+    model: Policy,
     environment: Environment,
-    settings: PpoSettings,
+    settings: CollectionSettings,
     unfinished: FloatArray,
     generator: torch.Generator,
 ) -> Rollout:
@@ -91,7 +106,7 @@ def collect(
 
 
 def generalized_advantages(
-    rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor, settings: PpoSettings
+    rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor, settings: CollectionSettings
 ) -> torch.Tensor:
     """Generalized advantage estimates, shape ``(T, E)``.
 

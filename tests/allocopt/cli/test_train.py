@@ -4,9 +4,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from allocopt.traces.lublin import lublin_workload
+from allocopt.traces.swf_writing import write_swf
+from learned.networks.files import read_weights
+
 Run = Callable[..., Any]
+
+
+def generated_trace(path: Path) -> Path:
+    """Write some weeks of Lublin-Feitelson jobs."""
+    write_swf(path, lublin_workload(3000, 64, np.random.default_rng(0)))
+    return path
+
 
 SMALL = ("--option", "updates=2", "--option", "environments=8", "--option", "window_epochs=1")
 
@@ -42,6 +54,19 @@ def test_what_was_stopped_goes_on_when_asked_to_and_only_then(run: Run, tmp_path
     assert run(*command, "--resume").out.strip() == str(tmp_path / "weights.safetensors")
 
 
+def test_an_agent_learns_from_a_trace_and_schedules_it(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    jobs = generated_trace(tmp_path / "jobs.swf")
+    small = ("--option", "updates=1", "--option", "environments=4", "--option", "validation=1", "--option", "window=8")
+    answer = run("train", "dras-ppo", "--trace", jobs, "--processors", "64", "--out", tmp_path / "run", *small)
+    assert answer.code == 0
+    weights = tmp_path / "run" / "weights.safetensors"
+    assert answer.out.strip() == str(weights)
+    assert read_weights(weights)[1].command.startswith("allocopt train dras-ppo --trace jobs.swf --processors 64")
+    told = run("simulate", jobs, "--processors", "64", "--policy", "dras-ppo", "--option", f"weights={weights}")
+    assert told.code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
@@ -49,6 +74,10 @@ def test_what_was_stopped_goes_on_when_asked_to_and_only_then(run: Run, tmp_path
         (("nsa", "--network", "cnn-9"), "there is no network 'cnn-9'"),
         (("nsa", "--seed", "11"), "reserved for evaluation"),
         (("nsa", "--option", "speed=1"), "no option 'speed'"),
+        (("nsa", "--trace", "jobs.swf"), "no option 'trace'"),
+        (("dras-ppo",), "give --trace FILE"),
+        (("dras-ppo", "--trace", "a.swf", "--processors", "many"), "processors are 'many'"),
+        (("dras-ppo", "--trace", "a.swf", "--seed", "9003"), "reserved"),
     ],
 )
 def test_what_cannot_be_trained_is_said_in_a_line(

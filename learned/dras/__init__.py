@@ -1,0 +1,1 @@
+"""DRAS: learned two-level scheduling with reservations and backfilling (the DRAS paper)."""

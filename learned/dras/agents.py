@@ -1,0 +1,100 @@
+"""Trained agents of DRAS in memory: what a file of weights holds, read once, and what it answers."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from allocopt.envs.dras.batch import BoolArray, Observations
+from allocopt.envs.dras.rewards import Weights
+from allocopt.errors import BadFileError, UsageError
+from learned.dras.acting import best_actions
+from learned.inference.slots import PackedSlots, pack_slots
+from learned.networks.files import Float32Array, read_weights
+
+SHIPPED = ("theta", "sdsc-sp2", "generic")
+"""Machines that agents are shipped for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agent:
+    """A trained compact network.
+
+    Parameters
+    ----------
+    weights
+        Its parameters by name.
+    window
+        Waiting jobs among which it chooses.
+    reward
+        What it was trained for.
+    """
+
+    weights: dict[str, Float32Array]
+    window: int
+    reward: Weights
+
+    def policy(self) -> "GreedyPolicy":
+        """Return what takes the choices that the agent likes best."""
+        return GreedyPolicy(pack_slots(self.weights))
+
+
+@dataclass(slots=True, eq=False)
+class GreedyPolicy:
+    """Takes the slot that a compact network likes best; see `allocopt.envs.dras.selectors.Policy`.
+
+    Parameters
+    ----------
+    network
+        The network; another one may be put in its place.
+    """
+
+    network: PackedSlots
+
+    def __call__(self, observation: Observations, legal: BoolArray) -> int:
+        """Return the slot."""
+        action = np.zeros(1, dtype=np.int64)
+        values = np.zeros(len(legal), dtype=np.float32)
+        best_actions(self.network, observation[np.newaxis], legal[np.newaxis], values, action)
+        return int(action[0])
+
+
+def load_agent(name: str, weights: str) -> Agent:
+    """Read an agent.
+
+    Parameters
+    ----------
+    name
+        Name of the training, such as ``dras-ppo``.
+    weights
+        One of `SHIPPED`, or a file that a training wrote.
+
+    Raises
+    ------
+    UsageError
+        If there is no such file.
+    BadFileError
+        If it cannot be read, or is of another agent.
+    """
+    path = Path(weights)
+    if weights in SHIPPED:
+        path = Path(str(files("learned.weights").joinpath(f"{name}-{weights}.safetensors")))
+    if not path.exists():
+        known = f"must be one of {', '.join(SHIPPED)} or a file that `allocopt train {name}` wrote"
+        raise UsageError(f"policy {name!r} has no weights {weights!r}: {known}")
+    return _load(name, path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _load(name: str, path: Path, changed_ns: int) -> Agent:
+    """Read a file, once as long as it does not change."""
+    weights, card = read_weights(path)
+    if card.training != name:
+        raise BadFileError(f"{path}: holds weights of {card.training!r}, not of {name!r}")
+    try:
+        pack_slots(weights)
+        return Agent(weights, int(card.settings["window"]), Weights(**card.settings["reward"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadFileError(f"{path}: {error}") from None

@@ -1,0 +1,115 @@
+"""An agent that goes on learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*).
+
+From time to time the jobs that have ended in the last weeks, as they were submitted and as long as they really ran,
+become a jobset, on which the agent is trained a little further by PPO at a low rate: by simulation, so that it never
+has to try anything on the machine. The new weights are taken where, on what was seen, they earn more than the old ones
+and neither the mean nor the longest wait is longer. Needs torch, at these times only.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.envs.dras.episodes import Options
+from allocopt.simulator.view import View, state_of
+from allocopt.traces.workload import Workload
+from learned.algorithms.settings import PpoSettings
+from learned.dras.environment import JobsetEnvironment, Phase
+from learned.dras.traces import DAY_S
+from learned.networks.files import Float32Array
+
+LEAST_JOBS = 100
+"""Jobs that must have ended for the agent to learn from them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """How an agent goes on learning.
+
+    Parameters
+    ----------
+    updates
+        Updates of PPO at a time, at least 1.
+    learning_rate
+        Of Adam; a tenth of the training's.
+    environments
+        Episodes side by side.
+    seed
+        Fixes every random choice.
+    """
+
+    updates: int = 10
+    learning_rate: float = 2e-4
+    environments: int = 16
+    seed: int = 0
+
+    def adapted(
+        self, weights: Mapping[str, Float32Array], jobs: Workload, machine: int, options: Options, number: int
+    ) -> dict[str, Float32Array]:
+        """Train an agent further on jobs that have been seen.
+
+        Parameters
+        ----------
+        weights
+            The agent's, its critic's too.
+        jobs
+            Jobs that have ended.
+        machine
+            Number of nodes.
+        options
+            The environment's, with the reward that the agent was trained for.
+        number
+            How many times it has been trained further before.
+
+        Returns
+        -------
+        dict
+            The new weights if they are better on these jobs than the old ones, and worse in no wait, else these.
+        """
+        import torch
+
+        from learned.algorithms.ppo import PpoLearner
+        from learned.dras.experience import JobsetCollector
+        from learned.dras.modules import PooledCritic, SlotNetwork
+        from learned.dras.states import SlotActorCritic
+        from learned.dras.validation import Validator
+        from learned.inference.slots import network_of
+        from learned.networks.torch_modules import load_weights, weights_of
+
+        network = network_of(weights)
+        seed = int(np.random.default_rng((self.seed, number)).integers(2**31))
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            model = SlotActorCritic(SlotNetwork(network), PooledCritic(network))
+        load_weights(model, weights)
+        environment = JobsetEnvironment([Phase("real", (jobs,), 1.0)], machine, self.environments, options, seed)
+        settings = PpoSettings(epochs=2, minibatch=2048, learning_rate=self.learning_rate, entropy=0.001)
+        learner = PpoLearner(model, environment, settings, seed, JobsetCollector(groups=1))
+        for update in range(self.updates):
+            learner.update(update / self.updates)
+        validator, new = Validator([jobs], machine, options), weights_of(model)
+        now, before = validator.measures(new), validator.measures(weights)
+        worse = any(now[name] > before[name] for name in ("wait_ratio", "longest_ratio"))
+        better = now["total_reward"] > before["total_reward"]
+        return new if better and not worse else dict(weights)
+
+
+def ended_jobs(view: View, since_s: float) -> Workload:
+    """Return the jobs that have ended, submitted at some time or later, with the run times that they really had."""
+    jobs = state_of(view).jobs
+    start, end = np.asarray(jobs["start"]), np.asarray(jobs["end"])
+    started = np.isfinite(start)
+    ended: FloatArray = np.where(started, end, np.inf)
+    release = np.asarray(jobs["release"])
+    rows: IntArray = np.flatnonzero((ended <= view.now) & (release >= since_s))
+    run = np.maximum(end[rows] - start[rows], 1.0)
+    first = float(release[rows].min()) if len(rows) else 0.0
+    submit = release[rows] - first
+    return Workload("seen", np.arange(len(rows)), submit, run, view.processors[rows], view.estimate[rows])
+
+
+def is_due(now_s: float, last_s: float, period_days: float) -> bool:
+    """Whether so many days have passed."""
+    return now_s - last_s >= period_days * DAY_S

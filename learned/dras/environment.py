@@ -1,0 +1,167 @@
+"""Where agents of DRAS are trained: episodes side by side, over the jobsets of the phase that the training is in."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.envs.dras.episodes import Episodes, Options
+from allocopt.simulator.two_level_rules import Reservations
+from allocopt.traces.workload import Workload
+from learned.networks.files import Float32Array
+from learned.training.environment import BoolArray
+
+MOST_WEIGHT = 4.0
+"""How much more the rewards of a quiet jobset may count than usual."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A phase of a training.
+
+    Parameters
+    ----------
+    name
+        ``sampled``, ``real`` or ``synthetic``.
+    jobsets
+        Its jobsets.
+    share
+        Share of the training that it takes, positive; the shares of all phases are scaled to a sum of 1.
+    """
+
+    name: str
+    jobsets: tuple[Workload, ...]
+    share: float
+
+
+class JobsetEnvironment:
+    """Episodes over the jobsets of one phase after the other; see `learned.training.environment.Environment`.
+
+    Used as it is, every episode that ends is followed by one of a random jobset of the phase. `begin_groups` begins
+    all episodes together instead, some on the same jobset, and they stay where they end.
+
+    Parameters
+    ----------
+    phases
+        The phases, in their order.
+    machine
+        Number of nodes.
+    n_environments
+        Episodes side by side.
+    options
+        What they have in common.
+    seed
+        Fixes the choice of jobsets.
+    """
+
+    def __init__(self, phases: Sequence[Phase], machine: int, n_environments: int, options: Options, seed: int) -> None:
+        jobsets = [jobs for phase in phases for jobs in phase.jobsets]
+        self.episodes = Episodes(jobsets, machine, n_environments, options)
+        self.n_environments = n_environments
+        self.n_jobs = np.array([len(jobs) for jobs in jobsets])
+        self._weights = self.n_jobs * jobset_weights(jobsets, machine, options)
+        self.reward_scale = 0.0
+        self._first = np.concatenate(([0], np.cumsum([len(phase.jobsets) for phase in phases])))
+        shares = np.array([phase.share for phase in phases])
+        self._ends = np.cumsum(shares) / shares.sum()
+        self._share = 0.0
+        self._rng = np.random.default_rng((seed, 1))
+        self._streams = False
+
+    def go_on_to(self, share: float) -> None:
+        """Say what share of the training is finished."""
+        self._share = share
+
+    def set_reward_scale(self, scale: float) -> None:
+        """Say what rewards are divided by from now on; kept here as a part of what a checkpoint holds."""
+        self.reward_scale = scale
+
+    def observe(self) -> tuple[Float32Array, BoolArray]:
+        """Return states and legal actions; see `learned.training.environment.Environment.observe`."""
+        if not self._streams:
+            self._streams = True
+            self.episodes.begin(self.drawn(self.n_environments))
+            self.episodes.follow(self.drawn(self.n_environments))
+        return self.episodes.observe()
+
+    def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Make a choice in every episode; see `learned.training.environment.Environment.step`.
+
+        Rewards are multiplied by the number of jobs of the episode, so that a job counts the same in long and short
+        ones, and by `jobset_weights`.
+        """
+        weights = self._weights[self.episodes.tally["jobset"]]
+        rewards, ended = self.episodes.step(actions)
+        if self._streams and ended.any():
+            self.episodes.follow(self.drawn(self.n_environments))
+        return rewards * weights, ended
+
+    def begin_groups(self, n_groups: int) -> IntArray:
+        """Begin all episodes anew, as many on each of some jobsets, which are returned, shape ``(E,)``."""
+        self._streams = False
+        jobsets = np.repeat(self.drawn(n_groups), self.n_environments // n_groups)
+        self.episodes.follow(np.full(self.n_environments, -1))
+        self.episodes.begin(jobsets)
+        return jobsets
+
+    def drawn(self, count: int) -> IntArray:
+        """Draw jobsets of the present phase, different ones as long as there are."""
+        phase = min(int(np.searchsorted(self._ends, self._share, side="right")), len(self._ends) - 1)
+        first, end = int(self._first[phase]), int(self._first[phase + 1])
+        return first + self._rng.choice(end - first, count, replace=count > end - first)
+
+    def times_s(self) -> FloatArray:
+        """Return the present time of every episode in seconds, shape ``(E,)``."""
+        return np.array(self.episodes._batch.clock["now"][:, 0])
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {
+            "episodes": self.episodes.snapshot(),
+            "generator": self._rng.bit_generator.state,
+            "streams": int(self._streams),
+            "reward_scale": self.reward_scale,
+            "share": self._share,
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self.episodes.restore(snapshot["episodes"])
+        self._rng.bit_generator.state = snapshot["generator"]
+        self._streams = bool(snapshot["streams"])
+        self.reward_scale = snapshot["reward_scale"]
+        self._share = snapshot["share"]
+
+
+def jobset_weights(jobsets: Sequence[Workload], machine: int, options: Options) -> FloatArray:
+    """Say how much rewards of each jobset count, so that a busy one does not count for many quiet ones.
+
+    That is the mean over the jobsets of the mean waits under FCFS with EASY, over that of the jobset; at most
+    `MOST_WEIGHT`.
+
+    Returns
+    -------
+    FloatArray
+        Shape ``(jobsets,)``.
+    """
+    wait_s = mean_waits_s(first_come_first_served(jobsets, machine, options))
+    return np.asarray(np.minimum(wait_s.mean() / np.maximum(wait_s, 1.0), MOST_WEIGHT))
+
+
+def first_come_first_served(jobsets: Sequence[Workload], machine: int, options: Options) -> Episodes:
+    """Play every jobset through, first come, first served: the first slot at both levels, which is FCFS with EASY."""
+    episodes = Episodes(jobsets, machine, len(jobsets), replace(options, reservations=Reservations.KEPT))
+    episodes.begin(np.arange(len(jobsets)))
+    nothing = np.zeros(len(jobsets), dtype=np.int64)
+    while not episodes.step(nothing)[1].all():
+        pass
+    return episodes
+
+
+def mean_waits_s(episodes: Episodes) -> FloatArray:
+    """Return the mean wait of every episode's jobs in seconds, shape ``(E,)``."""
+    tally = episodes.tally
+    sizes = np.array([len(jobs) for jobs in episodes.jobsets])
+    return np.asarray(tally["wait_s"] / sizes[tally["jobset"]])

@@ -1,0 +1,114 @@
+"""An agent in operation learns from jobs that have ended, and changes only for the better."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.envs.dras.episodes import Options
+from allocopt.envs.dras.rewards import Weights
+from allocopt.errors import UsageError
+from allocopt.simulator.scheduler import Decision
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.view import View
+from allocopt.traces.workload import Workload
+from learned.dras.dynamic import Adaptation, ended_jobs, is_due
+from learned.dras.networks import CompactNetwork
+from learned.dras.policies import DrasPpo
+from learned.dras.validation import Validator
+from learned.networks.files import Card, Float32Array, write_weights
+
+torch = pytest.importorskip("torch")
+
+from learned.dras.modules import PooledCritic, SlotNetwork  # noqa: E402
+from learned.networks.torch_modules import weights_of  # noqa: E402
+
+NODES, DAY_S = 32, 86_400.0
+REWARD = Weights(mean_wait=1.0, longest_wait=0.02)
+
+
+def jobs(n: int = 400, days: float = 12.0, seed: int = 0) -> Workload:
+    rng = np.random.default_rng(seed)
+    run = np.where(rng.random(n) < 0.8, rng.uniform(600, 7200, n), rng.uniform(20_000, 50_000, n)).round()
+    submit = np.floor(np.sort(rng.uniform(0, days * DAY_S, n)))
+    sizes = np.minimum(rng.geometric(0.1, n), NODES)
+    return Workload("jobs", np.arange(n), submit, run, sizes, (run * rng.uniform(1, 3, n)).round(), NODES)
+
+
+def fresh_weights(seed: int) -> dict[str, Float32Array]:
+    network = CompactNetwork(21)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return weights_of(SlotNetwork(network)) | weights_of(PooledCritic(network))
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    settings = {"reward": asdict(REWARD), "window": 50}
+    write_weights(tmp_path / "agent", fresh_weights(0), Card("dras-ppo", "compact", 0, 1, "0", "", "test", settings))
+    return tmp_path / "agent"
+
+
+def test_new_weights_are_better_on_what_was_seen_or_not_taken() -> None:
+    seen, options = jobs(), Options(reward=REWARD, skips_forced=True)
+    validator = Validator([seen], NODES, options)
+    changed = 0
+    for seed in range(3):
+        old = fresh_weights(seed)
+        new = Adaptation(updates=3, learning_rate=2e-3, seed=seed).adapted(old, seen, NODES, options, 0)
+        before, after = validator.measures(old), validator.measures(new)
+        if any(not np.array_equal(new[name], old[name]) for name in old):
+            changed += 1
+            assert after["total_reward"] > before["total_reward"]
+        assert after["wait_ratio"] <= before["wait_ratio"]
+        assert after["longest_ratio"] <= before["longest_ratio"]
+    assert changed > 0
+
+
+@dataclass(slots=True)
+class Watching:
+    """Schedules as a policy does, and notes what has been seen of the jobs at every instance."""
+
+    policy: DrasPpo
+    seen: list[tuple[float, Workload]] = field(default_factory=list)
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        """Look, then let the policy decide."""
+        self.seen.append((view.now, ended_jobs(view, view.now - 2 * DAY_S)))
+        return self.policy.schedule(view)
+
+
+def test_jobs_are_looked_at_once_they_have_ended(agent: Path) -> None:
+    workload = jobs(150, 4.0)
+    watching = Watching(DrasPpo(str(agent)))
+    schedule = simulate(workload, NODES, watching)
+    for now, seen in watching.seen:
+        expected = (schedule.end <= now) & (schedule.release >= now - 2 * DAY_S)
+        assert len(seen) == expected.sum()
+        np.testing.assert_allclose(seen.run, (schedule.end - schedule.start)[expected])
+        np.testing.assert_array_equal(seen.processors, workload.processors[expected])
+
+
+def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path) -> None:
+    workload = jobs(600, 18.0)
+    static, dynamic = DrasPpo(str(agent)), DrasPpo(str(agent), dynamic=True)
+    first = simulate(workload, NODES, static)
+    second = simulate(workload, NODES, dynamic)
+    assert static.operation == (0, 0)
+    assert dynamic.operation[0] >= 2
+    before = first.start < 7 * DAY_S
+    np.testing.assert_array_equal(first.start[before], second.start[before])
+    np.testing.assert_array_equal(simulate(workload, NODES, dynamic).start, second.start)
+
+
+def test_it_is_due_after_its_period() -> None:
+    assert not is_due(7 * DAY_S - 1, 0.0, 7.0)
+    assert is_due(7 * DAY_S, 0.0, 7.0)
+
+
+@pytest.mark.parametrize("options", [{"period_days": 0.0}, {"memory_days": -1.0}, {"seed": -1}])
+def test_periods_that_make_no_sense_are_refused(options: dict[str, float], agent: Path) -> None:
+    with pytest.raises(UsageError):
+        DrasPpo(str(agent), dynamic=True, **options)  # type: ignore[arg-type]

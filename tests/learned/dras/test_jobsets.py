@@ -1,0 +1,115 @@
+"""Jobsets keep to training days, follow the trace's patterns, and have the load that is asked for."""
+
+import numpy as np
+import pytest
+
+from allocopt.errors import UsageError
+from allocopt.traces.workload import Workload
+from learned.dras.jobsets import (
+    EVALUATION_SEEDS,
+    WEEK_S,
+    SyntheticModel,
+    check_jobset_seed,
+    mean_gap_s,
+    sampled_jobset,
+)
+from learned.dras.traces import DAY_S, HeldOutDays, HeldOutEnd, Split, held_out_of, split_of
+
+N = 64
+
+
+def trace(name: str = "Theta-2018-01", n_days: int = 28, per_day: int = 40) -> Workload:
+    """Jobs of which three quarters arrive in the afternoon; those of the second week have run time 777."""
+    rng = np.random.default_rng(1)
+    n = n_days * per_day
+    day = np.repeat(np.arange(n_days), per_day)
+    hour = np.where(rng.random(n) < 0.75, rng.uniform(12, 24, n), rng.uniform(0, 12, n))
+    run = rng.integers(60, 700, n).astype(float)
+    run[(day >= 7) & (day < 14)] = 777.0
+    estimate = np.ceil(run * rng.uniform(1, 3, n))
+    return Workload(name, np.arange(n), day * DAY_S + hour * 3600, run, rng.integers(1, N + 1, n), estimate)
+
+
+def test_nothing_of_the_held_out_week_is_in_any_jobset() -> None:
+    split = split_of(trace())
+    training = split.training()
+    assert 777.0 not in training.run
+    assert len(training) == 21 * 40
+    weeks = split.spans()
+    assert len(weeks) == 3
+    assert all(777.0 not in week.run and week.submit.max() < WEEK_S for week in weeks)
+    assert 777.0 not in sampled_jobset(training, 500, np.random.default_rng(0)).run
+
+
+def test_the_evaluation_part_is_the_held_out_days_alone() -> None:
+    held_out = split_of(trace()).evaluation()
+    assert set(held_out.run) == {777.0}
+    assert 0 <= held_out.submit.min() < DAY_S
+    assert len(held_out) == 7 * 40
+
+
+def test_the_last_fifth_of_other_traces_is_held_out() -> None:
+    assert held_out_of("Theta-2018-01.swf") == HeldOutDays(7, 14)
+    assert held_out_of("SDSC-SP2-1998-4.2-cln") == HeldOutEnd()
+    split = split_of(trace("other", n_days=70))
+    assert split.training().submit.max() < 56 * DAY_S
+    assert len(split.evaluation()) == 14 * 40
+
+
+def test_no_week_left_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="no whole span"):
+        Split(trace(n_days=5), HeldOutDays(0, 3)).spans()
+
+
+def test_a_sampled_jobset_arrives_at_the_mean_gap_of_the_trace() -> None:
+    training = split_of(trace()).training()
+    jobs = sampled_jobset(training, 4000, np.random.default_rng(3))
+    assert jobs.submit[0] == 0
+    assert np.diff(jobs.submit).mean() == pytest.approx(mean_gap_s(training), rel=0.06)
+    # A Poisson process: gaps vary as much as they are long.
+    assert np.diff(jobs.submit).std() == pytest.approx(np.diff(jobs.submit).mean(), rel=0.1)
+
+
+@pytest.mark.parametrize("load", [0.3, 0.85, 1.2])
+def test_a_synthetic_week_has_the_load_asked_for(load: float) -> None:
+    model = SyntheticModel.fitted(split_of(trace()).training(), N)
+    for index in range(5):
+        week = model.week(0, index, load)
+        area = (np.minimum(week.run, week.estimate) * week.processors).sum()
+        assert area / (WEEK_S * N) == pytest.approx(load, abs=0.01)
+        assert week.submit.max() < WEEK_S
+    three = model.week(0, 0, load, weeks=3)
+    assert (np.minimum(three.run, three.estimate) * three.processors).sum() / (WEEK_S * N) == pytest.approx(
+        3 * load, abs=0.01
+    )
+    assert 2 * WEEK_S < three.submit.max() < 3 * WEEK_S
+
+
+def test_a_synthetic_week_follows_hours_run_times_and_accuracies() -> None:
+    training = split_of(trace()).training()
+    model = SyntheticModel.fitted(training, N)
+    weeks = [model.week(0, index, 0.9) for index in range(10)]
+    submit, run, estimate = (
+        np.concatenate([getattr(w, name) for w in weeks]) for name in ("submit", "run", "estimate")
+    )
+    assert np.mean(submit % DAY_S >= DAY_S / 2) == pytest.approx(
+        np.mean(training.submit % DAY_S >= DAY_S / 2), abs=0.04
+    )
+    assert np.median(run) == pytest.approx(np.median(training.run), rel=0.1)
+    assert np.all(run <= estimate)
+    # Estimates are rounded up to 300 s, so they are longer than the trace's.
+    expected = np.median(np.ceil(training.estimate / 300) * 300)
+    assert np.median(estimate) == pytest.approx(expected, rel=0.34)
+
+
+def test_a_seed_fixes_a_week_and_evaluation_seeds_are_refused() -> None:
+    model = SyntheticModel.fitted(split_of(trace()).training(), N)
+    one, two, other = model.week(5, 1, 0.85), model.week(5, 1, 0.85), model.week(5, 2, 0.85)
+    assert one.submit.tolist() == two.submit.tolist()
+    assert one.submit.tolist() != other.submit.tolist()
+    check_jobset_seed(0)
+    for seed in (EVALUATION_SEEDS[0], EVALUATION_SEEDS[-1], -1):
+        with pytest.raises(UsageError):
+            check_jobset_seed(seed)
+    with pytest.raises(UsageError, match="load"):
+        model.week(0, 0, 0.0)

@@ -1,0 +1,115 @@
+"""The networks have the paper's numbers of parameters, and give without torch what they give with it."""
+
+import numpy as np
+import pytest
+
+from learned.dras.networks import (
+    CORI_LAYERS,
+    CORI_NODES,
+    THETA_LAYERS,
+    THETA_NODES,
+    CompactNetwork,
+    PaperNetwork,
+    paper_network,
+)
+from learned.inference.rows import RowNetwork
+from learned.inference.slots import network_of, pack_slots, slot_values
+from learned.networks.files import Float32Array
+
+TABLE_3 = {
+    ("theta", "dql"): 21_449_004,
+    ("theta", "pg"): 21_890_053,
+    ("theta", "a2c"): 21_891_054,
+    ("theta", "ppo"): 21_891_054,
+    # Printed as 161,764,004, for the rows of the other agents.
+    ("cori", "dql"): 160_784_004,
+    ("cori", "pg"): 161_960_053,
+    ("cori", "a2c"): 161_964_054,
+    ("cori", "ppo"): 161_964_054,
+}
+MACHINES = {"theta": (THETA_NODES, THETA_LAYERS), "cori": (CORI_NODES, CORI_LAYERS)}
+
+
+@pytest.mark.parametrize(("machine", "agent"), TABLE_3)
+def test_parameters_are_those_of_table_3(machine: str, agent: str) -> None:
+    network = paper_network(agent, *MACHINES[machine])
+    assert network.n_parameters == TABLE_3[machine, agent]
+    assert sum(int(np.prod(shape)) for shape in network.shapes().values()) == network.n_parameters
+
+
+def state(rng: np.random.Generator, window: int, nodes: int) -> Float32Array:
+    """Rows of jobs, then nodes in runs of equal ones."""
+    runs = np.repeat(rng.random((nodes, 2)), rng.integers(1, 9, nodes), axis=0)[:nodes]
+    return np.concatenate((rng.random((2 * window, 2)), runs)).astype(np.float32)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_paper_network_gives_without_torch_what_it_gives_with_it(seed: int) -> None:
+    torch = pytest.importorskip("torch")
+    from learned.dras.modules import PaperModule
+    from learned.networks.torch_modules import weights_of
+
+    rng = np.random.default_rng(seed)
+    network = PaperNetwork(5, 60, 40, 20, 6)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        module = PaperModule(network)
+    assert sum(parameter.numel() for parameter in module.parameters()) == network.n_parameters
+    rows = RowNetwork.of(network, weights_of(module))
+    for _ in range(5):
+        given = state(rng, 5, 60)
+        expected = module(torch.from_numpy(given)[None])[0].detach().numpy()
+        np.testing.assert_allclose(rows.outputs(given), expected, atol=1e-5)
+
+
+def test_a_network_of_one_job_values_every_job_of_a_window() -> None:
+    torch = pytest.importorskip("torch")
+    from learned.dras.modules import PaperModule
+    from learned.networks.torch_modules import weights_of
+
+    rng = np.random.default_rng(7)
+    network = PaperNetwork(1, 60, 40, 20, 1)
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        module = PaperModule(network)
+    given = state(rng, 5, 60)
+    one_by_one = [
+        module(torch.from_numpy(np.concatenate((given[2 * job : 2 * job + 2], given[10:])))[None]).item()
+        for job in range(5)
+    ]
+    together = module.job_values(torch.from_numpy(given)[None])[0].detach().numpy()
+    np.testing.assert_allclose(together, one_by_one, atol=1e-5)
+    rows = RowNetwork.of(network, weights_of(module))
+    np.testing.assert_allclose(rows.job_values(given, 3), one_by_one[:3], atol=1e-5)
+
+
+@pytest.mark.parametrize("critic", [0, 8])
+def test_a_compact_network_gives_without_torch_what_it_gives_with_it(critic: int) -> None:
+    torch = pytest.importorskip("torch")
+    from learned.dras.modules import PooledCritic, SlotNetwork
+    from learned.networks.torch_modules import weights_of
+
+    rng = np.random.default_rng(3)
+    network = CompactNetwork(12, 32, 16, critic)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        actor, pooled = SlotNetwork(network), PooledCritic(network)
+    weights = weights_of(actor) | (weights_of(pooled) if critic else {})
+    assert network_of(weights) == network
+    assert sum(array.size for array in weights.values()) == network.n_parameters
+    features = rng.normal(size=(9, 12)).astype(np.float32)
+    features[6:] = 0.0
+    values = np.zeros(9, dtype=np.float32)
+    slot_values(pack_slots(weights), features, 6, values)
+    expected = actor(torch.from_numpy(features)[None])[0].detach().numpy()
+    np.testing.assert_allclose(values, expected, atol=1e-5)
+    assert not expected[6:].any()
+
+
+def test_a_missing_or_misshapen_parameter_is_named() -> None:
+    network = PaperNetwork(1, 4, 3, 2, 1)
+    weights = {name: np.zeros(shape, dtype=np.float32) for name, shape in network.shapes().items()}
+    with pytest.raises(ValueError, match=r"second\.weight"):
+        RowNetwork.of(network, {**weights, "second.weight": np.zeros((1, 1), dtype=np.float32)})
+    with pytest.raises(ValueError, match=r"actor\.0\.weight"):
+        pack_slots(weights)

@@ -1,0 +1,145 @@
+"""Trainings of DRAS learn, validate and keep the best, and end the same whatever interrupts them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.errors import BadFileError, UsageError
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.times import job_times
+from allocopt.simulator.two_level import TwoLevelScheduler
+from allocopt.traces.swf_writing import write_swf
+from allocopt.traces.workload import Workload
+from allocopt.training import TrainingRequest
+from learned.dras.policies import AgentScheduler
+from learned.dras.policies import DecimaPg as DecimaPgPolicy
+from learned.dras.policies import DrasPpo as DrasPpoPolicy
+from learned.dras.training import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo, DrasTraining
+from learned.networks.files import read_weights
+
+torch = pytest.importorskip("torch")
+
+NODES = 32
+DAY_S = 86_400.0
+TRAININGS = (DrasPpo, DrasA2c, DrasPg, DrasDql, DecimaPg)
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five weeks of a small machine at a load of about 0.8, most jobs short and some long."""
+    rng = np.random.default_rng(0)
+    n = 35 * 24
+    submit = np.floor(np.sort(rng.uniform(0, 35 * DAY_S, n)))
+    run = np.where(rng.random(n) < 0.8, rng.uniform(600, 7200, n), rng.uniform(20_000, 60_000, n)).round()
+    sizes = np.minimum(rng.geometric(0.12, n), NODES)
+    path = tmp_path_factory.mktemp("traces") / "small.swf"
+    write_swf(
+        path, Workload("small", np.arange(1, n + 1), submit, run, sizes, (run * rng.uniform(1, 3, n)).round(), NODES)
+    )
+    return path
+
+
+def request(folder: Path, seed: int = 0, minutes: float | None = None, *, resumes: bool = False) -> TrainingRequest:
+    return TrainingRequest(folder, seed, minutes, resumes, "test")
+
+
+def small(kind: type[DrasTraining], trace: Path, updates: int = 2, **options: object) -> DrasTraining:
+    return kind(str(trace), updates=updates, environments=4, validation=2, every=1, window=16, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", TRAININGS)
+def test_every_agent_is_trained_and_its_weights_schedule(kind: type[DrasTraining], trace: Path, tmp_path: Path) -> None:
+    *_, last = small(kind, trace).train(request(tmp_path))
+    assert last.measures["score"] >= last.measures["best_score"] > 0
+    weights, card = read_weights(tmp_path / "weights.safetensors")
+    assert card.training == kind.name
+    assert card.settings["trace"] == "small.swf"
+    assert card.settings["window"] == 16
+    assert all(np.isfinite(array).all() for array in weights.values())
+    policy = next(found for found in AgentScheduler.__subclasses__() if found.name == kind.name)
+    workload = small(kind, trace)._traces()[0][0].first(60)
+    schedule = simulate(workload, NODES, policy(weights=str(tmp_path / "weights.safetensors")))
+    assert np.isfinite(schedule.end).all()
+
+
+@pytest.mark.parametrize("kind", [DrasPpo, DrasPg])
+def test_a_training_that_is_cut_off_ends_with_the_same_weights(
+    kind: type[DrasTraining], trace: Path, tmp_path: Path
+) -> None:
+    training = small(kind, trace, updates=3)
+    list(training.train(request(tmp_path / "whole")))
+    resumes = False
+    while not (tmp_path / "cut" / "weights.safetensors").exists():
+        list(training.train(request(tmp_path / "cut", minutes=0.0, resumes=resumes)))
+        resumes = True
+    whole, cut = (read_weights(tmp_path / name / "weights.safetensors")[0] for name in ("whole", "cut"))
+    assert all(np.array_equal(whole[name], cut[name]) for name in whole)
+
+
+def test_an_agent_in_simulate_has_the_waits_of_the_validation(trace: Path, tmp_path: Path) -> None:
+    from learned.dras.validation import Validator
+
+    training = small(DrasPpo, trace, updates=1)
+    list(training.train(request(tmp_path)))
+    path = tmp_path / "weights.safetensors"
+    _, weeks = training.jobsets(*training._traces()[0], 0)
+    waits = Validator(weeks, NODES, training.options()).waits(read_weights(path)[0])
+    for index, week in enumerate(weeks):
+        times = job_times(simulate(week, NODES, DrasPpoPolicy(weights=str(path))))
+        assert times.wait_s.mean() / 3600 == pytest.approx(waits.mean_h[index])
+        assert times.wait_s.max() / 3600 == pytest.approx(waits.longest_h[index])
+
+
+def test_validation_compares_with_easy_backfilling(trace: Path) -> None:
+    from learned.dras.validation import Validator
+
+    training = small(DrasPpo, trace)
+    workload = training._traces()[0][0].first(100)
+    reference = Validator([workload], NODES, training.options()).reference
+    from allocopt.simulator.rules import Backfill
+    from allocopt.simulator.scheduler import ListScheduler
+    from heuristics.queue_orders import FirstComeFirstServed
+
+    wait_s = job_times(simulate(workload, NODES, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s
+    assert reference.mean_h[0] == pytest.approx(wait_s.mean() / 3600)
+    assert reference.longest_h[0] == pytest.approx(wait_s.max() / 3600)
+
+
+def test_several_traces_make_one_agent(trace: Path, tmp_path: Path) -> None:
+    training = DrasPpo(f"{trace},{trace}", processors=f"{NODES},64", updates=2, environments=4, validation=2, window=16)
+    assert training.label == "dras-ppo-generic"
+    *_, last = training.train(request(tmp_path))
+    assert np.isfinite(last.measures["score"])
+
+
+@pytest.mark.parametrize("seed", [8000, 9000, 9019])
+def test_seeds_of_validation_and_evaluation_are_refused(seed: int, trace: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="reserved"):
+        list(small(DrasPpo, trace).train(request(tmp_path, seed)))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"trace": ""}, {"phases": "real,real"}, {"phases": "dreamt"}, {"updates": -1}, {"window": 0}, {"goal": "fame"}],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, object], trace: Path) -> None:
+    with pytest.raises(UsageError):
+        DrasPpo(**{"trace": str(trace), **options})  # type: ignore[arg-type]
+
+
+def test_weights_of_another_agent_or_of_nobody_are_refused(trace: Path, tmp_path: Path) -> None:
+    list(small(DrasPpo, trace, updates=1).train(request(tmp_path)))
+    with pytest.raises(BadFileError, match="dras-ppo"):
+        DecimaPgPolicy(weights=str(tmp_path / "weights.safetensors"))
+    with pytest.raises(UsageError, match="no weights"):
+        DrasPpoPolicy(weights="moon")
+
+
+def test_decima_has_no_reservations(trace: Path, tmp_path: Path) -> None:
+    list(small(DecimaPg, trace, updates=1).train(request(tmp_path)))
+    policy = DecimaPgPolicy(weights=str(tmp_path / "weights.safetensors"))
+    simulate(small(DecimaPg, trace)._traces()[0][0].first(80), NODES, policy)
+    assert np.isinf(policy.log.promised).all()
+    assert isinstance(policy._scheduler, TwoLevelScheduler)

@@ -1,0 +1,167 @@
+"""Exact knapsack schedulers beside the learned ones on a small trace: all valid, rewards recomputed independently."""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.agents import AGENT_NAMES, write_agent
+from support.knapsacks import value_of
+from support.simulations import assert_lawful
+
+from allocopt.envs.dras.episodes import Episodes, Options
+from allocopt.envs.dras.rewards import CAPABILITY, CAPACITY, Weights
+from allocopt.envs.dras.selectors import Observing
+from allocopt.problems.knapsack import Reward
+from allocopt.simulator.optimization import OptimizationScheduler, knapsack_of
+from allocopt.simulator.rules import Rules
+from allocopt.simulator.scheduler import Decision, Scheduler, Start
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.times import job_times
+from allocopt.simulator.two_level import Choice, TwoLevelScheduler
+from allocopt.simulator.two_level_rules import Mode, Reservations
+from allocopt.simulator.view import View
+from allocopt.solving.solve import solve
+from allocopt.traces.workload import Workload
+from learned.dras.agents import SHIPPED, Agent, load_agent
+
+MACHINE, JOBS = 24, 90
+UNTRAINED = "untrained"
+
+SHIPPED_AGENTS = [
+    (agent, site)
+    for agent in AGENT_NAMES
+    for site in SHIPPED
+    if files("learned.weights").joinpath(f"{agent}-{site}.safetensors").is_file()
+]
+AGENTS = [*SHIPPED_AGENTS, *((agent, UNTRAINED) for agent in AGENT_NAMES)]
+
+
+@pytest.fixture(scope="module")
+def trace() -> Workload:
+    """Return jobs of a busy day on a small machine: most short and small, estimates rough."""
+    rng = np.random.default_rng(11)
+    run = np.where(rng.random(JOBS) < 0.8, rng.integers(60, 3_000, JOBS), rng.integers(6_000, 20_000, JOBS))
+    submit = np.sort(rng.integers(0, 60_000, JOBS)).astype(np.float64)
+    estimate = np.ceil(run * rng.uniform(1.0, 4.0, JOBS) / 300) * 300
+    sizes = np.minimum(rng.geometric(0.2, JOBS), MACHINE)
+    return Workload("day", np.arange(1, JOBS + 1), submit, run.astype(np.float64), sizes, estimate, MACHINE)
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Write networks with random weights, one for every agent."""
+    folder = tmp_path_factory.mktemp("weights")
+    return {agent: write_agent(folder / f"{agent}.safetensors", agent, "none", 4, JOBS) for agent in AGENT_NAMES}
+
+
+def options_of(agent: str, loaded: Agent, reward: Weights = CAPABILITY) -> Options:
+    reservations = Reservations.NONE if agent == "decima-pg" else Reservations.KEPT
+    return Options(window=loaded.window, reservations=reservations, reward=reward)
+
+
+class Instances:
+    """Holds what starts at every instance against the exact optimum of the knapsack that the instance poses."""
+
+    def __init__(self, scheduler: Scheduler, reward: Reward) -> None:
+        self.scheduler = scheduler
+        self.reward = reward
+        self.values: list[float] = []
+        self.optima: list[float] = []
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        waiting, free = view.queue.tolist(), view.free_processors
+        problem = knapsack_of(view, waiting, self.reward) if waiting else None
+        started = []
+        for decision in self.scheduler.schedule(view):
+            assert isinstance(decision, Start)
+            started.append(waiting.index(decision.job))
+            yield decision
+        assert sum(view.processors[waiting[place]] for place in started) <= free
+        if problem is not None and started:
+            self.values.append(value_of(problem, sorted(started)))
+            optimum = solve(problem, None, "dp").unless_interrupted()
+            assert value_of(problem, optimum.solution.jobs) == pytest.approx(optimum.objective, rel=1e-9)
+            self.optima.append(float(optimum.objective or 0.0))
+
+
+@pytest.mark.parametrize("reward", [Reward.CAPABILITY, Reward.CAPACITY])
+@pytest.mark.parametrize("solver", ["dp", "scip", "cp-sat"])
+def test_exact_schedulers_are_valid_and_select_what_is_optimal(trace: Workload, reward: Reward, solver: str) -> None:
+    watched = Instances(OptimizationScheduler(JOBS, str(reward.value), solver=solver), reward)
+    schedule = simulate(trace.first(45), MACHINE, watched)
+    assert_lawful(schedule, MACHINE, Rules())
+    assert len(watched.values) > 10
+    assert watched.values == pytest.approx(watched.optima, rel=1e-9)
+
+
+@pytest.mark.parametrize("reward", [Reward.CAPABILITY, Reward.CAPACITY])
+@pytest.mark.parametrize(("agent", "weights"), AGENTS)
+def test_learned_schedulers_are_valid_and_select_nothing_better_than_the_optimum(
+    trace: Workload, untrained: dict[str, Path], agent: str, weights: str, reward: Reward
+) -> None:
+    loaded = load_agent(agent, str(untrained[agent]) if weights == UNTRAINED else weights)
+    options = options_of(agent, loaded)
+    inner = TwoLevelScheduler(Observing(loaded.policy(), options), options.window, options.reservations)
+    watched = Instances(inner, reward)
+    schedule = simulate(trace, MACHINE, watched)
+    assert_lawful(schedule, MACHINE, Rules())
+    assert len(watched.values) > 20
+    assert (np.array(watched.values) <= np.array(watched.optima) + 1e-9).all()
+    assert sum(watched.values) < sum(watched.optima), "not every choice of an agent is the greedy optimum"
+    reserved = inner.log.modes == Mode.RESERVED
+    assert reserved.any() == (agent != "decima-pg")
+    assert (schedule.start[reserved] <= inner.log.promised[reserved]).all()
+
+
+class Recording:
+    """A selector that writes down Eq. 1 and 2 of its choices, from queue and machine as they stand before them."""
+
+    def __init__(self, selector: Observing) -> None:
+        self.selector = selector
+        self.capability: list[float] = []
+        self.capacity: list[float] = []
+
+    def select(self, choice: Choice) -> int:
+        slot = self.selector.select(choice)
+        view, job = choice.view, int(choice.jobs[slot])
+        waits = {other: view.now - float(view.submit[other]) for other in view.queue.tolist()}
+        size, busy = int(view.processors[job]), MACHINE - view.free_processors
+        starts = size <= view.free_processors
+        oldest = max(waits.values())
+        parts = (waits[job] / oldest if oldest else 0.0, size / MACHINE, (busy + size * starts) / MACHINE)
+        self.capability.append(sum(parts) / 3)
+        left = [other for other in waits if not (starts and other == job)]
+        self.capacity.append(-sum(3600.0 / float(view.estimate[other]) for other in left) / len(waits))
+        return slot
+
+
+GAINS = Weights(mean_wait=1.0, longest_wait=0.25, bounded_slowdown=0.1)
+
+
+@pytest.mark.parametrize(("agent", "weights"), AGENTS)
+def test_rewards_of_learned_schedulers_are_those_recomputed_from_their_schedules(
+    trace: Workload, untrained: dict[str, Path], agent: str, weights: str
+) -> None:
+    loaded = load_agent(agent, str(untrained[agent]) if weights == UNTRAINED else weights)
+    options = options_of(agent, loaded)
+    recording = Recording(Observing(loaded.policy(), options))
+    times = job_times(simulate(trace, MACHINE, TwoLevelScheduler(recording, options.window, options.reservations)))
+    waits = times.wait_s / 3600
+    gains = -waits.mean() - 0.25 * waits.max() - 0.1 * times.bounded_slowdown.mean()
+    recomputed = ((CAPABILITY, sum(recording.capability)), (CAPACITY, sum(recording.capacity)), (GAINS, float(gains)))
+    for reward, expected in recomputed:
+        assert collected(trace, loaded, options_of(agent, loaded, reward)) == pytest.approx(expected, rel=1e-9)
+
+
+def collected(trace: Workload, loaded: Agent, options: Options) -> float:
+    """Total reward of an agent in the environment."""
+    episodes, policy = Episodes([trace], MACHINE, 1, options), loaded.policy()
+    episodes.begin(np.array([0]))
+    total, over = 0.0, False
+    while not over:
+        observations, legal = episodes.observe()
+        rewards, ended = episodes.step(np.array([policy(observations[0], legal[0])]))
+        total, over = total + float(rewards[0]), bool(ended[0])
+    return total
