@@ -113,6 +113,6 @@ def reproduction_names() -> list[str]:
     return plugin_names(GROUP)
 
 
-def get_reproduction(name: str) -> Reproduction:
+def get_reproduction(name: str, options: Mapping[str, Any] | None = None) -> Reproduction:
     """Make the reproduction of that name; see `allocopt.plugins.make_plugin`."""
-    return cast(Reproduction, make_plugin(GROUP, "reproduction", name))
+    return cast(Reproduction, make_plugin(GROUP, "reproduction", name, options))

@@ -26,6 +26,10 @@ Out = Annotated[
     Path | None,
     typer.Option(readable=False, help="Write the rows to this .json file; if not given, reproduced/NAME[-quick].json."),
 ]
+Options = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="NAME=VALUE, an option of the reproduction, such as trained=FOLDER of dras-figure7."),
+]
 
 
 @compilation_announced()
@@ -35,12 +39,14 @@ def command(
     seeds: Seeds = "0",
     data: Data = Path("../shared/data"),
     out: Out = None,
+    option: Options = None,
     as_json: Json = False,
 ) -> None:
     """Do a table or figure of a paper again: every number beside the published one.
 
     A run that was cut off goes on where it was when it is called again.
     """
+    from allocopt.cli.solver_options import parse_options
     from allocopt.files.writing import write_text
     from allocopt.report.journal import Journal
     from allocopt.report.provenance import provenance
@@ -49,11 +55,12 @@ def command(
     if name is None:
         _list_all()
         return
-    reproduction = get_reproduction(name)
+    options = parse_options(option or [])
+    reproduction = get_reproduction(name, options)
     request = ReproductionRequest(data, quick, _numbers(seeds))
     path = out or Path("reproduced") / f"{name}{'-quick' if quick else ''}.json"
     facts = provenance().as_dict()
-    journal = Journal(path, {**request.as_dict(), **facts})
+    journal = Journal(path, {**request.as_dict(), **({"options": options} if options else {}), **facts})
     try:
         rows = _measured(reproduction, request, journal)
     except KeyboardInterrupt:

@@ -136,4 +136,4 @@ class NsaTraining:
         settings = self._settings()
         updates = settings.pop("updates")
         card = Card(self.name, self.network, request.seed, updates, __version__, commit, request.command, settings)
-        write_weights(request.folder / "weights.safetensors", weights_of(learner.model.actor), card)
+        write_weights(request.folder / "weights.safetensors", weights_of(learner.model.get_submodule("actor")), card)
