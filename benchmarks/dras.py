@@ -266,7 +266,7 @@ def figure_ten(rows: Rows) -> list[str]:
 
 
 TEN = (
-    "Synthetic weeks at load 0.75 of the model that was fitted to the training days, of which the fifth to the eighth "
+    "Synthetic weeks of the model that was fitted to the training days, of which the fifth to the eighth "
     "come with gaps x 0.75. The dynamic agent looks every week at the last two, and goes on learning."
 )
 TEN_COLUMNS = ("mean wait h", "max wait h", "times trained", "times changed")
@@ -376,7 +376,7 @@ def decisions_section() -> list[str]:
     cells: list[list[Cell]] = [[what, ms, bar] for what, ms, bar in (*decision_times(rng), *update_times(rng))]
     return [
         "## Times",
-        "One core, the paper's full network of Theta (N = 4,360, W = 50), medians; *bar*: what was asked for.",
+        "One core, the paper's network of Theta (N = 4,360, W = 50), medians of CPU time; *bar*: what was asked for.",
         aligned_table(["what", "ms", "bar"], cells, (None, 3, 1)),
     ]
 

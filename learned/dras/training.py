@@ -84,8 +84,9 @@ class DrasTraining(ABC):
         as much as the ratio of the mean waits.
     goal
         ``capability``: the paper's reward is Eq. 1, or ``capacity``: Eq. 2.
-    paper, mean_wait, longest_wait
-        Weights of that reward, of minus the mean wait, and of minus the longest wait of an episode, in hours.
+    paper, mean_wait, mean_square_wait, longest_wait
+        Weights of that reward, and of minus the mean wait, the mean square wait and the longest wait of an episode, in
+        hours.
     learning_rate
         Of Adam; 0 for the usual one.
 
@@ -110,6 +111,7 @@ class DrasTraining(ABC):
     goal: str = "capability"
     paper: float = 1.0
     mean_wait: float = 1000.0
+    mean_square_wait: float = 0.0
     longest_wait: float = 30.0
     learning_rate: float = 0.0
 
@@ -161,7 +163,11 @@ class DrasTraining(ABC):
     @property
     def reward(self) -> Weights:
         """What the agent is rewarded for."""
-        waits = {"mean_wait": self.mean_wait, "longest_wait": self.longest_wait}
+        waits = {
+            "mean_wait": self.mean_wait,
+            "mean_square_wait": self.mean_square_wait,
+            "longest_wait": self.longest_wait,
+        }
         if self.goal == "capacity":
             return Weights(capacity=self.paper, **waits)
         third = self.paper / 3
@@ -175,9 +181,8 @@ class DrasTraining(ABC):
         if find_spec("torch") is None:
             raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")
         from allocopt.report.provenance import commit
-        from learned.training.loop import check_folder, run_updates
+        from learned.training.loop import run_updates
 
-        check_folder(request)
         begun_at = commit()
         learner = self.learner(request.seed)
         identity = {"title": self.label, "seed": request.seed, "updates": self.n_updates, **asdict(self)}

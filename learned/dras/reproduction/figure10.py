@@ -1,6 +1,8 @@
 """Figure 10: waits through a surge of the load, under agents that go on learning and others."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean, stdev
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,15 +25,15 @@ WEEKS, QUICK_WEEKS = 12, 4
 FIRST, END = 4, 8
 """Weeks, counted from 0, whose jobs come faster: from the first on, before the second; in a quick run from half."""
 
-LOAD = 0.75
 GAPS = 0.75
 """What the gaps between jobs are multiplied by in the surge."""
 
+ALL_WEEKS, ALL_SEEDS = "all weeks", "all seeds"
 STATIC, DYNAMIC = f"{LEADER}, static", f"{LEADER}, dynamic"
 METHODS = (REFERENCE, "Optimization", STATIC, DYNAMIC)
 
 
-def surge(request: ReproductionRequest, seed: int) -> tuple[Workload, FloatArray]:
+def surge(request: ReproductionRequest, seed: int, load: float) -> tuple[Workload, FloatArray]:
     """Return synthetic weeks of Theta in a row, of which some come faster, and when these begin and end in seconds.
 
     The weeks are drawn as the evaluation's synthetic weeks are, with an index of their own.
@@ -39,7 +41,7 @@ def surge(request: ReproductionRequest, seed: int) -> tuple[Workload, FloatArray
     model = SyntheticModel.fitted(split_of(trace_of(THETA, request)).training(), THETA.processors)
     n_weeks = QUICK_WEEKS if request.is_quick else WEEKS
     first, end = (n_weeks // 2, n_weeks - 1) if request.is_quick else (FIRST, END)
-    jobs = model.week(EVALUATION_SEEDS[0], 1 + seed, LOAD, n_weeks)
+    jobs = model.week(EVALUATION_SEEDS[0], 1 + seed, load, n_weeks)
     limits = np.array([first, end]) * WEEK_S
     return replace(jobs, submit=compressed(jobs.submit, *limits.tolist())), limits
 
@@ -58,9 +60,12 @@ class FigureTenReproduction:
     ----------
     trained
         Folder with trainings, of which DRAS-PPO's first one on Theta is taken in place of the shipped weights.
+    load
+        Load of the weeks outside the surge, positive; in the surge it is that over 0.75.
     """
 
     trained: str = ""
+    load: float = 0.75
 
     name: ClassVar[str] = "dras-figure10"
     title: ClassVar[str] = "Figure 10 of the DRAS paper: mean and longest wait by week through a surge of the load"
@@ -74,14 +79,14 @@ class FigureTenReproduction:
     def measure(self, request: ReproductionRequest, piece: str) -> dict[str, Any]:
         """Simulate the weeks under a method."""
         seed, method = piece.removeprefix("seed ").split(": ")
-        jobs, limits = surge(request, int(seed))
+        jobs, limits = surge(request, int(seed), self.load)
         scheduler = self._scheduler(method)
         wait_h = job_times(simulate(jobs, THETA.processors, scheduler)).wait_s / HOUR_S
         week = (jobs.submit // WEEK_S).astype(np.int64)
         in_surge = (jobs.submit >= limits[0]) & (jobs.submit < limits[0] + GAPS * (limits[1] - limits[0]))
         area_s = np.minimum(jobs.run, jobs.estimate) * jobs.processors
         groups = {f"week {number + 1}": week == number for number in np.unique(week).tolist()}
-        groups |= {"surge": in_surge, "all weeks": np.ones(len(jobs), dtype=np.bool_)}
+        groups |= {"surge": in_surge, ALL_WEEKS: np.ones(len(jobs), dtype=np.bool_)}
         learned = scheduler.operation if isinstance(scheduler, DrasPpo) else (0, 0)
         return {
             "waits": {
@@ -97,20 +102,9 @@ class FigureTenReproduction:
         }
 
     def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
-        """Return loads and waits by week, and how often the dynamic agent changed."""
-        rows = []
-        for piece, record in records.items():
-            for name, (mean_h, longest_h, n) in record["waits"].items():
-                rows.append(_row(f"{piece}, {name}", "mean wait h", mean_h, n))
-                rows.append(_row(f"{piece}, {name}", "max wait h", longest_h, n))
-            for name, load in record["loads"].items():
-                rows.append(_row(f"{piece}, {name}", "load", load, record["waits"][name][2]))
-            if piece.endswith(DYNAMIC):
-                rows += [
-                    _row(piece, column, count, record["waits"]["all weeks"][2])
-                    for column, count in zip(("times trained", "times changed"), record["learned"], strict=True)
-                ]
-        return rows
+        """Return loads and waits by week, how often the dynamic agent changed, and means over the seeds."""
+        rows = [row for piece, record in records.items() for row in _piece_rows(piece, record)]
+        return [*rows, *_mean_rows(rows)] if len(request.seeds) > 1 else rows
 
     def _scheduler(self, method: str) -> ListScheduler | Scheduler:
         """Return the scheduler of a method."""
@@ -120,6 +114,32 @@ class FigureTenReproduction:
         policy = get_policy(AGENTS[LEADER], {"weights": weights, "dynamic": method == DYNAMIC})
         assert isinstance(policy, Scheduler)
         return policy
+
+
+def _piece_rows(piece: str, record: Mapping[str, Any]) -> list[ReproductionRow]:
+    """Return the rows of a method for a seed."""
+    rows = []
+    for name, (mean_h, longest_h, n) in record["waits"].items():
+        rows.append(_row(f"{piece}, {name}", "mean wait h", mean_h, n))
+        rows.append(_row(f"{piece}, {name}", "max wait h", longest_h, n))
+        if name in record["loads"]:
+            rows.append(_row(f"{piece}, {name}", "load", record["loads"][name], n))
+    if piece.endswith(DYNAMIC):
+        for column, count in zip(("times trained", "times changed"), record["learned"], strict=True):
+            rows.append(_row(piece, column, count, record["waits"][ALL_WEEKS][2]))
+    return rows
+
+
+def _mean_rows(rows: Sequence[ReproductionRow]) -> list[ReproductionRow]:
+    """Return means and spreads over the seeds."""
+    found: dict[tuple[str, str], list[ReproductionRow]] = {}
+    for row in rows:
+        found.setdefault((row.row.split(": ")[1], row.column), []).append(row)
+    return [
+        replace(_row(f"{ALL_SEEDS}: {name}", column, fmean(values), sum(row.n for row in group)), spread=stdev(values))
+        for (name, column), group in found.items()
+        if len(values := [row.ours for row in group if row.ours is not None]) > 1
+    ]
 
 
 def _row(row: str, column: str, value: float, n: int) -> ReproductionRow:

@@ -3,6 +3,7 @@
 import gzip
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +207,7 @@ def test_figure_ten_goes_through_a_surge(
 ) -> None:
     monkeypatch.setattr(figure10, "METHODS", ("FCFS/B", figure10.STATIC))
     rows = done("dras-figure10", request_for, trained)
-    jobs, limits = figure10.surge(request_for, 0)
+    jobs, limits = figure10.surge(request_for, 0, 0.75)
     in_surge = (jobs.submit >= limits[0]) & (jobs.submit < limits[0] + 0.75 * (limits[1] - limits[0]))
     for method in ("FCFS/B", figure10.STATIC):
         row = f"seed 0: {method}"
@@ -216,6 +217,18 @@ def test_figure_ten_goes_through_a_surge(
         assert max(by_week) == ours(rows, f"{row}, all weeks", "max wait h")
     loads = [ours(rows, f"seed 0: FCFS/B, week {week}", "load") for week in range(1, 5)]
     assert loads[2] > loads[0]
+
+
+def test_figure_ten_means_over_seeds(
+    request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figure10, "METHODS", ("FCFS/B",))
+    rows = done("dras-figure10", replace(request_for, seeds=(0, 1)), trained)
+    each = [ours(rows, f"seed {seed}: FCFS/B, surge", "max wait h") for seed in (0, 1)]
+    mean = rows["all seeds: FCFS/B, surge", "max wait h"]
+    assert each[0] != each[1]
+    assert mean.ours == pytest.approx(np.mean(each))
+    assert mean.spread == pytest.approx(np.std(each, ddof=1))
 
 
 @pytest.mark.slow
