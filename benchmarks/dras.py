@@ -249,7 +249,7 @@ def figure_ten(rows: Rows) -> list[str]:
             )
     for panel, title in zip(panels, ("mean wait, h", "longest wait, h"), strict=True):
         panel.set(title=title, xlabel="week", yscale="log", xticks=range(1, len(lines[METHODS[0]]) + 1))
-    panels[0].legend(frameon=False)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     save(figure, RESULTS / "dras_figure10.svg")
     found = {name: by for part in parts(rows) for name, by in of(rows, part).items()}
     cells: list[list[Cell]] = [
