@@ -8,6 +8,7 @@ import typer
 from allocopt import __version__
 from allocopt.cli import (
     bench,
+    calibrate,
     convert,
     doctor,
     generate,
@@ -40,6 +41,7 @@ app.add_typer(generate.app, name="generate")
 app.command("simulate")(simulate.command)
 app.command("train")(train.command)
 app.command("reproduce")(reproduce.command)
+app.add_typer(calibrate.app, name="calibrate")
 app.command("convert")(convert.command)
 app.command("schema")(schema.command)
 app.command("solvers")(solvers.command)

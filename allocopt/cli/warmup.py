@@ -16,6 +16,7 @@ def command() -> None:
     import_module("allocopt.simulator.simulate")
     import_module("allocopt.envs.kernels")
     import_module("allocopt.envs.dras.kernels")
+    import_module("allocopt.envs.cush.episodes")
     for name in solver_names():
         try:
             get_solver(name)

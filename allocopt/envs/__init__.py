@@ -4,6 +4,7 @@ import gymnasium
 
 ENVIRONMENT = "allocopt/BatchScheduling-v0"
 TWO_LEVEL = "allocopt/DRAS-v0"
+CUSH = "allocopt/CuSH-v0"
 
 if ENVIRONMENT not in gymnasium.registry:
     gymnasium.register(
@@ -14,3 +15,10 @@ if ENVIRONMENT not in gymnasium.registry:
 
 if TWO_LEVEL not in gymnasium.registry:
     gymnasium.register(TWO_LEVEL, entry_point="allocopt.envs.dras.single:TwoLevelEnv")
+
+if CUSH not in gymnasium.registry:
+    gymnasium.register(
+        CUSH,
+        entry_point="allocopt.envs.cush.single:CushEnv",
+        vector_entry_point="allocopt.envs.cush.vector:CushVectorEnv",
+    )

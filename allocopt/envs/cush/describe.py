@@ -1,0 +1,208 @@
+"""What an agent sees: the paper's image, or features of each slot that do not depend on the size of the machine."""
+
+import numpy as np
+from numba import float64, int64, void
+
+from allocopt.envs.cush.batch import (
+    ALL_SLOTS,
+    BATCH,
+    EPISODE,
+    IMAGE,
+    IMAGES,
+    MASKS,
+    NOBODY,
+    SLOTS,
+    Batch,
+    BoolArray,
+    Episode,
+    Float32Array,
+)
+from allocopt.envs.cush.kernels import episode_of, mark_legal, may_start
+from allocopt.kernels.options import hot_kernel, inlined, kernel
+
+JOB_FEATURES = (
+    "is_job",
+    "log_length",
+    "cpus",
+    "gpus",
+    "cpus_over_free",
+    "gpus_over_free",
+    "log_gpus",
+    "wait",
+    "wait_over_response",
+    "fits",
+    "delay",
+    "area",
+    "rank",
+    "cpus_left",
+    "gpus_left",
+)
+"""Numbers that describe the job in a slot; all 0 in an empty one."""
+CLUSTER_FEATURES = ("does_nothing", "free_cpus", "free_gpus", "slots", "backlog", "running", "impatience", "gap")
+"""Numbers that describe the cluster and the queue, the same in all rows, but the first, which is 1 in the last row."""
+AHEAD = (1, 2, 4, 8, 16)
+"""Timesteps after which the shares of CPUs and GPUs are told that are free then if no other job starts."""
+N_JOB, N_CLUSTER, N_AHEAD = len(JOB_FEATURES), len(CLUSTER_FEATURES), len(AHEAD)
+FIRST_TRAIT = N_JOB + N_CLUSTER + 2 * N_AHEAD
+
+MOST = 4.0
+"""No feature is larger."""
+HALF = 10.0
+"""Timesteps that count as a half where times are squeezed into 0 .. 1."""
+NEW = 0.5
+"""What an image shows of a job that has just arrived; a longer wait comes closer to 1."""
+
+
+def n_features(n_traits: int) -> int:
+    """Return the number of features of a row for jobs with so many traits."""
+    return FIRST_TRAIT + n_traits
+
+
+@inlined
+def _squeezed(time: float) -> float:
+    """Time over time plus ten timesteps."""
+    return float(time / (time + HALF))
+
+
+@hot_kernel(float64(EPISODE, int64))
+def delay(episode: Episode, job: int) -> float:
+    """Timesteps until enough units are free for a job if no other starts."""
+    tally, request = episode.tally[0], episode.request
+    cpus, gpus, at = tally.free_cpus, tally.free_gpus, 0
+    time = 0.0
+    while at < tally.running and (request[job, 0] > cpus or request[job, 1] > gpus):
+        ended = episode.list[at]
+        cpus += request[ended, 0]
+        gpus += request[ended, 1]
+        time = float(episode.end[ended] - tally.now)
+        at += 1
+    return time
+
+
+@kernel(void(EPISODE, SLOTS))
+def describe_cluster(episode: Episode, rows: Float32Array) -> None:
+    """Write what is the same in all rows, into the first one."""
+    tally, terms, row = episode.tally[0], episode.terms[0], rows[0]
+    cpus, gpus = 1.0 / (terms.nodes * terms.cpus), 1.0 / (terms.nodes * terms.gpus)
+    occupied, impatience = 0, 0.0
+    for slot in range(episode.slots.size):
+        job = episode.slots[slot]
+        if job != NOBODY:
+            occupied += 1
+            impatience += 1.0 / episode.length[job]
+    backlog = tally.arrived - tally.admitted
+    row[N_JOB] = 0.0
+    row[N_JOB + 1] = tally.free_cpus * cpus
+    row[N_JOB + 2] = tally.free_gpus * gpus
+    row[N_JOB + 3] = occupied / episode.slots.size
+    row[N_JOB + 4] = _squeezed(float(backlog))
+    row[N_JOB + 5] = _squeezed(float(tally.running))
+    row[N_JOB + 6] = impatience / (1.0 + impatience)
+    row[N_JOB + 7] = _squeezed(float(episode.end[episode.list[0]] - tally.now)) if tally.running else 0.0
+    free_cpus, free_gpus, at = tally.free_cpus, tally.free_gpus, 0
+    for i in range(N_AHEAD):
+        while at < tally.running and episode.end[episode.list[at]] <= tally.now + AHEAD[i]:
+            free_cpus += episode.request[episode.list[at], 0]
+            free_gpus += episode.request[episode.list[at], 1]
+            at += 1
+        row[N_JOB + N_CLUSTER + 2 * i] = free_cpus * cpus
+        row[N_JOB + N_CLUSTER + 2 * i + 1] = free_gpus * gpus
+
+
+@hot_kernel(void(EPISODE, int64, SLOTS))
+def describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
+    """Write what describes the job in a slot."""
+    tally, terms, row, job = episode.tally[0], episode.terms[0], rows[slot], episode.slots[slot]
+    wait, length = float(tally.now - episode.arrival[job]), episode.length[job]
+    cpus, gpus = episode.request[job, 0], episode.request[job, 1]
+    all_cpus, all_gpus = float(terms.nodes * terms.cpus), float(terms.nodes * terms.gpus)
+    starts = may_start(episode, slot)
+    shorter = 0
+    for other in range(episode.slots.size):
+        shorter += episode.slots[other] != NOBODY and episode.length[episode.slots[other]] < length
+    row[0] = 1.0
+    row[1] = min(np.log2(1.0 + length) / 5.0, MOST)
+    row[2] = cpus / all_cpus
+    row[3] = gpus / all_gpus
+    row[4] = cpus / (cpus + tally.free_cpus) if cpus else 0.0
+    row[5] = gpus / (gpus + tally.free_gpus) if gpus else 0.0
+    row[6] = min(np.log2(1.0 + gpus) / 10.0, MOST)
+    row[7] = _squeezed(wait)
+    row[8] = wait / (wait + length)
+    row[9] = 1.0 if starts else 0.0
+    row[10] = 0.0 if starts else _squeezed(delay(episode, job))
+    row[11] = _squeezed(length * max(cpus / all_cpus, gpus / all_gpus))
+    row[12] = shorter / episode.slots.size
+    row[13] = (tally.free_cpus - cpus) / all_cpus if starts else 0.0
+    row[14] = (tally.free_gpus - gpus) / all_gpus if starts else 0.0
+    for trait in range(episode.traits.shape[1]):
+        row[FIRST_TRAIT + trait] = episode.traits[job, trait]
+
+
+@kernel(void(EPISODE, SLOTS))
+def describe(episode: Episode, rows: Float32Array) -> None:
+    """Write the features of every slot and, in the last row, of doing nothing."""
+    n_slots, width = episode.slots.size, rows.shape[1]
+    describe_cluster(episode, rows)
+    for slot in range(n_slots + 1):
+        if slot > 0:
+            for i in range(N_JOB, FIRST_TRAIT):
+                rows[slot, i] = rows[0, i]
+        if slot < n_slots and episode.slots[slot] != NOBODY:
+            describe_job(episode, slot, rows)
+        else:
+            for i in range(N_JOB):
+                rows[slot, i] = 0.0
+            for i in range(FIRST_TRAIT, width):
+                rows[slot, i] = 0.0
+    rows[n_slots, N_JOB] = 1.0
+
+
+@kernel(void(BATCH, ALL_SLOTS, MASKS))
+def describe_all(batch: Batch, rows: Float32Array, masks: BoolArray) -> None:
+    """Write the features of all episodes and what is legal; zeros for those that are over."""
+    for number in range(batch.slots.shape[0]):
+        episode = episode_of(batch, number)
+        mark_legal(episode, masks[number])
+        if episode.tally[0].over:
+            rows[number] = 0.0
+        else:
+            describe(episode, rows[number])
+
+
+@kernel(void(EPISODE, int64, IMAGE))
+def draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
+    """Draw a request in the shape of the cluster, as dark as the job has waited long."""
+    terms, job = episode.terms[0], episode.slots[slot]
+    wait = float(episode.tally[0].now - episode.arrival[job])
+    value = np.float32(NEW + (1.0 - NEW) * _squeezed(wait))
+    gpus = terms.nodes * terms.cpus
+    for row in range(min(image.shape[1], int(np.ceil(episode.length[job])))):
+        image[slot + 1, row, : episode.request[job, 0]] = value
+        image[slot + 1, row, gpus : gpus + episode.request[job, 1]] = value
+
+
+@kernel(void(EPISODE, IMAGE))
+def draw(episode: Episode, image: Float32Array) -> None:
+    """Draw the cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU."""
+    now = episode.tally[0].now
+    for row in range(image.shape[1]):
+        line = image[0, row]
+        for unit in range(line.size):
+            line[unit] = np.float32(1.0) if episode.until[unit] > now + row else np.float32(0.0)
+    for slot in range(episode.slots.size):
+        image[slot + 1] = 0.0
+        if episode.slots[slot] != NOBODY:
+            draw_job(episode, slot, image)
+
+
+@kernel(void(BATCH, IMAGES, MASKS))
+def draw_all(batch: Batch, images: Float32Array, masks: BoolArray) -> None:
+    """Draw all episodes and write what is legal; zeros for those that are over."""
+    for number in range(batch.slots.shape[0]):
+        episode = episode_of(batch, number)
+        mark_legal(episode, masks[number])
+        if episode.tally[0].over:
+            images[number] = 0.0
+        else:
+            draw(episode, images[number])

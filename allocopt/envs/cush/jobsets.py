@@ -1,0 +1,276 @@
+"""Machines of the CuSH environment, and the sets of jobs of which an episode takes one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.platform import Part, Platform
+from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.locality import PenaltyTable, WorkloadType
+from allocopt.simulator.locality_measured import Measurements
+from allocopt.simulator.locality_table import SHARE
+from allocopt.traces.workload import Workload
+
+CPUS, GPUS = range(2)
+"""Columns of requests and capacities."""
+HELD_OUT = 1_000_000
+"""Seeds from here on are for tests: neither the coefficients of the locality model nor a training may use them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A cluster of nodes that are alike.
+
+    Parameters
+    ----------
+    nodes
+        Number of nodes N, at least 1.
+    cpus, gpus
+        CPUs and GPUs of a node, at least 1.
+
+    Raises
+    ------
+    UsageError
+        If a number is not positive.
+    """
+
+    nodes: int = 128
+    cpus: int = 2
+    gpus: int = 4
+
+    def __post_init__(self) -> None:
+        for name in ("nodes", "cpus", "gpus"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"the machine has {getattr(self, name)} {name}, must have at least 1")
+
+    @property
+    def total(self) -> tuple[int, int]:
+        """CPUs and GPUs of all nodes."""
+        return self.nodes * self.cpus, self.nodes * self.gpus
+
+    @property
+    def units(self) -> int:
+        """CPUs and GPUs of all nodes together: the width of an image."""
+        return sum(self.total)
+
+    def platform(self) -> Platform:
+        """Return the machine as `simulate` takes it; jobs ask for CPUs by their number of processors."""
+        return Platform.of_parts([Part(self.nodes, {"cpus": self.cpus, "gpus": self.gpus})], first="cpus")
+
+
+def sierra(nodes: int = 128) -> Machine:
+    """Return a cluster with the nodes of Sierra: 2 CPUs and 4 GPUs."""
+    return Machine(nodes, 2, 4)
+
+
+def summit(nodes: int = 128) -> Machine:
+    """Return a cluster with the nodes of Summit: 2 CPUs and 6 GPUs."""
+    return Machine(nodes, 2, 6)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobSet:
+    """The jobs of an episode, in the order of their arrival; the shorter first of those that arrive together.
+
+    Parameters
+    ----------
+    arrival
+        Timesteps at which they arrive, not negative, shape ``(n,)`` as all first dimensions here.
+    length
+        Requested times in timesteps, positive.
+    request
+        CPUs and GPUs that each asks for, shape ``(n, 2)``, not negative, at least one unit of something.
+    service
+        Times in timesteps that each takes under each `Policy`, shape ``(n, 2)``, positive.
+    traits
+        What an agent is told of each job's kind, shape ``(n, K)``, within 0 .. 1.
+
+    Raises
+    ------
+    InvalidProblemError
+        If any of this does not hold.
+    """
+
+    arrival: IntArray
+    length: FloatArray
+    request: IntArray
+    service: FloatArray
+    traits: FloatArray
+
+    def __post_init__(self) -> None:
+        n = len(self.arrival)
+        shapes = [np.shape(values) for values in (self.length, self.request, self.service, np.atleast_2d(self.traits))]
+        if not n or shapes[:3] != [(n,), (n, 2), (n, 2)] or shapes[3][0] != n:
+            raise InvalidProblemError("jobset", f"its arrays have shapes {shapes} for {n} jobs")
+        order = np.lexsort((self.length, self.arrival))
+        for name, kind in (("arrival", int), ("length", float), ("request", int), ("service", float)):
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)[order], dtype=kind))
+        object.__setattr__(self, "traits", np.ascontiguousarray(self.traits[order], dtype=float))
+        if self.arrival.min() < 0 or not self.length.min() > 0 or not self.service.min() > 0:
+            raise InvalidProblemError("jobset", "arrivals must not be negative, lengths and service times positive")
+        if self.request.min() < 0 or not self.request.sum(axis=1).min() > 0:
+            raise InvalidProblemError(
+                "jobset", "a job must ask for some CPUs or GPUs, and for a negative number of none"
+            )
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.arrival)
+
+    @property
+    def penalty(self) -> FloatArray:
+        """Timesteps that each job takes longer than it requests, under each policy, shape ``(n, 2)``."""
+        penalty: FloatArray = self.service - self.length[:, np.newaxis]
+        return penalty
+
+    @property
+    def better(self) -> IntArray:
+        """The policy under which each job is served sooner, the first of equal ones, shape ``(n,)``."""
+        better: IntArray = self.service.argmin(axis=1)
+        return better
+
+    def in_whole_timesteps(self) -> "JobSet":
+        """Return the jobs with service times rounded up."""
+        return JobSet(self.arrival, self.length, self.request, np.ceil(self.service - 1e-9), self.traits)
+
+    def workload(self, name: str = "jobset") -> Workload:
+        """Return the jobs as `simulate` takes them, with ids from 0 and CPUs as processors; a timestep is a second.
+
+        Raises
+        ------
+        InvalidProblemError
+            If a job asks for no CPU.
+        """
+        arrival, cpus = self.arrival.astype(np.float64), self.request[:, CPUS]
+        return Workload(name, np.arange(len(self)), arrival, self.length, cpus, self.length)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How job sets are drawn (CuSH, section 4).
+
+    Parameters
+    ----------
+    jobs
+        Jobs of a set, at least 1.
+    arrivals
+        Timesteps in which they arrive, from 0 on, at least 1.
+    short, long
+        Longest of the short and of the long jobs, in timesteps: short ones take 1 .. short, long ones
+        short + 1 .. long.
+    short_share
+        Share of the jobs that are short, drawn for each job.
+    share
+        Largest request as a share of the cluster: CPUs and GPUs are uniform in 1 .. share of all.
+    compute_share
+        Share of the jobs that are compute-bound; the others are network-bound.
+    unknown_share
+        Share of the jobs of which the agent is not told the type.
+
+    Raises
+    ------
+    UsageError
+        If a value is out of range.
+    """
+
+    jobs: int = 20
+    arrivals: int = 10
+    short: int = 10
+    long: int = 20
+    short_share: float = 0.75
+    share: float = SHARE
+    compute_share: float = 0.5
+    unknown_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("jobs", "arrivals", "short"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} is {getattr(self, name)}, must be at least 1")
+        if self.long <= self.short:
+            raise UsageError(f"long jobs take up to {self.long} timesteps, must be more than {self.short}")
+        for name in ("short_share", "share", "compute_share", "unknown_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"{name} is {getattr(self, name)}, must be within 0 .. 1")
+
+    def draw(self, machine: Machine, table: PenaltyTable, rng: np.random.Generator) -> JobSet:
+        """Draw a job set.
+
+        Parameters
+        ----------
+        machine
+            What shares are shares of.
+        table
+            The locality model, in timesteps.
+        rng
+            Source of randomness.
+        """
+        n = self.jobs
+        arrival, length, request = self.shapes(machine, rng)
+        kinds = np.where(rng.random(n) < self.compute_share, WorkloadType.COMPUTE, WorkloadType.NETWORK)
+        told = np.where(rng.random(n) < self.unknown_share, WorkloadType.UNKNOWN, kinds)
+        penalty = table.penalties(kinds, request[:, GPUS])
+        traits = np.eye(len(WorkloadType))[told]
+        return JobSet(arrival, length, request, length[:, np.newaxis] + penalty, traits)
+
+    def shapes(self, machine: Machine, rng: np.random.Generator) -> tuple[IntArray, FloatArray, IntArray]:
+        """Draw all but kinds of jobs: arrivals and lengths, shape ``(jobs,)``, and requests, shape ``(jobs, 2)``."""
+        n = self.jobs
+        is_short = rng.random(n) < self.short_share
+        short, long = rng.integers(1, self.short + 1, n), rng.integers(self.short + 1, self.long + 1, n)
+        most = [max(1, int(self.share * units)) for units in machine.total]
+        request = np.stack([rng.integers(1, units + 1, n) for units in most], axis=1)
+        return rng.integers(0, self.arrivals, n), np.where(is_short, short, long).astype(np.float64), request
+
+
+def draw_jobsets(
+    machine: Machine, table: PenaltyTable, seeds: Sequence[int], recipe: Recipe | None = None
+) -> list[JobSet]:
+    """Draw a job set for each seed.
+
+    Parameters
+    ----------
+    machine
+        The cluster.
+    table
+        The locality model, in timesteps.
+    seeds
+        One for each set.
+    recipe
+        How they are drawn; None for the paper's.
+    """
+    recipe = Recipe() if recipe is None else recipe
+    return [recipe.draw(machine, table, np.random.default_rng(seed)) for seed in seeds]
+
+
+def draw_measured(
+    machine: Machine, measured: Measurements, seeds: Sequence[int], recipe: Recipe | None = None
+) -> list[JobSet]:
+    """Draw a job set for each seed, of jobs whose speeds were measured.
+
+    All jobs of a set run on GPUs of one type, drawn for the set; an agent is told that type, the family of each job and
+    its batch size.
+
+    Parameters
+    ----------
+    machine
+        The cluster.
+    measured
+        The locality model.
+    seeds
+        One for each set.
+    recipe
+        How they are drawn, but for the types; None for the paper's.
+    """
+    return [_measured_set(machine, measured, recipe or Recipe(), np.random.default_rng(seed)) for seed in seeds]
+
+
+def _measured_set(machine: Machine, measured: Measurements, recipe: Recipe, rng: np.random.Generator) -> JobSet:
+    """Draw a job set of measured jobs."""
+    arrival, length, request = recipe.shapes(machine, rng)
+    gpu_type = measured.gpu_types[int(rng.integers(0, len(measured.gpu_types)))]
+    known = measured.jobs(gpu_type)
+    names = [known[job] for job in rng.integers(0, len(known), recipe.jobs)]
+    service = measured.service(gpu_type, names, length, request[:, GPUS])
+    return JobSet(arrival, length, request, service, measured.traits(gpu_type, names))

@@ -1,0 +1,122 @@
+"""The baselines of CuSH on job sets that nobody saw: the order of Table 1, and what a policy selector can give."""
+
+import argparse
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from page import write_page
+
+from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, sierra, summit
+from allocopt.report.table import Cell, aligned_table
+from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.rules import Backfill
+from heuristics.job_selection import POLICIES, RULES, run_baseline
+
+PUBLISHED = {
+    "Sierra": {
+        ("fcfs", "depth-first"): (7.13, 22.68, -2342.47),
+        ("fcfs", "breadth-first"): (5.71, 15.58, -1407.31),
+        ("sjf", "depth-first"): (5.19, 18.53, -853.70),
+        ("sjf", "breadth-first"): (4.13, 12.07, -444.83),
+        ("drf", "depth-first"): (7.43, 21.45, -2623.49),
+        ("drf", "breadth-first"): (5.54, 12.76, -1267.79),
+        ("random", "depth-first"): (7.17, 23.62, -2197.91),
+        ("random", "breadth-first"): (5.42, 13.53, -1114.54),
+    },
+    "Summit": {
+        ("fcfs", "depth-first"): (6.54, 20.90, -2014.06),
+        ("fcfs", "breadth-first"): (7.07, 19.45, -2292.52),
+        ("sjf", "depth-first"): (5.23, 18.37, -949.60),
+        ("sjf", "breadth-first"): (5.14, 15.33, -766.75),
+        ("drf", "depth-first"): (6.40, 19.59, -1854.43),
+        ("drf", "breadth-first"): (6.69, 17.86, -2059.94),
+        ("random", "depth-first"): (7.01, 22.39, -2332.09),
+        ("random", "breadth-first"): (6.46, 16.38, -1820.30),
+    },
+}
+"""Table 1: mean normalized turnaround time, wait and rewards."""
+ORDER = sorted(PUBLISHED["Sierra"], key=lambda key: PUBLISHED["Sierra"][key][0])
+MACHINES = {"Sierra": sierra, "Summit": summit}
+HEADER = ("job", "policy", "NTAT", "published", "wait", "published", "rewards", "published", "penalty", "% of better")
+DIGITS = (None, None, 3, 2, 2, 2, 1, 2, 2, 1)
+STEPS = ("lower", "higher", "difference %", "standard errors")
+READINGS = ((Backfill.NONE, "waits"), (Backfill.EASY, "EASY"), (Backfill.FIRST_FIT, "first that fits"))
+
+Values = dict[tuple[str, str], dict[str, np.ndarray]]
+
+
+def measured(jobsets: Sequence[JobSet], machine: Machine) -> Values:
+    """Run all baselines."""
+    return {(rule, policy): run_baseline(jobsets, machine, rule, policy) for rule in RULES for policy in POLICIES}
+
+
+def rows_of(values: Values, published: dict[tuple[str, str], tuple[float, float, float]]) -> list[list[Cell]]:
+    """Means of the baselines, with what Table 1 prints; last, NTAT over that of the better fixed policy."""
+    rows: list[list[Cell]] = []
+    for (rule, policy), metrics in values.items():
+        means = {name: float(of.mean()) for name, of in metrics.items()}
+        printed: tuple[float | None, ...] = published.get((rule, policy), (None,) * 3)
+        fixed = min(float(values[rule, one]["normalized_turnaround"].mean()) for one in POLICIES[:2])
+        pairs = zip(("normalized_turnaround", "wait", "rewards"), printed, strict=True)
+        cells: list[Cell] = [cell for name, value in pairs for cell in (means[name], value)]
+        rows.append([rule, policy, *cells, means["penalty"], 100 * means["normalized_turnaround"] / fixed])
+    return rows
+
+
+def steps_of(values: Values) -> list[list[Cell]]:
+    """How far each baseline is above the one before it in Table 1's order, in paired standard errors."""
+    rows: list[list[Cell]] = []
+    for lower, higher in pairwise(ORDER):
+        low, high = (values[key]["normalized_turnaround"] for key in (lower, higher))
+        difference = high - low
+        error = float(difference.std(ddof=1)) / len(difference) ** 0.5
+        mean = float(difference.mean())
+        rows.append([" ".join(lower), " ".join(higher), 100 * mean / float(low.mean()), mean / error])
+    return rows
+
+
+def readings(jobsets: Sequence[JobSet], machine: Machine) -> str:
+    """Mean NTAT of first come first served under each reading of what happens when the first job does not fit."""
+    rows: list[list[Cell]] = []
+    for backfill, name in READINGS:
+        runs = [run_baseline(jobsets, machine, "fcfs", policy, backfill=backfill) for policy in POLICIES]
+        rows.append([name, *(float(run["normalized_turnaround"].mean()) for run in runs)])
+    return aligned_table(("when the first job does not fit", *POLICIES), rows, (None, 3, 3, 3))
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=10_000, help="job sets")
+    parser.add_argument("--quick", action="store_true", help="a hundred job sets; the page is not written")
+    options = parser.parse_args()
+    count = 100 if options.quick else options.sets
+    sections = []
+    for name, machine_of in MACHINES.items():
+        for nodes in (128, 64):
+            machine = machine_of(nodes)
+            jobsets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + count))
+            values = measured(jobsets, machine)
+            table = aligned_table(HEADER, rows_of(values, PUBLISHED[name] if nodes == 128 else {}), DIGITS)
+            sections.append(f"## {name}, {nodes} nodes\n\n{table}")
+            if name == "Sierra":
+                steps = aligned_table(STEPS, steps_of(values), (None, None, 2, 1))
+                sections.append(f"Neighbours in the order of Table 1:\n\n{steps}")
+                sections.append(f"First come first served, three readings:\n\n{readings(jobsets, machine)}")
+    if options.quick:
+        print("\n\n".join(sections))
+        return
+    write_page(
+        "cush_baselines",
+        "The baselines of CuSH",
+        f"{count} job sets per machine that were used neither for the coefficients of the locality model nor for "
+        "training (seeds from 1,000,000 on), 20 jobs each. Times in timesteps; NTAT is the mean normalized turnaround "
+        "time. `oracle` allocates every job by the better policy; the last column is NTAT in percent of that under the "
+        "better one of the two fixed policies.",
+        sections,
+    )
+
+
+if __name__ == "__main__":
+    main()

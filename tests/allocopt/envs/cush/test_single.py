@@ -1,0 +1,176 @@
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import allocopt.envs  # noqa: F401 - registers the environments
+from allocopt.envs.cush.episodes import Episodes, Options, Weights
+from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
+from allocopt.envs.cush.single import CushEnv
+from allocopt.envs.cush.vector import CushVectorEnv
+from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.locality_table import SIERRA_TABLE
+
+SMALL = Machine(4, 2, 4)
+
+
+def small_sets(count: int = 3) -> list[JobSet]:
+    return draw_jobsets(SMALL, SIERRA_TABLE, range(count), Recipe(jobs=6))
+
+
+@pytest.mark.parametrize(
+    "options", [None, Options(observation="slots"), Options(queue=2, horizon=3, observation="image")]
+)
+@pytest.mark.parametrize("machine", ["summit", SMALL])
+def test_gymnasium_finds_no_fault(machine: Machine | str, options: Options | None) -> None:
+    env = gymnasium.make("allocopt/CuSH-v0", machine=machine, options=options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped)
+
+
+def test_images_have_the_shape_of_the_paper() -> None:
+    seen, info = CushEnv().reset(seed=1)
+    assert seen["image"].shape == (6, 5, 128 * 6)
+    assert CushEnv("summit").reset(seed=1)[0]["image"].shape == (6, 5, 128 * 8)
+    assert info["action_mask"].shape == (8,)
+
+
+def test_the_same_seed_gives_the_same_episode() -> None:
+    first, second = (CushEnv(SMALL, options=Options()).reset(seed=5)[0]["slots"] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
+def test_a_step_outside_an_episode_or_the_actions_is_refused() -> None:
+    env = CushEnv(SMALL, small_sets())
+    with pytest.raises(UsageError, match="call reset first"):
+        env.step(np.array([0, 0]))
+    env.reset(seed=0)
+    for action in ([6, 0], [0, 2], [-1, 0]):
+        with pytest.raises(UsageError, match="out of range"):
+            env.step(np.array(action))
+    with pytest.raises(UsageError, match="shape"):
+        env.step(np.array([0]))
+
+
+def test_a_job_that_cannot_start_lets_time_pass_and_is_told() -> None:
+    env = CushEnv(SMALL, small_sets())
+    _, info = env.reset(seed=0)
+    while info["action_mask"][0]:
+        _, _, over, _, info = env.step(np.array([0, 0]))
+        assert not over
+    now = env.episodes.tally["now"][0]
+    _, _, _, _, info = env.step(np.array([0, 0]))
+    assert info["invalid_action"]
+    assert env.episodes.tally["now"][0] == now + 1
+
+
+def test_many_environments_behave_as_one_each() -> None:
+    sets = small_sets(4)
+    envs = CushVectorEnv(3, SMALL, sets, options=Options())
+    singles = [CushEnv(SMALL, sets, options=Options()) for _ in range(3)]
+    seen, _ = envs.reset(seed=3, options={"jobset": np.array([0, 1, 2])})
+    for number, env in enumerate(singles):
+        np.testing.assert_array_equal(env.reset(options={"jobset": number})[0]["slots"], seen["slots"][number])
+    rng = np.random.default_rng(0)
+    running = np.ones(3, dtype=bool)
+    while running.any():
+        actions = np.stack([rng.integers(0, 6, 3), rng.integers(0, 2, 3)], axis=1)
+        seen, rewards, over, _, info = envs.step(actions)
+        for number in np.flatnonzero(running):
+            alone, reward, ended, _, told = singles[number].step(actions[number])
+            assert (reward, ended) == (rewards[number], over[number])
+            np.testing.assert_array_equal(alone["jobs"], seen["jobs"][number])
+            if ended:
+                assert told["normalized_turnaround"] == info["normalized_turnaround"][number]
+        running &= ~over
+
+
+def test_an_episode_that_is_over_begins_anew_in_the_next_step() -> None:
+    envs = CushVectorEnv(2, SMALL, small_sets(), options=Options())
+    envs.reset(seed=0)
+    over, rng = np.zeros(2, dtype=bool), np.random.default_rng(0)
+    while not over.any():
+        _, _, over, _, _ = envs.step(np.stack([rng.integers(0, 6, 2), rng.integers(0, 2, 2)], axis=1))
+    _, rewards, again, _, info = envs.step(np.array([[0, 0], [5, 0]]))
+    assert rewards[over].tolist() == [0.0] * int(over.sum())
+    assert not again[over].any()
+    assert info["action_mask"][over].any()
+
+
+def test_what_is_not_an_option_is_refused() -> None:
+    with pytest.raises(UsageError, match="queue is 0"):
+        Options(queue=0)
+    with pytest.raises(UsageError, match="one of image, slots"):
+        Options(observation="film")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="finite"):
+        Weights(waiting=float("nan"))
+    with pytest.raises(UsageError, match="one of sierra, summit"):
+        CushEnv("k")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no job sets"):
+        CushEnv("sierra", [])
+    with pytest.raises(UsageError, match="asks for"):
+        Episodes(draw_jobsets(sierra(), SIERRA_TABLE, [0]), SMALL)
+
+
+def test_a_snapshot_goes_back() -> None:
+    fast = Episodes(small_sets(), SMALL, 2, Options(observation="image"))
+    fast.begin(np.array([0, 1]))
+    fast.step(np.array([0, 0]), np.array([0, 1]))
+    kept, before = fast.snapshot(), fast.observe()
+    for _ in range(5):
+        fast.step(np.array([5, 0]), np.array([1, 0]))
+    fast.restore(kept)
+    for one, other in zip(before, fast.observe(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_an_episode_that_is_followed_begins_anew_and_leaves_what_it_came_to() -> None:
+    fast = Episodes(small_sets(), SMALL, 1)
+    fast.begin(np.array([0]))
+    fast.follow(np.array([2]))
+    ended = np.zeros(1, dtype=bool)
+    while not ended.all():
+        _, ended = fast.step(fast.observe()[1].argmax(axis=1), np.array([1]))
+    assert (fast.tally["jobset"][0], fast.last["jobset"][0], fast.last["started"][0]) == (2, 0, 6)
+    assert fast.last["normalized_turnaround"][0] >= 6
+
+
+def test_features_do_not_depend_on_the_size_of_the_machine() -> None:
+    jobs = small_sets(1)[0]
+    twice = JobSet(jobs.arrival, jobs.length, 2 * jobs.request, jobs.service, jobs.traits)
+    rows = []
+    for sets, machine in ((jobs, SMALL), (twice, Machine(8, 2, 4))):
+        fast = Episodes([sets], machine)
+        fast.begin(np.array([0]))
+        rows.append(fast.observe()[0][0])
+    changed = np.flatnonzero((np.abs(rows[0] - rows[1]) > 1e-6).any(axis=0)).tolist()
+    # The logarithm of GPUs alone, on which penalties depend.
+    assert changed in ([6], [])
+
+
+def test_job_sets_are_drawn_as_the_paper_says() -> None:
+    sets = draw_jobsets(summit(), SIERRA_TABLE, range(400), Recipe(share=0.5))
+    length = np.concatenate([jobs.length for jobs in sets])
+    request = np.concatenate([jobs.request for jobs in sets])
+    arrival = np.concatenate([jobs.arrival for jobs in sets])
+    assert (length.min(), length.max(), arrival.min(), arrival.max()) == (1, 20, 0, 9)
+    assert (length <= 10).mean() == pytest.approx(0.75, abs=0.02)
+    assert request.min(axis=0).tolist() == [1, 1]
+    assert request.max(axis=0).tolist() == [128, 384]
+    traits = np.concatenate([jobs.traits for jobs in sets])
+    assert traits.mean(axis=0) == pytest.approx([0.5, 0.5, 0.0], abs=0.03)
+
+
+def test_jobs_that_cannot_be_are_refused() -> None:
+    one = np.ones(1)
+    with pytest.raises(InvalidProblemError, match="shapes"):
+        JobSet(np.zeros(1, dtype=int), one, np.ones((2, 2), dtype=int), np.ones((1, 2)), np.ones((1, 3)))
+    with pytest.raises(InvalidProblemError, match="positive"):
+        JobSet(np.zeros(1, dtype=int), one, np.ones((1, 2), dtype=int), np.zeros((1, 2)), np.ones((1, 3)))
+    with pytest.raises(InvalidProblemError, match="ask for some"):
+        JobSet(np.zeros(1, dtype=int), one, np.zeros((1, 2), dtype=int), np.ones((1, 2)), np.ones((1, 3)))
+    with pytest.raises(UsageError, match="share"):
+        Recipe(share=1.5)

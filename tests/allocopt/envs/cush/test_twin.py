@@ -1,0 +1,183 @@
+"""The compiled environment beside a slow, obvious one that keeps lists and dictionaries."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocopt.envs.cush.episodes import Episodes, Options, Weights
+from allocopt.envs.cush.jobsets import JobSet, Machine
+from allocopt.simulator.allocators import BreadthFirst, DepthFirst
+
+
+class SlowEpisode:
+    """What the paper says, in plain Python."""
+
+    def __init__(self, jobs: JobSet, machine: Machine, queue: int, horizon: int) -> None:
+        self.jobs, self.machine, self.horizon, self.now = jobs, machine, horizon, 0
+        self.slots: list[int | None] = [None] * queue
+        self.coming = list(range(len(jobs)))
+        self.backlog: list[int] = []
+        self.started: dict[int, tuple[int, int, int]] = {}
+        self.owner: dict[tuple[str, int, int], int] = {}
+        self.arrive()
+
+    def arrive(self) -> None:
+        while self.coming and self.jobs.arrival[self.coming[0]] <= self.now:
+            self.backlog.append(self.coming.pop(0))
+        for slot, job in enumerate(self.slots):
+            if job is None and self.backlog:
+                self.slots[slot] = self.backlog.pop(0)
+
+    def units(self) -> list[tuple[str, int, int]]:
+        machine, nodes = self.machine, range(self.machine.nodes)
+        return [("cpu", n, i) for n in nodes for i in range(machine.cpus)] + [
+            ("gpu", n, i) for n in nodes for i in range(machine.gpus)
+        ]
+
+    def is_free(self, unit: tuple[str, int, int]) -> bool:
+        return unit not in self.owner or self.started[self.owner[unit]][1] <= self.now
+
+    def free(self) -> np.ndarray[Any, Any]:
+        return np.array(
+            [
+                [sum(self.is_free(u) for u in self.units() if u[0] == kind and u[1] == node) for kind in ("cpu", "gpu")]
+                for node in range(self.machine.nodes)
+            ]
+        )
+
+    def fits(self, job: int) -> bool:
+        return bool((self.jobs.request[job] <= self.free().sum(axis=0)).all())
+
+    def waiting(self) -> list[int]:
+        return [job for job in self.slots if job is not None] + self.backlog
+
+    def local_reward(self) -> float:
+        return -sum((self.now - self.jobs.arrival[job]) / self.jobs.length[job] for job in self.waiting())
+
+    def step(self, slot: int, policy: int) -> float:
+        job = self.slots[slot] if slot < len(self.slots) else None
+        if job is not None and self.fits(job):
+            end = self.now + math.ceil(self.jobs.service[job, policy] - 1e-9)
+            allocator = BreadthFirst() if policy else DepthFirst()
+            (share,) = allocator.place(["job"], self.jobs.request[[job]], self.free())
+            taken = []
+            for node, units in zip(share.nodes.tolist(), share.units.tolist(), strict=True):
+                for kind, number in zip(("cpu", "gpu"), units, strict=True):
+                    free = [u for u in self.units() if u[:2] == (kind, node) and self.is_free(u)]
+                    taken += free[:number]
+            self.started[job] = (self.now, end, policy)
+            self.owner.update(dict.fromkeys(taken, job))
+            self.slots[slot] = None
+        else:
+            self.now += 1
+        self.arrive()
+        return self.local_reward()
+
+    def over(self) -> bool:
+        n = len(self.jobs)
+        return len(self.started) == n and all(end <= self.now for _, end, _ in self.started.values())
+
+    def image(self) -> np.ndarray[Any, Any]:
+        units, cpus = self.units(), self.machine.nodes * self.machine.cpus
+        image = np.zeros((len(self.slots) + 1, self.horizon, len(units)))
+        for row in range(self.horizon):
+            for column, unit in enumerate(units):
+                if unit in self.owner:
+                    image[0, row, column] = self.started[self.owner[unit]][1] > self.now + row
+        for slot, job in enumerate(self.slots):
+            if job is not None:
+                wait = self.now - self.jobs.arrival[job]
+                rows = min(self.horizon, math.ceil(self.jobs.length[job]))
+                for first, wanted in zip((0, cpus), self.jobs.request[job], strict=True):
+                    image[slot + 1, :rows, first : first + wanted] = 0.5 + 0.5 * wait / (wait + 10)
+        return image
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[JobSet, Machine, int, int, int]:
+    """Draw a small job set with a machine, a queue, a horizon and a seed for the actions."""
+    machine = Machine(draw(st.integers(1, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 4)))
+    seed = draw(st.integers(0, 2**32 - 1))
+    rng = np.random.default_rng(seed)
+    n = draw(st.integers(1, 9))
+    length = rng.integers(1, 7, n).astype(float)
+    request = np.stack([rng.integers(0, units + 1, n) for units in machine.total], axis=1)
+    request[request.sum(axis=1) == 0, 1] = 1
+    service = length[:, np.newaxis] + np.round(rng.uniform(0, 3, (n, 2)), draw(st.integers(0, 2)))
+    jobs = JobSet(rng.integers(0, 6, n), length, request, service, rng.random((n, 3)))
+    return jobs, machine, draw(st.integers(1, 4)), draw(st.integers(1, 6)), seed
+
+
+@given(cases())
+def test_every_step_of_an_episode_is_that_of_the_slow_twin(case: tuple[JobSet, Machine, int, int, int]) -> None:
+    jobs, machine, queue, horizon, seed = case
+    slow = SlowEpisode(jobs, machine, queue, horizon)
+    fast = Episodes([jobs], machine, 1, Options(queue, horizon, observation="image"))
+    fast.begin(np.array([0]))
+    rng = np.random.default_rng(seed)
+    total, over = 0.0, False
+    while not over:
+        images, legal = fast.observe()
+        fits = [job is not None and slow.fits(job) for job in slow.slots]
+        assert legal[0].tolist() == [*fits, True]
+        assert fast.jobs()[0].tolist() == [-1 if job is None else job for job in slow.slots]
+        assert fast.backlog[0] == len(slow.backlog)
+        np.testing.assert_allclose(images[0], slow.image(), atol=1e-6)
+        slot, policy = int(rng.integers(0, queue + 1)), int(rng.integers(0, 2))
+        rewards, ended = fast.step(np.array([slot]), np.array([policy]))
+        expected = slow.step(slot, policy)
+        total += expected
+        over = slow.over()
+        assert rewards[0] == pytest.approx(expected)
+        assert bool(ended[0]) == over
+    starts, ends, policies = fast.times(0)
+    assert list(zip(starts.tolist(), ends.tolist(), policies.tolist(), strict=True)) == [
+        slow.started[job] for job in range(len(jobs))
+    ]
+    waits = starts - jobs.arrival
+    service = jobs.service[np.arange(len(jobs)), policies]
+    metrics = {name: float(values[0]) for name, values in fast.metrics().items()}
+    assert metrics["wait"] == pytest.approx(waits.mean())
+    assert metrics["turnaround"] == pytest.approx((waits + service).mean())
+    assert metrics["normalized_turnaround"] == pytest.approx(((waits + service) / service).mean())
+    assert metrics["penalty"] == pytest.approx((service - jobs.length).mean())
+    assert metrics["rewards"] == pytest.approx(total)
+
+
+@given(cases())
+def test_accrued_rewards_add_up_to_the_normalized_turnaround(case: tuple[JobSet, Machine, int, int, int]) -> None:
+    jobs, machine, queue, _, seed = case
+    weights = Weights(waiting=0.0, normalized_turnaround=2.0, penalty=0.5)
+    for skips in (False, True):
+        fast = Episodes([jobs], machine, 1, Options(queue, reward=weights, skips_forced=skips))
+        fast.begin(np.array([0]))
+        rng, over = np.random.default_rng(seed), np.zeros(1, dtype=bool)
+        while not over.all():
+            _, over = fast.step(rng.integers(0, queue + 1, 1), rng.integers(0, 2, 1))
+        tally, n = fast.tally[0], len(jobs)
+        expected = -2.0 * (tally["normalized_turnaround"] / n - 1.0) - 0.5 * tally["penalty"]
+        # What is paid while the first job is waited for belongs to no action; nobody waits then.
+        assert tally["total_reward"] == pytest.approx(expected)
+
+
+@given(cases())
+def test_units_are_held_by_those_who_asked_for_them(case: tuple[JobSet, Machine, int, int, int]) -> None:
+    jobs, machine, queue, _, seed = case
+    fast = Episodes([jobs], machine, 1, Options(queue))
+    fast.begin(np.array([0]))
+    rng, over = np.random.default_rng(seed), np.zeros(1, dtype=bool)
+    while not over.all():
+        _, over = fast.step(rng.integers(0, queue + 1, 1), rng.integers(0, 2, 1))
+        starts, ends, _ = fast.times(0)
+        now = fast.tally[0]["now"]
+        running = np.flatnonzero((starts >= 0) & (ends > now))
+        held = fast.placement(0)
+        free = [units.size - int((units >= 0).sum()) for units in held]
+        assert free == [fast.tally[0]["free_cpus"], fast.tally[0]["free_gpus"]]
+        for job in range(len(jobs)):
+            asked = jobs.request[job] if job in running else (0, 0)
+            assert [int((units == job).sum()) for units in held] == list(asked)

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.locality import Line, Penalised, PenaltyTable, Policy, WorkloadType
+from allocopt.simulator.locality_classes import TypeClassifier
+from allocopt.simulator.locality_fit import Measured, fit, table_of
+from allocopt.simulator.locality_table import SIERRA_TABLE
+
+KEYS = [(kind, policy) for kind in (WorkloadType.COMPUTE, WorkloadType.NETWORK) for policy in Policy]
+COEFFICIENT = st.floats(-100, 100, allow_nan=False)
+
+
+def measured(kind: WorkloadType, policy: Policy, gpus: int, penalty: float) -> Measured:
+    return Measured(kind, policy, gpus, 1000.0, 1000.0 + penalty)
+
+
+@given(st.lists(st.tuples(COEFFICIENT, COEFFICIENT), min_size=4, max_size=4))
+def test_lines_without_noise_are_found_again(coefficients: list[tuple[float, float]]) -> None:
+    lines = {key: Line(*pair) for key, pair in zip(KEYS, coefficients, strict=True)}
+    jobs = [measured(*key, gpus, line.base + line.per_gpu * gpus) for key, line in lines.items() for gpus in (1, 4, 64)]
+    for one in fit(jobs):
+        line = lines[one.workload, one.policy]
+        assert (one.line.base, one.line.per_gpu) == pytest.approx((line.base, line.per_gpu), abs=1e-6)
+        assert one.largest_residual_s < 1e-6
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.floats(-50, 50)), min_size=3, max_size=20))
+def test_the_fit_is_that_of_numpy(points: list[tuple[int, float]]) -> None:
+    gpus, penalty = (np.array(values, dtype=float) for values in zip(*points, strict=True))
+    if len(set(gpus.tolist())) < 2:
+        return
+    others = [measured(*key, gpus, 1.0) for key in KEYS[1:] for gpus in (1, 2)]
+    ours = fit([measured(*KEYS[0], int(g), p) for g, p in points] + others)[0]
+    slope, base = np.polyfit(gpus, penalty, 1)
+    assert (ours.line.base, ours.line.per_gpu) == pytest.approx((base, slope), abs=1e-6)
+    assert ours.residual_s == pytest.approx(np.sqrt(np.mean((penalty - base - slope * gpus) ** 2)), abs=1e-6)
+
+
+def test_a_type_measured_with_one_number_of_gpus_only_is_named() -> None:
+    jobs = [measured(*key, gpus, 1.0) for key in KEYS for gpus in (1, 2)][:-1]
+    with pytest.raises(InvalidProblemError, match="network jobs, breadth-first: measured with 1 numbers of GPUs"):
+        fit(jobs)
+
+
+def test_jobs_of_unknown_type_take_the_mean_of_the_two_types() -> None:
+    table = PenaltyTable({key: Line(float(i), 2.0 * i) for i, key in enumerate(KEYS)})
+    assert table.lines[WorkloadType.UNKNOWN, Policy.DEPTH_FIRST] == Line(1.0, 2.0)
+    penalties = table.penalties(np.array([0, 1, 2]), np.array([10, 10, 10]))
+    assert penalties.tolist() == [[0.0, 21.0], [42.0, 63.0], [21.0, 42.0]]
+
+
+def test_a_table_in_seconds_is_read_in_timesteps() -> None:
+    table = PenaltyTable({key: Line(60.0, 6.0) for key in KEYS}).in_unit(60.0)
+    assert table.lines[KEYS[0]] == Line(1.0, 0.1)
+    with pytest.raises(UsageError, match="must be positive"):
+        table.in_unit(0.0)
+
+
+def test_a_table_that_lacks_a_line_or_has_no_number_is_refused() -> None:
+    with pytest.raises(InvalidProblemError, match="network jobs, breadth-first"):
+        PenaltyTable({key: Line(0.0, 0.0) for key in KEYS[:-1]})
+    with pytest.raises(InvalidProblemError, match="must be finite"):
+        PenaltyTable({key: Line(0.0, float("inf")) for key in KEYS})
+
+
+def test_the_shipped_coefficients_favour_the_right_policy_and_grow_with_gpus() -> None:
+    gpus = np.arange(1, 1000)
+    for kind, right in ((WorkloadType.COMPUTE, Policy.DEPTH_FIRST), (WorkloadType.NETWORK, Policy.BREADTH_FIRST)):
+        penalties = SIERRA_TABLE.penalties(np.full(len(gpus), kind), gpus)
+        assert (penalties[:, right] < penalties[:, 1 - right]).all()
+        assert (np.diff(penalties, axis=0) >= 0).all()
+        assert penalties.min() >= 0
+
+
+def test_a_penalty_that_ends_a_job_before_it_starts_is_refused() -> None:
+    with pytest.raises(InvalidProblemError, match="whole run time"):
+        Penalised(np.array([10.0]), np.array([-10.0]))
+
+
+def test_an_application_is_classified_by_its_first_runs() -> None:
+    table = PenaltyTable(dict(zip(KEYS, (Line(0, 0.1), Line(0, 1), Line(0, 1), Line(0, 0.1)), strict=True)))
+    classifier = TypeClassifier(table, runs=2)
+    runs = [measured(WorkloadType.UNKNOWN, Policy.DEPTH_FIRST, gpus, 0.9 * gpus) for gpus in (4, 8)]
+    classifier.observe("solver", runs[0])
+    assert classifier.type_of("solver") is WorkloadType.UNKNOWN
+    classifier.observe("solver", runs[1])
+    assert classifier.type_of("solver") is WorkloadType.NETWORK
+    assert classifier.type_of("another") is WorkloadType.UNKNOWN
+
+
+def test_what_was_fitted_makes_a_table() -> None:
+    fitted = fit([measured(*key, gpus, 2.0 * gpus + 1.0) for key in KEYS for gpus in (1, 2)])
+    assert table_of(fitted).lines[KEYS[0]].per_gpu == pytest.approx(2.0)
+    assert [one.explained for one in fitted] == [pytest.approx(1.0)] * 4
