@@ -133,14 +133,14 @@ def test_an_instance_can_be_ended_in_both(jobs: Workload, rules: Rules) -> None:
     check_both_ways(jobs, MACHINE, PicksAndEnds, options)
 
 
-SCHEDULERS: list[Scheduler] = [
-    OptimizationScheduler(window=LONG),
-    OptimizationScheduler(window=LONG, objective="capacity"),
-    RandomRunnable(seed=3),
-    PlainFirstFit(),
-    PlainFcfs(),
-    PlainEasy(),
-]
+SCHEDULERS: dict[str, Scheduler] = {
+    "optimization-capability": OptimizationScheduler(window=LONG),
+    "optimization-capacity": OptimizationScheduler(window=LONG, objective="capacity"),
+    "random-runnable": RandomRunnable(seed=3),
+    "first-fit": PlainFirstFit(),
+    "fcfs": PlainFcfs(),
+    "easy": PlainEasy(),
+}
 
 
 def check_scheduler(jobs: Workload, machine: int, scheduler: Scheduler, options: Options) -> None:
@@ -149,7 +149,7 @@ def check_scheduler(jobs: Workload, machine: int, scheduler: Scheduler, options:
     assert_same(episodes.schedule(0), simulate(jobs, machine, scheduler, options.rules))
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=repr)
+@pytest.mark.parametrize("scheduler", SCHEDULERS.values(), ids=SCHEDULERS)
 @given(jobs=crowds(), rules=st.sampled_from(RULES))
 def test_a_scheduler_gives_its_schedule_through_the_environment(
     scheduler: Scheduler, jobs: Workload, rules: Rules
