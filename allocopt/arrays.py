@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 WordArray = NDArray[np.uint64]
+BoolArray = NDArray[np.bool_]
+Float32Array = NDArray[np.float32]
 
 
 def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:

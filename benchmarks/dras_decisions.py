@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from allocopt.arrays import Float32Array
 from learned.algorithms.a2c import actor_critic_loss
 from learned.algorithms.learner import descend
 from learned.algorithms.pg import masked_log_softmax
@@ -24,7 +25,6 @@ from learned.dras.modules import PaperActorCritic, PaperJobValues, PaperModule, 
 from learned.dras.networks import THETA_LAYERS, THETA_NODES, WINDOW, CompactNetwork, paper_network
 from learned.inference.rows import RowNetwork
 from learned.inference.slots import pack_slots
-from learned.networks.files import Float32Array
 from learned.networks.torch_modules import weights_of
 
 RUNNING, CHOICES, FEATURES, REPEATS = 34, 30, 21, 30

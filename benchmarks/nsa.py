@@ -16,11 +16,12 @@ import numpy as np
 from numba import njit
 from page import RESULTS, write_page
 
+from allocopt.arrays import Float32Array
 from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
 from learned.inference.kernels import forward
 from learned.inference.packed import Buffers, PackedNetwork, buffers_for
-from learned.networks.files import Float32Array, read_weights
+from learned.networks.files import read_weights
 from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS
 from learned.nsa.solver import weights_path
 from learned.nsa.store import load_network

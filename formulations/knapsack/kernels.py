@@ -8,11 +8,10 @@ import numpy as np
 from numba import boolean, float64, int64, uint64, void
 from numpy.typing import NDArray
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.kernels.options import kernel
 
 BitArray = NDArray[np.uint64]
-BoolArray = NDArray[np.bool_]
 
 WORD = 64
 """Jobs whose decisions share a word."""

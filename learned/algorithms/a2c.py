@@ -8,50 +8,21 @@ update is an episode of its own; the sum then says little of what comes later.
 
 import torch
 
-from learned.algorithms.actor_critic import Policy
-from learned.algorithms.learner import GradientLearner
-from learned.algorithms.rollout import Collector, Rollout, collect
+from learned.algorithms.actor_critic import Policy, mean_entropy
+from learned.algorithms.actor_critic_learner import ActorCriticLearner
+from learned.algorithms.rollout import Rollout
 from learned.algorithms.settings import A2cSettings
-from learned.training.environment import Environment
 
 
-class A2cLearner(GradientLearner):
-    """A2C on one environment; see `learned.training.loop.Learner`.
-
-    Parameters
-    ----------
-    model
-        Policy and critic.
-    environment
-        Where the policy acts.
-    settings
-        Hyper-parameters.
-    seed
-        Fixes every random choice that is not the environment's.
-    collector
-        How experience is collected.
-    """
-
-    def __init__(
-        self,
-        model: Policy,
-        environment: Environment,
-        settings: A2cSettings,
-        seed: int,
-        collector: Collector = collect,
-    ) -> None:
-        super().__init__(model, environment, settings.learning_rate, seed)
-        self.model = model
-        self._settings = settings
-        self._collector = collector
+class A2cLearner(ActorCriticLearner[A2cSettings]):
+    """A2C on one environment; see `learned.training.loop.Learner`."""
 
     def update(self, share: float) -> dict[str, float]:
         """Collect, then take one step; see `learned.training.loop.Learner.update`."""
         rate = self.set_rate(share)
-        rollout = self._collector(self.model, self._environment, self._settings, self._unfinished, self._generator)
+        rollout = self.collect()
         loss, entropy, value_error = actor_critic_loss(self.model, rollout, self._settings)
         self.descend(loss, self._settings.largest_gradient)
-        self._samples += len(rollout.actions)
         return {
             "samples": float(self._samples),
             "mean_return": rollout.episode_return,
@@ -65,7 +36,7 @@ def actor_critic_loss(model: Policy, rollout: Rollout, settings: A2cSettings) ->
     """Return the loss, the mean entropy and the critic's mean squared error."""
     log_probabilities = model.log_probabilities(rollout.states, rollout.legal)
     taken = log_probabilities.gather(1, rollout.actions[:, None]).squeeze(1)
-    entropy = -(log_probabilities.exp() * log_probabilities).sum(1).mean()
+    entropy = mean_entropy(log_probabilities)
     value_error = (model.values(rollout.states) - rollout.returns).square().mean()
     policy_loss = -(taken * rollout.advantages).mean()
     loss = policy_loss + settings.value_weight * value_error - settings.entropy * entropy

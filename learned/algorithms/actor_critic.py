@@ -9,6 +9,21 @@ import torch
 from torch import nn
 
 
+def masked(values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    """Return values of actions, those of illegal ones the smallest there are."""
+    return values.masked_fill(~legal, torch.finfo(values.dtype).min)
+
+
+def masked_log_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    """Logarithms of the probabilities of actions, shape ``(batch, actions)``."""
+    return torch.log_softmax(masked(logits, legal), dim=1)
+
+
+def mean_entropy(log_probabilities: torch.Tensor) -> torch.Tensor:
+    """Mean entropy of distributions over actions, their logarithms of shape ``(batch, actions)``."""
+    return -(log_probabilities.exp() * log_probabilities).sum(1).mean()
+
+
 class Policy(nn.Module):
     """A policy and a critic, whatever networks they are and however they take states."""
 
@@ -39,9 +54,7 @@ class ActorCritic(Policy):
 
     def log_probabilities(self, states: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
         """Logarithms of the probabilities of all actions, shape ``(batch, actions)``."""
-        logits = self.actor(states)
-        masked = logits.masked_fill(~legal, torch.finfo(logits.dtype).min)
-        return torch.log_softmax(masked, dim=1)
+        return masked_log_softmax(self.actor(states), legal)
 
     def values(self, states: torch.Tensor) -> torch.Tensor:
         """Values of states, shape ``(batch,)``."""

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from learned.algorithms.actor_critic import masked
 from learned.algorithms.learner import GradientLearner
 from learned.algorithms.settings import DqlSettings
 from learned.training.environment import Environment
@@ -85,7 +86,7 @@ class DqlLearner(GradientLearner):
         """Return states, legal actions, and the values of all actions, the smallest there are for illegal ones."""
         state, legal = (torch.from_numpy(array) for array in self._environment.observe())
         values = self.critic(state)
-        return state, legal, values.masked_fill(~legal, torch.finfo(values.dtype).min)
+        return state, legal, masked(values, legal)
 
     def _choose(self, values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
         """Return the best actions, some of them replaced by random ones."""

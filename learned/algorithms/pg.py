@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from allocopt.arrays import FloatArray
+from learned.algorithms.actor_critic import masked_log_softmax, mean_entropy
 from learned.algorithms.learner import GradientLearner
 from learned.algorithms.settings import PgSettings
 from learned.training.environment import Environment
@@ -45,7 +46,7 @@ class PgLearner(GradientLearner):
         advantages = torch.from_numpy(returns - self._baseline(returns)[:, None]).float().flatten()
         log_probabilities = masked_log_softmax(self.actor(states), legal)
         taken = log_probabilities.gather(1, actions[:, None]).squeeze(1)
-        entropy = -(log_probabilities.exp() * log_probabilities).sum(1).mean()
+        entropy = mean_entropy(log_probabilities)
         self.descend(-(taken * advantages).mean() - self._settings.entropy * entropy, self._settings.largest_gradient)
         self._samples += len(actions)
         return {
@@ -94,11 +95,6 @@ class PgLearner(GradientLearner):
                 done.append(ended)
         returns = cumulative_rewards(np.array(rewards), np.array(done), self._settings.discount)
         return torch.cat(states), torch.cat(masks), torch.cat(actions), returns, np.concatenate(finished)
-
-
-def masked_log_softmax(logits: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-    """Logarithms of probabilities; those of illegal actions are the smallest there are."""
-    return torch.log_softmax(logits.masked_fill(~legal, torch.finfo(logits.dtype).min), dim=1)
 
 
 def cumulative_rewards(rewards: FloatArray, done: np.ndarray[Any, np.dtype[np.bool_]], discount: float) -> FloatArray:

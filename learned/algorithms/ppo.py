@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import nn
 
-from learned.algorithms.actor_critic import Policy
-from learned.algorithms.learner import GradientLearner, check_finite
-from learned.algorithms.rollout import Collector, Rollout, collect
+from learned.algorithms.actor_critic import Policy, mean_entropy
+from learned.algorithms.actor_critic_learner import ActorCriticLearner
+from learned.algorithms.learner import check_finite, descend
+from learned.algorithms.rollout import Rollout
 from learned.algorithms.settings import PpoSettings
-from learned.training.environment import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ def update(
     UsageError
         If the training diverges.
     """
-    n = len(rollout.actions)
+    n, parameters = len(rollout.actions), list(model.parameters())
     sums = np.zeros(3)
     steps = 0
     for _ in range(settings.epochs):
@@ -46,13 +45,10 @@ def update(
             if len(chosen) == 1:
                 continue
             loss, parts = _loss(model, rollout, chosen, settings, entropy_weight)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(model.parameters(), settings.largest_gradient)
-            optimizer.step()
+            descend(optimizer, parameters, loss, settings.largest_gradient)
             sums += parts
             steps += 1
-    check_finite(model.parameters())
+    check_finite(parameters)
     return Losses(*(sums / max(steps, 1)).tolist())
 
 
@@ -69,51 +65,23 @@ def _loss(
     ratio = change.exp()
     clipped = ratio.clamp(1 - settings.clip, 1 + settings.clip)
     policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
-    entropy = -(log_probabilities.exp() * log_probabilities).sum(1).mean()
+    entropy = mean_entropy(log_probabilities)
     value_error = (model.values(states) - rollout.returns[chosen]).square().mean()
     loss = policy_loss + settings.value_weight * value_error - entropy_weight * entropy
     divergence = ((ratio - 1) - change).mean()
     return loss, (entropy.item(), value_error.item(), divergence.item())
 
 
-class PpoLearner(GradientLearner):
-    """PPO on one environment; see `learned.training.loop.Learner`.
-
-    Parameters
-    ----------
-    model
-        Policy and critic.
-    environment
-        Where the policy acts.
-    settings
-        Hyper-parameters.
-    seed
-        Fixes every random choice that is not the environment's.
-    collector
-        How experience is collected.
-    """
-
-    def __init__(
-        self,
-        model: Policy,
-        environment: Environment,
-        settings: PpoSettings,
-        seed: int,
-        collector: Collector = collect,
-    ) -> None:
-        super().__init__(model, environment, settings.learning_rate, seed)
-        self.model = model
-        self._settings = settings
-        self._collector = collector
+class PpoLearner(ActorCriticLearner[PpoSettings]):
+    """PPO on one environment; see `learned.training.loop.Learner`."""
 
     def update(self, share: float) -> dict[str, float]:
         """Collect, then improve; see `learned.training.loop.Learner.update`."""
         settings = self._settings
         rate = self.set_rate(share)
-        rollout = self._collector(self.model, self._environment, settings, self._unfinished, self._generator)
+        rollout = self.collect()
         entropy_weight = settings.entropy + share * (settings.last_entropy - settings.entropy)
         losses = update(self.model, self._optimizer, rollout, settings, entropy_weight, self._generator)
-        self._samples += len(rollout.actions)
         return {
             "samples": float(self._samples),
             "mean_return": rollout.episode_return,

@@ -20,6 +20,14 @@ class CollectionSettings(Protocol):
         """Decay of the generalized advantage estimate; 1 for plain returns."""
 
 
+class ActorCriticSettings(CollectionSettings, Protocol):
+    """What every learner with a critic needs of its settings."""
+
+    @property
+    def learning_rate(self) -> float:
+        """Of Adam, at the start."""
+
+
 @dataclass(frozen=True, slots=True)
 class PpoSettings:
     """Hyper-parameters.

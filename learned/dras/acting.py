@@ -3,10 +3,8 @@
 import numpy as np
 from numba import boolean, float32, float64, int64, njit, void
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from learned.inference.slots import PACKED_SLOTS, PackedSlots, slot_values
-from learned.networks.files import Float32Array
-from learned.training.environment import BoolArray
 
 _ARRAYS = (float32[:, :, ::1], boolean[:, ::1])
 

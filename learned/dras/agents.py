@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.envs.dras.batch import BoolArray, Observations
+from allocopt.arrays import BoolArray, Float32Array
+from allocopt.envs.dras.batch import Observations
 from allocopt.envs.dras.rewards import Weights
 from allocopt.errors import BadFileError, UsageError
 from learned.dras.acting import best_actions
 from learned.inference.slots import PackedSlots, pack_slots
-from learned.networks.files import Float32Array, read_weights
+from learned.networks.files import read_weights
 
 SHIPPED = ("theta", "sdsc-sp2", "generic")
 """Machines that agents are shipped for."""

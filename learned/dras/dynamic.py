@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.episodes import Options
 from allocopt.simulator.view import View, state_of
 from allocopt.traces.workload import Workload
 from learned.algorithms.settings import PpoSettings
 from learned.dras.environment import JobsetEnvironment, Phase
 from learned.dras.traces import DAY_S
-from learned.networks.files import Float32Array
 
 LEAST_JOBS = 100
 """Jobs that must have ended for the agent to learn from them."""

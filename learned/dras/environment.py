@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.episodes import Episodes, Options
+from allocopt.envs.side_by_side import STAY
 from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.workload import Workload
-from learned.networks.files import Float32Array
-from learned.training.environment import BoolArray
 
 MOST_WEIGHT = 4.0
 """How much more the rewards of a quiet jobset may count than usual."""
@@ -102,7 +101,7 @@ class JobsetEnvironment:
         """Begin all episodes anew, as many on each of some jobsets, which are returned, shape ``(E,)``."""
         self._streams = False
         jobsets = np.repeat(self.drawn(n_groups), self.n_environments // n_groups)
-        self.episodes.follow(np.full(self.n_environments, -1))
+        self.episodes.follow(np.full(self.n_environments, STAY))
         self.episodes.begin(jobsets)
         return jobsets
 
@@ -114,7 +113,7 @@ class JobsetEnvironment:
 
     def times_s(self) -> FloatArray:
         """Return the present time of every episode in seconds, shape ``(E,)``."""
-        return np.array(self.episodes._batch.clock["now"][:, 0])
+        return self.episodes.now
 
     def snapshot(self) -> dict[str, Any]:
         """Return all that changes."""

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+from allocopt.arrays import Float32Array
 from learned.dras.several import GroupEnvironment, Judge
-from learned.networks.files import Float32Array
 from learned.networks.torch_modules import weights_of
 from learned.training.loop import Learner
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 from torch import nn
 
-from learned.algorithms.actor_critic import Policy
+from learned.algorithms.actor_critic import Policy, masked_log_softmax
 from learned.dras.networks import LEAK, ROWS_PER_JOB, CompactNetwork, PaperNetwork
 
 
@@ -74,7 +74,7 @@ class PaperActorCritic(Policy):
     def log_probabilities(self, states: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
         """Logarithms of the probabilities of all actions, shape ``(batch, actions)``."""
         logits = self.module(states)[:, :-1]
-        return torch.log_softmax(logits.masked_fill(~legal, torch.finfo(logits.dtype).min), dim=1)
+        return masked_log_softmax(logits, legal)
 
     def values(self, states: torch.Tensor) -> torch.Tensor:
         """Values of states, shape ``(batch,)``."""

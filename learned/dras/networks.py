@@ -9,7 +9,7 @@ is another small network, over the mean and the greatest value of every feature.
 
 from dataclasses import dataclass
 
-from learned.networks.files import Float32Array
+from allocopt.arrays import Float32Array
 
 LEAK = 0.01
 """Slope of the leaky rectifier below zero, torch's own."""

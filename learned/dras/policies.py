@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from allocopt.arrays import Float32Array
 from allocopt.envs.dras.episodes import Options
 from allocopt.envs.dras.selectors import Observing
 from allocopt.errors import MissingPackageError, UsageError
@@ -18,7 +19,6 @@ from learned.dras.agents import Agent, GreedyPolicy, load_agent
 from learned.dras.dynamic import LEAST_JOBS, Adaptation, ended_jobs, is_due
 from learned.dras.traces import DAY_S
 from learned.inference.slots import pack_slots
-from learned.networks.files import Float32Array
 
 
 @dataclass(frozen=True, slots=True)

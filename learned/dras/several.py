@@ -5,12 +5,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.episodes import Episodes
 from learned.dras.environment import JobsetEnvironment
 from learned.dras.validation import Validator
-from learned.networks.files import Float32Array
-from learned.training.environment import BoolArray
 
 
 class GroupEnvironment(Protocol):

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import BoolArray, Float32Array, IntArray
 from learned.algorithms.actor_critic import Policy
 from learned.dras.modules import PooledCritic, SlotNetwork
-from learned.networks.files import Float32Array
-from learned.training.environment import BoolArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.arrays import FloatArray
+from allocopt.arrays import Float32Array, FloatArray
 from allocopt.envs.dras.episodes import Episodes, Options
 from allocopt.traces.workload import Workload
 from learned.dras.acting import best_actions
 from learned.dras.environment import first_come_first_served, mean_waits_s
 from learned.dras.jobsets import HOUR_S
 from learned.inference.slots import pack_slots
-from learned.networks.files import Float32Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ and sum eight products at once, so that the compiler makes vector instructions o
 import numpy as np
 from numba import float32, int64, njit, types
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import Float32Array, IntArray
 from learned.inference.packed import (
     CONVOLUTION,
     DENSE,
@@ -20,7 +20,6 @@ from learned.inference.packed import (
     Buffers,
     PackedNetwork,
 )
-from learned.networks.files import Float32Array
 
 PACKED_NETWORK = types.NamedTuple((int64[:, ::1], float32[::1]), PackedNetwork)
 BUFFERS = types.NamedUniTuple(float32[::1], 3, Buffers)

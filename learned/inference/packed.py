@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from allocopt.arrays import IntArray
-from learned.networks.files import Float32Array
+from allocopt.arrays import Float32Array, IntArray
 from learned.networks.layers import Architecture, Convolution, Linear, parameter_names
 
 CONVOLUTION, DENSE, TANH = 0, 1, 2

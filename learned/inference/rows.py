@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from allocopt.arrays import Float32Array
 from learned.dras.networks import LEAK, ROWS_PER_JOB, PaperNetwork, check_weights
-from learned.networks.files import Float32Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import float32, int64, njit, types, void
 
+from allocopt.arrays import Float32Array
 from learned.dras.networks import LEAK, CompactNetwork, check_weights
-from learned.networks.files import Float32Array
 
 SLOPE = np.float32(LEAK)
 

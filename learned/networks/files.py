@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from allocopt.arrays import Float32Array
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.writing import write_bytes
 
-Float32Array = NDArray[np.float32]
 Weights = Mapping[str, Float32Array]
 
 FIELD = "allocopt"

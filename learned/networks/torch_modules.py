@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from learned.networks.files import Float32Array
+from allocopt.arrays import Float32Array
 from learned.networks.layers import Architecture, Convolution, Layer, Linear
 
 

@@ -5,15 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.problems.encoding import encode
 from allocopt.problems.topology import TopologyProblem
 from heuristics.annealing.kernels import Rules
-from learned.networks.files import Float32Array
 from learned.networks.layers import Shape
 from learned.nsa.environment_kernels import Repairs, WindowPool, observe_all, start_all, step_all
 from learned.nsa.features import LARGEST_JOB, node_features
-from learned.training.environment import BoolArray
 
 REWARD_SCALE = 0.01
 """What hops are multiplied by in a reward, so that most lie between -5 and 0."""

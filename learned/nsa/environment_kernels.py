@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import boolean, float32, float64, int64, njit, types, void
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.problems.encoding import Encoding
 from heuristics.annealing.kernels import (
     RULES,
@@ -17,7 +17,6 @@ from heuristics.annealing.kernels import (
     insert_job,
     remove_jobs,
 )
-from learned.networks.files import Float32Array
 from learned.nsa.kernels import asked_by_others, write_state
 
 

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import Float32Array, IntArray
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.problems.topology import TopologyProblem
-from learned.networks.files import Float32Array
 
 LARGEST_JOB = 40
 """Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import float32, float64, int64, njit, types, void
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import Float32Array, IntArray
 from allocopt.kernels.encoding import ENCODING
 from allocopt.problems.encoding import Encoding
 from heuristics.annealing.kernels import (
@@ -29,7 +29,6 @@ from heuristics.annealing.kernels import (
 )
 from learned.inference.kernels import BUFFERS, PACKED_NETWORK, forward
 from learned.inference.packed import Buffers, PackedNetwork
-from learned.networks.files import Float32Array
 
 
 class Guide(NamedTuple):

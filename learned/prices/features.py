@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import float32, float64, int64, njit, types
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.kernels.options import inlined
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from learned.networks.files import Float32Array
 
 OF_VALUE = 9
 """Features of a number of idle nodes, which leaves and pods have alike."""

@@ -11,9 +11,8 @@ import numpy as np
 from numba import float32, float64, njit, types
 from numba.experimental import structref
 
-from allocopt.arrays import FloatArray
+from allocopt.arrays import Float32Array, FloatArray
 from allocopt.kernels.options import inlined
-from learned.networks.files import Float32Array
 from learned.prices.features import FEATURES, JOB_FEATURES, LEAF_FEATURES, Features
 
 WIDTH = 32

@@ -2,13 +2,7 @@
 
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from allocopt.arrays import FloatArray, IntArray
-from learned.networks.files import Float32Array
-
-BoolArray = NDArray[np.bool_]
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 
 
 class Environment(Protocol):

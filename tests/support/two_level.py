@@ -1,8 +1,6 @@
 """Two-level scheduling for tests: small workloads, and a selector that schedules through the environment."""
 
 import numpy as np
-from hypothesis import strategies as st
-from support.workloads import workload
 
 from allocopt.envs.dras.episodes import Episodes, Options
 from allocopt.simulator.two_level import END, Selector
@@ -28,14 +26,6 @@ def random_workload(jobs: int, seed: int, *, dependent: bool = False) -> Workloa
         preceding=preceding,
         think_s=np.where(preceding > 0, rng.integers(0, 9, jobs), 0.0),
     )
-
-
-@st.composite
-def crowds(draw: st.DrawFn) -> Workload:
-    """Few jobs with small whole times, so that many things happen at once."""
-    few, sizes, times = st.integers(1, 10), st.integers(1, MACHINE), st.integers(0, 12).map(float)
-    rows = draw(st.lists(st.tuples(times, few.map(float), sizes, few.map(float)), min_size=1, max_size=20))
-    return workload([(job, *row) for job, row in enumerate(rows)], MACHINE)
 
 
 def played(jobs: Workload, machine: int, selector: Selector, options: Options) -> Episodes:

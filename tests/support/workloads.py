@@ -31,3 +31,11 @@ def workloads(draw: st.DrawFn) -> Workload:
     ids = draw(st.lists(_IDS, min_size=1, max_size=8, unique=True))
     jobs = [(job, draw(_SECONDS | st.just(0.0)), draw(_SECONDS), draw(_SIZES), draw(_SECONDS)) for job in ids]
     return workload(jobs, draw(st.none() | _SIZES), draw(st.text(max_size=5)))
+
+
+@st.composite
+def crowds(draw: st.DrawFn, machine: int, most: int = 20) -> Workload:
+    """Few jobs with small whole times, so that many things happen at once."""
+    few, sizes, times = st.integers(1, 10), st.integers(1, machine), st.integers(0, 12).map(float)
+    rows = draw(st.lists(st.tuples(times, few.map(float), sizes, few.map(float)), min_size=1, max_size=most))
+    return workload([(job, *row) for job, row in enumerate(rows)], machine)

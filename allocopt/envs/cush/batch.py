@@ -2,20 +2,13 @@
 
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 from numba import boolean, float32, float64, int64, types
-from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.simulator.state import Records, record_dtype, records_type
 
 NOBODY = -1
 """Stands where there is no job."""
-STAY = -1
-"""Stands for no job set: an episode goes on, or stays where it ended."""
-
-BoolArray = NDArray[np.bool_]
-Float32Array = NDArray[np.float32]
 
 
 class Tally(Protocol):

@@ -3,20 +3,8 @@
 import numpy as np
 from numba import float64, int64, void
 
-from allocopt.envs.cush.batch import (
-    ALL_SLOTS,
-    BATCH,
-    EPISODE,
-    IMAGE,
-    IMAGES,
-    MASKS,
-    NOBODY,
-    SLOTS,
-    Batch,
-    BoolArray,
-    Episode,
-    Float32Array,
-)
+from allocopt.arrays import BoolArray, Float32Array
+from allocopt.envs.cush.batch import ALL_SLOTS, BATCH, EPISODE, IMAGE, IMAGES, MASKS, NOBODY, SLOTS, Batch, Episode
 from allocopt.envs.cush.kernels import episode_of, mark_legal, may_start
 from allocopt.kernels.options import hot_kernel, inlined, kernel
 

@@ -5,23 +5,21 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.cush.batch import NOBODY, STAY, TALLY_DTYPE, TERMS_DTYPE, Batch, BoolArray, Float32Array
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.cush.batch import NOBODY, TALLY_DTYPE, TERMS_DTYPE, Batch
 from allocopt.envs.cush.describe import MOST, describe_all, draw_all, n_features
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.kernels import begin_all, step_all
 from allocopt.envs.cush.lists import follow_list
 from allocopt.envs.cush.placement import units_of
+from allocopt.envs.side_by_side import STAY, SideBySide
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.rules import Backfill
 
 ObservationName = Literal["image", "slots"]
 OBSERVATIONS: tuple[ObservationName, ...] = ("image", "slots")
-
-_CHANGING = ("tally", "slots", "list", "start", "end", "policy", "holder", "until", "following", "last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ class Options:
         return self.n_actions, self.horizon, machine.units
 
 
-class Episodes:
+class Episodes(SideBySide[Batch]):
     """Independent episodes on machines that are alike.
 
     Parameters
@@ -126,6 +124,8 @@ class Episodes:
         If there are no job sets or episodes, the traits differ in number, or a job asks for more than the machine has.
     """
 
+    changing = ("tally", "slots", "list", "start", "end", "policy", "holder", "until", "following", "last")
+
     def __init__(
         self, jobsets: Sequence[JobSet], machine: Machine, count: int = 1, options: Options | None = None
     ) -> None:
@@ -136,21 +136,8 @@ class Episodes:
         self.options = Options() if options is None else options
         self.machine = machine
         self.jobsets = tuple(jobsets)
-        self.n_environments = count
         self.n_traits = jobsets[0].traits.shape[1]
-        self._batch = new_batch(jobsets, machine, count, self.options)
-
-    @property
-    def tally(self) -> NDArray[np.void]:
-        """Where each present episode stands, records of `allocopt.envs.cush.batch.Tally`, shape ``(E,)``."""
-        tally: NDArray[np.void] = self._batch.tally[:, 0]
-        return tally
-
-    @property
-    def last(self) -> NDArray[np.void]:
-        """The same of the episode that was over last in each place and after which another began; zeros before."""
-        last: NDArray[np.void] = self._batch.last[:, 0]
-        return last
+        super().__init__(len(jobsets), count, new_batch(jobsets, machine, count, self.options))
 
     @property
     def backlog(self) -> IntArray:
@@ -158,19 +145,9 @@ class Episodes:
         backlog: IntArray = self.tally["arrived"] - self.tally["admitted"]
         return backlog
 
-    def begin(self, jobsets: IntArray) -> None:
-        """Begin an episode wherever a job set is named instead of ``STAY``, whether the one there is over or not.
-
-        Parameters
-        ----------
-        jobsets
-            Numbers of job sets, shape ``(E,)``.
-        """
-        begin_all(self._batch, self._checked(jobsets))
-
-    def follow(self, jobsets: IntArray) -> None:
-        """Say with which job set each episode begins anew when it ends; ``STAY``, as at first, leaves it ended."""
-        self._batch.following[:] = self._checked(jobsets)
+    def _begin(self, jobsets: IntArray) -> None:
+        """Begin episodes over jobsets that there are."""
+        begin_all(self._batch, jobsets)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
         """Return what the job selector sees and which of its choices are legal; new arrays.
@@ -285,25 +262,6 @@ class Episodes:
         batch, machine, now = self._batch, self.machine, int(self.tally["now"][episode])
         return units_of(batch.holder[episode], batch.until[episode], now, machine.nodes, machine.cpus)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes, as arrays."""
-        return {name: _plain(getattr(self._batch, name)).copy() for name in _CHANGING}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        for name in _CHANGING:
-            _plain(getattr(self._batch, name))[:] = snapshot[name]
-
-    def _checked(self, jobsets: IntArray) -> IntArray:
-        """Return numbers of job sets as the kernels take them."""
-        numbers = np.ascontiguousarray(jobsets, dtype=np.int64)
-        if numbers.shape != (self.n_environments,):
-            raise UsageError(f"the job sets have shape {numbers.shape}, must have {(self.n_environments,)}")
-        if numbers.min() < STAY or numbers.max() >= len(self.jobsets):
-            most = len(self.jobsets) - 1
-            raise UsageError(f"the job sets are {numbers.min()} .. {numbers.max()}, must be within {STAY} .. {most}")
-        return numbers
-
 
 def new_batch(jobsets: Sequence[JobSet], machine: Machine, count: int, options: Options) -> Batch:
     """Return the arrays of episodes of which none has begun."""
@@ -351,8 +309,3 @@ def _check(number: int, jobs: JobSet, machine: Machine, n_traits: int) -> None:
         cpus, gpus = jobs.request[int(np.argmax(large))]
         have = " and ".join(f"{units} {name}" for units, name in zip(machine.total, ("CPUs", "GPUs"), strict=True))
         raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
-
-
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array, or the bytes of records, so that snapshots hold plain arrays."""
-    return array if array.dtype.names is None else array.view(np.uint8)

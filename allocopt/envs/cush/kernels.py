@@ -3,8 +3,8 @@
 import numpy as np
 from numba import boolean, float64, int64, void
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.cush.batch import BATCH, EPISODE, MASK, NOBODY, Batch, BoolArray, Episode
+from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.envs.cush.batch import BATCH, EPISODE, MASK, NOBODY, Batch, Episode
 from allocopt.envs.cush.placement import place
 from allocopt.kernels.options import hot_kernel, inlined, kernel
 

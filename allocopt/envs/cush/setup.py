@@ -8,8 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, MultiDiscrete
 from numpy.typing import NDArray
 
-from allocopt.arrays import IntArray
-from allocopt.envs.cush.batch import BoolArray
+from allocopt.arrays import BoolArray, IntArray
 from allocopt.envs.cush.describe import MOST
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit

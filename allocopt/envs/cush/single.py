@@ -7,8 +7,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.arrays import IntArray
-from allocopt.envs.cush.batch import BoolArray
+from allocopt.arrays import BoolArray, IntArray
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe
 from allocopt.envs.cush.setup import MachineName, Observation, checked, make_setup, masks_of

@@ -8,11 +8,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from allocopt.arrays import IntArray
-from allocopt.envs.cush.batch import STAY, BoolArray
+from allocopt.arrays import BoolArray, IntArray
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe
 from allocopt.envs.cush.setup import MachineName, Observation, checked, make_setup, masks_of
+from allocopt.envs.side_by_side import STAY
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import PenaltyTable
 

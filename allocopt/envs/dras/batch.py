@@ -22,10 +22,6 @@ from allocopt.simulator.state import (
     records_type,
 )
 
-STAY = -1
-"""Stands for no jobset: an episode goes on, or stays where it ended."""
-
-BoolArray = NDArray[np.bool_]
 Observations = NDArray[np.float32]
 
 

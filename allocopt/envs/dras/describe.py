@@ -3,15 +3,8 @@
 import numpy as np
 from numba import boolean, float64, int64, void
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.dras.batch import (
-    EPISODE,
-    MASK,
-    OBSERVATION,
-    BoolArray,
-    Episode,
-    Observations,
-)
+from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.envs.dras.batch import EPISODE, MASK, OBSERVATION, Episode, Observations
 from allocopt.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.kernels.backfilling import fits
 from allocopt.simulator.kernels.queue import queued

@@ -5,22 +5,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
-from allocopt.envs.dras.batch import (
-    INSTANCE_DTYPE,
-    STAY,
-    TALLY_DTYPE,
-    TERMS_DTYPE,
-    Batch,
-    BoolArray,
-    Observations,
-)
+from allocopt.envs.dras.batch import INSTANCE_DTYPE, TALLY_DTYPE, TERMS_DTYPE, Batch, Observations
 from allocopt.envs.dras.describe import N_FEATURES, traits
 from allocopt.envs.dras.kernels import begin_all, describe_all_slots, describe_all_states, step_all
 from allocopt.envs.dras.rewards import CAPABILITY, Weights
+from allocopt.envs.side_by_side import STAY, SideBySide
 from allocopt.errors import UsageError
 from allocopt.simulator.order import OrderKind, QueueKeys
 from allocopt.simulator.rules import Backfill, Rules
@@ -34,8 +26,6 @@ from allocopt.traces.workload import Workload
 
 ObservationName = Literal["slots", "state"]
 OBSERVATIONS: tuple[ObservationName, ...] = ("slots", "state")
-
-_CHANGING = ("clock", "jobs", "lists", "units", "held", "instance", "tally", "modes", "slots", "following", "last")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +84,7 @@ class Options:
         return (self.window, N_FEATURES) if self.observation == "slots" else (2 * self.window + machine, 2)
 
 
-class Episodes:
+class Episodes(SideBySide[Batch]):
     """Independent episodes on machines of one size.
 
     Parameters
@@ -114,6 +104,8 @@ class Episodes:
         If there are no jobsets or episodes, or a job is larger than the machine.
     """
 
+    changing = ("clock", "jobs", "lists", "units", "held", "instance", "tally", "modes", "slots", "following", "last")
+
     def __init__(
         self, jobsets: Sequence[Workload], machine: int, count: int = 1, options: Options | None = None
     ) -> None:
@@ -124,21 +116,8 @@ class Episodes:
         self.options = Options() if options is None else options
         self.machine = machine
         self.jobsets = tuple(jobsets)
-        self.n_environments = count
-        self._batch = new_batch(jobsets, machine, count, self.options)
+        super().__init__(len(jobsets), count, new_batch(jobsets, machine, count, self.options))
         self._views: dict[int, tuple[tuple[int, int], View]] = {}
-
-    @property
-    def tally(self) -> NDArray[np.void]:
-        """What each present episode has come to, records of `allocopt.envs.dras.batch.Tally`, shape ``(E,)``."""
-        tally: NDArray[np.void] = self._batch.tally[:, 0]
-        return tally
-
-    @property
-    def last(self) -> NDArray[np.void]:
-        """The same of the episode that was over last in each place; zeros before."""
-        last: NDArray[np.void] = self._batch.last[:, 0]
-        return last
 
     @property
     def level(self) -> IntArray:
@@ -152,19 +131,9 @@ class Episodes:
         now: FloatArray = self._batch.clock["now"][:, 0].copy()
         return now
 
-    def begin(self, jobsets: IntArray) -> None:
-        """Begin an episode wherever a jobset is named instead of ``STAY``, whether the one there is over or not.
-
-        Parameters
-        ----------
-        jobsets
-            Numbers of jobsets, shape ``(E,)``.
-        """
-        begin_all(self._batch, self._checked(jobsets))
-
-    def follow(self, jobsets: IntArray) -> None:
-        """Say with which jobset each episode begins anew when it ends; ``STAY``, as at first, leaves it ended."""
-        self._batch.following[:] = self._checked(jobsets)
+    def _begin(self, jobsets: IntArray) -> None:
+        """Begin episodes over jobsets that there are."""
+        begin_all(self._batch, jobsets)
 
     def observe(self) -> tuple[Observations, BoolArray]:
         """Return what the agent sees, and what is legal; new arrays.
@@ -242,15 +211,6 @@ class Episodes:
         promised: FloatArray = self._batch.jobs["reserved"][episode, : self._n_jobs(episode)].copy()
         return promised
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes, as arrays."""
-        return {name: _plain(getattr(self._batch, name)).copy() for name in _CHANGING}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        for name in _CHANGING:
-            _plain(getattr(self._batch, name))[:] = snapshot[name]
-
     def _view(self, episode: int) -> View:
         """Return the cluster of an episode; the same object as long as it lasts."""
         key = int(self.tally["jobset"][episode]), int(self.tally["episode"][episode])
@@ -276,16 +236,6 @@ class Episodes:
     def _n_jobs(self, episode: int) -> int:
         """Return the number of jobs of an episode."""
         return len(self.jobsets[int(self.tally["jobset"][episode])])
-
-    def _checked(self, jobsets: IntArray) -> IntArray:
-        """Return numbers of jobsets as the kernels take them."""
-        numbers = np.ascontiguousarray(jobsets, dtype=np.int64)
-        if numbers.shape != (self.n_environments,):
-            raise UsageError(f"the jobsets have shape {numbers.shape}, must have {(self.n_environments,)}")
-        if numbers.min() < STAY or numbers.max() >= len(self.jobsets):
-            most = len(self.jobsets) - 1
-            raise UsageError(f"the jobsets are {numbers.min()} .. {numbers.max()}, must be within {STAY} .. {most}")
-        return numbers
 
 
 def new_batch(jobsets: Sequence[Workload], machine: int, count: int, options: Options) -> Batch:
@@ -348,8 +298,3 @@ def _check(jobs: Workload, machine: int) -> None:
         job = int(np.argmax(large))
         fault = f"asks for {jobs.processors[job]} nodes of {machine}"
         raise UsageError(f"job {jobs.ids[job]} of {jobs.name} {fault}; drop such jobs with Workload.fitting")
-
-
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an array, or the bytes of records, so that snapshots hold plain arrays."""
-    return array if array.dtype.names is None else array.view(np.uint8)

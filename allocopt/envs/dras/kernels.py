@@ -3,20 +3,10 @@
 import numpy as np
 from numba import boolean, float64, int64, void
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.dras.batch import (
-    BATCH,
-    EPISODE,
-    MASK,
-    MASKS,
-    OBSERVATIONS,
-    STAY,
-    Batch,
-    BoolArray,
-    Episode,
-    Observations,
-)
+from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.envs.dras.batch import BATCH, EPISODE, MASK, MASKS, OBSERVATIONS, Batch, Episode, Observations
 from allocopt.envs.dras.describe import describe_legal, describe_slots, describe_state, is_legal
+from allocopt.envs.side_by_side import STAY
 from allocopt.kernels.options import hot_kernel, inlined, kernel
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow, take_spare
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job

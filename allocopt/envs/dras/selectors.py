@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocopt.arrays import FloatArray
-from allocopt.envs.dras.batch import INSTANCE_DTYPE, TALLY_DTYPE, BoolArray, Episode, Observations
+from allocopt.arrays import BoolArray, FloatArray
+from allocopt.envs.dras.batch import INSTANCE_DTYPE, TALLY_DTYPE, Episode, Observations
 from allocopt.envs.dras.describe import describe_slots, describe_state, traits
 from allocopt.envs.dras.episodes import Options, terms
 from allocopt.simulator.two_level import Choice

@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 from support.slow_environment import SlowEnvironment
-from support.workloads import workload
+from support.workloads import crowds, workload
 
 import allocopt.envs
 from allocopt.envs.rewards import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
@@ -48,14 +48,6 @@ def random_workload(jobs: int, seed: int, *, dependent: bool = False) -> Workloa
         preceding=preceding,
         think_s=np.where(preceding > 0, rng.integers(0, 9, jobs), 0.0),
     )
-
-
-@st.composite
-def crowds(draw: st.DrawFn) -> Workload:
-    """Few jobs with small whole times, so that many things happen at once."""
-    few, sizes, times = st.integers(1, 10), st.integers(1, MACHINE), st.integers(0, 12).map(float)
-    rows = draw(st.lists(st.tuples(times, few.map(float), sizes, few.map(float)), min_size=1, max_size=14))
-    return workload([(job, *row) for job, row in enumerate(rows)], MACHINE)
 
 
 def play(env: BatchSchedulingEnv, rng: np.random.Generator, **reset: Any) -> Iterator[tuple[float, dict[str, Any]]]:
@@ -123,7 +115,7 @@ def test_the_last_step_tells_the_metrics_of_the_schedule() -> None:
     assert last["makespan_s"] == metrics.machine.makespan_s
 
 
-@given(jobs=crowds(), choices=st.randoms(use_true_random=False), easy=st.booleans(), kill=st.booleans())
+@given(jobs=crowds(MACHINE, 14), choices=st.randoms(use_true_random=False), easy=st.booleans(), kill=st.booleans())
 def test_every_step_is_that_of_plain_python(jobs: Workload, choices: Any, easy: bool, kill: bool) -> None:
     backfill: BackfillName = "easy" if easy else "none"
     env = BatchSchedulingEnv(jobs, n_jobs=len(jobs), window=5, backfill=backfill, rules=Rules(kill_at_limit=kill))

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocopt.arrays import FloatArray, IntArray
-from learned.networks.files import Float32Array
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from learned.networks.layers import Architecture, Linear, Tanh
-from learned.training.environment import BoolArray
 
 torch = pytest.importorskip("torch")
 

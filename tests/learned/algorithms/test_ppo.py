@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
-from learned.networks.files import Float32Array
 from learned.networks.layers import Architecture, Linear, Tanh
-from learned.training.environment import BoolArray
 
 torch = pytest.importorskip("torch")
 

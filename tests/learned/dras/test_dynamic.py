@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from allocopt.arrays import Float32Array
 from allocopt.envs.dras.episodes import Options
 from allocopt.envs.dras.rewards import Weights
 from allocopt.errors import UsageError
@@ -18,7 +19,7 @@ from learned.dras.dynamic import Adaptation, ended_jobs, is_due
 from learned.dras.networks import CompactNetwork
 from learned.dras.policies import DrasPpo
 from learned.dras.validation import Validator
-from learned.networks.files import Card, Float32Array, write_weights
+from learned.networks.files import Card, write_weights
 
 torch = pytest.importorskip("torch")
 

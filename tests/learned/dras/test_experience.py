@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocopt.arrays import FloatArray
+from allocopt.arrays import Float32Array, FloatArray
 from allocopt.envs.dras.episodes import Options
 from allocopt.envs.dras.rewards import Weights
 from allocopt.traces.workload import Workload
@@ -17,7 +17,6 @@ from learned.dras.environment import (
 )
 from learned.dras.networks import CompactNetwork
 from learned.inference.slots import pack_slots, slot_values
-from learned.networks.files import Float32Array
 
 torch = pytest.importorskip("torch")
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from allocopt.arrays import Float32Array
 from learned.dras.networks import (
     CORI_LAYERS,
     CORI_NODES,
@@ -14,7 +15,6 @@ from learned.dras.networks import (
 )
 from learned.inference.rows import RowNetwork
 from learned.inference.slots import network_of, pack_slots, slot_values
-from learned.networks.files import Float32Array
 
 TABLE_3 = {
     ("theta", "dql"): 21_449_004,

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from allocopt.arrays import Float32Array
 from learned.inference.kernels import forward, rational_tanh
 from learned.inference.packed import buffers_for, pack
-from learned.networks.files import Float32Array
 from learned.networks.layers import Architecture, Convolution, Layer, Linear, Tanh
 from learned.nsa.networks import NETWORKS
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.two_level import MACHINE, crowds, played, random_workload
+from support.two_level import MACHINE, played, random_workload
+from support.workloads import crowds
 
-from allocopt.envs.dras.batch import STAY
 from allocopt.envs.dras.describe import FEATURES
 from allocopt.envs.dras.episodes import Episodes, Options
 from allocopt.envs.dras.rewards import CAPABILITY, CAPACITY, Weights
+from allocopt.envs.side_by_side import STAY
 from allocopt.errors import UsageError
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import EventOrder, Rules
@@ -25,7 +26,7 @@ ALL_PARTS = Weights(0.5, 0.25, 0.125, 2.0, 1.0, 0.01, 0.1, 0.3, unit_s=60.0)
 
 
 @given(
-    jobs=crowds(),
+    jobs=crowds(MACHINE),
     seed=st.integers(0, 5),
     window=st.integers(1, 9),
     order=st.sampled_from(EventOrder),

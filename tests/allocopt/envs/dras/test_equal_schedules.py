@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.schedulers import PlainEasy, PlainFcfs, PlainFirstFit
-from support.two_level import MACHINE, crowds, played, random_workload
+from support.two_level import MACHINE, played, random_workload
+from support.workloads import crowds
 
-from allocopt.envs.dras.batch import BoolArray, Observations
+from allocopt.arrays import BoolArray
+from allocopt.envs.dras.batch import Observations
 from allocopt.envs.dras.episodes import Episodes, ObservationName, Options
 from allocopt.envs.dras.selectors import Observing
 from allocopt.simulator.optimization import OptimizationScheduler
@@ -72,7 +74,7 @@ def check_both_ways(jobs: Workload, machine: int, make: Callable[[], Selector], 
 
 
 @pytest.mark.parametrize("reservations", [Reservations.KEPT, Reservations.RENEWED])
-@given(jobs=crowds(), rules=st.sampled_from(RULES))
+@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
 def test_first_come_first_served_is_easy_backfilling(jobs: Workload, rules: Rules, reservations: Reservations) -> None:
     options = Options(window=LONG, reservations=reservations, rules=rules)
     episodes = played(jobs, MACHINE, InOrder(FCFS), options)
@@ -80,7 +82,7 @@ def test_first_come_first_served_is_easy_backfilling(jobs: Workload, rules: Rule
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
-@given(jobs=crowds(), rules=st.sampled_from(RULES), fill=st.sampled_from([None, FCFS, ShortestJobFirst()]))
+@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES), fill=st.sampled_from([None, FCFS, ShortestJobFirst()]))
 def test_an_order_with_renewed_reservations_is_that_order_with_easy(
     order: QueueOrder, jobs: Workload, rules: Rules, fill: QueueOrder | None
 ) -> None:
@@ -90,7 +92,7 @@ def test_an_order_with_renewed_reservations_is_that_order_with_easy(
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order.name)
-@given(jobs=crowds(), rules=st.sampled_from(RULES))
+@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
 def test_an_order_without_reservations_is_that_order_with_first_fit(
     order: QueueOrder, jobs: Workload, rules: Rules
 ) -> None:
@@ -108,7 +110,7 @@ SELECTORS: list[Callable[[], Selector]] = [
 
 @pytest.mark.parametrize("reservations", Reservations)
 @given(
-    jobs=crowds(),
+    jobs=crowds(MACHINE),
     rules=st.sampled_from(RULES),
     window=st.sampled_from([1, 2, 3, LONG]),
     make=st.sampled_from(SELECTORS),
@@ -127,7 +129,7 @@ def test_many_jobs_are_scheduled_alike_in_both(reservations: Reservations, depen
         check_both_ways(jobs, MACHINE, make, Options(window=20, reservations=reservations))
 
 
-@given(jobs=crowds(), rules=st.sampled_from(RULES))
+@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
 def test_an_instance_can_be_ended_in_both(jobs: Workload, rules: Rules) -> None:
     options = Options(window=4, reservations=Reservations.NONE, can_end=True, rules=rules)
     check_both_ways(jobs, MACHINE, PicksAndEnds, options)
@@ -150,7 +152,7 @@ def check_scheduler(jobs: Workload, machine: int, scheduler: Scheduler, options:
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS.values(), ids=SCHEDULERS)
-@given(jobs=crowds(), rules=st.sampled_from(RULES))
+@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES))
 def test_a_scheduler_gives_its_schedule_through_the_environment(
     scheduler: Scheduler, jobs: Workload, rules: Rules
 ) -> None:
@@ -158,7 +160,7 @@ def test_a_scheduler_gives_its_schedule_through_the_environment(
     check_scheduler(jobs, MACHINE, scheduler, options)
 
 
-@given(jobs=crowds(), rules=st.sampled_from(RULES), window=st.sampled_from([1, 3]))
+@given(jobs=crowds(MACHINE), rules=st.sampled_from(RULES), window=st.sampled_from([1, 3]))
 def test_optimization_sees_the_window_of_the_environment(jobs: Workload, rules: Rules, window: int) -> None:
     options = Options(window=window, reservations=Reservations.NONE, can_end=True, rules=rules)
     check_scheduler(jobs, MACHINE, OptimizationScheduler(window=window), options)
