@@ -155,7 +155,9 @@ def _platform(obj: Mapping[str, Any], where: Path, chosen: str | None) -> tuple[
     if not isinstance(platforms, dict) or not platforms:
         raise bad_file(where, "platform", "is missing, must be an object of platforms by name")
     if chosen is None and len(platforms) > 1:
-        raise bad_file(where, "platform", f"holds {', '.join(platforms)}; choose one as in {where}#{next(iter(platforms))}")
+        raise bad_file(
+            where, "platform", f"holds {', '.join(platforms)}; choose one as in {where}#{next(iter(platforms))}"
+        )
     name = chosen or next(iter(platforms))
     if name not in platforms:
         raise bad_file(where, "platform", f"has no {shown(name)}; it holds {', '.join(platforms)}")

@@ -128,7 +128,9 @@ def _power(path: Path, place: str, element: ElementTree.Element, cores: int) -> 
 
 def _power_fault(path: Path, place: str, text: str) -> BadFileError:
     """Return the error for powers."""
-    return bad_file(path, place, f"{_POWER[0]} is {shown(text)}, must be IDLE:ALL or IDLE:PROCESSOR:ALL, rising, in watts")
+    return bad_file(
+        path, place, f"{_POWER[0]} is {shown(text)}, must be IDLE:ALL or IDLE:PROCESSOR:ALL, rising, in watts"
+    )
 
 
 def _float(text: str) -> float:

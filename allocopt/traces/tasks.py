@@ -1,6 +1,7 @@
 """Jobs of parallel tasks with what they compute and how much memory they read and write."""
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from allocopt.traces.workload import Workload
 _WHOLE = ("nodes", "tasks")
 _POSITIVE = ("instructions", "ipc", "estimate")
 _OTHERS = ("submit", "memory_mb", "volume_mb")
+_LAST_NUMBER = re.compile(r"[0-9]{1,18}$")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +117,20 @@ class TaskWorkload:
         """Billions of cycles that each task takes alone on a core of one operation per cycle, shape ``(n,)``."""
         return np.asarray(self.instructions / self.ipc / 1e9, dtype=np.float64)
 
+    def first(self, jobs: int) -> "TaskWorkload":
+        """Return the workload without all but the first jobs submitted."""
+        columns = {column: getattr(self, column)[:jobs] for column in (*_WHOLE, *_POSITIVE, *_OTHERS)}
+        return replace(self, names=self.names[:jobs], applications=self.applications[:jobs], **columns)
+
+    def numbers(self) -> IntArray:
+        """Return a number for each job: that at the end of its name where these rise, else its place, from 1."""
+        found = [_LAST_NUMBER.search(name) for name in self.names]
+        if all(found):
+            numbers = np.array([int(one.group()) for one in found if one is not None], dtype=np.int64)
+            if (np.diff(numbers) > 0).all():
+                return numbers
+        return np.arange(1, len(self) + 1)
+
     def workload(self, start: FloatArray, end: FloatArray) -> Workload:
         """Return the jobs with the run times that a simulation gave, for metrics and files of schedules.
 
@@ -123,8 +139,7 @@ class TaskWorkload:
         start, end
             When each job ran, in seconds, shape ``(n,)``.
         """
-        numbers = np.arange(len(self))
-        return Workload(self.name, numbers, self.submit, end - start, self.tasks, self.estimate)
+        return Workload(self.name, self.numbers(), self.submit, end - start, self.tasks, self.estimate)
 
 
 def _twice(names: tuple[str, ...]) -> str:

@@ -97,5 +97,3 @@ def speed_factor(
     k = constants
     made = _factors(own, own + rest, np.asarray(others), sharing, k.b, k.c, k.da, k.db, k.dc, k.dd)
     return np.asarray(made, dtype=np.float64)
-
-

@@ -1,4 +1,4 @@
-"""What happens on a multicore machine: jobs start by a policy, tasks end, the simulation goes on to the next decision."""
+"""What happens on a multicore machine: jobs start by a policy, tasks end, time goes on to the next decision."""
 
 import numpy as np
 from numba import boolean, int64, void

@@ -98,6 +98,6 @@ class MulticoreSchedule:
 
 
 def _sums(values: FloatArray, counts: list[int]) -> FloatArray:
-    """Sums of values that stand in a row, so many for each sum."""
+    """Return sums of values that stand in a row, so many for each sum."""
     firsts: Any = np.cumsum(counts) - counts
     return np.asarray(np.add.reduceat(values, firsts), dtype=np.float64)

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.multicore import Machine
@@ -57,11 +58,11 @@ class MulticoreSimulation:
         self.machine = machine
         self.jobs = jobs
         self.state, self.multicore = new_simulation(machine, jobs, execution or Execution(), seed, fixed_nodes)
-        self._fresh = _copy(self.state, self.multicore)
+        self._fresh = [array.copy() for array in _arrays(self.state, self.multicore)]
 
     def reset(self, seed: int = 0) -> None:
         """Go back to before the first event."""
-        for kept, array in zip(self._fresh, (*self.state, *self.multicore), strict=True):
+        for kept, array in zip(self._fresh, _arrays(self.state, self.multicore), strict=True):
             array[...] = kept
         self.multicore.word[0] = seed % 2**64
 
@@ -201,6 +202,6 @@ def replay(
     return made
 
 
-def _copy(state: State, multicore: Multicore) -> tuple[np.ndarray, ...]:
-    """Return copies of all arrays."""
-    return tuple(np.array(array) for array in (*state, *multicore))
+def _arrays(state: State, multicore: Multicore) -> tuple[NDArray[Any], ...]:
+    """Return all arrays of a simulation."""
+    return tuple(np.asarray(array) for array in (*state, *multicore))

@@ -161,4 +161,3 @@ MULTICORE = types.NamedTuple(
     Multicore,
 )
 """Numba type of `Multicore`."""
-
