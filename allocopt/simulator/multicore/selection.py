@@ -14,6 +14,9 @@ LOW_MEM = int(JobSelection.LOW_MEM)
 RANDOM_NODE, HIGH_GFLOPS, HIGH_CORES = (int(NodeSelection[n]) for n in ("RANDOM", "HIGH_GFLOPS", "HIGH_CORES"))
 HIGH_MEM, HIGH_MEM_BW = int(NodeSelection.HIGH_MEM), int(NodeSelection.HIGH_MEM_BW)
 
+ROUNDING = 1e-9
+"""What values must differ by to be different, as a share of 1 + value: sums depend on the order of the tasks."""
+
 _STEP, _FACTOR, _OTHER_FACTOR = (
     np.uint64(0x9E3779B97F4A7C15),
     np.uint64(0xBF58476D1CE4E5B9),
@@ -129,11 +132,11 @@ def next_processor(multicore: Multicore, selection: int, job: int, node: int) ->
     """Processor whose idle core is next: on a node, or on any one that can host a job where none is given."""
     if selection == RANDOM_NODE:
         return random_processor(multicore, job, node)
-    best, lowest = IDLE, np.inf
+    best, lowest = IDLE, 0.0
     for processor in range(multicore.processors.size):
         if not _may_take(multicore, job, node, processor):
             continue
         value = processor_value(multicore, selection, processor)
-        if best == IDLE or value < lowest:
+        if best == IDLE or value < lowest - ROUNDING * (1.0 + abs(lowest)):
             best, lowest = processor, value
     return best
