@@ -22,7 +22,7 @@ def random_machine(rng: np.random.Generator) -> Machine:
     nodes = []
     for number in range(int(rng.integers(1, 5))):
         sockets = tuple(kinds[kind] for kind in rng.integers(3, size=rng.integers(1, 3)))
-        memory = None if rng.random() < 0.3 else float(rng.uniform(4000, 16000))
+        memory = None if rng.random() < 0.3 else float(rng.uniform(3500, 6000))
         nodes.append(Node(f"n{number}", sockets, memory))
     half = len(nodes) // 2
     clusters = [Cluster("a", tuple(nodes[half:]))] + ([Cluster("b", tuple(nodes[:half]))] if half else [])
@@ -72,7 +72,7 @@ def random_jobs(rng: np.random.Generator, machine: Machine, jobs: int) -> TaskWo
         tasks,
         work * ipc * 1e9,
         ipc,
-        rng.uniform(0, 700, size=jobs),
+        rng.uniform(0, 350, size=jobs),
         work * rng.uniform(0, 12e3, size=jobs),
         rng.uniform(10, 100, size=jobs),
     )
