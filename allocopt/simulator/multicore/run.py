@@ -5,10 +5,10 @@ from numba import boolean, int64, void
 
 from allocopt.kernels.options import hot_kernel, kernel
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
-from allocopt.simulator.kernels.queue import dequeue, queued
+from allocopt.simulator.kernels.queue import queued
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.rates import settle, touch
-from allocopt.simulator.multicore.selection import fits, next_place, next_processor
+from allocopt.simulator.multicore.selection import fits, leave_queue, next_place, next_processor
 from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
 from allocopt.simulator.state import ENDED, FREE, STATE, State
 
@@ -43,7 +43,7 @@ def start_at(state: State, multicore: Multicore, place: int, selection: int) -> 
     task = queued(state, place)
     job = multicore.tasks[task].job
     record = multicore.jobs[job]
-    dequeue(state, place)
+    leave_queue(state, multicore, place)
     record.start = state.clock[0].now
     end = task + record.tasks
     while task < end:

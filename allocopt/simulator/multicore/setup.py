@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.multicore import Machine, Node, PowerConstants, Processor
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.multicore.policies import JobSelection
 from allocopt.simulator.multicore.state import (
     IDLE,
     JOB_DTYPE,
@@ -111,6 +112,7 @@ def new_simulation(
         np.full(machine.cores, IDLE),
         np.zeros(len(list(machine.processors())), dtype=np.int64),
         np.array([seed & _MASK], dtype=np.uint64),
+        _values(jobs, tasks["job"]),
     )
     return _state(machine, jobs, tasks["job"], execution), multicore
 
@@ -158,6 +160,7 @@ def _tally(jobs: TaskWorkload, execution: Execution) -> Any:
     tally = np.zeros(1, dtype=TALLY_DTYPE)
     tally["sharing"] = execution.sharing
     tally["began"] = jobs.submit[0]
+    tally["sought_by"] = IDLE
     return tally
 
 
@@ -216,6 +219,20 @@ def _tasks(jobs: TaskWorkload) -> Any:
     records["core"] = records["processor"] = IDLE
     records["intensity"] = (jobs.volume_mb / jobs.work)[job_of]
     return records
+
+
+def _values(jobs: TaskWorkload, job_of: IntArray) -> FloatArray:
+    """Return what orders the jobs by each selection, shape ``(6, T)``."""
+    values = np.zeros((len(JobSelection), len(job_of)))
+    columns = {
+        JobSelection.SHORTEST: jobs.estimate,
+        JobSelection.SMALLEST: jobs.tasks,
+        JobSelection.LOW_MEM: jobs.memory_mb,
+        JobSelection.LOW_MEM_BW: jobs.volume_mb / jobs.estimate,
+    }
+    for selection, column in columns.items():
+        values[selection] = column[job_of]
+    return values
 
 
 def _jobs(jobs: TaskWorkload, fixed_nodes: IntArray) -> Any:
