@@ -103,9 +103,9 @@ def halves(folder: Path, jobs: TaskWorkload, known: PlacedJobs) -> str:
     predicted = energy(second, fitted)
     measured = ENERGY_J - at_split
     return (
-        f"Fitted to the energy of the first {SPLIT_S:.0f} s alone, `stalled` is {fitted:.2f}, and the energy of the rest "
-        f"of the run comes out {100 * (predicted / measured - 1):+.1f} % off the measured one; with 1, the model as "
-        f"printed, {100 * (energy(second, 1.0) / measured - 1):+.1f} %."
+        f"Fitted to the energy of the first {SPLIT_S:.0f} s alone, `stalled` is {fitted:.2f}, and the energy of the "
+        f"rest of the run comes out {100 * (predicted / measured - 1):+.1f} % off the measured one; with 1, the model "
+        f"as printed, {100 * (energy(second, 1.0) / measured - 1):+.1f} %."
     )
 
 

@@ -131,6 +131,16 @@ class TaskWorkload:
                 return numbers
         return np.arange(1, len(self) + 1)
 
+    def workload_at(self, core_speed: float) -> Workload:
+        """Return the jobs with the run times of their tasks alone on cores of a speed.
+
+        Parameters
+        ----------
+        core_speed
+            In billions of operations per second at one instruction per cycle, positive.
+        """
+        return Workload(self.name, self.numbers(), self.submit, self.work / core_speed, self.tasks, self.estimate)
+
     def workload(self, start: FloatArray, end: FloatArray) -> Workload:
         """Return the jobs with the run times that a simulation gave, for metrics and files of schedules.
 
