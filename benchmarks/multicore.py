@@ -165,7 +165,7 @@ def draw_surface(path: Path) -> None:
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "multicore", "font.size": 9})
     from matplotlib import pyplot as plt
 
-    own, others = np.meshgrid(np.linspace(0, 40e3, 33), np.linspace(0, 120e3, 33))
+    own, others = np.meshgrid(np.linspace(0, 40e3, 21), np.linspace(0, 120e3, 25))
     factor = speed_factor(own, others, 3, CONTENTION)
     figure = plt.figure(figsize=(6, 4.5), layout="constrained")
     axes = figure.add_subplot(projection="3d")
