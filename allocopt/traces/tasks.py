@@ -91,6 +91,10 @@ class TaskWorkload:
         for column in _OTHERS:
             values = getattr(self, column)
             self._check(column, (values >= 0) & np.isfinite(values), "a number, not negative")
+        work = self.work
+        self._check(
+            "instructions", (work > 0) & np.isfinite(work), "such that there are some cycles, and a number of them"
+        )
         self._check("nodes", self.nodes >= 1, "at least 1")
         self._check("tasks", self.tasks >= self.nodes, "at least one for each of its nodes")
         filled = (self.nodes - 1) * self.per_node < self.tasks

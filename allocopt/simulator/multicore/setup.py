@@ -122,7 +122,8 @@ def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> N
     nodes = list(machine.nodes())
     cores = np.array([node.cores for node in nodes])
     memory = np.array([inf if node.memory_mb is None else node.memory_mb for node in nodes])
-    for job in range(len(jobs)):
+    asked_for = np.stack([jobs.nodes, jobs.per_node, jobs.memory_mb, fixed_nodes], axis=1)
+    for job in np.unique(asked_for, axis=0, return_index=True)[1].tolist():
         wanted, per_node = int(jobs.nodes[job]), int(jobs.per_node[job])
         hosts = (cores >= per_node) & (memory >= per_node * jobs.memory_mb[job])
         if fixed_nodes[job] != IDLE:
