@@ -91,6 +91,11 @@ class Outputs:
     as_json: bool
 
 
+def platform_path(platform: Path | None) -> Path | None:
+    """Return the file of a platform, which may be named as in ``FILE#NAME``."""
+    return None if platform is None else Path(str(platform).partition("#")[0])
+
+
 def simulate_on_cores(
     trace: Path,
     policy: str,

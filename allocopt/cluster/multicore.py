@@ -212,9 +212,8 @@ class Machine:
     def __post_init__(self) -> None:
         _check(f"platform {self.name!r}", "clusters", len(self.clusters), bool(self.clusters), "at least 1")
         if self.cores > MOST_CORES:
-            raise InvalidProblemError(
-                f"platform {self.name!r}", f"has {self.cores} cores, must be at most {MOST_CORES}"
-            )
+            fault = f"has {self.cores} cores, must be at most {MOST_CORES}"
+            raise InvalidProblemError(f"platform {self.name!r}", fault)
         names: set[str] = set()
         for node in self.nodes():
             if node.name in names:

@@ -92,9 +92,7 @@ class TaskWorkload:
             values = getattr(self, column)
             self._check(column, (values >= 0) & np.isfinite(values), "a number, not negative")
         work = self.work
-        self._check(
-            "instructions", (work > 0) & np.isfinite(work), "such that there are some cycles, and a number of them"
-        )
+        self._check("instructions", (work > 0) & np.isfinite(work), "such that its cycles are a positive number")
         self._check("nodes", self.nodes >= 1, "at least 1")
         self._check("tasks", self.tasks >= self.nodes, "at least one for each of its nodes")
         filled = (self.nodes - 1) * self.per_node < self.tasks

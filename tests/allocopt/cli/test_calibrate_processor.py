@@ -112,3 +112,12 @@ def test_measurements_that_cannot_tell_are_refused(run: Run, tmp_path: Path, mod
     answer = run("calibrate", model, path)
     assert answer.code == 3
     assert fault in answer.err
+
+
+@pytest.mark.parametrize("option", ["--out", "--plot"])
+def test_the_measurements_are_not_overwritten(run: Run, powers: Path, option: str) -> None:
+    before = powers.read_bytes()
+    answer = run("calibrate", "power", powers, option, powers)
+    assert answer.code == 2
+    assert "is named twice" in answer.err
+    assert powers.read_bytes() == before

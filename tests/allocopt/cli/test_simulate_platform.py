@@ -157,3 +157,19 @@ def test_the_measured_run_is_replayed_from_the_command_line(run: Run, shared_dat
     assert row["mean_duration_error"] <= 0.07
     assert row["max_duration_error"] <= 0.15
     assert row["energy_j"] == pytest.approx(9514, rel=0.1)
+
+
+@pytest.mark.parametrize("option", ["--energy-csv", "--jobs-csv", "--swf"])
+@pytest.mark.parametrize("read", ["workload.json", "platform.toml", "placed.csv"])
+def test_no_output_overwrites_what_is_read(
+    run: Run, workload: Path, platform: Path, tmp_path: Path, option: str, read: str
+) -> None:
+    placed = tmp_path / "placed.csv"
+    placed.write_text("job_id,node,start_s\n7,left,0\n8,left,0\n9,right,0\n", encoding="utf-8")
+    before = (tmp_path / read).read_bytes()
+    # Another spelling of the same file.
+    target = tmp_path / "missing" / ".." / read
+    answer = run("simulate", workload, "--platform", platform, "--placement", placed, option, target)
+    assert answer.code == 2
+    assert "is named twice: what is read and what is written must be different files" in answer.err
+    assert (tmp_path / read).read_bytes() == before
