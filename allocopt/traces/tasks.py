@@ -117,7 +117,8 @@ class TaskWorkload:
     @property
     def work(self) -> FloatArray:
         """Billions of cycles that each task takes alone on a core of one operation per cycle, shape ``(n,)``."""
-        return np.asarray(self.instructions / self.ipc / 1e9, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return np.asarray(self.instructions / self.ipc / 1e9, dtype=np.float64)
 
     def first(self, jobs: int) -> "TaskWorkload":
         """Return the workload without all but the first jobs submitted."""

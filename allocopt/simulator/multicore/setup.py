@@ -131,7 +131,8 @@ def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> N
         if int(hosts.sum()) < wanted:
             asked = f"asks for {_amount(wanted, 'node')} with {_amount(per_node, 'core')}"
             asked += f" and {per_node * jobs.memory_mb[job]:g} MB each, the machine has {int(hosts.sum())} such nodes"
-            largest = f"; its largest node has {_amount(int(cores.max()), 'core')}"
+            most = "" if memory.max() == inf else f", {memory.max():g} MB the most memory"
+            largest = f"; its largest node has {_amount(int(cores.max()), 'core')}{most}"
             raise InvalidProblemError(f"job {jobs.names[job]!r}", asked + largest)
 
 
