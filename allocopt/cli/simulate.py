@@ -8,30 +8,38 @@ from typing import TYPE_CHECKING
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
+from allocopt.cli.outputs import check_files_differ
+from allocopt.cli.simulate_multicore import CoreOptions, Outputs, platform_path, simulate_on_cores
 from allocopt.cli.simulate_options import (
     AllocatorName,
     Backfilling,
     BackfillOrder,
     Compression,
     Dependencies,
+    EnergyCsv,
     EventOrderName,
     ExactEstimates,
+    ExecutionName,
     Explain,
     FatTreeShape,
     JobsCsv,
     KillAtLimit,
     MaxJobs,
     Options,
+    PlacementFile,
+    PlatformFile,
     PolicyName,
     Processors,
     ProcessorsPerNode,
     ScheduleSwf,
     Seed,
+    Sharing,
     SkipOversized,
     StarvationS,
     Strategy,
     Trace,
     Trimmed,
+    Types,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +63,7 @@ def command(
     backfill_order: BackfillOrder = None,
     conservative_compression: Compression = True,
     option: Options = None,
-    kill_at_limit: KillAtLimit = True,
+    kill_at_limit: KillAtLimit = None,
     event_order: EventOrderName = "batched",
     dependencies: Dependencies = True,
     exact_estimates: ExactEstimates = False,
@@ -66,8 +74,14 @@ def command(
     fat_tree: FatTreeShape = None,
     allocator: AllocatorName = None,
     strategy: Strategy = None,
+    platform_file: PlatformFile = None,
+    types: Types = None,
+    execution: ExecutionName = None,
+    sharing: Sharing = None,
+    placement: PlacementFile = None,
     jobs_csv: JobsCsv = None,
     swf: ScheduleSwf = None,
+    energy_csv: EnergyCsv = None,
     trim: Trimmed = 0.0,
     starvation: StarvationS = 86_400.0,
     explain: Explain = None,
@@ -78,12 +92,18 @@ def command(
     from allocopt.simulator.simulate import simulate
     from allocopt.simulator.window import WindowScheduler
 
-    _check_outputs(trace, jobs_csv, swf)
+    check_files_differ(trace, platform_path(platform_file), placement, jobs_csv, swf, energy_csv)
+    cores = CoreOptions(platform_file, types, execution, sharing, placement, energy_csv)
+    if cores.are_meant():
+        others = (processors, fat_tree, allocator, strategy, backfill, backfill_order, option, explain)
+        outputs = Outputs(jobs_csv, swf, trim, starvation, as_json)
+        return simulate_on_cores(trace, policy, bool(kill_at_limit), max_jobs, seed, cores, outputs, others)
+    kills = kill_at_limit is not False
     scheduler = _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
     workload, platform = _read(trace, processors, processors_per_node, fat_tree, skip_oversized, max_jobs)
     if exact_estimates:
-        workload = (workload.killed_at_limit() if kill_at_limit else workload).with_exact_estimates()
-    rules = Rules(EventOrder[event_order.upper()], kill_at_limit, dependencies)
+        workload = (workload.killed_at_limit() if kills else workload).with_exact_estimates()
+    rules = Rules(EventOrder[event_order.upper()], kills, dependencies)
     places = _allocator(platform, scheduler, allocator, strategy, seed)
     explanation = None if explain is None else _explanation(workload, explain, scheduler)
     started = time.perf_counter()
@@ -96,16 +116,6 @@ def command(
             print(f"allocopt: {remark}", file=sys.stderr)
     if explanation is not None:
         _print_explanation(explanation, schedule, as_json)
-
-
-def _check_outputs(trace: Path, *outputs: Path | None) -> None:
-    """Raise `UsageError` where a file would be overwritten by another one."""
-    from allocopt.errors import UsageError
-
-    files = [path.resolve() for path in (trace, *outputs) if path is not None]
-    for path in files:
-        if files.count(path) > 1:
-            raise UsageError(f"{path} is named twice: the trace, --jobs-csv and --swf must be different files")
 
 
 def _scheduler(

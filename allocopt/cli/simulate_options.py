@@ -7,7 +7,7 @@ import typer
 
 from allocopt.cli.options import LARGEST
 
-_RULES, _NODES, _OUTPUT = "Rules", "Nodes", "Output"
+_RULES, _NODES, _CORES, _OUTPUT = "Rules", "Nodes", "Multicore platform", "Output"
 
 Trace = Annotated[
     Path,
@@ -25,7 +25,9 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         help="Queue order (fcfs, sjf, ljf, smallest-area, largest, wfp3, unicep, f1 to f4, drf, random), window, "
-        "optimization, binpacking, random-runnable, or a policy of another package.",
+        "optimization, binpacking, random-runnable, or a policy of another package. With --platform, JOBS-NODES: which "
+        "job (random, first, shortest, smallest, low_mem, low_mem_bw) on which cores (random, high_gflops, high_cores, "
+        "high_mem, high_mem_bw, low_power).",
     ),
 ]
 Backfilling = Annotated[
@@ -44,11 +46,12 @@ Compression = Annotated[
 ]
 Options = Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE, an option of the policy; repeatable.")]
 KillAtLimit = Annotated[
-    bool,
+    bool | None,
     typer.Option(
         "--kill-at-limit/--no-kill-at-limit",
         rich_help_panel=_RULES,
-        help="End jobs when their estimate is over, or let them run as recorded.",
+        help="End jobs when their estimate is over, or let them run as recorded; if not given, they end then, with "
+        "--platform they do not.",
     ),
 ]
 EventOrderName = Annotated[
@@ -101,6 +104,44 @@ Strategy = Annotated[
     str | None,
     typer.Option(rich_help_panel=_NODES, help="Strategy of that solver: scas, dcas or free; if not given, free."),
 ]
+PlatformFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--platform",
+        readable=False,
+        rich_help_panel=_CORES,
+        help="Run an IRMaSim workload on this multicore platform: .toml or .json of this program, .json of IRMaSim, or "
+        ".xml of Batsim; FILE#NAME chooses one of several.",
+    ),
+]
+Types = Annotated[
+    Path | None,
+    typer.Option(readable=False, rich_help_panel=_CORES, help="Folder of IRMaSim's node and processor types."),
+]
+ExecutionName = Annotated[
+    Literal["contention", "baseline"] | None,
+    typer.Option(
+        "--execution",
+        rich_help_panel=_CORES,
+        help="Whether cores share memory channels and power; if not given, they do: contention.",
+    ),
+]
+Sharing = Annotated[
+    float | None,
+    typer.Option(
+        rich_help_panel=_CORES,
+        help="Weight of each further task in the floor of the speed factor; if not given, 1; 0.6 in IRMaSim's code.",
+    ),
+]
+PlacementFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--placement",
+        readable=False,
+        rich_help_panel=_CORES,
+        help="Start jobs where and when this .csv file says (job_id, node, start_s; with duration_s, compare).",
+    ),
+]
 JobsCsv = Annotated[
     Path | None,
     typer.Option(readable=False, rich_help_panel=_OUTPUT, help="Write when every job ran to this .csv[.gz] file."),
@@ -108,6 +149,15 @@ JobsCsv = Annotated[
 ScheduleSwf = Annotated[
     Path | None,
     typer.Option("--swf", readable=False, rich_help_panel=_OUTPUT, help="The same as a .swf[.gz] file."),
+]
+EnergyCsv = Annotated[
+    Path | None,
+    typer.Option(
+        "--energy-csv",
+        readable=False,
+        rich_help_panel=_OUTPUT,
+        help="With --platform: write energy and energy-delay product of jobs, nodes, clusters to this .csv[.gz] file.",
+    ),
 ]
 Trimmed = Annotated[
     float, typer.Option(min=0.0, max=0.49, rich_help_panel=_OUTPUT, help="Share of jobs not measured at either end.")

@@ -1,0 +1,261 @@
+"""Multicore machines: clusters of nodes, whose processors have cores that share memory channels, and power."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from math import inf, isfinite
+
+from allocopt.cluster.platform import Part, Platform
+from allocopt.errors import InvalidProblemError
+
+MOST_CORES = 10_000_000
+"""Cores beyond which a machine is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentionConstants:
+    """Constants of the memory slowdown of a processor (IRMaSim, Eq. 2 and 3); rates in MB/s.
+
+    Parameters
+    ----------
+    b
+        Speed factor lost per MB/s, negative.
+    c
+        Rate of all tasks together beyond which they slow each other down, positive.
+    da, db, dc, dd
+        Constants of the least speed factor; ``db`` not negative, ``dc`` positive, ``dd`` not negative.
+
+    Raises
+    ------
+    InvalidProblemError
+        If one is out of its range.
+    """
+
+    b: float
+    c: float
+    da: float
+    db: float
+    dc: float
+    dd: float
+
+    def __post_init__(self) -> None:
+        _check_finite("contention", self)
+        ranges = (("b", self.b < 0, "negative"), ("c", self.c > 0, "positive"), ("dc", self.dc > 0, "positive"))
+        for name, holds, right in ranges:
+            _check("contention", name, getattr(self, name), holds, right)
+        for name in ("db", "dd"):
+            _check("contention", name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class PowerConstants:
+    """Power of a processor with n active cores: ``core_w * n + processor_w``, or ``idle_w`` (IRMaSim, Eq. 5), in watts.
+
+    Parameters
+    ----------
+    core_w
+        Of an active core: ``pa``.
+    processor_w
+        Of what the cores of a processor share, while one of them is active: ``pb``.
+    idle_w
+        Of a processor without an active core.
+    stalled
+        Share of ``core_w`` that a core draws while it waits for memory, 0 to 1; 1 is the paper's model.
+
+    Raises
+    ------
+    InvalidProblemError
+        If a power is negative, or the share is none.
+    """
+
+    core_w: float
+    processor_w: float
+    idle_w: float = 0.0
+    stalled: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_finite("power", self)
+        for name in ("core_w", "processor_w", "idle_w"):
+            _check("power", name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
+        _check("power", "stalled", self.stalled, 0 <= self.stalled <= 1, "from 0 to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A processor, whose cores share its memory channels.
+
+    Parameters
+    ----------
+    name
+        Its type.
+    cores
+        Number of cores.
+    clock_ghz
+        Clock frequency.
+    operations_per_cycle
+        Operations that a core completes in a cycle at one instruction per cycle.
+    bandwidth_mb_s
+        Bandwidth of the memory channels; None for the rate at which contention begins, if that is known.
+    contention
+        Constants of the slowdown by shared channels; None for none.
+    power
+        Constants of the power; None for none.
+
+    Raises
+    ------
+    InvalidProblemError
+        If a number is not positive.
+    """
+
+    name: str
+    cores: int
+    clock_ghz: float
+    operations_per_cycle: float = 1.0
+    bandwidth_mb_s: float | None = None
+    contention: ContentionConstants | None = None
+    power: PowerConstants | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("cores", "clock_ghz", "operations_per_cycle", "bandwidth_mb_s"):
+            value = getattr(self, name)
+            _check(f"processor {self.name!r}", name, value, value is None or 0 < value < inf, "positive")
+
+    @property
+    def core_speed(self) -> float:
+        """Operations per nanosecond of a core at one instruction per cycle: what is done per second at factor 1."""
+        return self.clock_ghz * self.operations_per_cycle
+
+    @property
+    def bandwidth(self) -> float:
+        """Bandwidth of the memory channels in MB/s; infinite where nothing is known of it."""
+        if self.bandwidth_mb_s is not None:
+            return self.bandwidth_mb_s
+        return inf if self.contention is None else self.contention.c
+
+    def attributes(self) -> Mapping[str, float]:
+        """Return what execution models read of a processor, with the unit in the name."""
+        return {"clock_ghz": self.clock_ghz, "operations_per_cycle": self.operations_per_cycle}
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node.
+
+    Parameters
+    ----------
+    name
+        Its name, unlike those of the others.
+    processors
+        Its processors, at least one.
+    memory_mb
+        Memory; None where it does not limit jobs.
+
+    Raises
+    ------
+    InvalidProblemError
+        If there is no processor, or the memory is not positive.
+    """
+
+    name: str
+    processors: tuple[Processor, ...]
+    memory_mb: float | None = None
+
+    def __post_init__(self) -> None:
+        place = f"node {self.name!r}"
+        _check(place, "processors", len(self.processors), bool(self.processors), "at least 1")
+        _check(place, "memory_mb", self.memory_mb, self.memory_mb is None or 0 < self.memory_mb < inf, "positive")
+
+    @property
+    def cores(self) -> int:
+        """Number of cores."""
+        return sum(processor.cores for processor in self.processors)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Nodes under one name.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    nodes
+        Its nodes, at least one.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        _check(f"cluster {self.name!r}", "nodes", len(self.nodes), bool(self.nodes), "at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Clusters: the root of the hierarchy.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    clusters
+        Its clusters, at least one.
+
+    Raises
+    ------
+    InvalidProblemError
+        If there is no cluster, or two nodes have the same name.
+    """
+
+    name: str
+    clusters: tuple[Cluster, ...]
+
+    def __post_init__(self) -> None:
+        _check(f"platform {self.name!r}", "clusters", len(self.clusters), bool(self.clusters), "at least 1")
+        if self.cores > MOST_CORES:
+            fault = f"has {self.cores} cores, must be at most {MOST_CORES}"
+            raise InvalidProblemError(f"platform {self.name!r}", fault)
+        names: set[str] = set()
+        for node in self.nodes():
+            if node.name in names:
+                raise InvalidProblemError(f"platform {self.name!r}", f"has two nodes called {node.name!r}")
+            names.add(node.name)
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield the nodes in the order of their numbers."""
+        for cluster in self.clusters:
+            yield from cluster.nodes
+
+    def processors(self) -> Iterator[Processor]:
+        """Yield the processors in the order of their numbers."""
+        for node in self.nodes():
+            yield from node.processors
+
+    @property
+    def cores(self) -> int:
+        """Number of cores."""
+        return sum(node.cores for node in self.nodes())
+
+    def platform(self) -> Platform:
+        """Return the machine as nodes with cores and memory, for schedulers and models written in Python."""
+        return Platform.of_parts([_part(node) for node in self.nodes()])
+
+
+def _part(node: Node) -> Part:
+    """Return a node as a part of a platform."""
+    processors = tuple(
+        Part(1, {}, processor.attributes(), (Part(processor.cores, {"cores": 1}),)) for processor in node.processors
+    )
+    return Part(1, {} if node.memory_mb is None else {"memory_mb": int(node.memory_mb)}, {}, processors)
+
+
+def _check(place: str, name: str, value: float | None, holds: bool, right: str) -> None:
+    """Raise `InvalidProblemError` unless a number is right."""
+    if not holds:
+        raise InvalidProblemError(place, f"{name} is {value:g}, must be {right}")
+
+
+def _check_finite(place: str, constants: ContentionConstants | PowerConstants) -> None:
+    """Raise `InvalidProblemError` where a constant is no number."""
+    for field in fields(constants):
+        value = getattr(constants, field.name)
+        _check(place, field.name, value, isfinite(value), "a finite number")

@@ -1,0 +1,213 @@
+"""Fits the constants of the contention and the power model to measurements."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from allocopt.arrays import BoolArray, FloatArray
+from allocopt.cluster.multicore import ContentionConstants, PowerConstants
+from allocopt.errors import InvalidProblemError
+from allocopt.simulator.multicore.contention import speed_factor
+
+FEWEST = 12
+"""Measurements that the six constants of contention need: two for each."""
+_GB = 1000.0
+_LOWEST, _HIGHEST = (-1.0, 1e-3, -10.0, 0.0, 1e-1, 0.0), (-1e-4, 1e3, 10.0, 1e2, 1e3, 1e2)
+"""Bounds of b, c, da, db, dc, dd with rates in GB/s."""
+_STEPS = ((3.5, 45.0, 3.0), (2.0, 50.0, 6.0), (1.0, 30.0, 0.5), (6.0, 90.0, 8.0), (0.5, 15.0, 0.0))
+"""Values of db, dc and dd from which a fit begins."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slowdowns:
+    """Measured speed factors of tasks that shared memory channels; arrays of shape ``(m,)``.
+
+    Parameters
+    ----------
+    rate
+        Rate in MB/s at which the task accesses memory when it runs alone.
+    others_rate
+        Sum of these rates of the other tasks.
+    others
+        Number of the other tasks.
+    factor
+        Run time alone over run time together.
+    """
+
+    rate: FloatArray
+    others_rate: FloatArray
+    others: FloatArray
+    factor: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Powers:
+    """Measured power of a processor; arrays of shape ``(m,)``.
+
+    Parameters
+    ----------
+    active
+        Number of active cores.
+    stalled_cores
+        How many cores' worth of them waited for memory: the sum of 1 - factor; zeros where that was not measured.
+    power
+        In watts.
+    """
+
+    active: FloatArray
+    stalled_cores: FloatArray
+    power: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """Fitted constants, and how well they fit.
+
+    Parameters
+    ----------
+    constants
+        The constants.
+    predicted
+        What they predict for each measurement, shape ``(m,)``.
+    measured
+        What was measured.
+    """
+
+    constants: ContentionConstants | PowerConstants
+    predicted: FloatArray
+    measured: FloatArray
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Measured minus predicted, shape ``(m,)``."""
+        return np.asarray(self.measured - self.predicted, dtype=np.float64)
+
+    @property
+    def residual(self) -> float:
+        """Root of the mean square of the residuals."""
+        return float(np.sqrt((self.residuals**2).mean()))
+
+    @property
+    def largest_residual(self) -> float:
+        """The largest of the residuals, without its sign."""
+        return float(np.abs(self.residuals).max())
+
+    @property
+    def explained(self) -> float | None:
+        """Share of the variance that is explained; None where all measured values are equal."""
+        spread = float(((self.measured - self.measured.mean()) ** 2).sum())
+        return None if spread == 0 else 1.0 - float((self.residuals**2).sum()) / spread
+
+
+def fit_contention(measured: Slowdowns, sharing: float = 1.0) -> Fit:
+    """Fit the piecewise linear slowdown and its floor by nonlinear least squares, from several beginnings.
+
+    Parameters
+    ----------
+    measured
+        Measurements, at least two for each constant, with two different numbers of other tasks at least.
+    sharing
+        As in `speed_factor`; not fitted.
+
+    Raises
+    ------
+    InvalidProblemError
+        If the measurements cannot tell the constants.
+    """
+    _check_contention(measured)
+    fits = [_fit_from(begin, measured, sharing) for begin in _beginnings(measured)]
+    _, best = min(fits, key=lambda fit: fit[0])
+    constants = _constants(best)
+    return Fit(constants, _predicted(constants, measured, sharing), measured.factor)
+
+
+def fit_power(measured: Powers) -> Fit:
+    """Fit a line to the power of active processors, by linear least squares; idle power is the mean of idle ones.
+
+    Parameters
+    ----------
+    measured
+        Measurements, with two different numbers of active cores at least, 0 not counted.
+
+    Raises
+    ------
+    InvalidProblemError
+        If the measurements cannot tell the constants, or the fitted power falls with active cores.
+    """
+    on: BoolArray = np.asarray(measured.active > 0)
+    if len(np.unique(measured.active[on])) < 2:
+        raise InvalidProblemError("power", "must be measured with at least two numbers of active cores, 0 not counted")
+    columns = [np.ones(int(on.sum())), measured.active[on]]
+    if measured.stalled_cores[on].any():
+        columns.append(measured.stalled_cores[on])
+    matrix = np.stack(columns, axis=1)
+    if np.linalg.matrix_rank(matrix) < len(columns):
+        raise InvalidProblemError("stalled_cores", "follows from the number of active cores, must vary beside it")
+    found = np.linalg.lstsq(matrix, measured.power[on], rcond=None)[0].tolist()
+    constants = _power_constants(found, measured.power[~on])
+    return Fit(constants, predicted_power(constants, measured), measured.power)
+
+
+def predicted_power(constants: PowerConstants, measured: Powers) -> FloatArray:
+    """Return the power in watts that the model gives for measurements, shape ``(m,)``."""
+    busy = measured.active - (1.0 - constants.stalled) * measured.stalled_cores
+    made = np.where(measured.active > 0, constants.processor_w + constants.core_w * busy, constants.idle_w)
+    return np.asarray(made, dtype=np.float64)
+
+
+def _power_constants(found: list[float], idle: FloatArray) -> PowerConstants:
+    """Read the constants out of the coefficients of a line."""
+    processor_w, core_w, stall_w = (*found, 0.0)[:3]
+    if core_w <= 0 or processor_w < 0:
+        fault = (
+            f"the fitted line is {core_w:.4g} W per active core and {processor_w:.4g} W; must not fall or be negative"
+        )
+        raise InvalidProblemError("power", fault)
+    stalled = min(1.0, max(0.0, 1.0 + stall_w / core_w))
+    return PowerConstants(core_w, processor_w, float(idle.mean()) if idle.size else 0.0, stalled)
+
+
+def _check_contention(measured: Slowdowns) -> None:
+    """Raise `InvalidProblemError` where the measurements are too few or too much alike."""
+    if len(measured.factor) < FEWEST:
+        raise InvalidProblemError("contention", f"{len(measured.factor)} measurements, must be at least {FEWEST}")
+    if len(np.unique(measured.others)) < 2:
+        raise InvalidProblemError("others", "must take at least two values: constants say how the floor depends on it")
+    if not (measured.factor < 0.99).any():
+        raise InvalidProblemError("factor", "is nowhere below 0.99: there is no contention to fit")
+
+
+def _beginnings(measured: Slowdowns) -> Iterator[FloatArray]:
+    """Yield constants from which a fit may begin, rates in GB/s."""
+    total = (measured.rate + measured.others_rate) / _GB
+    slowed = measured.factor < 0.99
+    knees = [float(total[slowed].min()), float(np.quantile(total[slowed], 0.25))]
+    if (~slowed).any():
+        knees.append(float(np.quantile(total[~slowed], 0.9)))
+    for knee in knees:
+        for slope in (-0.01, -0.03):
+            for db, dc, dd in _STEPS:
+                yield np.clip(np.array([slope, knee, 1.75, db, dc, dd]), _LOWEST, _HIGHEST)
+
+
+def _fit_from(begin: FloatArray, measured: Slowdowns, sharing: float) -> tuple[float, FloatArray]:
+    """Return the cost and constants that a fit ends with."""
+
+    def residuals(values: FloatArray) -> FloatArray:
+        return _predicted(_constants(values), measured, sharing) - measured.factor
+
+    made = least_squares(residuals, begin, bounds=(_LOWEST, _HIGHEST), x_scale=np.maximum(np.abs(begin), 1e-2))
+    return float(made.cost), np.asarray(made.x, dtype=np.float64)
+
+
+def _constants(values: FloatArray) -> ContentionConstants:
+    """Return constants of which rates are given in GB/s."""
+    b, c, da, db, dc, dd = values.tolist()
+    return ContentionConstants(b / _GB, c * _GB, da, db * _GB, dc * _GB, dd * _GB)
+
+
+def _predicted(constants: ContentionConstants, measured: Slowdowns, sharing: float) -> FloatArray:
+    """Return the speed factors that constants predict."""
+    return speed_factor(measured.rate, measured.others_rate, measured.others, constants, sharing)

@@ -1,0 +1,122 @@
+"""The policies of IRMaSim (Table II): which job starts next, and on which cores; 36 pairs, and to do nothing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import IntEnum
+
+from allocopt.errors import UsageError
+
+VOID_NAME = "void"
+VOID = -1
+"""The selection that selects nothing."""
+
+
+class JobSelection(IntEnum):
+    """Which waiting job is next; of equal ones, the one that was submitted first."""
+
+    RANDOM = 0
+    """Any."""
+    FIRST = 1
+    """The one submitted first."""
+    SHORTEST = 2
+    """The one with the shortest estimate."""
+    SMALLEST = 3
+    """The one with the fewest tasks."""
+    LOW_MEM = 4
+    """The one whose tasks take the least memory."""
+    LOW_MEM_BW = 5
+    """The one whose tasks ask for the lowest memory bandwidth: volume over estimate."""
+
+
+class NodeSelection(IntEnum):
+    """Which idle core is next; of equal ones, that with the lowest number."""
+
+    RANDOM = 0
+    """Any."""
+    HIGH_GFLOPS = 1
+    """The one with the most operations per second."""
+    HIGH_CORES = 2
+    """One of the node with the most idle cores."""
+    HIGH_MEM = 3
+    """One of the node with the most free memory."""
+    HIGH_MEM_BW = 4
+    """One of the processor with the most memory bandwidth that is not asked for."""
+    LOW_POWER = 5
+    """The one that draws least now: its share of an idle processor's power, or of what active cores share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a policy does at a scheduling point: start waiting jobs by one pair of selections, or nothing.
+
+    Parameters
+    ----------
+    jobs
+        Which job; None for the void action.
+    nodes
+        Which cores; None for the void action.
+
+    Raises
+    ------
+    UsageError
+        If one selection is given without the other.
+    """
+
+    jobs: JobSelection | None = None
+    nodes: NodeSelection | None = None
+
+    def __post_init__(self) -> None:
+        if (self.jobs is None) != (self.nodes is None):
+            raise UsageError("an action selects jobs and nodes, or is void")
+
+    @property
+    def name(self) -> str:
+        """Name as in ``shortest-high_gflops``, or ``void``."""
+        if self.jobs is None or self.nodes is None:
+            return VOID_NAME
+        return f"{self.jobs.name.lower()}-{self.nodes.name.lower()}"
+
+    @property
+    def codes(self) -> tuple[int, int]:
+        """The selections as kernels take them."""
+        return (VOID, VOID) if self.jobs is None or self.nodes is None else (int(self.jobs), int(self.nodes))
+
+
+ACTIONS = (*(Action(jobs, nodes) for jobs in JobSelection for nodes in NodeSelection), Action())
+"""All 37, the void action last."""
+ACTION_NAMES = tuple(action.name for action in ACTIONS)
+
+
+def get_action(name: str) -> Action:
+    """Return the action of a name; ``high_core`` and ``high_cores`` are the same.
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name.
+    """
+    wanted = f"{name}s" if name.endswith("-high_core") else name
+    if wanted in ACTION_NAMES:
+        return ACTIONS[ACTION_NAMES.index(wanted)]
+    close = get_close_matches(wanted, ACTION_NAMES, n=1)
+    jobs = ", ".join(selection.name.lower() for selection in JobSelection)
+    nodes = ", ".join(selection.name.lower() for selection in NodeSelection)
+    hint = f"did you mean {close[0]!r}?" if close else f"it must be void or JOBS-NODES, of {jobs} and {nodes}"
+    raise UsageError(f"there is no policy {name!r} of a multicore platform; {hint}")
+
+
+def get_actions(names: Iterable[str] | None = None) -> tuple[Action, ...]:
+    """Return the actions of some names, in their order; all 37 where none are given.
+
+    Raises
+    ------
+    UsageError
+        If one does not exist or is given twice, or there are none.
+    """
+    if names is None:
+        return ACTIONS
+    chosen = tuple(get_action(name) for name in names)
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise UsageError("a set of policies holds at least one, and none twice")
+    return chosen

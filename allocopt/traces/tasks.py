@@ -1,0 +1,161 @@
+"""Jobs of parallel tasks with what they compute and how much memory they read and write."""
+
+import re
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.errors import InvalidProblemError
+from allocopt.traces.workload import Workload
+
+_WHOLE = ("nodes", "tasks")
+_POSITIVE = ("instructions", "ipc", "estimate")
+_OTHERS = ("submit", "memory_mb", "volume_mb")
+_LAST_NUMBER = re.compile(r"[0-9]{1,18}$")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskWorkload:
+    """Jobs whose tasks each need a core; kept sorted by submit time, then as given.
+
+    Parameters
+    ----------
+    name
+        Name of the trace.
+    names
+        Names of the jobs, distinct, as many as there are jobs; ``n``.
+    submit
+        Submit times in seconds, not negative, shape ``(n,)`` as all arrays here.
+    nodes
+        Different nodes that the tasks of a job are put on, at least 1.
+    tasks
+        Tasks of each job, at least one for each of its nodes; all nodes but the last get equally many.
+    instructions
+        Instructions that each task executes, positive.
+    ipc
+        Instructions per cycle of a task that runs alone, positive.
+    memory_mb
+        Memory that each task takes, in MB.
+    volume_mb
+        Data that each task reads from and writes to memory, in MB.
+    estimate
+        Run time in seconds as the user estimated it, positive.
+    applications
+        What each job runs, for reports; empty where it is not known.
+
+    Raises
+    ------
+    InvalidProblemError
+        If any of this does not hold; it names the job.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    submit: FloatArray
+    nodes: IntArray
+    tasks: IntArray
+    instructions: FloatArray
+    ipc: FloatArray
+    memory_mb: FloatArray
+    volume_mb: FloatArray
+    estimate: FloatArray
+    applications: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        n = len(self.names)
+        for column in (*_WHOLE, *_POSITIVE, *_OTHERS):
+            if np.shape(getattr(self, column)) != (n,):
+                fault = f"{column} has shape {np.shape(getattr(self, column))}, must be ({n},)"
+                raise InvalidProblemError("workload", fault)
+        if len(set(self.names)) < n:
+            raise InvalidProblemError("workload", f"names a job twice: {_twice(self.names)!r}")
+        if self.applications and len(self.applications) != n:
+            raise InvalidProblemError("workload", f"has {len(self.applications)} applications for {n} jobs")
+        order = np.argsort(self.submit, kind="stable")
+        for column in (*_WHOLE, *_POSITIVE, *_OTHERS):
+            kind = np.int64 if column in _WHOLE else np.float64
+            values = np.asarray(getattr(self, column))[order].astype(kind)
+            values.setflags(write=False)
+            object.__setattr__(self, column, values)
+        object.__setattr__(self, "names", tuple(self.names[row] for row in order.tolist()))
+        if self.applications:
+            object.__setattr__(self, "applications", tuple(self.applications[row] for row in order.tolist()))
+        self._check_values()
+
+    def _check_values(self) -> None:
+        """Raise `InvalidProblemError` where a number is out of its range."""
+        for column in _POSITIVE:
+            values = getattr(self, column)
+            self._check(column, (values > 0) & np.isfinite(values), "a positive number")
+        for column in _OTHERS:
+            values = getattr(self, column)
+            self._check(column, (values >= 0) & np.isfinite(values), "a number, not negative")
+        work = self.work
+        self._check("instructions", (work > 0) & np.isfinite(work), "such that its cycles are a positive number")
+        self._check("nodes", self.nodes >= 1, "at least 1")
+        self._check("tasks", self.tasks >= self.nodes, "at least one for each of its nodes")
+        filled = (self.nodes - 1) * self.per_node < self.tasks
+        self._check("tasks", filled, "so many that its last node gets one, the others being filled alike")
+
+    def _check(self, column: str, holds: np.ndarray, right: str) -> None:
+        """Raise `InvalidProblemError` where a column does not hold what it must."""
+        if not holds.all():
+            job = int(np.argmin(holds))
+            fault = f"{column} is {getattr(self, column)[job]:g}, must be {right}"
+            raise InvalidProblemError(f"job {self.names[job]!r}", fault)
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.names)
+
+    @property
+    def per_node(self) -> IntArray:
+        """Tasks on each node of a job but its last, shape ``(n,)``."""
+        return np.asarray(-(-self.tasks // self.nodes), dtype=np.int64)
+
+    @property
+    def work(self) -> FloatArray:
+        """Billions of cycles that each task takes alone on a core of one operation per cycle, shape ``(n,)``."""
+        with np.errstate(over="ignore"):
+            return np.asarray(self.instructions / self.ipc / 1e9, dtype=np.float64)
+
+    def first(self, jobs: int) -> "TaskWorkload":
+        """Return the workload without all but the first jobs submitted."""
+        columns = {column: getattr(self, column)[:jobs] for column in (*_WHOLE, *_POSITIVE, *_OTHERS)}
+        return replace(self, names=self.names[:jobs], applications=self.applications[:jobs], **columns)
+
+    def numbers(self) -> IntArray:
+        """Return a number for each job: that at the end of its name where these rise, else its place, from 1."""
+        found = [_LAST_NUMBER.search(name) for name in self.names]
+        if all(found):
+            numbers = np.array([int(one.group()) for one in found if one is not None], dtype=np.int64)
+            if (np.diff(numbers) > 0).all():
+                return numbers
+        return np.arange(1, len(self) + 1)
+
+    def workload_at(self, core_speed: float) -> Workload:
+        """Return the jobs with the run times of their tasks alone on cores of a speed.
+
+        Parameters
+        ----------
+        core_speed
+            In billions of operations per second at one instruction per cycle, positive.
+        """
+        return Workload(self.name, self.numbers(), self.submit, self.work / core_speed, self.tasks, self.estimate)
+
+    def workload(self, start: FloatArray, end: FloatArray) -> Workload:
+        """Return the jobs with the run times that a simulation gave, for metrics and files of schedules.
+
+        Parameters
+        ----------
+        start, end
+            When each job ran, in seconds, shape ``(n,)``.
+        """
+        return Workload(self.name, self.numbers(), self.submit, end - start, self.tasks, self.estimate)
+
+
+def _twice(names: tuple[str, ...]) -> str:
+    """First name that comes again."""
+    seen: set[str] = set()
+    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
