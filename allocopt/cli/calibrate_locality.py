@@ -27,11 +27,13 @@ Out = Annotated[
 
 def command(source: Source, out: Out = None, as_json: Json = False) -> None:
     """Fit the locality penalty: service time - requested time = base + GPUs x slope, by workload type and policy."""
+    from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import InvalidProblemError
     from allocopt.files.faults import bad_file
     from allocopt.files.locality import read_measured, write_table
     from allocopt.simulator.locality_fit import fit, table_of
 
+    check_files_differ(source, out)
     jobs = read_measured(source)
     try:
         fitted = fit(jobs)

@@ -42,6 +42,14 @@ def test_the_lines_are_printed_and_written(run: Run, measured: Path) -> None:
     assert "explained" in run("calibrate", "locality", measured).out
 
 
+def test_measurements_are_not_overwritten(run: Run, measured: Path) -> None:
+    before = measured.read_text()
+    answer = run("calibrate", "locality", measured, "--out", measured)
+    assert answer.code == 2
+    assert "named twice" in answer.err
+    assert measured.read_text() == before
+
+
 @pytest.mark.parametrize(
     ("lines", "fault"),
     [
