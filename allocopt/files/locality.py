@@ -59,10 +59,14 @@ def read_measured(path: Path | str) -> list[Measured]:
         If the file cannot be read, or a row is wrong; it names line and column.
     """
     path = Path(path)
-    reader = csv.DictReader(read_text(path).splitlines())
-    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    reader = csv.DictReader(read_text(path).splitlines(), skipinitialspace=True)
+    columns = list(reader.fieldnames or ())
+    missing = [name for name in COLUMNS if name not in columns]
     if missing:
         raise bad_file(path, "line 1", f"has no column {', '.join(missing)}; the columns are {', '.join(COLUMNS)}")
+    twice = [name for name in COLUMNS if columns.count(name) > 1]
+    if twice:
+        raise bad_file(path, "line 1", f"has the column {twice[0]} {columns.count(twice[0])} times")
     jobs = list(_measured(path, reader))
     if not jobs:
         raise bad_file(path, "holds no jobs")
@@ -137,9 +141,9 @@ def _number(path: Path, place: str, row: Mapping[str, str], name: str) -> float:
     except ValueError:
         raise _fault(path, place, name, cell, "a number") from None
     if name == "gpus" and not (0 <= number <= MOST and number.is_integer()):
-        raise _fault(path, place, name, cell, "a whole number, not negative")
+        raise _fault(path, place, name, cell, "a whole number within 0 .. 2^53")
     if name != "gpus" and not 0 < number <= MOST:
-        raise _fault(path, place, name, cell, "a positive number of seconds")
+        raise _fault(path, place, name, cell, "a number of seconds, more than 0 and at most 2^53")
     return number
 
 

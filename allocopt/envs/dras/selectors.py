@@ -62,7 +62,9 @@ class Observing:
         instance = np.zeros(1, dtype=INSTANCE_DTYPE)
         instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0])
         slots = np.zeros(self.options.window, dtype=np.int64)
-        slots[: len(choice.jobs)] = np.flatnonzero(np.isin(view.queue, choice.jobs))
+        in_window = np.zeros(len(view.ids), dtype=np.bool_)
+        in_window[choice.jobs] = True
+        slots[: len(choice.jobs)] = np.flatnonzero(in_window[view.queue])
         tally = np.zeros(1, dtype=TALLY_DTYPE)
         nothing = np.zeros(0, dtype=np.int64)
         ladder = np.empty(len(view.running), dtype=np.int64)
