@@ -51,6 +51,7 @@ class RandomRunnable:
         """Start jobs in an order drawn from seed and time, each if it still fits."""
         moment = int(np.float64(view.now + 0.0).view(np.uint64))
         queue = view.queue
-        for job in np.random.default_rng((self.seed, moment, len(queue))).permutation(queue).tolist():
-            if view.fits(job):
-                yield Start(job)
+        jobs = np.random.default_rng((self.seed, moment, len(queue))).permutation(queue)
+        while len(jobs := jobs[view.fitting(jobs)]):
+            yield Start(int(jobs[0]))
+            jobs = jobs[1:]

@@ -27,5 +27,5 @@ def command(
         objective = check_solution(named[0], stored)
     except InvalidSolutionError as error:
         raise InvalidSolutionError(f"{solution}: {error}") from None
-    claim = "" if stored.bound is None else f"; its bound {stored.bound:.6f} fits, and is the solver's word"
-    print(f"{solution}: valid, {stored.strategy or stored.kind}, objective {objective:.6f}{claim}")
+    claim = "" if stored.bound is None else f"; its bound {stored.bound:.12g} fits, and is the solver's word"
+    print(f"{solution}: valid, {stored.strategy or stored.kind}, objective {objective:.12g}{claim}")

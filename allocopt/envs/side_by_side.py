@@ -99,8 +99,10 @@ class SideBySide(ABC, Generic[A]):
         if numbers.shape != (self.n_environments,):
             raise UsageError(f"the jobsets have shape {numbers.shape}, must have {(self.n_environments,)}")
         if numbers.min() < STAY or numbers.max() >= self._n_jobsets:
-            most = self._n_jobsets - 1
-            raise UsageError(f"the jobsets are {numbers.min()} .. {numbers.max()}, must be within {STAY} .. {most}")
+            wrong = numbers[(numbers < STAY) | (numbers >= self._n_jobsets)][0]
+            raise UsageError(
+                f"the jobset is {wrong}, must be within 0 .. {self._n_jobsets - 1}; {STAY} stands for none"
+            )
         return numbers
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
+from allocopt.envs.asked import whole_number
 from allocopt.envs.batch import N_FEATURES, Observations
 from allocopt.envs.episodes import GO_ON, Episodes
 from allocopt.envs.rewards import BoundedSlowdown, Reward
@@ -115,9 +116,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observations, np.int64]):
             If there is no such slot, or no episode has begun or it is over.
         """
         episodes = self._running()
-        if not 0 <= action < self._window:
-            raise UsageError(f"the action is {action}, must be within 0 .. {self._window - 1}")
-        self._slot[0] = action
+        self._slot[0] = whole_number("action", action, 0, self._window - 1)
         observations, masks = episodes.step(self._slot, self._go_on)
         self._mask = masks[0]
         tally = episodes.tally[0]

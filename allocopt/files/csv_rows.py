@@ -23,13 +23,17 @@ def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str
     Raises
     ------
     BadFileError
-        If the file cannot be read, lacks a column, a row has more or fewer cells than the first line, or there is none.
+        If the file cannot be read, lacks a column or has it twice, or if a row has more or fewer cells than the first
+        line, or there is none.
     """
-    reader = csv.DictReader(read_text(path).splitlines())
-    there = reader.fieldnames or ()
+    reader = csv.DictReader(read_text(path).splitlines(), skipinitialspace=True)
+    there = list(reader.fieldnames or ())
     missing = [name for name in needed if name not in there]
     if missing:
         raise bad_file(path, "line 1", f"has no column {', '.join(missing)}; the columns are {', '.join(needed)}")
+    twice = [name for name in needed if there.count(name) > 1]
+    if twice:
+        raise bad_file(path, "line 1", f"has the column {twice[0]} {there.count(twice[0])} times")
     for row in reader:
         if None in row or None in row.values():
             raise bad_file(path, f"line {reader.line_num}", f"does not have {len(there)} columns as line 1")

@@ -127,9 +127,9 @@ def _number(path: Path, place: str, row: Mapping[str, str], name: str) -> float:
     except ValueError:
         raise _fault(path, place, name, cell, "a number") from None
     if name == "gpus" and not (0 <= number <= MOST and number.is_integer()):
-        raise _fault(path, place, name, cell, "a whole number, not negative")
+        raise _fault(path, place, name, cell, "a whole number within 0 .. 2^53")
     if name != "gpus" and not 0 < number <= MOST:
-        raise _fault(path, place, name, cell, "a positive number of seconds")
+        raise _fault(path, place, name, cell, "a number of seconds, more than 0 and at most 2^53")
     return number
 
 

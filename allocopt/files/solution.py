@@ -185,7 +185,7 @@ def check_solution(problem: Problem, stored: StoredSolution) -> float:
     gap = gap_between(objective, stored.bound)
     if stored.status is Status.OPTIMAL and gap is not None and gap > EQUAL_RELATIVE:
         side = "below" if problem.sense == "min" else "above"
-        raise InvalidSolutionError(f"the status is OPTIMAL, but the bound {stored.bound} is {side} {objective:.6f}")
+        raise InvalidSolutionError(f"the status is OPTIMAL, but the bound {stored.bound} is {side} {objective:.12g}")
     return objective
 
 

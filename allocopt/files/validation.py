@@ -30,6 +30,7 @@ _NOUNS = {
     "bool": "true or false",
     "list": "a list",
     "dict": "an object",
+    "none_required": "null",
     "model": "an object",
     "model_attributes": "an object",
 }

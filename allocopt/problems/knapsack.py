@@ -10,16 +10,18 @@ Every objective is maximized:
 - ``linear``: the values of the selected jobs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.problems.base import Sense
+
+JobT = TypeVar("JobT", bound=Hashable)
 
 LARGEST_UNITS = 10**12
 """Largest number of units of a resource: sums of them are exact, also as floats."""
@@ -110,9 +112,8 @@ class Selection:
         for job in ids:
             if job not in index:
                 raise InvalidSolutionError(f"job {job!r} is not in the instance")
-        if len(set(ids)) < len(ids):
-            twice = next(job for job in ids if list(ids).count(job) > 1)
-            raise InvalidSolutionError(f"job {twice!r} is selected twice")
+        for job in repeated(ids):
+            raise InvalidSolutionError(f"job {job!r} is selected twice")
         chosen = sorted(ids, key=index.__getitem__)
         places = dict(slot_of or {})
         for job in sorted(places.keys() - set(ids)):
@@ -232,6 +233,15 @@ class KnapsackProblem:
         return first * starvation + second * size + third * utilization
 
 
+def repeated(jobs: Iterable[JobT]) -> Iterator[JobT]:
+    """Yield every job that was there before."""
+    seen: set[JobT] = set()
+    for job in jobs:
+        if job in seen:
+            yield job
+        seen.add(job)
+
+
 def _check_units(place: str, units: Mapping[str, int], known: Mapping[str, int] | None) -> None:
     """Raise `InvalidProblemError` unless these are units of (known) resources."""
     if known is None and not units:
@@ -276,8 +286,8 @@ def _check_objective(problem: KnapsackProblem) -> None:
     if len(problem.weights) != 3:
         raise InvalidProblemError("weights", f"has {len(problem.weights)} values, must have 3: w1, w2, w3")
     for index, weight in enumerate(problem.weights):
-        if not 0 <= weight <= LARGEST_WEIGHT:
-            raise InvalidProblemError(f"weights[{index}]", f"is {weight}, must be within 0 .. {LARGEST_WEIGHT:g}")
+        if not isinstance(weight, int | float | np.number) or not 0 <= weight <= LARGEST_WEIGHT:
+            raise InvalidProblemError(f"weights[{index}]", f"is {weight!r}, must be within 0 .. {LARGEST_WEIGHT:g}")
 
 
 def _check_jobs(problem: KnapsackProblem) -> None:

@@ -20,12 +20,11 @@ def packing_refusal(problem: KnapsackProblem) -> str | None:
     """Why packing the jobs one after the other would take too long; None if it does not."""
     n_jobs = len(problem.jobs)
     places = n_jobs * (len(problem.resources) + len(problem.slots or ()))
-    if n_jobs <= MOST_JOBS and places <= MOST_PLACES:
-        return None
-    return (
-        f"it has {n_jobs:,} jobs, and {places:,} is their product with resources and slots; {MOST_JOBS:,} and "
-        f"{MOST_PLACES:,} are taken"
-    )
+    if n_jobs > MOST_JOBS:
+        return f"it has {n_jobs:,} jobs, the most taken are {MOST_JOBS:,}"
+    if places > MOST_PLACES:
+        return f"it has {places:,} jobs times resources and slots, the most taken are {MOST_PLACES:,}"
+    return None
 
 
 def greedy_selections(problem: KnapsackProblem, gains: Gains) -> Iterator[Selection]:

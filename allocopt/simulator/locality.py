@@ -102,6 +102,10 @@ class PenaltyTable:
                 _check((kind, policy), lines.get((kind, policy)))
         object.__setattr__(self, "lines", MappingProxyType(lines))
 
+    def __reduce__(self) -> tuple[type["PenaltyTable"], tuple[dict[tuple[WorkloadType, Policy], Line]]]:
+        """Return what copies and pickles are made of: a read-only mapping can be in neither."""
+        return PenaltyTable, (dict(self.lines),)
+
     def in_unit(self, unit_s: float) -> "PenaltyTable":
         """Return a table in seconds as one in units of so many seconds."""
         if not unit_s > 0:

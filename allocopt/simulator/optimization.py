@@ -88,7 +88,8 @@ class OptimizationScheduler:
             If the solver does not take problems of this size or of so many resources.
         """
         window = view.queue[: self.window]
-        if not any(view.fits(job) for job in window.tolist()):
+        fitting = window[view.fitting(window)]
+        if not len(fitting):
             return
         problem = knapsack_of(view, window.tolist(), Reward(self.objective), self.weights)
         result = solve(problem, None, self._solver, self.time_limit, self.seed, iterations=self.iterations)
@@ -96,7 +97,7 @@ class OptimizationScheduler:
             raise KeyboardInterrupt
         selected = window[list(result.solution.jobs)].tolist()
         # Nobody is selected only where the weights find nothing in any job; the first that fits keeps time going.
-        for job in selected or [next(job for job in window.tolist() if view.fits(job))]:
+        for job in selected or [int(fitting[0])]:
             yield Start(job)
 
 

@@ -162,7 +162,7 @@ class TwoLevelScheduler:
         can_end = self.reservations is Reservations.NONE
         while True:
             jobs = view.queue[: self.window]
-            fitting = np.array([view.fits(job) for job in jobs.tolist()], dtype=np.bool_)
+            fitting = view.fitting(jobs)
             legal = fitting if can_end else np.ones_like(fitting)
             if not legal.any():
                 return
@@ -240,11 +240,11 @@ def shadow_of(view: View, job: int) -> tuple[float, IntArray]:
 
 def _candidates(view: View, holder: int, shadow: float, spare: IntArray) -> IntArray:
     """Return the waiting jobs that fit now and end before the reservation or use what is spare then."""
-    queue = view.queue[view.queue != holder]
-    request = view.request[queue]
-    ends_before = view.now + view.estimate[queue] <= shadow
-    keeps = ends_before | (request <= spare).all(axis=1)
-    candidates: IntArray = queue[keeps & (request <= view.free).all(axis=1)]
+    queue = view.queue
+    # Few of many waiting jobs fit: the rest is asked of these alone.
+    jobs = queue[view.fitting(queue) & (queue != holder)]
+    ends_before = view.now + view.estimate[jobs] <= shadow
+    candidates: IntArray = jobs[ends_before | view.fitting(jobs, spare)]
     return candidates
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.simulator.placement import Placement
 from allocopt.simulator.state import FREE, QUEUE, RUNNING, State
@@ -98,6 +98,28 @@ class View:
     def fits(self, job: int) -> bool:
         """Whether what a job asks for is free."""
         return bool((self._state.request[job] <= self._state.units[FREE]).all())
+
+    def fitting(self, jobs: IntArray, units: IntArray | None = None) -> BoolArray:
+        """Whether what each of some jobs asks for is free.
+
+        Parameters
+        ----------
+        jobs
+            Numbers of jobs.
+        units
+            What there is of each resource, shape ``(R,)``; None for what is free.
+
+        Returns
+        -------
+        BoolArray
+            Shape ``(jobs,)``.
+        """
+        there = self._state.units[FREE] if units is None else units
+        fits = np.ones(len(jobs), dtype=np.bool_)
+        # One resource after the other: most machines have one, and a reduction over that axis takes ten times as long.
+        for resource, room in enumerate(there.tolist()):
+            fits &= self._state.request[jobs, resource] <= room
+        return fits
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:

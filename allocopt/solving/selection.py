@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.errors import InvalidSolutionError
-from allocopt.problems.knapsack import KnapsackProblem, Selection
+from allocopt.problems.knapsack import KnapsackProblem, Selection, repeated
 
 
 def verify_selection(problem: KnapsackProblem, solution: Any) -> float:
@@ -21,9 +21,8 @@ def verify_selection(problem: KnapsackProblem, solution: Any) -> float:
     for number in solution.jobs:
         if not 0 <= number < len(problem.jobs):
             raise InvalidSolutionError(f"job number {number} is selected, there are 0..{len(problem.jobs) - 1}")
-    for number in solution.jobs:
-        if solution.jobs.count(number) > 1:
-            raise InvalidSolutionError(f"job {problem.jobs[number].id!r} is selected twice")
+    for number in repeated(solution.jobs):
+        raise InvalidSolutionError(f"job {problem.jobs[number].id!r} is selected twice")
     asked = problem.requests[list(solution.jobs)].sum(axis=0)
     for resource, units in zip(problem.resources, asked.tolist(), strict=True):
         free = problem.capacity[resource]

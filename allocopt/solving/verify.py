@@ -101,9 +101,9 @@ def check_stated(objective: float, stated: float | None, bound: float | None, si
     """
     tolerance = EQUAL_RELATIVE * max(1e-9, abs(objective))
     if stated is None or not abs(stated - objective) <= tolerance:
-        raise InvalidSolutionError(f"the stated objective is {stated}, recomputed it is {objective:.6f}")
+        raise InvalidSolutionError(f"the stated objective is {stated}, recomputed it is {objective:.12g}")
     if bound is not None and not sign * (bound - objective) <= tolerance:
-        raise InvalidSolutionError(f"the stated bound {bound} excludes the solution of objective {objective:.6f}")
+        raise InvalidSolutionError(f"the stated bound {bound} excludes the solution of objective {objective:.12g}")
 
 
 def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:

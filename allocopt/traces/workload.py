@@ -199,9 +199,10 @@ def _check(workload: Workload) -> None:
         ("think time", workload.think_s, workload.think_s >= 0, "not negative"),
     ]
     for what, values, right, must in rules:
-        wrong = ~(right & np.isfinite(values))
-        if wrong.any():
-            job = int(np.argmax(wrong))
+        finite = np.isfinite(values)
+        if not (right & finite).all():
+            job = int(np.argmin(right & finite))
+            must = must if finite[job] else "finite"
             raise InvalidProblemError(f"job {workload.ids[job]}", f"its {what} is {values[job]}, must be {must}")
     distinct, counts = np.unique(workload.ids, return_counts=True)
     if len(distinct) < len(workload):

@@ -70,7 +70,7 @@ def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
     Raises
     ------
     BadFileError
-        If the file cannot be read or was not written by `write_weights`.
+        If the file cannot be read, was not written by `write_weights`, or holds what is no finite number.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -79,9 +79,13 @@ def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
     try:
         with safe_open(path, framework="numpy") as file:
             card = _card((file.metadata() or {}).get(FIELD))
-            return {name: file.get_tensor(name) for name in file.keys()}, card
+            arrays = {name: file.get_tensor(name) for name in file.keys()}
     except (OSError, SafetensorError, ValueError, TypeError, RecursionError) as error:
         raise bad_file(path, f"is no file of weights written by allocopt train: {error}") from None
+    for name, array in arrays.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise bad_file(path, f"parameter {name!r} must hold finite 32-bit numbers")
+    return arrays, card
 
 
 def _card(text: str | None) -> Card:

@@ -3,8 +3,6 @@
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
-
 from allocopt.files.faults import bad_file, os_fault
 from learned.inference.packed import PackedNetwork, pack
 from learned.networks.files import read_weights
@@ -34,9 +32,6 @@ def _load(path: Path, changed_ns: int) -> tuple[Architecture, PackedNetwork]:
     if card.network not in NETWORKS:
         raise bad_file(path, f"network is {card.network!r}, must be one of {', '.join(NETWORKS)}")
     architecture = NETWORKS[card.network]
-    for name, array in weights.items():
-        if array.dtype != np.float32 or not np.isfinite(array).all():
-            raise bad_file(path, f"parameter {name!r} must hold finite 32-bit numbers")
     try:
         packed = pack(architecture, weights)
     except ValueError as error:

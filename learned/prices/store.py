@@ -61,6 +61,4 @@ def _load(path: Path, changed_ns: int) -> Weights:
             raise BadFileError(f"{path}: has no array {name!r}, was not written by allocopt train lns-prices")
         if arrays[name].shape != shape:
             raise BadFileError(f"{path}: {name} has shape {arrays[name].shape}, must be {shape}: train it again")
-        if arrays[name].dtype != np.float32 or not np.isfinite(arrays[name]).all():
-            raise BadFileError(f"{path}: {name} must hold finite 32-bit numbers")
     return Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))

@@ -26,6 +26,17 @@ class PlainBinPacking:
             yield Start(min(runnable, key=lambda job: (-view.processors[job], job)))
 
 
+class PlainRandomRunnable(RandomRunnable):
+    """Asks the jobs in the drawn order, one after the other."""
+
+    def schedule(self, view: View) -> Iterator[Start]:
+        moment = int(np.float64(view.now + 0.0).view(np.uint64))
+        queue = view.queue
+        for job in np.random.default_rng((self.seed, moment, len(queue))).permutation(queue).tolist():
+            if view.fits(job):
+                yield Start(job)
+
+
 def nobody_fits(simulation: Simulation) -> None:
     view = simulation.view
     assert not any(view.fits(job) for job in view.queue.tolist())
@@ -41,6 +52,12 @@ def test_binpacking_starts_the_largest_runnable_job_again_and_again(jobs: Worklo
 def test_random_runnable_leaves_nobody_who_fits_and_its_seed_fixes_the_schedule(jobs: Workload, rules: Rules) -> None:
     schedules = [simulate(jobs, machine_of(jobs), RandomRunnable(3), rules, observer=nobody_fits) for _ in range(2)]
     assert_lawful(schedules[0], machine_of(jobs), rules)
+    assert schedules[0].start.tolist() == schedules[1].start.tolist()
+
+
+@given(jobs=small_workloads(following=True), rules=rules)
+def test_random_runnable_starts_what_fits_in_the_drawn_order(jobs: Workload, rules: Rules) -> None:
+    schedules = [simulate(jobs, machine_of(jobs), one(3), rules) for one in (RandomRunnable, PlainRandomRunnable)]
     assert schedules[0].start.tolist() == schedules[1].start.tolist()
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.asked import whole_number
 from allocopt.envs.cush.batch import NOBODY, TALLY_DTYPE, TERMS_DTYPE, Batch
 from allocopt.envs.cush.describe import MOST, describe_all, draw_all, n_features
 from allocopt.envs.cush.jobsets import JobSet, Machine
@@ -87,8 +88,7 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in ("queue", "horizon"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"the {name} is {getattr(self, name)}, must be at least 1")
+            whole_number(name, getattr(self, name), 1)
         if self.observation not in OBSERVATIONS:
             raise UsageError(f"the observation is {self.observation!r}, must be one of {', '.join(OBSERVATIONS)}")
 

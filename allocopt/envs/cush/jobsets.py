@@ -7,6 +7,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.platform import Part, Platform
+from allocopt.envs.asked import whole_number
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.locality import PenaltyTable, WorkloadType
 from allocopt.simulator.locality_measured import Measurements
@@ -42,8 +43,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         for name in ("nodes", "cpus", "gpus"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"the machine has {getattr(self, name)} {name}, must have at least 1")
+            whole_number(f"number of {name}", getattr(self, name), 1)
 
     @property
     def total(self) -> tuple[int, int]:
@@ -186,10 +186,8 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("jobs", "arrivals", "short"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} is {getattr(self, name)}, must be at least 1")
-        if self.long <= self.short:
-            raise UsageError(f"long jobs take up to {self.long} timesteps, must be more than {self.short}")
+            whole_number(name, getattr(self, name), 1)
+        whole_number("long", self.long, self.short + 1)
         for name in ("short_share", "share", "compute_share", "unknown_share"):
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name} is {getattr(self, name)}, must be within 0 .. 1")

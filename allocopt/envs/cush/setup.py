@@ -115,6 +115,8 @@ def make_setup(
         if machine not in MACHINES:
             raise UsageError(f"the machine is {machine!r}, must be one of {', '.join(MACHINES)}, or a Machine")
         machine = MACHINES[machine]()
+    if not isinstance(machine, Machine):
+        raise UsageError(f"the machine is {machine!r}, must be one of {', '.join(MACHINES)}, or a Machine")
     sets = None if jobsets is None else tuple(jobsets)
     return Setup(machine, sets, table or SIERRA_TABLE, recipe or Recipe(), options or Options(observation="image"))
 
@@ -133,7 +135,10 @@ def checked(actions: IntArray, count: int, options: Options) -> tuple[IntArray, 
     UsageError
         If there is no such action.
     """
-    pairs = np.asarray(actions, dtype=np.int64)
+    pairs = np.asarray(actions)
+    if pairs.dtype.kind not in "iu":
+        raise UsageError(f"the actions have dtype {pairs.dtype}, must be whole numbers: slots and policies")
+    pairs = pairs.astype(np.int64)
     if pairs.shape != (count, 2):
         raise UsageError(f"the actions have shape {pairs.shape}, must be {count} of a slot and a policy")
     if pairs.min() < 0 or (pairs >= [options.queue + 1, len(Policy)]).any():

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, IntArray
+from allocopt.envs.asked import jobsets_of
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe
 from allocopt.envs.cush.setup import MachineName, Observation, checked, make_setup, masks_of
@@ -72,11 +73,7 @@ class CushEnv(gymnasium.Env[Observation, IntArray]):
         if self._episodes is None or (self._setup.is_drawn and seed is not None):
             self._episodes = self._setup.episodes(1, self.np_random)
         jobset = self.np_random.integers(0, len(self._episodes.jobsets), 1)
-        if options is not None and "jobset" in options:
-            jobset[0] = options["jobset"]
-            if jobset[0] < 0:
-                raise UsageError(f"the job set is {jobset[0]}, must not be negative")
-        self._episodes.begin(jobset)
+        self._episodes.begin(jobsets_of(options, jobset, len(self._episodes.jobsets)))
         observation = self._look(self._episodes)
         return observation, {"action_mask": self._mask.copy()}
 

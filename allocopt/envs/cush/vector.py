@@ -9,6 +9,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, IntArray
+from allocopt.envs.asked import jobsets_of
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe
 from allocopt.envs.cush.setup import MachineName, Observation, checked, make_setup, masks_of
@@ -74,11 +75,7 @@ class CushVectorEnv(VectorEnv[Observation, IntArray, NDArray[Any]]):
         if self._episodes is None or (self._setup.is_drawn and seed is not None):
             self._episodes = self._setup.episodes(self.num_envs, self.np_random)
         jobsets = self._drawn(self._episodes, self.num_envs)
-        if options is not None and "jobset" in options:
-            jobsets[:] = options["jobset"]
-            if jobsets.min() < 0:
-                raise UsageError(f"a job set is {jobsets.min()}, must not be negative")
-        self._episodes.begin(jobsets)
+        self._episodes.begin(jobsets_of(options, jobsets, len(self._episodes.jobsets)))
         return self._look(self._episodes), {"action_mask": self._masks.copy()}
 
     def step(self, actions: IntArray) -> tuple[Observation, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:

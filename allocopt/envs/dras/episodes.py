@@ -73,6 +73,9 @@ class Options:
             raise UsageError(f"reservations is {self.reservations!r}, must be one of {choices}")
         if self.observation not in OBSERVATIONS:
             raise UsageError(f"the observation is {self.observation!r}, must be one of {', '.join(OBSERVATIONS)}")
+        for name, value, right in (("reward", self.reward, Weights), ("rules", self.rules, Rules)):
+            if not isinstance(value, right):
+                raise UsageError(f"{name} is {value!r}, must be {right.__name__}(...)")
 
     @property
     def n_actions(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -18,10 +19,11 @@ Policy = Callable[[Observations, BoolArray], int]
 
 @dataclass(slots=True, eq=False)
 class _Known:
-    """What is known beforehand of the jobs of the simulation that was seen last."""
+    """What is known beforehand of the simulation that was seen last."""
 
     view: View | None = None
     traits: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
+    terms: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,16 @@ class Observing:
         view = choice.view
         if self._known.view is not view:
             self._known.view, self._known.traits = view, traits(view.processors, view.estimate, machine)
+            self._known.terms = terms(self.options)
         instance = np.zeros(1, dtype=INSTANCE_DTYPE)
         instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0])
         slots = np.zeros(self.options.window, dtype=np.int64)
-        slots[: len(choice.jobs)] = np.flatnonzero(np.isin(view.queue, choice.jobs))
+        in_window = np.zeros(len(view.ids), dtype=np.bool_)
+        in_window[choice.jobs] = True
+        slots[: len(choice.jobs)] = np.flatnonzero(in_window[view.queue])
         tally = np.zeros(1, dtype=TALLY_DTYPE)
         nothing = np.zeros(0, dtype=np.int64)
         ladder = np.empty(len(view.running), dtype=np.int64)
         return Episode(
-            *(state_of(view), instance, tally, terms(self.options)), nothing, slots, self._known.traits, ladder
+            *(state_of(view), instance, tally, self._known.terms), nothing, slots, self._known.traits, ladder
         )

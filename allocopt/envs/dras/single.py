@@ -10,6 +10,7 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.envs.asked import jobsets_of, whole_number
 from allocopt.envs.dras.batch import Observations
 from allocopt.envs.dras.describe import MOST, MOST_DAYS
 from allocopt.envs.dras.episodes import Episodes, ObservationName, Options
@@ -78,7 +79,14 @@ class TwoLevelEnv(gymnasium.Env[Observations, np.int64]):
             known = ", ".join(kind.lower() for kind in Reservations.__members__)
             raise UsageError(f"reservations is {reservations!r}, must be one of {known}")
         kind = Reservations[reservations.upper()]
-        self._options = Options(window, kind, reward or CAPABILITY, observation, can_end, rules=rules or Rules())
+        self._options = Options(
+            whole_number("window", window, 1),
+            kind,
+            CAPABILITY if reward is None else reward,
+            observation,
+            can_end,
+            rules=Rules() if rules is None else rules,
+        )
         self._jobsets = _read(workload)
         self._machine = _machine(self._jobsets, processors)
         most = MOST if observation == "slots" else MOST_DAYS
@@ -105,11 +113,7 @@ class TwoLevelEnv(gymnasium.Env[Observations, np.int64]):
             self._episodes = Episodes([drawn], self._machine, 1, self._options)
         assert self._episodes is not None, "there are jobs, given or drawn"
         jobset = self.np_random.integers(0, len(self._episodes.jobsets), 1)
-        if options is not None and "jobset" in options:
-            jobset[0] = options["jobset"]
-        if jobset[0] < 0:
-            raise UsageError(f"the jobset is {jobset[0]}, must not be negative")
-        self._episodes.begin(jobset)
+        self._episodes.begin(jobsets_of(options, jobset, len(self._episodes.jobsets)))
         return self._look(self._episodes), self._info(self._episodes)
 
     def step(self, action: np.int64) -> tuple[Observations, float, bool, bool, dict[str, Any]]:
@@ -134,9 +138,8 @@ class TwoLevelEnv(gymnasium.Env[Observations, np.int64]):
             If there is no such action, or no episode has begun or it is over.
         """
         episodes = self._running()
-        if not 0 <= action < self._options.n_actions:
-            raise UsageError(f"the action is {action}, must be within 0 .. {self._options.n_actions - 1}")
-        rewards, ended = episodes.step(np.array([action]))
+        slot = whole_number("action", action, 0, self._options.n_actions - 1)
+        rewards, ended = episodes.step(np.array([slot]))
         observation = self._look(episodes)
         info = self._info(episodes) | {"invalid_action": bool(episodes.tally["invalid"][0])}
         if ended[0]:
@@ -198,7 +201,9 @@ def _read(workload: Workload | Path | str | Sequence[Workload | Path | str] | No
     """Return the jobsets; none where they are drawn."""
     if workload is None:
         return []
-    given = [workload] if isinstance(workload, Workload | Path | str) else workload
+    given = [workload] if isinstance(workload, Workload | Path | str) else list(workload)
+    if not given:
+        raise UsageError("there are no workloads; give some, or None for drawn ones")
     return [jobs if isinstance(jobs, Workload) else read_workload(jobs) for jobs in given]
 
 
@@ -208,9 +213,7 @@ def _machine(jobsets: list[Workload], processors: int | None) -> int:
     machine = known[0] if processors is None else processors
     if machine is None or (processors is None and len(set(known)) > 1):
         raise UsageError("the workloads do not say how large their one machine is; give processors")
-    if machine < 1:
-        raise UsageError(f"the machine has {machine} processors, must have at least 1")
-    return machine
+    return whole_number("number of processors", machine, 1)
 
 
 def _results(episodes: Episodes) -> dict[str, float]:

@@ -50,6 +50,12 @@ def test_measurements_are_not_overwritten(run: Run, measured: Path) -> None:
     assert measured.read_text() == before
 
 
+def test_spaces_after_commas_do_not_matter(run: Run, measured: Path, tmp_path: Path) -> None:
+    spaced = tmp_path / "spaced.csv"
+    spaced.write_text(measured.read_text().replace(",", ", "))
+    assert run("calibrate", "locality", spaced, "--json").rows == run("calibrate", "locality", measured, "--json").rows
+
+
 @pytest.mark.parametrize(
     ("lines", "fault"),
     [
@@ -60,8 +66,10 @@ def test_measurements_are_not_overwritten(run: Run, measured: Path) -> None:
             [HEADER, *ROWS, "compute,wide,1,10,11"],
             "line 14: policy is 'wide', must be one of depth-first, breadth-first",
         ),
-        ([HEADER, "compute,depth-first,1.5,10,11"], "line 2: gpus is '1.5', must be a whole number, not negative"),
-        ([HEADER, "compute,depth-first,1,0,11"], "line 2: requested_s is '0', must be a positive number of seconds"),
+        ([HEADER, "compute,depth-first,1.5,10,11"], "line 2: gpus is '1.5', must be a whole number within 0 .. 2^53"),
+        ([HEADER, "compute,depth-first,1e30,9,9"], "line 2: gpus is '1e30', must be a whole number within 0 .. 2^53"),
+        ([HEADER, "compute,depth-first,1,0,11"], "line 2: requested_s is '0', must be a number of seconds, more than"),
+        ([f"{HEADER},gpus", "compute,depth-first,1,10,11,2"], "line 1: has the column gpus 2 times"),
         ([HEADER, "compute,depth-first,1,10,x"], "line 2: service_s is 'x', must be a number"),
         ([HEADER, "compute,depth-first,1,10"], "line 2: does not have 5 columns as line 1"),
         ([HEADER, *ROWS[:10]], "network jobs, breadth-first: measured with 1 numbers of GPUs, a line needs at least 2"),

@@ -37,6 +37,15 @@ def test_verify_accepts_what_solvers_write(run: Run, tmp_path: Path, solver: str
         assert run("verify", "@knapsacks", path).code == 3
 
 
+def test_verify_shows_the_digits_of_small_objectives(run: Run, tmp_path: Path) -> None:
+    rows = run("solve", "@knapsacks", "--solution", tmp_path, "--json").rows
+    objective = next(row["objective"] for row in rows if row["instance"] == "tiny-turnaround")
+    assert -1e-5 < objective < -1e-6
+    path = tmp_path / "tiny-turnaround.json"
+    shown = run("verify", "@knapsacks", path).out.split("objective ")[1].split(";")[0]
+    assert float(shown) == pytest.approx(objective, rel=1e-9)
+
+
 def test_a_line_says_what_came_out(run: Run) -> None:
     first = run("solve", "@knapsacks", "--solver", "greedy").out.splitlines()[0]
     assert first.startswith("tiny-means  knapsack  greedy  FEASIBLE  0.")
@@ -62,6 +71,14 @@ def test_what_a_knapsack_does_not_take_is_refused(run: Run, arguments: list[str]
     answer = run("solve", "@knapsacks", *arguments)
     assert answer.code == 2
     assert fault in answer.err
+
+
+def test_too_many_jobs_are_counted(run: Run, tmp_path: Path) -> None:
+    instance = tmp_path / "many.json"
+    assert run("generate", "knapsack", "--jobs", "10001", "--out", instance).code == 0
+    answer = run("solve", instance)
+    assert answer.code == 2
+    assert "it has 10,001 jobs, the most taken are 10,000" in answer.err
 
 
 def test_a_model_can_be_exported(run: Run, tmp_path: Path) -> None:

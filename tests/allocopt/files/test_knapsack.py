@@ -127,11 +127,19 @@ def test_a_solution_without_a_selection_says_null(tmp_path: Path) -> None:
         check_solution(PROBLEM, read_solution(tmp_path / "k.json"))
 
 
+def test_a_selection_has_no_strategy(tmp_path: Path) -> None:
+    path = tmp_path / "k.json"
+    write_solution(path, PROBLEM, RESULT)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "strategy": "free"}))
+    with pytest.raises(BadFileError, match="strategy: is 'free', must be null"):
+        read_solution(path)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"instance": "other"}, "is of instance 'other', not of 'k'"),
-        ({"objective": 4.0}, "stated objective is 4.0, recomputed it is 5.0"),
+        ({"objective": 4.0}, "stated objective is 4.0, recomputed it is 5"),
         ({"bound": 4.0}, "stated bound 4.0 excludes"),
         ({"bound": 6.0}, "status is OPTIMAL, but the bound 6.0 is above 5"),
         ({"status": Status.INFEASIBLE}, "status is INFEASIBLE, but there is a selection"),

@@ -82,6 +82,7 @@ def test_what_is_in_use_and_the_machine_follow_from_each_other() -> None:
         ({"reward": "best"}, "objective", "is 'best', must be one of capability, capacity, linear"),
         ({"weights": (1, 1)}, "weights", "has 2 values, must have 3"),
         ({"weights": (1, -1, 1)}, "weights[1]", "is -1, must be within 0"),
+        ({"weights": "abc"}, "weights[0]", "is 'a', must be within 0"),
         ({"jobs": ()}, "jobs", "there must be at least one"),
         ({"jobs": (JOB, JOB)}, "jobs[1].id", "job 'a' is given twice"),
         ({"jobs": (KnapsackJob("a", {"cores": 1}, 1.0),)}, "jobs[0].request", "unknown resource 'cores'"),

@@ -65,7 +65,7 @@ def test_a_job_that_is_given_twice_is_named() -> None:
         ((4, 0.0, 5.0, 2, 0.0), "job 4: its estimate is 0.0, must be positive"),
         ((4, 0.0, 5.0, 0, 5.0), "job 4: its number of processors is 0, must be positive"),
         ((4, float("nan"), 5.0, 2, 5.0), "job 4: its submit time is nan"),
-        ((4, 0.0, float("inf"), 2, 5.0), "job 4: its run time is inf"),
+        ((4, 0.0, float("inf"), 2, 5.0), "job 4: its run time is inf, must be finite"),
     ],
 )
 def test_a_job_with_impossible_numbers_is_named(job: tuple[int, float, float, int, float], message: str) -> None:

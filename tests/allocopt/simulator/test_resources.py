@@ -129,3 +129,16 @@ def test_nodes_are_given_back_when_a_job_ends(allocator: Allocator) -> None:
     assert made.nodes is not None
     assert made.start.tolist() == [0.0, 5.0, 10.0, 10.0]
     assert [nodes.tolist() for nodes in made.nodes] == [[0, 1, 2], [0, 1, 2], [0, 1], [2]]
+
+
+@given(case=cases(), rules=rules)
+def test_several_jobs_fit_as_each_of_them_does(case: Case, rules: Rules) -> None:
+    everybody = np.arange(len(case.jobs))
+
+    def fit_alike(simulation: Simulation) -> None:
+        view = simulation.view
+        assert view.fitting(everybody).tolist() == [view.fits(job) for job in everybody.tolist()]
+        spare = view.free - 1
+        assert view.fitting(everybody, spare).tolist() == (view.request <= spare).all(axis=1).tolist()
+
+    simulate(case.jobs, case.platform, FCFS, rules, demands={"gpus": case.gpus}, observer=fit_alike)

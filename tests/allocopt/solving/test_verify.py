@@ -125,7 +125,7 @@ def test_a_kind_without_a_checker_is_refused() -> None:
 @pytest.mark.parametrize(
     ("objective", "stated", "bound", "sign", "message"),
     [
-        (100.0, 100.001, None, 1.0, "stated objective is 100.001, recomputed it is 100.0"),
+        (100.0, 100.001, None, 1.0, "stated objective is 100.001, recomputed it is 100"),
         (100.0, 99.99, None, 1.0, "stated objective is 99.99"),
         (100.0, None, None, 1.0, "stated objective is None"),
         (100.0, float("nan"), None, 1.0, "stated objective is nan"),

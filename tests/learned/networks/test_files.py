@@ -3,9 +3,11 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from allocopt.errors import BadFileError
@@ -53,3 +55,15 @@ def test_a_card_that_is_none_is_said_in_a_line(tmp_path: Path, card: str) -> Non
 def test_a_folder_is_no_file_of_weights(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="is a directory, must be a file"):
         read_weights(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.array([1, np.nan], dtype=np.float32), np.array([np.inf], dtype=np.float32), np.ones(2, dtype=np.int32)],
+    ids=["nan", "infinite", "integers"],
+)
+def test_weights_that_are_no_finite_numbers_are_refused(tmp_path: Path, array: NDArray[Any]) -> None:
+    path = tmp_path / "w.safetensors"
+    save_file({"ok": np.ones(1, dtype=np.float32), "w": array}, path, {"allocopt": json.dumps(asdict(CARD))})
+    with pytest.raises(BadFileError, match=r"w\.safetensors: parameter 'w' must hold finite 32-bit numbers"):
+        read_weights(path)

@@ -1,4 +1,7 @@
+import copy
+import pickle
 import warnings
+from collections.abc import Callable
 
 import gymnasium
 import numpy as np
@@ -174,3 +177,34 @@ def test_jobs_that_cannot_be_are_refused() -> None:
         JobSet(np.zeros(1, dtype=int), one, np.zeros((1, 2), dtype=int), np.ones((1, 2)), np.ones((1, 3)))
     with pytest.raises(UsageError, match="share"):
         Recipe(share=1.5)
+
+
+@pytest.mark.parametrize("make", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
+def test_a_copy_goes_on_alike(make: Callable[[CushEnv], CushEnv]) -> None:
+    env = CushEnv(SMALL, options=Options())
+    env.reset(seed=3)
+    for slot in (0, 5, 5):
+        env.step(np.array([slot, 1]))
+    twin = make(env)
+    for slot in (0, 1, 5, 5):
+        (seen, reward, *_), (same, equal, *_) = env.step(np.array([slot, 0])), twin.step(np.array([slot, 0]))
+        np.testing.assert_array_equal(seen["slots"], same["slots"])
+        assert reward == equal
+    np.testing.assert_array_equal(env.reset()[0]["slots"], twin.reset()[0]["slots"])
+
+
+def test_numbers_are_whole() -> None:
+    env = CushEnv(SMALL, small_sets())
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match="dtype float64, must be whole numbers"):
+        env.step(np.array([0.5, 0.0]))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"the jobset is 3, must be within 0 \.\. 2"):
+        env.reset(options={"jobset": 3})
+    with pytest.raises(UsageError, match=r"there are 2 jobsets for 3 episodes"):
+        CushVectorEnv(3, SMALL, small_sets()).reset(options={"jobset": [0, 1]})
+    with pytest.raises(UsageError, match=r"queue is 1\.5, must be a whole number"):
+        Options(queue=1.5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"number of nodes is 1\.5, must be a whole number"):
+        Machine(1.5)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="the machine is 3, must be one of sierra, summit, or a Machine"):
+        CushEnv(3)  # type: ignore[arg-type]

@@ -294,7 +294,7 @@ def test_mistakes_are_named() -> None:
         Episodes([random_workload(200, 0)], 4)
     with pytest.raises(UsageError, match="0 jobsets"):
         Episodes([], 4)
-    with pytest.raises(UsageError, match=r"within -1 \.\. 3"):
+    with pytest.raises(UsageError, match=r"jobset is 4, must be within 0 \.\. 3"):
         Episodes(JOBSETS, MACHINE).begin(np.array([4]))
     with pytest.raises(UsageError, match="shape"):
         Episodes(JOBSETS, MACHINE).begin(np.array([1, 2]))

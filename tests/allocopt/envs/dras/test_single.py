@@ -137,3 +137,31 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         TwoLevelEnv(JOBS, reservations="some")  # type: ignore[arg-type]
     with pytest.raises(BadFileError):
         TwoLevelEnv(tmp_path / "missing.swf")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({"workload": []}, "there are no workloads; give some, or None"),
+        ({"window": 1.5}, r"the window is 1\.5, must be a whole number at least 1"),
+        ({"processors": "5"}, "the number of processors is '5', must be a whole number at least 1"),
+        ({"reward": ()}, r"reward is \(\), must be Weights"),
+        ({"rules": 3}, "rules is 3, must be Rules"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(arguments: dict[str, Any], fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        TwoLevelEnv(**{"workload": JOBS, **arguments})
+
+
+@pytest.mark.parametrize("action", [0.5, "a", None, np.array([0]), float("nan")], ids=str)
+def test_an_action_is_a_whole_number(action: Any) -> None:
+    env = TwoLevelEnv(JOBS, window=3)
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match=r"must be a whole number within 0 \.\. 2"):
+        env.step(action)
+
+
+def test_a_jobset_is_a_whole_number() -> None:
+    with pytest.raises(UsageError, match=r"the jobset is 0\.5, must be a whole number within 0 \.\. 0"):
+        TwoLevelEnv(JOBS).reset(options={"jobset": 0.5})

@@ -1,0 +1,63 @@
+"""What environments are asked for, checked: an action, a jobset, a number."""
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.errors import UsageError
+
+
+def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Return a value as an integer.
+
+    Parameters
+    ----------
+    name
+        What it is called in the message.
+    value
+        An integer, of Python or NumPy.
+    least, most
+        The smallest and the largest that is taken; None for any.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or out of range.
+    """
+    within = f"at least {least}" if most is None else f"within {least} .. {most}"
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise UsageError(f"the {name} is {value!r}, must be a whole number {within}") from None
+    if number < least or (most is not None and number > most):
+        raise UsageError(f"the {name} is {number}, must be {within}")
+    return number
+
+
+def jobsets_of(options: Mapping[str, Any] | None, drawn: IntArray, n_jobsets: int) -> IntArray:
+    """Return the jobsets that a reset names, or those that were drawn.
+
+    Parameters
+    ----------
+    options
+        Those of the reset: under ``jobset`` a number for all episodes, or one for each.
+    drawn
+        Numbers of jobsets, shape ``(E,)``.
+    n_jobsets
+        How many there are.
+
+    Raises
+    ------
+    UsageError
+        If a number is none of a jobset.
+    """
+    if options is None or "jobset" not in options:
+        return drawn
+    named = np.asarray(options["jobset"], dtype=object).ravel()
+    if len(named) not in (1, len(drawn)):
+        raise UsageError(f"there are {len(named)} jobsets for {len(drawn)} episodes, must be 1 or as many")
+    numbers = np.array([whole_number("jobset", number, 0, n_jobsets - 1) for number in named], dtype=np.int64)
+    return np.broadcast_to(numbers, drawn.shape).copy()
