@@ -29,9 +29,14 @@ def write_page(name: str, title: str, intent: str, sections: Sequence[str]) -> N
     header = [
         f"# {title}",
         intent,
-        f"`python benchmarks/{' '.join([name + '.py', *sys.argv[1:]])}`, allocopt {facts.version}, commit "
+        f"`python benchmarks/{' '.join([name + '.py', *map(_shown, sys.argv[1:])])}`, allocopt {facts.version}, commit "
         f"{facts.commit}, {facts.machine}, Python {facts.python}; {versions}.",
     ]
     text = "\n\n".join([*header, *sections]) + "\n"
     write_text(RESULTS / f"{name}.md", text)
     print(text)
+
+
+def _shown(argument: str) -> str:
+    """Return an argument as a page shows it: of a path only the name, for folders differ from machine to machine."""
+    return Path(argument).name if Path(argument).is_absolute() else argument
