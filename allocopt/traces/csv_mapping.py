@@ -24,10 +24,9 @@ from allocopt.traces.table import LARGEST
 from allocopt.traces.workload import UNKNOWN_USER, Workload
 
 RUN_USED = "no time limit, run time used"
-NUMBERED = "array task or component without a number of its own, numbered"
+NUMBERED = "part of an array without a number of its own, numbered"
 NOT_ENDED = "not ended"
 NO_SUBMIT = "submit time unknown"
-AGAIN = "given again later, as requeued jobs are"
 
 UNENDED = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIGURING", "COMPLETING"))
 """First words of states in which a job's run time is not yet known."""
@@ -109,8 +108,8 @@ def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
 
     A job's size is its number of nodes if a column has it, or else that of processors; its run time that column, or
     else end minus start; its estimate the time limit, or else the run time. Submit times count from the first one.
-    Steps are skipped; jobs that have not ended, were never submitted or started, or stand there again later, are
-    dropped and counted.
+    Steps are skipped; jobs that have not ended, or were never submitted or started, are dropped and counted. Tasks of
+    arrays, components, and what has the number of an earlier line, are jobs; they get numbers behind all others.
 
     Parameters
     ----------
@@ -126,12 +125,10 @@ def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
         names the line and the column.
     """
     rows = _without_steps(_table(path, columns or Columns()))
-    ended = [text.split(" ")[0].strip("+").upper() not in UNENDED for text in rows.texts("state")]
+    ended = np.array([text.split(" ")[0].strip("+").upper() not in UNENDED for text in rows.texts("state")])
     submitted = ~np.isnan(rows.values("submit", instant_s))
-    last = _is_last(rows.texts("job"))
-    kept = rows.only([*map(all, zip(ended, submitted, last, strict=True))])
-    reasons = ((NOT_ENDED, ended), (NO_SUBMIT, submitted), (AGAIN, last))
-    dropped = [(reason, len(flags) - int(np.sum(flags))) for reason, flags in reasons]
+    kept = rows.only((submitted & ended).tolist())
+    dropped = ((NOT_ENDED, int((~ended).sum())), (NO_SUBMIT, int((ended & ~submitted).sum())))
     if not kept.cells:
         raise bad_file(path, f"none of its {len(rows.cells)} jobs has been submitted and has ended")
     kept, numbered = _with_ids(kept)
@@ -191,21 +188,17 @@ def _without_steps(rows: _Rows) -> _Rows:
     return kept
 
 
-def _is_last(jobs: Sequence[str]) -> list[bool]:
-    """Whether each job does not stand there again later."""
-    last = {job: row for row, job in enumerate(jobs)}
-    return [last[job] == row for row, job in enumerate(jobs)]
-
-
 def _with_ids(rows: _Rows) -> tuple[_Rows, int]:
-    """Give every job its number; parts of arrays and of jobs of several components come behind all others."""
+    """Give every job a number of its own; say how many had none."""
     jobs = rows.texts("job")
-    ids = np.array([int(job) if _PLAIN.fullmatch(job) else -1 for job in jobs], dtype=np.int64)
+    first = {job: row for row, job in reversed(list(enumerate(jobs)))}
+    owned = [first[job] == row and _PLAIN.fullmatch(job) is not None for row, job in enumerate(jobs)]
+    ids = np.array([int(job) if owned[row] else -1 for row, job in enumerate(jobs)], dtype=np.int64)
     if ids.max() > LARGEST:
         raise rows.error(int(ids.argmax()), rows.places["job"][0], f"is {ids.max()}, must be at most 2^53")
     unnumbered = np.flatnonzero(ids < 0)
     for row in unnumbered.tolist():
-        if not _PART.fullmatch(jobs[row]):
+        if not (_PART.fullmatch(jobs[row]) or _PLAIN.fullmatch(jobs[row])):
             fault = f"is {shown(jobs[row])}, must be a number, or one such as 12_3 or 12+3"
             raise rows.error(row, rows.places["job"][0], fault)
     ids[unnumbered] = max(int(ids.max()), 0) + 1 + np.arange(len(unnumbered))
