@@ -11,6 +11,7 @@ from allocopt.cli import (
     calibrate,
     convert,
     doctor,
+    fetch_trace,
     generate,
     reproduce,
     schema,
@@ -44,6 +45,7 @@ app.command("train")(train.command)
 app.command("reproduce")(reproduce.command)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("what-if")(what_if.command)
+app.command("fetch-trace")(fetch_trace.command)
 app.command("convert")(convert.command)
 app.command("schema")(schema.command)
 app.command("solvers")(solvers.command)

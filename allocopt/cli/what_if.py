@@ -59,7 +59,9 @@ Iterations = Annotated[int | None, typer.Option(min=1, max=LARGEST, help="Steps 
 Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice.")]
 JobsCsv = Annotated[
     Path | None,
-    typer.Option("--jobs-csv", readable=False, help="Folder; when every job ran is written to SCHEDULER,ALLOCATOR.csv."),
+    typer.Option(
+        "--jobs-csv", readable=False, help="Folder; when every job ran is written to SCHEDULER,ALLOCATOR.csv."
+    ),
 ]
 
 
@@ -122,7 +124,9 @@ def _names(option: str, text: str) -> list[str]:
     return names
 
 
-def _prepared(workload: "Workload", topology: "Topology", per_node: int, max_jobs: int | None, load: float) -> "Workload":
+def _prepared(
+    workload: "Workload", topology: "Topology", per_node: int, max_jobs: int | None, load: float
+) -> "Workload":
     """Bring a workload to the machine; say what was dropped and repaired."""
     from dataclasses import replace
 

@@ -3,7 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from allocopt.cluster.hostlist import fold_hostlist
+from allocopt.cluster.topology import Topology
 from allocopt.cluster.tree import Tree
 from allocopt.errors import InvalidProblemError
 
@@ -52,6 +55,13 @@ class NamedTree:
         if unknown:
             raise InvalidProblemError("topology nodes", f"there is no node {unknown[0]!r}")
         return [self._numbers[name] for name in listed]
+
+    def is_like(self, topology: Topology) -> bool:
+        """Whether a topology has as many nodes, and puts the same neighbours by number into one group at each level."""
+        if topology.size != self.tree.size:
+            return False
+        own, other = self.tree.groups, topology.groups_of(np.arange(topology.size))
+        return own.shape == other.shape and np.array_equal(np.diff(own) != 0, np.diff(other) != 0)
 
     def hostlist(self, numbers: Iterable[int]) -> str:
         """Write nodes as one hostlist, in the order of their numbers."""

@@ -163,12 +163,14 @@ def _downwards(forest: _Forest, root: str) -> Iterator[str]:
 def _remark_left_out(forest: _Forest) -> None:
     """Remark on switches without nodes."""
     empty = [name for name, height in forest.heights.items() if not height]
-    lines = [f"{forest.switches[name].place}: switch {name} has no nodes left below it: it is left out" for name in empty]
+    lines = [
+        f"{forest.switches[name].place}: switch {name} has no nodes left below it: it is left out" for name in empty
+    ]
     forest.remarks += _first_of(lines, "switches without nodes")
 
 
 def _named_tree(forest: _Forest, roots: list[str], hops: Sequence[int] | None, pairs: Pairs) -> NamedTree:
-    """Number the nodes and give them a group at every level below the top."""
+    """Give the nodes numbers, and a group at every level below the top."""
     below_top = max(forest.heights[root] for root in roots) - (len(roots) == 1)
     names: list[dict[str, int]] = [{} for _ in range(below_top)]
     columns: list[list[int]] = []

@@ -68,7 +68,8 @@ def tree_of_graph(graph: Graph) -> NamedTree:
 
     Vertices are nodes or switches as their attribute ``kind`` (or ``type``, ``role``) says, or else nodes are those
     with one link. A vertex's name is its attribute ``name``, or else itself. A directed graph runs downwards, from
-    vertices with no link to them; an undirected one hangs from its center, or the vertex whose attribute ``root`` holds.
+    vertices with no link to them; an undirected one hangs from its center, or the vertex whose attribute
+    ``root`` holds.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ def _hosts(links: Graph) -> list[str]:
 
 
 def _kind(data: dict[str, Any]) -> str:
-    """What a vertex is, as its attributes say."""
+    """Return what a vertex is, as its attributes say."""
     return next((str(data[key]).lower() for key in KIND_KEYS if key in data), "")
 
 
@@ -153,7 +154,8 @@ def _root(graph: Graph, part: Graph, hosts: set[str]) -> str:
     named = [vertex for vertex in switches if part.nodes[vertex].get("root")]
     if graph.is_directed():
         named += [vertex for vertex in switches if graph.in_degree(vertex) == 0]  # type: ignore[attr-defined]
-    return named[0] if named else next(vertex for vertex in nx.center(part) if vertex not in hosts)
+    centers: list[str] = named or [vertex for vertex in nx.center(part) if vertex not in hosts]
+    return centers[0]
 
 
 def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:

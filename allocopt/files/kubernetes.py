@@ -118,7 +118,9 @@ def _switches(nodes: Sequence[MetadataModel], keys: Sequence[str]) -> list[Switc
             below.setdefault(path[:depth], {})[path[: depth + 1]] = None
     names = _names([path for paths in below.values() for path in paths])
     leaves = [Switch(names[path], tuple(found)) for path, found in held.items()]
-    above = [Switch(names[path], switches=tuple(map(names.__getitem__, paths))) for path, paths in below.items() if path]
+    above = [
+        Switch(names[path], switches=tuple(map(names.__getitem__, paths))) for path, paths in below.items() if path
+    ]
     top = [Switch("/", switches=tuple(map(names.__getitem__, below[()])))] if len(below[()]) > 1 else []
     return [*leaves, *above, *top]
 

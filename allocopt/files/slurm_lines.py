@@ -74,7 +74,9 @@ def _values(path: Path, number: int, line: str) -> dict[str, str]:
     while line[at:].strip():
         match = _PAIR.match(line, at)
         if match is None:
-            fault = f"{shown(line[at:].strip())} is not Key=value; a list goes on over lines with a backslash at the end"
+            fault = (
+                f"{shown(line[at:].strip())} is not Key=value; a list goes on over lines with a backslash at the end"
+            )
             raise bad_file(path, f"line {number}", fault)
         key = match[1].lower()
         if key in values:

@@ -1,4 +1,4 @@
-"""``topology.yaml`` of Slurm: one or several topologies, each a tree, blocks, or flat (manual page topology.yaml(5))."""
+"""``topology.yaml`` of Slurm: one or several topologies, each a tree, blocks or flat (manual: topology.yaml(5))."""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module

@@ -123,7 +123,7 @@ def _verdict(rows: Sequence[WhatIfRow]) -> list[str]:
             lines.append(f"{name}: all the same, {least:,.{digits}f}")
         else:
             relative = change(best)
-            shown = "" if relative is None else f" ({100 * relative:+.1f} %)"
+            shown = "" if relative is None or best is rows[0] else f" ({100 * relative:+.1f} %)"
             lines.append(f"{name}: {_name(best)}, {least:,.{digits}f}{shown}")
     return lines
 

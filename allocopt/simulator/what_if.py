@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from allocopt.cluster.platform import Platform
@@ -117,12 +118,12 @@ class WhatIf:
 
     def _parts(self, allocator: str, scheduler: str) -> "Callable[[], _Parts]":
         """Return what makes the parts of a simulation, each time anew."""
-        maker = (lambda: self._window(allocator)) if scheduler == "window" else lambda: self._pair(allocator, scheduler)
-        maker()
-        return maker
+        made = self._window if scheduler == "window" else self._pair
+        made(allocator, scheduler)
+        return partial(made, allocator, scheduler)
 
-    def _window(self, allocator: str) -> "_Parts":
-        """Make a scheduler that allocates windows."""
+    def _window(self, allocator: str, scheduler: str) -> "_Parts":
+        """Make a scheduler that allocates windows by itself."""
         limits = self.limits
         solver = _solver("sequential" if allocator == FIRST else allocator)
         return WindowScheduler(

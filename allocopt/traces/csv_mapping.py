@@ -145,8 +145,8 @@ def _table(path: Path, columns: Columns) -> _Rows:
     if not lines:
         raise bad_file(path, "is empty, must begin with the names of its columns")
     delimiter = columns.delimiter or max(DELIMITERS, key=lines[0].count)
-    quoting = csv.QUOTE_NONE if delimiter == "|" else csv.QUOTE_MINIMAL
-    reader = csv.reader(lines, delimiter=delimiter, quoting=quoting)
+    # Slurm does not quote.
+    reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "|" else csv.QUOTE_MINIMAL)
     try:
         header = next(reader)
         rows = _Rows(path, [], [], find_columns(path, header, columns), header, np.empty(0, dtype=np.int64))
@@ -230,7 +230,7 @@ def _run_s(rows: _Rows) -> FloatArray:
 
 
 def _users(names: Sequence[str]) -> IntArray:
-    """Number the users, by themselves if all are numbers, or else in the order in which they come."""
+    """Give the users numbers, themselves if all are numbers, or else in the order in which they come."""
     if all(_PLAIN.fullmatch(name) for name in names):
         return np.array([int(name) for name in names], dtype=np.int64)
     numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name))}

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file
 from allocopt.files.reading import read_text
+from allocopt.traces.fetch import SOURCES, cached_trace
 from allocopt.traces.nsa import read_nsa
 from allocopt.traces.swf import read_swf
 from allocopt.traces.workload import Workload
@@ -26,7 +28,8 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
     Parameters
     ----------
     path
-        The file; with ``.gz`` after its ending it is decompressed.
+        The file; with ``.gz`` after its ending it is decompressed. Where there is none of that name, the name of a
+        trace that has been fetched (`allocopt.traces.fetch`).
     columns
         For a table, which columns mean what where their names do not say.
 
@@ -37,7 +40,7 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
     UsageError
         If columns are given for a file that is no table.
     """
-    path = Path(path)
+    path = _file_of(Path(path))
     name = path.name.removesuffix(".gz")
     if columns is not None or name.endswith(TABLES):
         if name.endswith((".swf", ".json")):
@@ -60,3 +63,14 @@ def _read_table(path: Path, columns: "Columns | None") -> Workload:
     from allocopt.traces.csv_mapping import read_csv_workload
 
     return read_csv_workload(path, columns)
+
+
+def _file_of(path: Path) -> Path:
+    """Return the file of a trace that is given by its name."""
+    name = str(path)
+    if path.exists() or path.name != name:
+        return path
+    fetched = cached_trace(name)
+    if fetched is None and name in SOURCES:
+        raise bad_file(path, f"no such file, nor has the trace been fetched: allocopt fetch-trace {name}")
+    return fetched or path
