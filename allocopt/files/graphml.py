@@ -90,6 +90,7 @@ def tree_of_graph(graph: Graph) -> NamedTree:
     hosts = _hosts(links)
     if not hosts:
         raise InvalidProblemError("", "has no nodes: vertices with one link, or whose attribute kind is node")
+    _cut_dead_ends(links, set(hosts))
     if nx.is_forest(links) and all(links.degree[host] <= 1 for host in hosts):
         return tree_of_switches(list(_switches(named, links, set(hosts))))
     return _counted(links, hosts)
@@ -125,6 +126,17 @@ def _hosts(links: Graph) -> list[str]:
     if any(kind in HOSTS for kind in kinds.values()):
         return [vertex for vertex, kind in kinds.items() if kind in HOSTS]
     return [vertex for vertex, kind in kinds.items() if links.degree[vertex] == 1 and kind not in SWITCHES]
+
+
+def _cut_dead_ends(links: Graph, hosts: set[str]) -> None:
+    """Remove switches with one link, to another switch, as long as there are any: nothing hangs from them."""
+    ends = [vertex for vertex in links if vertex not in hosts and links.degree[vertex] == 1]
+    while ends:
+        vertex = ends.pop()
+        (other,) = links[vertex] or (vertex,)
+        if other not in hosts:
+            links.remove_node(vertex)
+            ends += [other] if other in links and links.degree[other] == 1 else []
 
 
 def _kind(data: dict[str, Any]) -> str:
