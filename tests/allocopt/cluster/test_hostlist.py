@@ -121,5 +121,7 @@ def ranges(draw: st.DrawFn) -> str:
 
 @given(st.lists(st.tuples(prefixes, ranges(), st.sampled_from(["", "-ib", "x"]), st.one_of(st.just(""), ranges()))))
 def test_clustershell_reads_every_hostlist_alike(node_set: Any, parts: list[tuple[str, str, str, str]]) -> None:
-    text = ",".join(f"{prefix}{first}{middle}{second if middle == 'x' else ''}" for prefix, first, middle, second in parts)
+    text = ",".join(
+        f"{prefix}{first}{middle}{second if middle == 'x' else ''}" for prefix, first, middle, second in parts
+    )
     assert set(expand_hostlist(text)) == set(node_set(text))

@@ -58,7 +58,9 @@ def test_a_leaf_high_in_the_tree_is_as_far_from_others_as_the_switch_above_both(
 def test_a_node_under_two_switches_stays_with_the_first_and_is_remarked() -> None:
     cluster = tree_of_switches([above("t", "s1", "s2"), leaf("s1", "a", "b"), leaf("s2", "b", "c", "a")])
     assert cluster.nodes == ("a", "b", "c")
-    assert cluster.remarks == ("node b is under s1 and s2: it stays under s1 (the first of 2 nodes under two switches)",)
+    assert cluster.remarks == (
+        "node b is under s1 and s2: it stays under s1 (the first of 2 nodes under two switches)",
+    )
 
 
 def test_spines_over_the_same_leaves_are_one_level() -> None:

@@ -217,7 +217,12 @@ def test_a_graph_that_is_no_cluster_is_refused(graph: Any, message: str) -> None
 
 
 def cluster() -> NamedTree:
-    switches = [Switch("r", (), ("a", "m")), Switch("m", (), ("b", "c")), Switch("a", ("n1", "n2")), Switch("b", ("a1",))]
+    switches = [
+        Switch("r", (), ("a", "m")),
+        Switch("m", (), ("b", "c")),
+        Switch("a", ("n1", "n2")),
+        Switch("b", ("a1",)),
+    ]
     return tree_of_switches([*switches, Switch("c", ("c",))])
 
 

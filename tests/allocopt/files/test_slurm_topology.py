@@ -72,7 +72,9 @@ def test_keys_are_in_any_case_with_comments_spaces_quotes_and_line_ends_of_any_s
 
 
 def test_a_list_goes_on_over_lines_with_backslashes(tmp_path: Path) -> None:
-    cluster = read(tmp_path, "SwitchName=s1 \\\n  Nodes=n1,\\\n        n[2-3],\\  # more\n  n4\nSwitchName=s2 Nodes=n5\n")
+    cluster = read(
+        tmp_path, "SwitchName=s1 \\\n  Nodes=n1,\\\n        n[2-3],\\  # more\n  n4\nSwitchName=s2 Nodes=n5\n"
+    )
     assert cluster.nodes == ("n1", "n2", "n3", "n4", "n5")
 
 
@@ -118,7 +120,10 @@ def test_block_sizes_join_blocks_that_follow_each_other(tmp_path: Path) -> None:
         ("\nSwitchName=s Nodes=n1, n2\n", "line 2: 'n2' is not Key=value"),
         ("SwitchName=s Nodes=n[1-2", "line 1: Nodes: 'n[1-2' has a bracket that is not closed"),
         ("SwitchName=t Switches=s[2-1]", "line 1: Switches: 's[2-1]' has the range 2-1, which falls"),
-        ("SwitchName=s Node=n1", "line 1: key 'node' is unknown beside SwitchName; keys are SwitchName, Nodes, Switches"),
+        (
+            "SwitchName=s Node=n1",
+            "line 1: key 'node' is unknown beside SwitchName; keys are SwitchName, Nodes, Switches",
+        ),
         ("SwitchName=s Nodes=a nodes=b", "line 1: key nodes is given twice"),
         ("SwitchName= Nodes=a", "line 1: SwitchName is empty"),
         ("NodeName=a", "line 1: begins with 'nodename', must be one of SwitchName, BlockName, BlockSizes"),
@@ -129,7 +134,10 @@ def test_block_sizes_join_blocks_that_follow_each_other(tmp_path: Path) -> None:
         ("SwitchName=s Nodes=a\nSwitchName=t Switches=t", "line 2: switches run in a circle: t under t"),
         ("SwitchName=s", "no switch connects any node"),
         ("BlockName=b Nodes=a\nSwitchName=s Nodes=b", "line 1: stands in a file with SwitchName lines"),
-        ("BlockName=b Nodes=a Switches=s", "line 1: key 'switches' is unknown beside BlockName; keys are BlockName, Nodes"),
+        (
+            "BlockName=b Nodes=a Switches=s",
+            "line 1: key 'switches' is unknown beside BlockName; keys are BlockName, Nodes",
+        ),
         ("BlockName=b Nodes=a\nBlockSizes=2,6", "line 2: BlockSizes is 2,6, must rise, each size a power of two times"),
         ("BlockName=b Nodes=a\nBlockSizes=4,2", "line 2: BlockSizes is 4,2, must rise"),
         ("BlockName=b Nodes=a\nBlockSizes=0", "line 2: BlockSizes is 0, must rise"),

@@ -175,7 +175,11 @@ def test_an_odd_mapping_on_the_command_line_is_told(text: str, message: str) -> 
     [
         ("", None, "is empty, must begin with the names of its columns"),
         ("id,submit,run,nodes\n", None, "holds no jobs"),
-        (OTHER, None, "line 1: no column is known to mean job, submit, run (or start and end), nodes (or processors); "),
+        (
+            OTHER,
+            None,
+            "line 1: no column is known to mean job, submit, run (or start and end), nodes (or processors); ",
+        ),
         (OTHER, "job=nummer", "line 1: has no column 'nummer', which is to mean job"),
         ("id,submit,run,nodes\n1,x,1,1", None, "line 2: submit is 'x', must be a date such as"),
         ("id,submit,run,nodes\n1,1,1,x", None, "line 2: nodes is 'x', must be a whole number such as 16 or 2K"),
@@ -198,7 +202,9 @@ def test_an_odd_table_gets_a_line_that_names_the_fault(
 
 
 def test_a_dump_without_header_is_told(tmp_path: Path) -> None:
-    assert fault(tmp_path, SACCT.partition("\n")[2], name="dump.txt").startswith("line 1: no column is known to mean job")
+    assert fault(tmp_path, SACCT.partition("\n")[2], name="dump.txt").startswith(
+        "line 1: no column is known to mean job"
+    )
 
 
 def test_columns_are_those_of_tables(tmp_path: Path) -> None:

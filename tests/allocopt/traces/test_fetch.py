@@ -120,7 +120,9 @@ def test_a_trace_that_was_fetched_is_read_by_its_name(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadFileError, match="KTH-SP2: no such file, nor has the trace been fetched: allocopt fetch-trace"):
+    with pytest.raises(
+        BadFileError, match="KTH-SP2: no such file, nor has the trace been fetched: allocopt fetch-trace"
+    ):
         read_workload("KTH-SP2")
     fetch_trace(TraceSource("mine", f"{server.url}/t.swf", SHA256))
     assert cached_trace("mine") == tmp_path / "allocopt" / "traces" / "mine.swf.gz"
