@@ -117,9 +117,8 @@ def command(
         return simulate_on_cores(trace, policy, bool(kill_at_limit), max_jobs, seed, cores, outputs, others)
     kills = kill_at_limit is not False
     scheduler = _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
-    tree = _topology(topology, labels, fat_tree, processors)
-    workload, platform = _read(read_jobs(trace, columns), processors, processors_per_node, tree)
-    workload = _cut(workload, platform, skip_oversized, max_jobs)
+    jobs, tree = read_jobs(trace, columns), _topology(topology, labels, fat_tree, processors)
+    workload, platform = _read(jobs, processors, processors_per_node, tree, skip_oversized, max_jobs)
     if exact_estimates:
         workload = (workload.killed_at_limit() if kills else workload).with_exact_estimates()
     rules = Rules(EventOrder[event_order.upper()], kills, dependencies)
@@ -194,31 +193,37 @@ def _topology(
 
 
 def _read(
-    trace: "Workload", processors: int | None, per_node: int, topology: "Topology | None"
+    trace: "Workload",
+    processors: int | None,
+    per_node: int,
+    topology: "Topology | None",
+    skip_oversized: bool,
+    max_jobs: int | None,
 ) -> "tuple[Workload, Platform]":
-    """Bring the trace to nodes and find its machine."""
-    from allocopt.cluster.platform import NODES, Platform
-    from allocopt.errors import BadFileError
-
+    """Bring the trace to nodes, and find its machine; say what was dropped or repaired."""
     workload = trace.in_nodes(per_node)
-    if topology is not None:
-        return workload, Platform.whole_nodes(topology)
-    size = workload.machine_processors if processors is None else processors // per_node
-    if not size:
-        fault = "the trace does not say how large its machine is; --processors does"
-        raise BadFileError(f"{workload.name}: MaxProcs: {fault}")
-    return workload, Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
-
-
-def _cut(workload: "Workload", platform: "Platform", skip_oversized: bool, max_jobs: int | None) -> "Workload":
-    """Leave jobs out as asked; say what was dropped or repaired."""
+    platform = _platform(workload, processors, per_node, topology)
     if skip_oversized:
         workload = workload.fitting(platform.size)
     if max_jobs is not None:
         workload = workload.first(max_jobs)
     for remark in workload.remarks():
         print(f"allocopt: {remark}", file=sys.stderr)
-    return workload
+    return workload, platform
+
+
+def _platform(workload: "Workload", processors: int | None, per_node: int, topology: "Topology | None") -> "Platform":
+    """Return the machine that the options or the trace name."""
+    from allocopt.cluster.platform import NODES, Platform
+    from allocopt.errors import BadFileError
+
+    if topology is not None:
+        return Platform.whole_nodes(topology)
+    size = workload.machine_processors if processors is None else processors // per_node
+    if not size:
+        fault = "the trace does not say how large its machine is; --processors does"
+        raise BadFileError(f"{workload.name}: MaxProcs: {fault}")
+    return Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
 
 
 def _allocator(
@@ -237,7 +242,7 @@ def _allocator(
     if name is None:
         raise UsageError("--strategy is that of --allocator, which is not given")
     if platform.topology is None:
-        raise UsageError("--allocator needs to know how the nodes are connected: give --topology or --fat-tree")
+        raise UsageError("--allocator needs to know how the nodes are connected: give --fat-tree or --topology")
     return TopologyAllocator(platform.topology, get_solver(name), strategy or "free", seed=seed)
 
 

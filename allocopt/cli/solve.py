@@ -78,7 +78,7 @@ def command(
     problems = [_posed(problem, asked, excluded) for problem in read_instances(instances)]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
-    cluster = None if nodelist is None else _cluster(problems, nodelist, labels)
+    cluster = _cluster(problems, nodelist, labels)
     chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
     if export is not None:
         _export(chosen, problems[0], export)
@@ -203,11 +203,13 @@ def _report(
         print(f"{job}\t{hostlist}", flush=True)
 
 
-def _cluster(problems: "list[Problem]", path: Path, labels: str | None) -> "NamedTree":
-    """Read the names of the nodes; every instance must be about them."""
+def _cluster(problems: "list[Problem]", path: Path | None, labels: str | None) -> "NamedTree | None":
+    """Read the names of the nodes, if they are asked for; every instance must be about them."""
     from allocopt.errors import UsageError
     from allocopt.problems.topology import TopologyProblem
 
+    if path is None:
+        return None
     cluster = read_cluster(path, labels)
     for problem in problems:
         if not isinstance(problem, TopologyProblem) or not cluster.is_like(problem.topology):

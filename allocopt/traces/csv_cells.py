@@ -21,15 +21,6 @@ _COUNT = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.ASCII | re.IGNORECASE)
 _THOUSANDS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
-def number_of(text: str) -> float | None:
-    """Read a finite number of a sane size; None if it is none."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and abs(value) <= LARGEST else None
-
-
 def instant_s(text: str, unit_s: float = 1.0) -> float:
     """Seconds since 1970 of a point in time, NaN where there is none.
 
@@ -40,11 +31,9 @@ def instant_s(text: str, unit_s: float = 1.0) -> float:
     ValueError
         If it is neither; it says what is wrong.
     """
-    if text.lower() in NOTHING:
-        return math.nan
-    number = number_of(text)
-    if number is not None:
-        return number * unit_s
+    bare = _bare_s(text, unit_s)
+    if bare is not None:
+        return bare
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -63,11 +52,9 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
     ValueError
         If it is neither; it says what is wrong.
     """
-    if text.lower() in NOTHING:
-        return math.nan
-    number = number_of(text)
-    if number is not None:
-        return number * unit_s
+    bare = _bare_s(text, unit_s)
+    if bare is not None:
+        return bare
     minutes = _MINUTES.fullmatch(text)
     if minutes is not None:
         return 60.0 * int(minutes[1]) + float(minutes[2])
@@ -93,3 +80,14 @@ def count_of(text: str, unit_s: float = 1.0) -> float:
     if not value.is_integer() or value > LARGEST:
         raise ValueError(f"is {shown(text)}, must be a whole number such as 16 or 2K")
     return value
+
+
+def _bare_s(text: str, unit_s: float) -> float | None:
+    """Seconds of a bare number, NaN where there is no value; None for what has another form."""
+    if text.lower() in NOTHING:
+        return math.nan
+    try:
+        value = float(text) * unit_s
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and abs(value) <= LARGEST else None

@@ -134,8 +134,9 @@ def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
     kept, numbered = _with_ids(kept)
     places = Places(kept.places["job"][0], kept.places["submit"][0])
     workload = workload_of(kept, places, _records(kept), trace_name(path))
+    n_numbered = int(np.isin(workload.ids, numbered).sum())
     counts = (*(count for count in dropped if count[1]), *workload.dropped)
-    repaired = (*workload.repaired, (NUMBERED, numbered)) if numbered else workload.repaired
+    repaired = (*workload.repaired, (NUMBERED, n_numbered)) if n_numbered else workload.repaired
     return replace(workload, submit=workload.submit - workload.submit.min(), dropped=counts, repaired=repaired)
 
 
@@ -188,8 +189,8 @@ def _without_steps(rows: _Rows) -> _Rows:
     return kept
 
 
-def _with_ids(rows: _Rows) -> tuple[_Rows, int]:
-    """Give every job a number of its own; say how many had none."""
+def _with_ids(rows: _Rows) -> tuple[_Rows, IntArray]:
+    """Give every job a number of its own; return the new numbers too."""
     jobs = rows.texts("job")
     first = {job: row for row, job in reversed(list(enumerate(jobs)))}
     owned = [first[job] == row and _PLAIN.fullmatch(job) is not None for row, job in enumerate(jobs)]
@@ -202,7 +203,7 @@ def _with_ids(rows: _Rows) -> tuple[_Rows, int]:
             fault = f"is {shown(jobs[row])}, must be a number, or one such as 12_3 or 12+3"
             raise rows.error(row, rows.places["job"][0], fault)
     ids[unnumbered] = max(int(ids.max()), 0) + 1 + np.arange(len(unnumbered))
-    return replace(rows, ids=ids), len(unnumbered)
+    return replace(rows, ids=ids), ids[unnumbered]
 
 
 def _records(rows: _Rows) -> Records:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -133,16 +133,12 @@ def known_source(name: str, url: str | None = None, sha256: str | None = None) -
     """
     if not name or name.startswith(".") or set(name) & set("/\\\0"):
         raise UsageError(f"{name!r} is no name for a trace")
-    known = SOURCES.get(name)
-    if known is None and (url is None or sha256 is None):
+    known = SOURCES.get(name) or TraceSource(name, "", "")
+    found = replace(known, url=url or known.url, sha256=(sha256 or known.sha256).lower())
+    if not (found.url and found.sha256):
         fault = f"there is no trace {name!r}; there are {', '.join(SOURCES)}, or any other with --url and --sha256"
         raise UsageError(fault)
-    return TraceSource(
-        name,
-        url or (known.url if known else ""),
-        (sha256 or (known.sha256 if known else "")).lower(),
-        known.about if known else "",
-    )
+    return found
 
 
 def fetch_trace(source: TraceSource, folder: Path | None = None) -> Path:

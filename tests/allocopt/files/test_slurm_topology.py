@@ -157,9 +157,10 @@ def written_trees(draw: st.DrawFn) -> tuple[str, list[list[str]]]:
     count = iter(range(1000))
     leaves = [[f"n{next(count):03d}" for _ in range(draw(st.integers(1, 4)))] for _ in range(draw(st.integers(1, 6)))]
     spell = st.sampled_from([str, str.lower, str.upper])
+    joints = st.sampled_from([",", ",\\\n", ",\\ \n  "])
     lines = [
         f"{draw(spell)('SwitchName')}=leaf{number} {draw(spell)('Nodes')}="
-        f"{fold_hostlist(nodes) if draw(st.booleans()) else (',' + draw(st.sampled_from(['', chr(92) + chr(10)]))).join(nodes)}"
+        f"{fold_hostlist(nodes) if draw(st.booleans()) else draw(joints).join(nodes)}"
         f"{draw(st.sampled_from(['', ' # end', ' LinkSpeed=1', '  ']))}"
         for number, nodes in enumerate(leaves)
     ]

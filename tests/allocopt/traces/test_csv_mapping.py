@@ -64,7 +64,8 @@ def test_the_order_of_columns_does_not_matter(tmp_path_factory: pytest.TempPathF
 
 
 def test_raw_columns_count_seconds_and_minutes_and_a_last_delimiter_does_no_harm(tmp_path: Path) -> None:
-    text = "JobIDRaw|JobID|Submit|ElapsedRaw|TimelimitRaw|AllocNodes|\n7|5_1|1700000000|60|3|2|\n8|5_2|1700000009|60|3|2|\n"
+    lines = ("7|5_1|1700000000|60|3|2|", "8|5_2|1700000009|60|3|2|")
+    text = "\n".join(("JobIDRaw|JobID|Submit|ElapsedRaw|TimelimitRaw|AllocNodes|", *lines))
     workload = read(tmp_path, text, name="dump.psv")
     assert workload.ids.tolist() == [7, 8]
     assert workload.submit.tolist() == [0, 9]
@@ -129,7 +130,8 @@ def test_a_mapping_says_what_columns_and_units_mean(tmp_path: Path) -> None:
 def test_a_mapping_may_stand_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mapping.toml"
     path.write_text(
-        'delimiter = ";"\n[columns]\njob = "number"\nsubmit = "when"\nrun = "took"\nnodes = "size"\n[units]\nrun = "h"\n',
+        'delimiter = ";"\n[columns]\njob = "number"\nsubmit = "when"\nrun = "took"\nnodes = "size"\n'
+        '[units]\nrun = "h"\n',
         encoding="utf-8",
     )
     assert read(tmp_path, OTHER, str(path)).run.tolist() == [18_000]

@@ -26,7 +26,7 @@ class Server:
         self.asked: list[str] = []
 
         class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802
+            def do_GET(self) -> None:
                 server.asked.append(self.path)
                 data = FILES.get(self.path)
                 self.send_response(404 if data is None else 200)
