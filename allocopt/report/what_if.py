@@ -117,15 +117,22 @@ def _verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         if not known:
             lines.append(f"{name}: no job has several nodes")
             continue
-        best = min(known, key=lambda row: value(row) or 0.0)
-        least = value(best) or 0.0
-        if all((value(row) or 0.0) <= least * (1 + 1e-9) for row in known):
-            lines.append(f"{name}: all the same, {least:,.{digits}f}")
-        else:
-            relative = change(best)
-            shown = "" if relative is None or best is rows[0] else f" ({100 * relative:+.1f} %)"
-            lines.append(f"{name}: {_name(best)}, {least:,.{digits}f}{shown}")
+        least = min(value(row) or 0.0 for row in known)
+        best = [row for row in known if (value(row) or 0.0) <= least * (1 + 1e-9)]
+        relative = change(best[0])
+        shown = "" if relative is None or rows[0] in best else f" ({100 * relative:+.1f} %)"
+        lines.append(f"{name}: {_names(best, known)}, {least:,.{digits}f}{shown}")
     return lines
+
+
+def _names(best: Sequence[WhatIfRow], rows: Sequence[WhatIfRow]) -> str:
+    """Name the best of some combinations, or what they have in common."""
+    if len(best) == len(rows):
+        return "all the same"
+    scheduler = best[0].scheduler
+    if len(best) > 1 and [row for row in rows if row.scheduler == scheduler] == list(best):
+        return f"any under {scheduler}"
+    return _name(best[0])
 
 
 def _name(row: WhatIfRow) -> str:

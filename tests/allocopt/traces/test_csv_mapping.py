@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.damage import check_read_or_refused, damaged
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.traces.csv_columns import Columns, parse_columns
@@ -224,3 +225,13 @@ def test_a_table_of_plain_numbers_is_read_exactly(
     first = min(submit for submit, _, _ in jobs)
     columns = (workload.submit[order] + first, workload.run[order], workload.processors[order])
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == jobs
+
+
+@pytest.mark.parametrize("delimiter", ["|", ","])
+@given(data=st.data())
+def test_a_damaged_table_is_read_or_refused_in_one_line(
+    tmp_path_factory: pytest.TempPathFactory, delimiter: str, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("damaged") / "jobs.csv"
+    path.write_text(data.draw(damaged(SACCT.replace("|", delimiter))), encoding="utf-8")
+    check_read_or_refused(path, lambda path: len(read_workload(path)))
