@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from allocopt.cli import generate_knapsack, generate_workload
+from allocopt.cli import generate_knapsack, generate_window, generate_workload
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import LARGEST
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command("workload")(generate_workload.command)
 app.command("knapsack")(generate_knapsack.command)
+app.command("window")(generate_window.command)
 
 _CLUSTER = "Cluster"
 _GENERATOR = "Workload generator (without --workload)"

@@ -215,3 +215,38 @@ def test_known_traces_are_listed(run: Run, tmp_path: Path, monkeypatch: pytest.M
     unknown = run("fetch-trace", "nothing")
     assert unknown.code == 2
     assert "there is no trace 'nothing'; there are CEA-Curie, " in unknown.lines_of_error[-1]
+
+
+def test_what_waits_now_is_a_window(run: Run, topology: Path, tmp_path: Path) -> None:
+    (tmp_path / "queue.txt").write_text("12_3 2\n\n13 9\n14 3\n", encoding="utf-8")
+    out = tmp_path / "now.json"
+    made = run(
+        "generate", "window", "--topology", topology, "--idle", "n[01-02,05-08]", "--job", "11=1", "--queue",
+        tmp_path / "queue.txt", "--out", out,
+    )  # fmt: skip
+    assert made.code == 0
+    assert "window: jobs left waiting: 1" in made.lines_of_error
+    lists = dict(line.split("\t") for line in run("solve", out, "--nodelist", topology).out.splitlines()[1:])
+    assert lists.keys() == {"11", "12_3", "14"}
+    assert lists["12_3"] == "n[01-02]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--idle", "n[01-09]", "--job", "1=2"], 2, "there is no node 'n09'"),
+        (["--idle", "n[01", "--job", "1=2"], 2, "'n[01' has a bracket that is not closed"),
+        (["--job", "1=9"], 2, "none of the 1 jobs fits the 8 idle nodes"),
+        (["--job", "1"], 2, "--job 1: is '1', must be the id of a job and its number of nodes"),
+        (["--job", "1=x"], 2, "must be the id of a job and its number of nodes"),
+        (["--job", "1=2", "--job", "1=2"], 3, "1"),
+        ([], 2, "none of the 0 jobs fits the 8 idle nodes"),
+    ],
+)
+def test_what_is_no_window_is_told(
+    run: Run, topology: Path, tmp_path: Path, arguments: list[str], code: int, message: str
+) -> None:
+    answer = run("generate", "window", "--topology", topology, *arguments, "--out", tmp_path / "now.json")
+    assert answer.code == code
+    assert message in answer.lines_of_error[-1]
+    assert not (tmp_path / "now.json").exists()
