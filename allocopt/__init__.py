@@ -8,10 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
+    from allocopt.cluster.named import NamedTree
     from allocopt.cluster.platform import Part, Platform
     from allocopt.cluster.topology import FatTree
     from allocopt.cluster.tree import Tree
     from allocopt.errors import AllocoptError
+    from allocopt.files.cluster import read_topology, write_topology
+    from allocopt.files.graphml import graph_of, tree_of_graph
     from allocopt.files.instance import read_problems, write_problems
     from allocopt.problems.base import Strategy
     from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Reward, Selection
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from allocopt.problems.topology import Allocation, Job, TopologyProblem
     from allocopt.simulator.allocators import Allocator
     from allocopt.simulator.execution import ExecutionModel
+    from allocopt.simulator.hop_slowdown import HopSlowdown
     from allocopt.simulator.metrics import Metrics, measure
     from allocopt.simulator.optimization import OptimizationScheduler
     from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from allocopt.simulator.scheduler import ListScheduler, Reserve, Scheduler, Start, Wait
     from allocopt.simulator.simulate import simulate
     from allocopt.simulator.view import View
+    from allocopt.simulator.what_if import WhatIf
     from allocopt.solving.budget import Budget
     from allocopt.solving.one_shot import OneShot
     from allocopt.solving.pareto import ParetoPoint, pareto_front
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from allocopt.solving.result import Incumbent, Result, Status, StopReason
     from allocopt.solving.solve import solve
     from allocopt.solving.verify import verify
+    from allocopt.traces.csv_columns import Columns
     from allocopt.traces.reading import read_workload
     from allocopt.traces.workload import Workload
 
@@ -49,16 +56,19 @@ _HOMES = {
     "Backfill": "simulator.rules",
     "Budget": "solving.budget",
     "Capabilities": "solving.protocol",
+    "Columns": "traces.csv_columns",
     "EventOrder": "simulator.rules",
     "ExecutionModel": "simulator.execution",
     "FatTree": "cluster.topology",
     "Groups": "problems.side",
+    "HopSlowdown": "simulator.hop_slowdown",
     "Incumbent": "solving.result",
     "Job": "problems.topology",
     "KnapsackJob": "problems.knapsack",
     "KnapsackProblem": "problems.knapsack",
     "ListScheduler": "simulator.scheduler",
     "Metrics": "simulator.metrics",
+    "NamedTree": "cluster.named",
     "OneShot": "solving.one_shot",
     "OptimizationScheduler": "simulator.optimization",
     "OrderKind": "simulator.order",
@@ -88,19 +98,26 @@ _HOMES = {
     "Tree": "cluster.tree",
     "View": "simulator.view",
     "Wait": "simulator.scheduler",
+    "WhatIf": "simulator.what_if",
     "Workload": "traces.workload",
+    "expand_hostlist": "cluster.hostlist",
+    "fold_hostlist": "cluster.hostlist",
     "get_policy": "simulator.registry",
     "get_solver": "solving.registry",
+    "graph_of": "files.graphml",
     "measure": "simulator.metrics",
     "pareto_front": "solving.pareto",
     "policy_names": "simulator.registry",
     "read_problems": "files.instance",
+    "read_topology": "files.cluster",
     "read_workload": "traces.reading",
     "simulate": "simulator.simulate",
     "solve": "solving.solve",
     "solver_names": "solving.registry",
+    "tree_of_graph": "files.graphml",
     "verify": "solving.verify",
     "write_problems": "files.instance",
+    "write_topology": "files.cluster",
 }
 
 __all__ = [
@@ -110,16 +127,19 @@ __all__ = [
     "Backfill",
     "Budget",
     "Capabilities",
+    "Columns",
     "EventOrder",
     "ExecutionModel",
     "FatTree",
     "Groups",
+    "HopSlowdown",
     "Incumbent",
     "Job",
     "KnapsackJob",
     "KnapsackProblem",
     "ListScheduler",
     "Metrics",
+    "NamedTree",
     "OneShot",
     "OptimizationScheduler",
     "OrderKind",
@@ -149,20 +169,27 @@ __all__ = [
     "Tree",
     "View",
     "Wait",
+    "WhatIf",
     "Workload",
     "__version__",
+    "expand_hostlist",
+    "fold_hostlist",
     "get_policy",
     "get_solver",
+    "graph_of",
     "measure",
     "pareto_front",
     "policy_names",
     "read_problems",
+    "read_topology",
     "read_workload",
     "simulate",
     "solve",
     "solver_names",
+    "tree_of_graph",
     "verify",
     "write_problems",
+    "write_topology",
 ]
 
 

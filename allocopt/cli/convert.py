@@ -1,4 +1,4 @@
-"""``allocopt convert``: a workload from one format into another."""
+"""``allocopt convert``: a workload, or a topology, from one format into another."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -6,24 +6,31 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.options import LARGEST
+from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 
 if TYPE_CHECKING:
     from allocopt.traces.workload import Workload
     from allocopt.traces.writing import Writer
+
+TOPOLOGIES = (".conf", ".graphml")
+"""Endings of files of topologies."""
 
 Source = Annotated[
     Path,
     typer.Argument(
         readable=False,
         metavar="IN",
-        help="Workload to read: .swf[.gz], a Batsim workload .json[.gz], or else text with id, arrival s, run s and "
-        "nodes in a line.",
+        help="Workload to read: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, or else text "
+        f"with id, arrival s, run s and nodes in a line. Or, if OUT is one, a topology: {TOPOLOGY_HELP}",
     ),
 ]
 Out = Annotated[
     Path,
     typer.Argument(
-        readable=False, metavar="OUT", help="File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]."
+        readable=False,
+        metavar="OUT",
+        help="File to write: .swf[.gz], .json[.gz] for Batsim, or .txt[.gz]; "
+        "for topologies .conf as Slurm's topology.conf, or .graphml.",
     ),
 ]
 MaxJobs = Annotated[
@@ -34,17 +41,37 @@ ProcessorsPerNode = Annotated[
 ]
 
 
-def command(source: Source, out: Out, max_jobs: MaxJobs = None, processors_per_node: ProcessorsPerNode = 1) -> None:
-    """Convert a workload between formats. What is dropped, repaired or lost is counted on standard error."""
-    from allocopt.traces.reading import read_workload
+def command(
+    source: Source,
+    out: Out,
+    max_jobs: MaxJobs = None,
+    processors_per_node: ProcessorsPerNode = 1,
+    columns: TableColumns = None,
+    labels: Labels = None,
+) -> None:
+    """Convert a workload, or a topology, between formats.
+
+    What is dropped, repaired or lost is counted on standard error.
+    """
     from allocopt.traces.writing import writer_of
 
+    if out.name.removesuffix(".gz").endswith(TOPOLOGIES):
+        return _convert_topology(source, out, labels)
     # A wrong ending is told before a long file is read.
     writer = writer_of(out)
-    workload = read_workload(source).in_nodes(processors_per_node)
+    workload = read_jobs(source, columns).in_nodes(processors_per_node)
     if max_jobs is not None:
         workload = workload.first(max_jobs)
     write_and_say(writer, out, workload)
+
+
+def _convert_topology(source: Path, out: Path, labels: str | None) -> None:
+    """Convert a topology."""
+    from allocopt.files.cluster import write_topology
+
+    cluster = read_cluster(source, labels)
+    write_topology(out, cluster)
+    typer.echo(f"{out}: nodes written: {len(cluster.nodes)}", err=True)
 
 
 def write_and_say(writer: "Writer", out: Path, workload: "Workload") -> None:

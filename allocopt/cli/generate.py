@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from allocopt.cli import generate_knapsack, generate_workload
+from allocopt.cli import generate_knapsack, generate_window, generate_workload
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import LARGEST
+from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 from allocopt.cli.writing import file_name, write_instances
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command("workload")(generate_workload.command)
 app.command("knapsack")(generate_knapsack.command)
+app.command("window")(generate_window.command)
 
 _CLUSTER = "Cluster"
 _GENERATOR = "Workload generator (without --workload)"
@@ -49,14 +51,20 @@ Hops = Annotated[
 PairsCounted = Annotated[
     Pairs, typer.Option(rich_help_panel=_CLUSTER, help="Whether a pair of nodes counts twice or once.")
 ]
+TopologyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--topology", readable=False, rich_help_panel=_CLUSTER, help=f"Instead of a fat tree: {TOPOLOGY_HELP}"
+    ),
+]
 HopCost = Annotated[float, typer.Option(rich_help_panel=_CLUSTER, help="Cost of one hop, positive.")]
 
 Trace = Annotated[
     Path | None,
     typer.Option(
         readable=False,
-        help="Trace to replay: .swf[.gz], a Batsim workload .json[.gz], or else text with id, arrival s, run s and "
-        "nodes in a line; if not given, the NSA paper's generator makes one.",
+        help="Trace to replay: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, or else text "
+        "with id, arrival s, run s and nodes in a line; if not given, the NSA paper's generator makes one.",
     ),
 ]
 Prefix = Annotated[
@@ -131,6 +139,9 @@ def generate_windows(
     hops: Hops = "2,4,6",
     pairs: PairsCounted = "ordered",
     hop_cost: HopCost = 1000.0,
+    topology: TopologyFile = None,
+    labels: Labels = None,
+    columns: TableColumns = None,
     jobs: Jobs = 100_000,
     min_nodes: MinNodes = 1,
     max_nodes: MaxNodes = 40,
@@ -148,20 +159,23 @@ def generate_windows(
 
     from allocopt.traces.allocators import solver_allocator
     from allocopt.traces.generators import uniform_workload
-    from allocopt.traces.reading import read_workload
     from allocopt.traces.windows import windows
 
-    topology = _fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs)
+    cluster = (
+        _fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs)
+        if topology is None
+        else read_cluster(topology, labels).tree
+    )
     drawing, allocating = np.random.default_rng(seed).spawn(2)
     allocate = solver_allocator(allocator, strategy, iterations, allocating)
     if workload is None:
         trace = uniform_workload(jobs, drawing, (min_nodes, max_nodes), (min_run, max_run), (min_gap, max_gap))
     else:
-        trace = read_workload(workload)
-    trace = _prepared(trace, topology.size, processors_per_node)
+        trace = read_jobs(workload, columns)
+    trace = _prepared(trace, cluster.size, processors_per_node)
     found = windows(
         trace,
-        topology,
+        cluster,
         period,
         allocate,
         hop_cost=_checked_hop_cost(hop_cost),

@@ -11,6 +11,7 @@ from allocopt.cli import (
     calibrate,
     convert,
     doctor,
+    fetch_trace,
     generate,
     reproduce,
     schema,
@@ -20,6 +21,7 @@ from allocopt.cli import (
     train,
     verify,
     warmup,
+    what_if,
 )
 from allocopt.cli.streams import prepare_streams
 from allocopt.errors import AllocoptError
@@ -42,6 +44,8 @@ app.command("simulate")(simulate.command)
 app.command("train")(train.command)
 app.command("reproduce")(reproduce.command)
 app.add_typer(calibrate.app, name="calibrate")
+app.command("what-if")(what_if.command)
+app.command("fetch-trace")(fetch_trace.command)
 app.command("convert")(convert.command)
 app.command("schema")(schema.command)
 app.command("solvers")(solvers.command)

@@ -37,13 +37,16 @@ from allocopt.cli.simulate_options import (
     SkipOversized,
     StarvationS,
     Strategy,
+    TopologyFile,
     Trace,
     Trimmed,
     Types,
 )
+from allocopt.cli.topology_options import Labels, TableColumns, read_cluster, read_jobs
 
 if TYPE_CHECKING:
     from allocopt.cluster.platform import Platform
+    from allocopt.cluster.topology import Topology
     from allocopt.simulator.allocators import Allocator
     from allocopt.simulator.explain import Explanation
     from allocopt.simulator.metrics import Metrics
@@ -72,6 +75,9 @@ def command(
     seed: Seed = 0,
     processors_per_node: ProcessorsPerNode = 1,
     fat_tree: FatTreeShape = None,
+    topology: TopologyFile = None,
+    labels: Labels = None,
+    columns: TableColumns = None,
     allocator: AllocatorName = None,
     strategy: Strategy = None,
     platform_file: PlatformFile = None,
@@ -92,15 +98,27 @@ def command(
     from allocopt.simulator.simulate import simulate
     from allocopt.simulator.window import WindowScheduler
 
-    check_files_differ(trace, platform_path(platform_file), placement, jobs_csv, swf, energy_csv)
+    check_files_differ(trace, platform_path(platform_file), topology, placement, jobs_csv, swf, energy_csv)
     cores = CoreOptions(platform_file, types, execution, sharing, placement, energy_csv)
     if cores.are_meant():
-        others = (processors, fat_tree, allocator, strategy, backfill, backfill_order, option, explain)
+        others = (
+            processors,
+            fat_tree,
+            topology,
+            columns,
+            allocator,
+            strategy,
+            backfill,
+            backfill_order,
+            option,
+            explain,
+        )
         outputs = Outputs(jobs_csv, swf, trim, starvation, as_json)
         return simulate_on_cores(trace, policy, bool(kill_at_limit), max_jobs, seed, cores, outputs, others)
     kills = kill_at_limit is not False
     scheduler = _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
-    workload, platform = _read(trace, processors, processors_per_node, fat_tree, skip_oversized, max_jobs)
+    jobs, tree = read_jobs(trace, columns), _topology(topology, labels, fat_tree, processors)
+    workload, platform = _read(jobs, processors, processors_per_node, tree, skip_oversized, max_jobs)
     if exact_estimates:
         workload = (workload.killed_at_limit() if kills else workload).with_exact_estimates()
     rules = Rules(EventOrder[event_order.upper()], kills, dependencies)
@@ -153,14 +171,38 @@ def _list_scheduler(
     return ListScheduler(order, kind, other, compression)
 
 
-def _read(
-    trace: Path, processors: int | None, per_node: int, fat_tree: str | None, skip_oversized: bool, max_jobs: int | None
-) -> "tuple[Workload, Platform]":
-    """Read the trace and find its machine; say what was dropped or repaired."""
-    from allocopt.traces.reading import read_workload
+def _topology(
+    topology: Path | None, labels: str | None, fat_tree: str | None, processors: int | None
+) -> "Topology | None":
+    """Return how the nodes are connected, if an option says."""
+    from allocopt.cluster.topology import FatTree
+    from allocopt.errors import UsageError
 
-    workload = read_workload(trace).in_nodes(per_node)
-    platform = _platform(workload, processors, per_node, fat_tree)
+    given = {"--processors": processors, "--fat-tree": fat_tree, "--topology": topology}
+    sizes = [option for option, value in given.items() if value is not None]
+    if len(sizes) > 1:
+        raise UsageError(f"{' and '.join(sizes)} both say how large the machine is: give one")
+    if topology is not None:
+        return read_cluster(topology, labels).tree
+    if fat_tree is None:
+        return None
+    shape = [int(part) if part.isdigit() else 0 for part in fat_tree.split(",")]
+    if len(shape) != 3 or not all(shape):
+        raise UsageError(f"--fat-tree is {fat_tree!r}, must be three positive numbers such as 10,10,10")
+    return FatTree(shape[0], shape[1], shape[2])
+
+
+def _read(
+    trace: "Workload",
+    processors: int | None,
+    per_node: int,
+    topology: "Topology | None",
+    skip_oversized: bool,
+    max_jobs: int | None,
+) -> "tuple[Workload, Platform]":
+    """Bring the trace to nodes, and find its machine; say what was dropped or repaired."""
+    workload = trace.in_nodes(per_node)
+    platform = _platform(workload, processors, per_node, topology)
     if skip_oversized:
         workload = workload.fitting(platform.size)
     if max_jobs is not None:
@@ -170,19 +212,13 @@ def _read(
     return workload, platform
 
 
-def _platform(workload: "Workload", processors: int | None, per_node: int, fat_tree: str | None) -> "Platform":
+def _platform(workload: "Workload", processors: int | None, per_node: int, topology: "Topology | None") -> "Platform":
     """Return the machine that the options or the trace name."""
     from allocopt.cluster.platform import NODES, Platform
-    from allocopt.cluster.topology import FatTree
-    from allocopt.errors import BadFileError, UsageError
+    from allocopt.errors import BadFileError
 
-    if fat_tree is not None:
-        if processors is not None:
-            raise UsageError("--processors and --fat-tree both say how large the machine is: give one")
-        shape = [int(part) if part.isdigit() else 0 for part in fat_tree.split(",")]
-        if len(shape) != 3 or not all(shape):
-            raise UsageError(f"--fat-tree is {fat_tree!r}, must be three positive numbers such as 10,10,10")
-        return Platform.whole_nodes(FatTree(shape[0], shape[1], shape[2]))
+    if topology is not None:
+        return Platform.whole_nodes(topology)
     size = workload.machine_processors if processors is None else processors // per_node
     if not size:
         fault = "the trace does not say how large its machine is; --processors does"
@@ -206,7 +242,7 @@ def _allocator(
     if name is None:
         raise UsageError("--strategy is that of --allocator, which is not given")
     if platform.topology is None:
-        raise UsageError("--allocator needs to know how the nodes are connected: give --fat-tree")
+        raise UsageError("--allocator needs to know how the nodes are connected: give --fat-tree or --topology")
     return TopologyAllocator(platform.topology, get_solver(name), strategy or "free", seed=seed)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from allocopt.cli.options import LARGEST
+from allocopt.cli.topology_options import TOPOLOGY_HELP
 
 _RULES, _NODES, _CORES, _OUTPUT = "Rules", "Nodes", "Multicore platform", "Output"
 
@@ -14,7 +15,8 @@ Trace = Annotated[
     typer.Argument(
         readable=False,
         metavar="TRACE",
-        help="Workload: .swf[.gz], a Batsim workload .json[.gz], or else text with id, arrival s, run s and nodes.",
+        help="Workload: .swf[.gz], a Batsim workload .json[.gz], a table .csv[.gz] or sacct -P, or else text with id, "
+        "arrival s, run s and nodes; or the name of a trace that fetch-trace has fetched.",
     ),
 ]
 Processors = Annotated[
@@ -92,6 +94,15 @@ FatTreeShape = Annotated[
         rich_help_panel=_NODES,
         metavar="PODS,LEAVES,NODES",
         help="Place jobs on whole nodes of this fat tree (pods, leaves per pod, nodes per leaf) and measure hop costs.",
+    ),
+]
+TopologyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--topology",
+        readable=False,
+        rich_help_panel=_NODES,
+        help=f"Place jobs on whole nodes of this cluster and measure hop costs: {TOPOLOGY_HELP}",
     ),
 ]
 AllocatorName = Annotated[

@@ -9,8 +9,10 @@ import typer
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit
+from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, read_cluster
 
 if TYPE_CHECKING:
+    from allocopt.cluster.named import NamedTree
     from allocopt.problems.base import Problem, Strategy
     from allocopt.solving.budget import Budget
     from allocopt.solving.protocol import Solver
@@ -45,6 +47,15 @@ def command(
         str | None,
         typer.Option(help="Nodes that no job may get, such as those under maintenance: 3,7-9."),
     ] = None,
+    nodelist: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False,
+            help="Print the nodes of each job as a hostlist for srun --nodelist, named as in this topology, which the "
+            f"instance is about: {TOPOLOGY_HELP}",
+        ),
+    ] = None,
+    labels: Labels = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the solver; repeatable.")] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="The same as --option cancel=true.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print every improvement on stderr.")] = False,
@@ -67,6 +78,7 @@ def command(
     problems = [_posed(problem, asked, excluded) for problem in read_instances(instances)]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
+    cluster = _cluster(problems, nodelist, labels)
     chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
     if export is not None:
         _export(chosen, problems[0], export)
@@ -74,7 +86,7 @@ def command(
     results = []
     for problem in problems:
         result = _solve(problem, chosen, budget, seed, warm_start, verbose)
-        _report(problem, result, solution, as_json)
+        _report(problem, result, solution, as_json, cluster)
         results.append(result)
         if result.stopped_by is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
@@ -165,16 +177,21 @@ def _print_incumbent(incumbent: "Incumbent") -> None:
           file=sys.stderr)  # fmt: skip
 
 
-def _report(problem: "Problem", result: "Result", folder: Path | None, as_json: bool) -> None:
-    """Write the solution file and print the row of one solve."""
+def _report(
+    problem: "Problem", result: "Result", folder: Path | None, as_json: bool, cluster: "NamedTree | None"
+) -> None:
+    """Write the solution file and print the row of one solve, and who gets which nodes if they have names."""
     from allocopt.files.solution import write_solution
     from allocopt.report.rows import SolveRow, shown
+
+    lists = {} if cluster is None else _hostlists(problem, result, cluster)
 
     if folder is not None and result.solution is not None:
         write_solution(folder / f"{problem.name}.json", problem, result)
     row = SolveRow.of(problem, result)
     if as_json:
-        print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
+        extra = {} if cluster is None else {"nodelists": lists}
+        print(json.dumps({**row.as_dict(), **extra}, allow_nan=False), flush=True)
         return
     gap = "" if row.gap is None else f"  gap {100 * row.gap:.3f} %"
     cost = "no solution" if row.objective is None else shown(problem, row.objective)
@@ -182,6 +199,33 @@ def _report(problem: "Problem", result: "Result", folder: Path | None, as_json: 
         f"{row.instance}  {row.strategy or row.kind}  {row.solver}  {row.status}  {cost}{gap}  {row.runtime_s:.3f} s",
         flush=True,
     )
+    for job, hostlist in lists.items():
+        print(f"{job}\t{hostlist}", flush=True)
+
+
+def _cluster(problems: "list[Problem]", path: Path | None, labels: str | None) -> "NamedTree | None":
+    """Read the names of the nodes, if they are asked for; every instance must be about them."""
+    from allocopt.errors import UsageError
+    from allocopt.problems.topology import TopologyProblem
+
+    if path is None:
+        return None
+    cluster = read_cluster(path, labels)
+    for problem in problems:
+        if not isinstance(problem, TopologyProblem) or not cluster.is_like(problem.topology):
+            fault = f"{problem.name} is not about the {len(cluster.nodes)} nodes of {path} as they are connected there"
+            raise UsageError(f"--nodelist: {fault}")
+    return cluster
+
+
+def _hostlists(problem: "Problem", result: "Result", cluster: "NamedTree") -> dict[str, str]:
+    """Nodes of every job as a hostlist."""
+    from allocopt.problems.topology import Allocation, TopologyProblem
+
+    if not isinstance(problem, TopologyProblem) or not isinstance(result.solution, Allocation):
+        return {}
+    pairs = zip(problem.jobs, result.solution.nodes, strict=True)
+    return {job.id: cluster.hostlist(nodes.tolist()) for job, nodes in pairs}
 
 
 def _export(solver: "Solver", problem: "Problem", path: Path) -> None:

@@ -1,27 +1,51 @@
 """Workload files of any format."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file
+from allocopt.files.reading import read_text
+from allocopt.traces.fetch import SOURCES, cached_trace
 from allocopt.traces.nsa import read_nsa
 from allocopt.traces.swf import read_swf
 from allocopt.traces.workload import Workload
 
+if TYPE_CHECKING:
+    from allocopt.traces.csv_columns import Columns
 
-def read_workload(path: Path | str) -> Workload:
-    """Read a workload: ``.swf`` as Standard Workload Format, ``.json`` of Batsim, else the NSA authors' text.
+TABLES = (".csv", ".tsv", ".psv")
+"""Endings of tables whose first line names the columns."""
+
+
+def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workload:
+    """Read a workload in the format that the ending of its file tells.
+
+    ``.swf`` is the Standard Workload Format, ``.json`` Batsim's, ``.csv`` and ``.tsv`` a table whose first line names
+    the columns. Any other text is such a table if there is ``|`` in its first line, as ``sacct -P`` prints it, and
+    else the NSA authors' text.
 
     Parameters
     ----------
     path
-        The file; with ``.gz`` after its ending it is decompressed.
+        The file; with ``.gz`` after its ending it is decompressed. Where there is none of that name, the name of a
+        trace that has been fetched (`allocopt.traces.fetch`).
+    columns
+        For a table, which columns mean what where their names do not say.
 
     Raises
     ------
     BadFileError
         If the file cannot be read; it names the line and the column, or the field.
+    UsageError
+        If columns are given for a file that is no table.
     """
-    path = Path(path)
+    path = _file_of(Path(path))
     name = path.name.removesuffix(".gz")
+    if columns is not None or name.endswith(TABLES):
+        if name.endswith((".swf", ".json")):
+            raise UsageError(f"--columns says what columns of a table mean, {path.name} is none")
+        return _read_table(path, columns)
     if name.endswith(".swf"):
         return read_swf(path)
     if name.endswith(".json"):
@@ -29,4 +53,24 @@ def read_workload(path: Path | str) -> Workload:
         from allocopt.traces.batsim import read_batsim
 
         return read_batsim(path)
+    if "|" in read_text(path).partition("\n")[0]:
+        return _read_table(path, None)
     return read_nsa(path)
+
+
+def _read_table(path: Path, columns: "Columns | None") -> Workload:
+    """Read a table whose first line names the columns."""
+    from allocopt.traces.csv_mapping import read_csv_workload
+
+    return read_csv_workload(path, columns)
+
+
+def _file_of(path: Path) -> Path:
+    """Return the file of a trace that is given by its name."""
+    name = str(path)
+    if path.exists() or path.name != name:
+        return path
+    fetched = cached_trace(name)
+    if fetched is None and name in SOURCES:
+        raise bad_file(path, f"no such file, nor has the trace been fetched: allocopt fetch-trace {name}")
+    return fetched or path

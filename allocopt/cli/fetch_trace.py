@@ -1,0 +1,47 @@
+"""``allocopt fetch-trace``: traces by name, kept for the user."""
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from allocopt.cli.options import Json
+
+Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of a trace; without one, all are listed.")]
+Url = Annotated[str | None, typer.Option(help="Where the file is, if not where it is known to be: http or https.")]
+Sha256 = Annotated[
+    str | None, typer.Option(help="Checksum of the file when it is decompressed, if not the one that is known.")
+]
+
+
+def command(name: Name = None, url: Url = None, sha256: Sha256 = None, as_json: Json = False) -> None:
+    """Fetch a trace, check it, keep it in the user's cache folder, and print where it is.
+
+    Other commands take the NAME of a trace that has been fetched wherever they take a file of jobs.
+    """
+    from allocopt.errors import UsageError
+    from allocopt.traces.fetch import fetch_trace, known_source
+
+    if name is None:
+        if url is not None or sha256 is not None:
+            raise UsageError("--url and --sha256 are those of a trace: give it a name")
+        return _list(as_json)
+    source = known_source(name, url, sha256)
+    path = fetch_trace(source)
+    print("allocopt: acknowledge the archive it is from and those whom its header names", file=sys.stderr)
+    row = {"name": source.name, "path": str(path), "url": source.url, "sha256": source.sha256}
+    print(json.dumps(row) if as_json else path)
+
+
+def _list(as_json: bool) -> None:
+    """List the traces that are known by name."""
+    from allocopt.traces.fetch import SOURCES, cached_trace
+
+    for source in SOURCES.values():
+        path = cached_trace(source.name)
+        if as_json:
+            row = {"name": source.name, "path": None if path is None else str(path), "url": source.url}
+            print(json.dumps({**row, "sha256": source.sha256}))
+        else:
+            print(f"{source.name:12} {'fetched' if path else '-':8} {source.about}")

@@ -1,0 +1,95 @@
+"""``allocopt generate window``: what waits on a cluster at this moment as an instance file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, read_cluster
+
+if TYPE_CHECKING:
+    from allocopt.errors import AllocoptError
+    from allocopt.problems.topology import Job
+
+Out = Annotated[Path, typer.Option(readable=False, help="A .json[.gz] or .jsonl[.gz] file, or a folder.")]
+TopologyFile = Annotated[Path, typer.Option("--topology", readable=False, help=TOPOLOGY_HELP)]
+Idle = Annotated[
+    str | None,
+    typer.Option(metavar="HOSTLIST", help='Idle nodes, as `sinfo -h -t idle -o "%N"` prints them; if not given, all.'),
+]
+Jobs = Annotated[list[str] | None, typer.Option("--job", metavar="ID=NODES", help="A waiting job; repeatable.")]
+Queue = Annotated[
+    Path | None,
+    typer.Option(
+        readable=False,
+        help='File with id and nodes of a waiting job in a line, as `squeue -h -t PD -o "%i %D"` prints.',
+    ),
+]
+Name = Annotated[str, typer.Option(help="Name of the instance.")]
+HopCost = Annotated[float, typer.Option(min=0.0, help="Cost of one hop, positive.")]
+
+
+def command(
+    out: Out,
+    topology: TopologyFile,
+    idle: Idle = None,
+    job: Jobs = None,
+    queue: Queue = None,
+    labels: Labels = None,
+    name: Name = "window",
+    hop_cost: HopCost = 1000.0,
+) -> None:
+    """Put the jobs that wait and the nodes that are idle into an instance.
+
+    Jobs are taken in their order while they fit what is left; the others are counted on standard error.
+    """
+    import numpy as np
+
+    from allocopt.cli.writing import file_name, write_instances
+    from allocopt.cluster.hostlist import expand_hostlist
+    from allocopt.errors import InvalidProblemError, UsageError
+    from allocopt.problems.topology import TopologyProblem
+
+    waiting = [_job(text.replace("=", " "), f"--job {text}", UsageError) for text in job or []]
+    waiting += [] if queue is None else list(_queued(queue))
+    cluster = read_cluster(topology, labels)
+    try:
+        numbers = range(len(cluster.nodes)) if idle is None else cluster.numbers(expand_hostlist(idle))
+    except InvalidProblemError as error:
+        raise UsageError(f"--idle: {topology}: {error.fault}") from None
+    taken = list(_fitting(waiting, len(numbers)))
+    if not taken:
+        raise UsageError(f"none of the {len(waiting)} jobs fits the {len(numbers)} idle nodes")
+    problem = TopologyProblem(cluster.tree, np.array(numbers), tuple(taken), hop_cost, file_name(name))
+    typer.echo(f"{name}: jobs left waiting: {len(waiting) - len(taken)}", err=True)
+    write_instances(out, [problem], 1)
+
+
+def _queued(path: Path) -> "Iterator[Job]":
+    """Yield the jobs of a file."""
+    from allocopt.errors import BadFileError
+    from allocopt.files.reading import read_text
+
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if line.strip():
+            yield _job(line, f"{path}: line {number}", BadFileError)
+
+
+def _job(text: str, where: str, refusal: "type[AllocoptError]") -> "Job":
+    """Read id and number of nodes of a job."""
+    from allocopt.cli.options import LARGEST
+    from allocopt.problems.topology import Job
+
+    parts = text.split()
+    if len(parts) != 2 or not (parts[1].isascii() and parts[1].isdigit() and 1 <= int(parts[1][:18]) <= LARGEST):
+        raise refusal(f"{where}: is {text!r}, must be the id of a job and its number of nodes")
+    return Job(parts[0], int(parts[1]))
+
+
+def _fitting(jobs: "list[Job]", idle: int) -> "Iterator[Job]":
+    """Yield the jobs that fit one after the other."""
+    for job in jobs:
+        if job.nodes <= idle:
+            idle -= job.nodes
+            yield job

@@ -1,0 +1,71 @@
+"""Topologies of clusters in any format, told apart by the ending of the file."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from allocopt.cluster.named import NamedTree
+from allocopt.errors import UsageError
+
+
+def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
+    """Read how the nodes of a cluster are connected.
+
+    Parameters
+    ----------
+    path
+        ``.yaml`` or ``.yml`` as Slurm's ``topology.yaml``, of which ``FILE#NAME`` chooses a topology; ``.json`` as
+        ``kubectl get nodes -o json`` prints it; ``.graphml``; anything else as Slurm's ``topology.conf``.
+        ``.gz`` is decompressed.
+    labels
+        For Kubernetes the keys of labels, from the top downwards; none for those that are known and there.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read or makes no tree; it names the place.
+    UsageError
+        If labels are given for another format.
+    """
+    file, _, name = str(path).partition("#")
+    source = Path(file)
+    suffix = Path(source.name.removesuffix(".gz")).suffix.lower()
+    if labels and suffix != ".json":
+        raise UsageError(f"labels are those of Kubernetes nodes in a .json file, {source.name} is none")
+    # What a format needs is loaded for that format.
+    if suffix in (".yaml", ".yml"):
+        from allocopt.files.slurm_topology_yaml import read_slurm_topology_yaml
+
+        return read_slurm_topology_yaml(source, name or None)
+    if suffix == ".json":
+        from allocopt.files.kubernetes import read_kubernetes_nodes
+
+        return read_kubernetes_nodes(source, labels)
+    if suffix == ".graphml":
+        from allocopt.files.graphml import read_graphml
+
+        return read_graphml(source)
+    from allocopt.files.slurm_topology import read_slurm_topology
+
+    return read_slurm_topology(source)
+
+
+def write_topology(path: Path, cluster: NamedTree) -> None:
+    """Write a cluster: ``.graphml``, or ``.conf`` as Slurm's ``topology.conf``.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be written.
+    UsageError
+        If its ending is another one.
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    if suffix == ".graphml":
+        from allocopt.files.graphml import write_graphml
+
+        return write_graphml(path, cluster)
+    if suffix == ".conf":
+        from allocopt.files.slurm_topology import write_slurm_topology
+
+        return write_slurm_topology(path, cluster)
+    raise UsageError(f"{path} must end in .conf or .graphml")

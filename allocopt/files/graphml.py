@@ -1,0 +1,220 @@
+"""GraphML, and graphs of networkx: links between nodes and switches become a tree, and a tree such a graph.
+
+A graph without cycles is a tree of switches. One with cycles, such as a fat tree with several spines, is a tree as far
+as jobs can tell if the hops between its nodes are those of one: then they are counted in the graph.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import ParseError
+
+import networkx as nx
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.named import NamedTree
+from allocopt.cluster.switches import Switch, tree_of_switches
+from allocopt.cluster.tree import Tree
+from allocopt.errors import InvalidProblemError
+from allocopt.files.faults import bad_file
+from allocopt.files.reading import read_text
+from allocopt.files.writing import write_text
+
+if TYPE_CHECKING:
+    Graph = nx.Graph[Any]
+else:
+    Graph = nx.Graph
+
+KIND, NODE, SWITCH = "kind", "node", "switch"
+KIND_KEYS = (KIND, "type", "role")
+"""Attributes of a vertex that may say what it is, as our own files do by the first."""
+HOSTS, SWITCHES = {NODE, "host", "server", "compute"}, {SWITCH, "router", "leaf", "spine", "core"}
+MOST_COUNTED = 5000
+"""Nodes up to which hops are counted in a graph with cycles."""
+
+
+def read_graphml(path: Path) -> NamedTree:
+    """Read a cluster from a GraphML file; see `tree_of_graph`.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read or makes no tree.
+    """
+    try:
+        graph = nx.parse_graphml(read_text(path))
+    except (ParseError, nx.NetworkXError, KeyError, ValueError) as error:
+        raise bad_file(path, f"is not GraphML: {error}") from None
+    try:
+        return tree_of_graph(graph)
+    except InvalidProblemError as error:
+        raise bad_file(path, *filter(None, (error.place, error.fault))) from None
+
+
+def write_graphml(path: Path, cluster: NamedTree) -> None:
+    """Write a cluster as a GraphML file.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be written.
+    """
+    write_text(path, "\n".join(nx.generate_graphml(graph_of(cluster))) + "\n")
+
+
+def tree_of_graph(graph: Graph) -> NamedTree:
+    """Make a tree of a network.
+
+    Vertices are nodes or switches as their attribute ``kind`` (or ``type``, ``role``) says, or else nodes are those
+    with one link. A vertex's name is its attribute ``name``, or else itself. A directed graph runs downwards, from
+    vertices with no link to them; an undirected one hangs from its center, or the vertex whose attribute
+    ``root`` holds.
+
+    Parameters
+    ----------
+    graph
+        An undirected or directed graph.
+
+    Raises
+    ------
+    InvalidProblemError
+        If there are no nodes, a name is given twice, or the hops between the nodes are not those of a tree.
+    """
+    names = {vertex: str(data.get("name", vertex)) for vertex, data in graph.nodes(data=True)}
+    named: Graph = nx.relabel_nodes(graph, names)
+    if named.number_of_nodes() < graph.number_of_nodes():
+        raise InvalidProblemError("", "two vertices have one name")
+    links: Graph = nx.Graph(named)
+    links.remove_edges_from(list(nx.selfloop_edges(links)))
+    hosts = _hosts(links)
+    if not hosts:
+        raise InvalidProblemError("", "has no nodes: vertices with one link, or whose attribute kind is node")
+    _cut_dead_ends(links, set(hosts))
+    if nx.is_forest(links) and all(links.degree[host] <= 1 for host in hosts):
+        return tree_of_switches(list(_switches(named, links, set(hosts))))
+    return _counted(links, hosts)
+
+
+def graph_of(cluster: NamedTree) -> Graph:
+    """Return a cluster as a graph of networkx, with the attributes ``kind`` and ``level``, 0 for nodes."""
+    graph: Graph = nx.Graph()
+    vertices = _vertices(cluster)
+    top = f"top of {len(cluster.nodes)} nodes"
+    graph.add_node(top, kind=SWITCH, level=len(vertices) + 1, root=True)
+    for level, names in enumerate(vertices, 1):
+        graph.add_nodes_from(names, kind=SWITCH, level=level)
+    graph.add_nodes_from(cluster.nodes, kind=NODE, level=0)
+    for node, groups in zip(cluster.nodes, cluster.tree.groups.T.tolist(), strict=True):
+        nx.add_path(graph, [node, *(names[group] for names, group in zip(vertices, groups, strict=True)), top])
+    return graph
+
+
+def _vertices(cluster: NamedTree) -> list[list[str]]:
+    """Name the groups of each level so that no two vertices have one name."""
+    used = set(cluster.nodes)
+    vertices: list[list[str]] = []
+    for level, names in enumerate(cluster.tree.names, 1):
+        vertices.append([f"{name} (level {level})" if name in used else name for name in names])
+        used.update(names)
+    return vertices
+
+
+def _hosts(links: Graph) -> list[str]:
+    """Return the vertices that are nodes, in the order of the graph."""
+    kinds = {vertex: _kind(data) for vertex, data in links.nodes(data=True)}
+    if any(kind in HOSTS for kind in kinds.values()):
+        return [vertex for vertex, kind in kinds.items() if kind in HOSTS]
+    return [vertex for vertex, kind in kinds.items() if links.degree[vertex] == 1 and kind not in SWITCHES]
+
+
+def _cut_dead_ends(links: Graph, hosts: set[str]) -> None:
+    """Remove switches with one link, to another switch, as long as there are any: nothing hangs from them."""
+    ends = [vertex for vertex in links if vertex not in hosts and links.degree[vertex] == 1]
+    while ends:
+        vertex = ends.pop()
+        (other,) = links[vertex] or (vertex,)
+        if other not in hosts:
+            links.remove_node(vertex)
+            ends += [other] if other in links and links.degree[other] == 1 else []
+
+
+def _kind(data: dict[str, Any]) -> str:
+    """Return what a vertex is, as its attributes say."""
+    return next((str(data[key]).lower() for key in KIND_KEYS if key in data), "")
+
+
+def _switches(graph: Graph, links: Graph, hosts: set[str]) -> Iterator[Switch]:
+    """Yield the switches of a graph without cycles."""
+    for vertices in nx.connected_components(links):
+        part = links.subgraph(vertices)
+        for vertex, below in nx.bfs_successors(part, _root(graph, part, hosts)):
+            nodes = tuple(child for child in below if child in hosts)
+            switches = tuple(child for child in below if child not in hosts)
+            if nodes and switches:
+                # Nodes beside switches hang from a leaf switch of their own.
+                yield Switch(f"nodes of {vertex}", nodes)
+                nodes, switches = (), (*switches, f"nodes of {vertex}")
+            yield Switch(vertex, nodes, switches)
+
+
+def _root(graph: Graph, part: Graph, hosts: set[str]) -> str:
+    """Return the vertex from which a part of a graph hangs."""
+    switches = [vertex for vertex in graph if vertex in part and vertex not in hosts]
+    if not switches:
+        raise InvalidProblemError("", f"node {next(iter(part))!r} is linked to no switch")
+    named = [vertex for vertex in switches if part.nodes[vertex].get("root")]
+    if graph.is_directed():
+        named += [vertex for vertex in switches if graph.in_degree(vertex) == 0]  # type: ignore[attr-defined]
+    centers: list[str] = named or [vertex for vertex in nx.center(part) if vertex not in hosts]
+    return centers[0]
+
+
+def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
+    """Make the tree whose hops are those between the nodes of a graph."""
+    if len(hosts) > MOST_COUNTED:
+        raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes; hops are counted for up to {MOST_COUNTED}")
+    hops = _hops_between(links, hosts)
+    if len(hosts) < 2:
+        return NamedTree(Tree(np.zeros((0, 1), dtype=np.int64), (), (2,)), tuple(hosts))
+    steps = [int(step) for step in np.unique(hops) if step > 0]
+    # A group is known by its first node.
+    rows = [np.argmax(hops <= step, axis=1) for step in steps]
+    for step, row in zip(steps, rows, strict=True):
+        _check_groups(hosts, hops, step, row)
+    order = np.lexsort(rows)
+    groups, names = [], []
+    for level, row in enumerate(rows[:-1], 1):
+        firsts, group = np.unique(row[order], return_inverse=True)
+        groups.append(group)
+        names.append(tuple(f"level {level} of {hosts[first]}" for first in firsts))
+    matrix = np.array(groups, dtype=np.int64).reshape(len(groups), len(hosts))
+    return NamedTree(Tree(matrix, tuple(names), tuple(steps)), tuple(hosts[number] for number in order))
+
+
+def _hops_between(links: Graph, hosts: Sequence[str]) -> IntArray:
+    """Links between any two nodes, shape ``(nodes, nodes)``."""
+    from scipy.sparse.csgraph import dijkstra
+
+    position = {vertex: index for index, vertex in enumerate(links)}
+    matrix = nx.to_scipy_sparse_array(links, weight=None, format="csr")
+    found = [position[host] for host in hosts]
+    hops = dijkstra(matrix, directed=False, indices=found, unweighted=True)[:, found]
+    if np.isinf(hops).any():
+        first, second = np.argwhere(np.isinf(hops))[0]
+        raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
+    return hops.astype(np.int64)
+
+
+def _check_groups(hosts: Sequence[str], hops: IntArray, step: int, row: IntArray) -> None:
+    """Raise `InvalidProblemError` unless nodes near the same node are near each other."""
+    wrong = np.argwhere((hops <= step) != (row[:, None] == row[None, :]))
+    if len(wrong):
+        first, second = wrong[0]
+        other = min(int(row[first]), int(row[second]))
+        a, b, c = hosts[first], hosts[second], hosts[other]
+        raise InvalidProblemError(
+            "",
+            f"the hops between nodes are not those of a tree: {a} - {b} {hops[first, second]}, "
+            f"{a} - {c} {hops[first, other]}, {b} - {c} {hops[second, other]}",
+        )

@@ -1,0 +1,207 @@
+"""``topology.conf`` of Slurm: switches or blocks of nodes become a tree, and a tree such a file.
+
+Slurm's manual page topology.conf(5) gives the format.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from allocopt.cluster.hostlist import HostlistError, expand_hostlist, fold_hostlist
+from allocopt.cluster.named import NamedTree
+from allocopt.cluster.switches import Switch, tree_of_switches
+from allocopt.errors import BadFileError, InvalidProblemError
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.reading import read_text
+from allocopt.files.slurm_lines import SlurmLine, slurm_lines
+from allocopt.files.writing import write_text
+
+SWITCH, BLOCK, SIZES = "switchname", "blockname", "blocksizes"
+_KEYS = {SWITCH: {SWITCH, "nodes", "switches", "linkspeed"}, BLOCK: {BLOCK, "nodes"}, SIZES: {SIZES}}
+_SPELLED = {
+    SWITCH: "SwitchName",
+    BLOCK: "BlockName",
+    SIZES: "BlockSizes",
+    "nodes": "Nodes",
+    "switches": "Switches",
+    "linkspeed": "LinkSpeed",
+}
+
+
+def read_slurm_topology(path: Path) -> NamedTree:
+    """Read a ``topology.conf``, that of trees or that of blocks.
+
+    ``Nodes=ALL`` means the nodes of the ``slurm.conf`` beside it.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read, a line is not in the format, or the switches make no tree; it names the line.
+    """
+    lines = list(slurm_lines(path, read_text(path)))
+    kinds = {_kind(line): line for line in lines}
+    if SWITCH in kinds and (BLOCK in kinds or SIZES in kinds):
+        other = kinds.get(BLOCK) or kinds[SIZES]
+        raise other.error("stands in a file with SwitchName lines; a file describes switches or blocks")
+    if SWITCH not in kinds and BLOCK not in kinds:
+        raise bad_file(path, "holds no line with SwitchName= or BlockName=")
+    switches = [_switch(line) for line in lines if _kind(line) != SIZES]
+    if BLOCK in kinds:
+        switches += joined_blocks(switches, _sizes(lines))
+    return tree_in(path, switches)
+
+
+def tree_in(path: Path, switches: Sequence[Switch]) -> NamedTree:
+    """Make the tree of switches that a file describes.
+
+    Raises
+    ------
+    BadFileError
+        If they make no tree; it names the place.
+    """
+    try:
+        return tree_of_switches(switches)
+    except InvalidProblemError as error:
+        raise bad_file(path, *filter(None, (error.place, error.fault))) from None
+
+
+def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int]) -> Iterator[Switch]:
+    """Yield the levels above blocks: a size is that of so many nodes, in blocks that follow each other; last, the top.
+
+    Parameters
+    ----------
+    blocks
+        The blocks, in the order of the file.
+    sizes
+        Block sizes in nodes, that of a block first; each a power of two times the first.
+    """
+    names = [block.name for block in blocks]
+    joined, before = names, 1
+    for size in sizes[1:]:
+        blocks_in = size // sizes[0]
+        step = blocks_in // before
+        groups = [tuple(joined[at : at + step]) for at in range(0, len(joined), step)]
+        before = blocks_in
+        joined = [f"{size}-node block {number}" for number in range(1, len(groups) + 1)]
+        yield from (Switch(name, switches=group) for name, group in zip(joined, groups, strict=True))
+    if len(joined) > 1:
+        yield Switch("all blocks", switches=tuple(joined))
+
+
+def check_block_sizes(sizes: Sequence[int]) -> None:
+    """Raise `ValueError`, which says why, unless each size is positive and a rising power of two times the first."""
+    ratios = [size / sizes[0] if sizes[0] > 0 else 0 for size in sizes]
+    powers = all(ratio.is_integer() and ratio >= 1 and int(ratio).bit_count() == 1 for ratio in map(float, ratios))
+    if not powers or sorted(set(sizes)) != list(sizes):
+        given = ",".join(map(str, sizes))
+        raise ValueError(f"is {given}, must rise, each size a power of two times the first")
+
+
+def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
+    """Write a ``topology.conf`` of switches, from the leaves upwards.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be written.
+    """
+    write_text(path, "".join(f"{line}\n" for line in _lines_of(cluster)))
+
+
+def _kind(line: SlurmLine) -> str:
+    """Kind of a line; its keys must be those of the kind."""
+    if "include" in line.values or not line.values.keys() & _KEYS.keys():
+        known = ", ".join(_SPELLED[key] for key in _KEYS)
+        raise line.error(f"begins with {shown(next(iter(line.values)))}, must be one of {known}")
+    kind = next(key for key in _KEYS if key in line.values)
+    unknown = [key for key in line.values if key not in _KEYS[kind]]
+    if unknown:
+        known = ", ".join(_SPELLED[key] for key in _SPELLED if key in _KEYS[kind])
+        raise line.error(f"key {shown(unknown[0])} is unknown beside {_SPELLED[kind]}; keys are {known}")
+    if not line.values[kind].strip():
+        raise line.error(f"{_SPELLED[kind]} is empty")
+    return kind
+
+
+def _switch(line: SlurmLine) -> Switch:
+    """Switch, or block, of a line."""
+    name = line.values.get(SWITCH) or line.values[BLOCK]
+    return Switch(name, tuple(_nodes(line)), tuple(_expanded(line, "switches")), line.place)
+
+
+def _nodes(line: SlurmLine) -> list[str]:
+    """Nodes of a line."""
+    if line.values.get("nodes", "").upper() != "ALL":
+        return _expanded(line, "nodes")
+    conf = line.path.with_name("slurm.conf")
+    if not conf.is_file():
+        raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
+    named = [found for found in _node_lines(conf) if found.values["nodename"].upper() != "DEFAULT"]
+    return [name for found in named for name in _expanded(found, "nodename")]
+
+
+def _node_lines(conf: Path) -> Iterator[SlurmLine]:
+    """Yield the lines of a ``slurm.conf`` that name nodes."""
+    return slurm_lines(conf, read_text(conf), only="nodename")
+
+
+def _expanded(line: SlurmLine, key: str) -> list[str]:
+    """Names that a key of a line stands for."""
+    try:
+        return expand_hostlist(line.values.get(key, ""))
+    except HostlistError as error:
+        raise line.error(f"{_SPELLED.get(key, 'NodeName')}: {error}") from None
+
+
+def _sizes(lines: Sequence[SlurmLine]) -> list[int]:
+    """Block sizes of a file; 1 where there are none."""
+    found = [line for line in lines if SIZES in line.values]
+    if len(found) > 1:
+        raise found[1].error(f"BlockSizes is given twice, before at {found[0].place}")
+    return _size_list(found[0]) if found else [1]
+
+
+def _size_list(line: SlurmLine) -> list[int]:
+    """Block sizes of a line."""
+    parts = [part.strip() for part in line.values[SIZES].split(",")]
+    try:
+        if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
+            raise ValueError(f"is {shown(line.values[SIZES])}, must be numbers of nodes such as 4,16")
+        check_block_sizes([int(part) for part in parts])
+    except ValueError as error:
+        raise _sized(line, error) from None
+    return [int(part) for part in parts]
+
+
+def _sized(line: SlurmLine, error: ValueError) -> BadFileError:
+    """Return the error of a line of block sizes."""
+    return line.error(f"BlockSizes {error}")
+
+
+def _lines_of(cluster: NamedTree) -> Iterator[str]:
+    """Yield the lines of a file."""
+    used: set[str] = set()
+    levels = cluster.tree.to_levels()
+    written = {name: _new_name(name, used) for name in levels[0]}
+    for name, held in levels[0].items():
+        yield f"SwitchName={written[name]} Nodes={cluster.hostlist(int(node) for node in held)}"
+    for groups in levels[1:]:
+        above: dict[str, str] = {}
+        for name, below in groups.items():
+            members = [written[str(member)] for member in below]
+            # A switch that stands for two levels is written once.
+            above[name] = members[0] if list(below) == [name] else _new_name(name, used)
+            if above[name] not in members:
+                yield f"SwitchName={above[name]} Switches={fold_hostlist(members)}"
+        written = above
+    if cluster.tree.names:
+        yield f"SwitchName={_new_name('top', used)} Switches={fold_hostlist(written.values())}"
+
+
+def _new_name(name: str, used: set[str]) -> str:
+    """Return a name for a switch that Slurm can read and that no other one has."""
+    plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)
+    candidates = (plain, *(f"{plain}-{number}" for number in range(2, len(used) + 3)))
+    chosen = next(candidate for candidate in candidates if candidate not in used)
+    used.add(chosen)
+    return chosen

@@ -1,0 +1,152 @@
+"""The outcomes of combinations beside the first one: rows, tables for a terminal of 80 columns, and a verdict."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+from allocopt.report.table import Cell, aligned_table
+from allocopt.simulator.what_if import Outcome
+
+HEADER = ("allocator", "wait s", "+/- %", "slowdown", "hop cost", "+/- %", "frag.")
+DIGITS = (None, 0, 1, 2, 0, 1, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIfRow:
+    """One combination of allocator and scheduler.
+
+    Parameters
+    ----------
+    allocator, scheduler
+        Their names.
+    jobs
+        Number of jobs.
+    mean_wait_s, max_wait_s
+        Waits in seconds.
+    mean_bounded_slowdown
+        Mean of ``max(1, (wait + run) / max(run, 10 s))``.
+    mean_hop_cost
+        Mean hop cost of the jobs of several nodes; None where there are none.
+    fragmentation
+        Mean fragmentation of the idle nodes per level of the tree, the leaf level first.
+    utilization
+        Share of the machine's node-seconds that jobs held.
+    makespan_s
+        Seconds from the first submission to the last end.
+    runtime_s
+        Seconds of wall clock that the simulation took.
+    mean_wait_change, mean_bounded_slowdown_change, mean_hop_cost_change
+        Changes relative to the first combination, 0.1 for 10 % more; None where that has 0 or nothing.
+    """
+
+    allocator: str
+    scheduler: str
+    jobs: int
+    mean_wait_s: float
+    max_wait_s: float
+    mean_bounded_slowdown: float
+    mean_hop_cost: float | None
+    fragmentation: tuple[float | None, ...]
+    utilization: float
+    makespan_s: float
+    runtime_s: float
+    mean_wait_change: float | None = None
+    mean_bounded_slowdown_change: float | None = None
+    mean_hop_cost_change: float | None = None
+
+    @classmethod
+    def of(cls, outcome: Outcome, first: "WhatIfRow | None") -> "WhatIfRow":
+        """Flatten an outcome; ``first`` is the row to compare with, None for the first itself."""
+        jobs, machine = outcome.metrics.jobs, outcome.metrics.machine
+        wait, slowdown, cost = jobs.wait_s.mean, jobs.bounded_slowdown.mean, jobs.mean_hop_cost
+        return cls(
+            outcome.allocator,
+            outcome.scheduler,
+            jobs.jobs,
+            wait,
+            jobs.wait_s.maximum,
+            slowdown,
+            cost,
+            machine.fragmentation or (),
+            machine.utilization,
+            machine.makespan_s,
+            outcome.runtime_s,
+            _change(wait, wait if first is None else first.mean_wait_s),
+            _change(slowdown, slowdown if first is None else first.mean_bounded_slowdown),
+            _change(cost, cost if first is None else first.mean_hop_cost),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return asdict(self)
+
+
+def what_if_tables(rows: Sequence[WhatIfRow]) -> str:
+    """Format a table per scheduler, and a verdict: which combination has the least of each."""
+    tables = [
+        f"scheduler {scheduler}\n{aligned_table(HEADER, [_cells(row) for row in group], DIGITS)}"
+        for scheduler, group in groupby(rows, key=lambda row: row.scheduler)
+    ]
+    return "\n\n".join((*tables, "\n".join(_verdict(rows))))
+
+
+def _cells(row: WhatIfRow) -> list[Cell]:
+    """Cells of a row."""
+    return [
+        row.allocator,
+        row.mean_wait_s,
+        _percent(row.mean_wait_change),
+        row.mean_bounded_slowdown,
+        row.mean_hop_cost,
+        _percent(row.mean_hop_cost_change),
+        row.fragmentation[0] if row.fragmentation else None,
+    ]
+
+
+def _verdict(rows: Sequence[WhatIfRow]) -> list[str]:
+    """Name the best combination by each measure; one line each, and what they are compared with."""
+    lines = [f"+/- beside {_name(rows[0])}; waits and slowdowns are means over {rows[0].jobs:,} jobs"]
+    measures: tuple[tuple[str, Callable[[WhatIfRow], float | None], Callable[[WhatIfRow], float | None], int], ...] = (
+        ("shortest mean wait", lambda row: row.mean_wait_s, lambda row: row.mean_wait_change, 0),
+        ("least slowdown", lambda row: row.mean_bounded_slowdown, lambda row: row.mean_bounded_slowdown_change, 2),
+        ("lowest hop cost", lambda row: row.mean_hop_cost, lambda row: row.mean_hop_cost_change, 0),
+    )
+    for name, value, change, digits in measures:
+        known = [row for row in rows if value(row) is not None]
+        if not known:
+            lines.append(f"{name}: no job has several nodes")
+            continue
+        least = min(value(row) or 0.0 for row in known)
+        best = [row for row in known if (value(row) or 0.0) <= least * (1 + 1e-9)]
+        relative = change(best[0])
+        shown = "" if relative is None or rows[0] in best else f" ({100 * relative:+.1f} %)"
+        lines.append(f"{name}: {_names(best, known)}, {least:,.{digits}f}{shown}")
+    return lines
+
+
+def _names(best: Sequence[WhatIfRow], rows: Sequence[WhatIfRow]) -> str:
+    """Name the best of some combinations, or what they have in common."""
+    if len(best) == len(rows):
+        return "all the same"
+    scheduler = best[0].scheduler
+    if len(best) > 1 and [row for row in rows if row.scheduler == scheduler] == list(best):
+        return f"any under {scheduler}"
+    return _name(best[0])
+
+
+def _name(row: WhatIfRow) -> str:
+    """Name a combination."""
+    return f"{row.allocator} under {row.scheduler}"
+
+
+def _percent(change: float | None) -> float | None:
+    """Per cent of a relative change."""
+    return None if change is None else 100.0 * change
+
+
+def _change(value: float | None, first: float | None) -> float | None:
+    """Change relative to the first; None where there is nothing to compare with."""
+    if value is None or not first:
+        return None
+    return value / first - 1.0

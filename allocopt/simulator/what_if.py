@@ -1,0 +1,194 @@
+"""What if another allocator or scheduler had been there: one workload on one machine under every combination."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+
+from allocopt.cluster.platform import Platform
+from allocopt.cluster.topology import Topology
+from allocopt.errors import UsageError
+from allocopt.problems.base import Strategy
+from allocopt.simulator.allocators import Allocator, DepthFirst, TopologyAllocator
+from allocopt.simulator.hop_slowdown import HopSlowdown
+from allocopt.simulator.metrics import Metrics, measure
+from allocopt.simulator.order import QueueOrder
+from allocopt.simulator.registry import get_policy
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.simulate import as_scheduler, simulate
+from allocopt.simulator.window import WindowScheduler
+from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver
+from allocopt.traces.workload import Workload
+
+FIRST = "first"
+"""Name of the allocator that gives every job the first idle nodes."""
+
+BACKFILLS = {kind.name.lower().replace("_", "-"): kind for kind in Backfill}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an allocator may spend on the jobs that start together.
+
+    Parameters
+    ----------
+    time_limit
+        Seconds; None for no limit.
+    iterations
+        Steps; None for the solver's own default.
+    """
+
+    time_limit: float | None = None
+    iterations: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What one combination gave.
+
+    Parameters
+    ----------
+    allocator, scheduler
+        Their names.
+    schedule
+        When and where every job ran.
+    metrics
+        What is measured of it.
+    runtime_s
+        Seconds that the simulation took.
+    """
+
+    allocator: str
+    scheduler: str
+    schedule: Schedule
+    metrics: Metrics
+    runtime_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """Runs a workload under combinations of allocators and schedulers.
+
+    Parameters
+    ----------
+    workload
+        The jobs, in whole nodes.
+    topology
+        How the nodes of the machine are connected.
+    rules
+        How events are taken and whether jobs are killed.
+    limits
+        What an allocator may spend on the jobs that start together.
+    hop_slowdown
+        How far jobs are slowed down by hops (`HopSlowdown`); 0 for not at all, so that allocators change no times.
+    seed
+        Fixes every random choice.
+    """
+
+    workload: Workload
+    topology: Topology
+    rules: Rules
+    limits: Limits
+    hop_slowdown: float = 0.0
+    seed: int = 0
+
+    def outcomes(self, allocators: Sequence[str], schedulers: Sequence[str]) -> Iterator[Outcome]:
+        """Yield the outcome of every combination, one scheduler after the other.
+
+        Parameters
+        ----------
+        allocators
+            Names of topology solvers, or ``first``.
+        schedulers
+            Names as `scheduler_of` takes them, or ``window``: then the allocator allocates every period's window.
+
+        Raises
+        ------
+        UsageError
+            If there is none of a name, or it does not take the problem; before anything runs.
+        """
+        # All names are tried before the first simulation.
+        runs = [(name, scheduler, self._parts(name, scheduler)) for scheduler, name in product(schedulers, allocators)]
+        for name, scheduler, parts in runs:
+            yield self._outcome(name, scheduler, parts)
+
+    def _parts(self, allocator: str, scheduler: str) -> "Callable[[], _Parts]":
+        """Return what makes the parts of a simulation, each time anew."""
+        made = self._window if scheduler == "window" else self._pair
+        made(allocator, scheduler)
+        return partial(made, allocator, scheduler)
+
+    def _window(self, allocator: str, scheduler: str) -> "_Parts":
+        """Make a scheduler that allocates windows by itself."""
+        limits = self.limits
+        solver = _solver("sequential" if allocator == FIRST else allocator)
+        return WindowScheduler(
+            solver=solver, time_limit=limits.time_limit, iterations=limits.iterations, seed=self.seed
+        ), None
+
+    def _pair(self, allocator: str, scheduler: str) -> "_Parts":
+        """Make a scheduler, and an allocator for the jobs that it starts."""
+        limits = self.limits
+        if allocator == FIRST:
+            return scheduler_of(scheduler), DepthFirst()
+        solver = _solver(allocator)
+        widest = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies][-1]
+        places = TopologyAllocator(
+            self.topology, solver, widest.value, limits.time_limit, limits.iterations, seed=self.seed
+        )
+        return scheduler_of(scheduler), places
+
+    def _outcome(self, allocator: str, scheduler: str, parts: "Callable[[], _Parts]") -> Outcome:
+        """Simulate and measure one combination."""
+        chosen, places = parts()
+        slows = HopSlowdown(self.topology, self.hop_slowdown) if self.hop_slowdown else None
+        started = time.perf_counter()
+        schedule = simulate(
+            self.workload,
+            Platform.whole_nodes(self.topology),
+            chosen,
+            self.rules,
+            self.seed,
+            allocator=places,
+            execution=slows,
+        )
+        return Outcome(allocator, scheduler, schedule, measure(schedule), time.perf_counter() - started)
+
+
+_Parts = tuple[ListScheduler | Scheduler, Allocator | None]
+
+
+def scheduler_of(name: str) -> ListScheduler | Scheduler:
+    """Make a scheduler of its name.
+
+    ``sjf`` is a policy, ``sjf+easy`` a queue order with backfilling, and a kind of backfilling alone, such as ``easy``,
+    goes with the order of arrival.
+
+    Raises
+    ------
+    UsageError
+        If there is no such policy or backfilling, or the policy takes none.
+    MissingPackageError
+        If the policy needs a package that is not installed.
+    """
+    order, plus, kind = ("fcfs", "+", name) if name in BACKFILLS else name.partition("+")
+    if not plus:
+        return as_scheduler(order)
+    policy = get_policy(order)
+    if kind not in BACKFILLS:
+        raise UsageError(f"scheduler {name!r}: there is no backfilling {kind!r}; there are {', '.join(BACKFILLS)}")
+    if not isinstance(policy, QueueOrder):
+        raise UsageError(f"scheduler {name!r}: policy {order!r} is a scheduler of its own, it takes no backfilling")
+    return ListScheduler(policy, BACKFILLS[kind])
+
+
+def _solver(name: str) -> Solver:
+    """Find a solver that takes topology problems."""
+    solver = get_solver(name)
+    if not solver.capabilities.strategies:
+        raise UsageError(f"allocator {name!r} takes no topology problems")
+    return solver

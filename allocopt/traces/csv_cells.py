@@ -1,0 +1,93 @@
+"""What stands in the cells of accounting records: times, durations and counts, as Slurm and others write them."""
+
+import math
+import re
+from datetime import UTC, datetime
+
+from allocopt.files.faults import shown
+from allocopt.traces.table import LARGEST
+
+NOTHING = frozenset(
+    ("", "unknown", "none", "null", "nan", "n/a", "na", "-", "invalid", "unlimited", "infinite", "partition_limit")
+)
+"""What stands in small letters where there is no value, or no limit."""
+
+UNITS_S = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
+"""Units of bare numbers, in seconds."""
+
+_DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?", re.ASCII)
+_MINUTES = re.compile(r"(\d+):(\d+(?:\.\d+)?)", re.ASCII)
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.ASCII | re.IGNORECASE)
+_THOUSANDS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+
+
+def instant_s(text: str, unit_s: float = 1.0) -> float:
+    """Seconds since 1970 of a point in time, NaN where there is none.
+
+    A number counts in the unit; a date without a time zone is taken as that of Greenwich.
+
+    Raises
+    ------
+    ValueError
+        If it is neither; it says what is wrong.
+    """
+    bare = _bare_s(text, unit_s)
+    if bare is not None:
+        return bare
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"is {shown(text)}, must be a date such as 2026-01-31T08:00:00 or a number") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def duration_s(text: str, unit_s: float = 1.0) -> float:
+    """Seconds of a duration, NaN where there is none.
+
+    A number counts in the unit. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds`` and those of days,
+    ``days-hours``, ``days-hours:minutes`` and ``days-hours:minutes:seconds``.
+
+    Raises
+    ------
+    ValueError
+        If it is neither; it says what is wrong.
+    """
+    bare = _bare_s(text, unit_s)
+    if bare is not None:
+        return bare
+    minutes = _MINUTES.fullmatch(text)
+    if minutes is not None:
+        return 60.0 * int(minutes[1]) + float(minutes[2])
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"is {shown(text)}, must be a number or a duration such as 30:00 or 1-02:03:04")
+    days, hours, minute, second = (float(part or 0) for part in match.groups())
+    return 86_400.0 * days + 3600.0 * hours + 60.0 * minute + second
+
+
+def count_of(text: str, unit_s: float = 1.0) -> float:
+    """Read a whole number such as ``16``, ``4.0`` or ``2K``; 0 where there is none.
+
+    Raises
+    ------
+    ValueError
+        If it is none; it says what is wrong.
+    """
+    if text.lower() in NOTHING:
+        return 0.0
+    match = _COUNT.fullmatch(text)
+    value = float(match[1]) * _THOUSANDS[match[2].upper()] if match else 0.5
+    if not value.is_integer() or value > LARGEST:
+        raise ValueError(f"is {shown(text)}, must be a whole number such as 16 or 2K")
+    return value
+
+
+def _bare_s(text: str, unit_s: float) -> float | None:
+    """Seconds of a bare number, NaN where there is no value; None for what has another form."""
+    if text.lower() in NOTHING:
+        return math.nan
+    try:
+        value = float(text) * unit_s
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and abs(value) <= LARGEST else None

@@ -1,0 +1,238 @@
+"""Tables of jobs with a header: dumps of ``sacct -P`` and CSV files, with the columns in any order.
+
+Which column means what is known by its name or said by a mapping (`allocopt.traces.csv_columns`). Lines of job steps
+are skipped; what can not be simulated is dropped and counted.
+"""
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.errors import BadFileError
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.reading import read_text
+from allocopt.traces.csv_cells import count_of, duration_s, instant_s
+from allocopt.traces.csv_columns import Columns, find_columns
+from allocopt.traces.names import trace_name
+from allocopt.traces.records import Places, Records, workload_of
+from allocopt.traces.table import LARGEST
+from allocopt.traces.workload import UNKNOWN_USER, Workload
+
+RUN_USED = "no time limit, run time used"
+NUMBERED = "part of an array without a number of its own, numbered"
+NOT_ENDED = "not ended"
+NO_SUBMIT = "submit time unknown"
+
+UNENDED = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIGURING", "COMPLETING"))
+"""First words of states in which a job's run time is not yet known."""
+
+DELIMITERS = ",;|\t"
+
+_PLAIN = re.compile(r"\d{1,18}", re.ASCII)
+_WHOLE_FLOAT = re.compile(r"(\d{1,18})\.0", re.ASCII)
+_STEP = re.compile(r"\d+(?:[_+]\S*)?\.\S+", re.ASCII)
+_PART = re.compile(r"\d+[_+]\S+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rows:
+    """Rows of a table, as the source of records.
+
+    Parameters
+    ----------
+    path
+        The file.
+    lines
+        Number of the line of each row.
+    cells
+        Its cells.
+    places
+        By role the number of the column and its unit in seconds.
+    header
+        Names of the columns.
+    ids
+        Number of each job; set when the rows are all known.
+    """
+
+    path: Path
+    lines: list[int]
+    cells: list[list[str]]
+    places: dict[str, tuple[int, float]]
+    header: list[str]
+    ids: IntArray
+
+    def integers(self, column: int) -> IntArray:
+        """Numbers of the jobs, the only integers that are asked for."""
+        return self.ids
+
+    def error(self, row: int, column: int, fault: str) -> BadFileError:
+        """Return an error that names the file, the line and the column."""
+        return bad_file(self.path, f"line {self.lines[row]}", f"{self.header[column].strip()} {fault}")
+
+    def texts(self, role: str) -> list[str]:
+        """Cells of a role; empty ones where no column has it."""
+        if role not in self.places:
+            return [""] * len(self.cells)
+        column = self.places[role][0]
+        return [cells[column].strip() for cells in self.cells]
+
+    def values(self, role: str, read: Callable[[str, float], float]) -> FloatArray:
+        """Values of a role, shape ``(rows,)``; what an empty cell stands for where no column has it."""
+        column, unit_s = self.places.get(role, (0, 1.0))
+        values = np.empty(len(self.cells))
+        for row, text in enumerate(self.texts(role)):
+            try:
+                values[row] = read(text, unit_s)
+            except ValueError as error:
+                raise self.error(row, column, str(error)) from None
+        return values
+
+    def only(self, keep: Sequence[bool]) -> "_Rows":
+        """Return some of the rows."""
+        kept = [row for row, kept in enumerate(keep) if kept]
+        return replace(
+            self,
+            lines=[self.lines[row] for row in kept],
+            cells=[self.cells[row] for row in kept],
+            ids=self.ids[kept] if len(self.ids) else self.ids,
+        )
+
+
+def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
+    """Read the jobs of a table: a dump of ``sacct -P`` or a CSV file, plain or compressed (``.gz``).
+
+    A job's size is its number of nodes if a column has it, or else that of processors; its run time that column, or
+    else end minus start; its estimate the time limit, or else the run time. Submit times count from the first one.
+    Steps are skipped; jobs that have not ended, or were never submitted or started, are dropped and counted. Tasks of
+    arrays, components, and what has the number of an earlier line, are jobs; they get numbers behind all others.
+
+    Parameters
+    ----------
+    path
+        The file; its first line names the columns.
+    columns
+        Which columns mean what, where the names do not say; None for nothing to add.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read, a column that is needed is not there, a cell is malformed, or no job is left; it
+        names the line and the column.
+    """
+    rows = _without_steps(_table(path, columns or Columns()))
+    ended = np.array([text.split(" ")[0].strip("+").upper() not in UNENDED for text in rows.texts("state")])
+    submitted = ~np.isnan(rows.values("submit", instant_s))
+    kept = rows.only((submitted & ended).tolist())
+    dropped = ((NOT_ENDED, int((~ended).sum())), (NO_SUBMIT, int((ended & ~submitted).sum())))
+    if not kept.cells:
+        raise bad_file(path, f"none of its {len(rows.cells)} jobs has been submitted and has ended")
+    kept, numbered = _with_ids(kept)
+    places = Places(kept.places["job"][0], kept.places["submit"][0])
+    workload = workload_of(kept, places, _records(kept), trace_name(path))
+    n_numbered = int(np.isin(workload.ids, numbered).sum())
+    counts = (*(count for count in dropped if count[1]), *workload.dropped)
+    repaired = (*workload.repaired, (NUMBERED, n_numbered)) if n_numbered else workload.repaired
+    return replace(workload, submit=workload.submit - workload.submit.min(), dropped=counts, repaired=repaired)
+
+
+def _table(path: Path, columns: Columns) -> _Rows:
+    """Read header and rows; blank lines are skipped."""
+    lines = read_text(path).splitlines()
+    if not lines:
+        raise bad_file(path, "is empty, must begin with the names of its columns")
+    delimiter = columns.delimiter or max(DELIMITERS, key=lines[0].count)
+    # Slurm does not quote.
+    reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "|" else csv.QUOTE_MINIMAL)
+    try:
+        header = next(reader)
+        rows = _Rows(path, [], [], find_columns(path, header, columns), header, np.empty(0, dtype=np.int64))
+        for cells in reader:
+            if any(map(str.strip, cells)):
+                rows.cells.append(_fitted(path, reader.line_num, cells, header))
+                rows.lines.append(reader.line_num)
+    except csv.Error as error:
+        raise bad_file(path, f"line {reader.line_num}", f"is not a row of cells: {error}") from None
+    if not rows.cells:
+        raise bad_file(path, "holds no jobs")
+    return rows
+
+
+def _fitted(path: Path, line: int, cells: list[str], header: Sequence[str]) -> list[str]:
+    """Return a row with as many cells as the header has; a delimiter may stand in the name of a job."""
+    over = len(cells) - len(header)
+    names = [name.strip().lower() for name in header]
+    if over > 0 and "jobname" in names:
+        at = names.index("jobname")
+        cells = [*cells[:at], "|".join(cells[at : at + over + 1]), *cells[at + over + 1 :]]
+    if len(cells) != len(header):
+        raise bad_file(path, f"line {line}", f"has {len(cells)} cells, line 1 names {len(header)} columns")
+    return cells
+
+
+def _without_steps(rows: _Rows) -> _Rows:
+    """Return the rows without those of job steps, such as ``4711.batch``."""
+    jobs = rows.texts("job")
+    if all(_WHOLE_FLOAT.fullmatch(job) for job in jobs):
+        # Numbers that went through a table of floats are no steps.
+        column = rows.places["job"][0]
+        for cells in rows.cells:
+            cells[column] = cells[column].strip().removesuffix(".0")
+        return rows
+    kept = rows.only([not _STEP.fullmatch(job) for job in jobs])
+    if not kept.cells:
+        raise bad_file(rows.path, f"all {len(jobs)} lines are those of job steps")
+    return kept
+
+
+def _with_ids(rows: _Rows) -> tuple[_Rows, IntArray]:
+    """Give every job a number of its own; return the new numbers too."""
+    jobs = rows.texts("job")
+    first = {job: row for row, job in reversed(list(enumerate(jobs)))}
+    owned = [first[job] == row and _PLAIN.fullmatch(job) is not None for row, job in enumerate(jobs)]
+    ids = np.array([int(job) if owned[row] else -1 for row, job in enumerate(jobs)], dtype=np.int64)
+    if ids.max() > LARGEST:
+        raise rows.error(int(ids.argmax()), rows.places["job"][0], f"is {ids.max()}, must be at most 2^53")
+    unnumbered = np.flatnonzero(ids < 0)
+    for row in unnumbered.tolist():
+        if not (_PART.fullmatch(jobs[row]) or _PLAIN.fullmatch(jobs[row])):
+            fault = f"is {shown(jobs[row])}, must be a number, or one such as 12_3 or 12+3"
+            raise rows.error(row, rows.places["job"][0], fault)
+    ids[unnumbered] = max(int(ids.max()), 0) + 1 + np.arange(len(unnumbered))
+    return replace(rows, ids=ids), ids[unnumbered]
+
+
+def _records(rows: _Rows) -> Records:
+    """Apply the rules for missing values."""
+    submit = rows.values("submit", instant_s)
+    run = np.nan_to_num(_run_s(rows))
+    estimate = np.nan_to_num(rows.values("estimate", duration_s))
+    limited = estimate > 0
+    role = "nodes" if "nodes" in rows.places else "processors"
+    return Records(
+        submit - submit.min(),
+        run,
+        rows.values(role, count_of).astype(np.int64),
+        np.where(limited, estimate, run),
+        {RUN_USED: ~limited},
+        _users(rows.texts("user")),
+    )
+
+
+def _run_s(rows: _Rows) -> FloatArray:
+    """Run times in seconds, NaN where they are not known."""
+    if "run" in rows.places:
+        return rows.values("run", duration_s)
+    return rows.values("end", instant_s) - rows.values("start", instant_s)
+
+
+def _users(names: Sequence[str]) -> IntArray:
+    """Give the users numbers, themselves if all are numbers, or else in the order in which they come."""
+    if all(_PLAIN.fullmatch(name) for name in names):
+        return np.array([int(name) for name in names], dtype=np.int64)
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name))}
+    return np.array([numbers.get(name, UNKNOWN_USER) for name in names], dtype=np.int64)

@@ -1,0 +1,252 @@
+"""``allocopt what-if``, ``fetch-trace``, and topologies in the other commands."""
+
+import gzip
+import hashlib
+import json
+import threading
+from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocopt.cluster.hostlist import expand_hostlist
+
+Run = Callable[..., Any]
+
+TOPOLOGY = """SwitchName=s1 Nodes=n[01-04]
+SwitchName=s2 Nodes=n[05-08]
+SwitchName=top Switches=s[1-2]
+"""
+JOBS = "job_id,submit,run,nodes,estimate\n" + "".join(
+    f"{job},{job // 3 * 100},{300 + 40 * (job % 7)},{1 + job * 5 % 6},900\n" for job in range(1, 40)
+)
+
+
+@pytest.fixture
+def topology(tmp_path: Path) -> Path:
+    path = tmp_path / "topology.conf"
+    path.write_text(TOPOLOGY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Path:
+    path = tmp_path / "jobs.csv"
+    path.write_text(JOBS, encoding="utf-8")
+    return path
+
+
+def test_a_trace_and_a_topology_give_a_verdict(run: Run, jobs: Path, topology: Path) -> None:
+    answer = run("what-if", "--trace", jobs, "--topology", topology, "--allocators", "first,best-fit,lns")
+    assert answer.code == 0
+    assert max(map(len, answer.out.splitlines())) <= 80
+    assert [line.split()[1] for line in answer.out.splitlines()[3:6]] == ["first", "best-fit", "lns"]
+    assert "lowest hop cost: " in answer.out
+    assert f"allocopt: {topology}: 8 nodes; groups: 2 at level 1; hops 2, 4" in answer.lines_of_error
+
+
+def test_rows_have_every_measure_and_its_change(run: Run, jobs: Path, topology: Path) -> None:
+    answer = run(
+        "what-if", "--trace", jobs, "--topology", topology, "--allocators", "first,best-fit", "--schedulers",
+        "easy,sjf+easy", "--json",
+    )  # fmt: skip
+    rows = answer.rows
+    assert [(row["scheduler"], row["allocator"]) for row in rows] == [
+        ("easy", "first"), ("easy", "best-fit"), ("sjf+easy", "first"), ("sjf+easy", "best-fit"),
+    ]  # fmt: skip
+    for row in rows:
+        assert row["jobs"] == 39
+        assert len(row["fragmentation"]) == 1
+        for name, change in (("mean_wait_s", "mean_wait_change"), ("mean_hop_cost", "mean_hop_cost_change")):
+            assert row[change] == pytest.approx(row[name] / rows[0][name] - 1)
+    assert rows[1]["mean_hop_cost"] <= rows[0]["mean_hop_cost"]
+
+
+def test_load_limits_and_slowdown_change_what_is_simulated(
+    run: Run, jobs: Path, topology: Path, tmp_path: Path
+) -> None:
+    common = ("what-if", "--trace", jobs, "--topology", topology, "--allocators", "first", "--json")
+    plain = run(*common).rows[0]
+    assert run(*common, "--load", "2").rows[0]["mean_wait_s"] > plain["mean_wait_s"]
+    assert run(*common, "--hop-slowdown", "1").rows[0]["makespan_s"] > plain["makespan_s"]
+    assert run(*common, "--max-jobs", "5").rows[0]["jobs"] == 5
+    answer = run(*common, "--columns", "estimate=run", "--jobs-csv", tmp_path / "out")
+    assert answer.code == 0
+    assert len((tmp_path / "out" / "easy,first.csv").read_text(encoding="utf-8").splitlines()) == 40
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "code", "message"),
+    [
+        ("--allocators", "first,first", 2, "--allocators is 'first,first', must be different names"),
+        ("--allocators", "nobody", 2, "nobody"),
+        ("--schedulers", "", 2, "--schedulers is '', must be different names"),
+        ("--schedulers", "easy,sjf+hard", 2, "there is no backfilling 'hard'"),
+        ("--columns", "job=nothing", 3, "has no column 'nothing', which is to mean job"),
+        ("--labels", "zone", 2, "labels are those of Kubernetes nodes"),
+        ("--trace", "none.csv", 3, "none.csv: no such file"),
+        ("--topology", "none.conf", 3, "none.conf: no such file"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(
+    run: Run, jobs: Path, topology: Path, option: str, value: str, code: int, message: str
+) -> None:
+    given = {"--trace": jobs, "--topology": topology, "--allocators": "first", option: value}
+    answer = run("what-if", *(part for pair in given.items() for part in pair))
+    assert answer.code == code
+    assert answer.out == ""
+    assert message in answer.lines_of_error[-1]
+
+
+def test_jobs_that_fit_nowhere_are_told(run: Run, tmp_path: Path, topology: Path) -> None:
+    big = tmp_path / "big.csv"
+    big.write_text("id,submit,run,nodes\n1,0,5,9\n", encoding="utf-8")
+    answer = run("what-if", "--trace", big, "--topology", topology)
+    assert answer.code == 3
+    assert answer.lines_of_error[-1] == "allocopt: big: none of its 1 jobs fits 8 nodes"
+
+
+def test_the_nrel_sample_on_a_real_topology(run: Run, shared_data: Path) -> None:
+    trace = shared_data / "slurm_jobs" / "nrel_eagle_sample.csv"
+    real = shared_data / "slurm_topology" / "ubhpc-medium.topology.conf"
+    rows = run("what-if", "--trace", trace, "--topology", real, "--allocators", "first,best-fit,lns", "--json").rows
+    assert [row["jobs"] for row in rows] == [995] * 3
+    assert rows[1]["mean_hop_cost"] < 0.9 * rows[0]["mean_hop_cost"]
+    assert rows[2]["mean_hop_cost"] < 0.9 * rows[0]["mean_hop_cost"]
+    assert rows[0]["mean_wait_s"] == rows[1]["mean_wait_s"] == rows[2]["mean_wait_s"]
+
+
+def test_a_window_of_a_sites_trace_is_solved_into_hostlists(
+    run: Run, jobs: Path, topology: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "window.json"
+    made = run(
+        "generate",
+        "windows",
+        "--workload",
+        jobs,
+        "--topology",
+        topology,
+        "--count",
+        "1",
+        "--min-jobs",
+        "1",
+        "--out",
+        out,
+    )
+    assert made.code == 0
+    sizes = {job["id"]: job["nodes"] for job in json.loads(out.read_text(encoding="utf-8"))["jobs"]}
+    answer = run("solve", out, "--nodelist", topology)
+    lists = dict(line.split("\t") for line in answer.out.splitlines()[1:])
+    assert lists.keys() == sizes.keys()
+    nodes = [expand_hostlist(lists[job]) for job in sizes]
+    assert [len(held) for held in nodes] == list(sizes.values())
+    assert set().union(*nodes) <= {f"n{number:02d}" for number in range(1, 9)}
+    (row,) = run("solve", out, "--nodelist", topology, "--json").rows
+    assert row["nodelists"] == lists
+
+
+def test_names_of_another_cluster_are_refused(run: Run, tiny: Path, topology: Path) -> None:
+    answer = run("solve", tiny, "--nodelist", topology)
+    assert answer.code == 2
+    assert "is not about the 8 nodes of" in answer.lines_of_error[-1]
+
+
+def test_simulate_takes_a_topology_and_a_table(run: Run, jobs: Path, topology: Path) -> None:
+    plain = run("simulate", jobs, "--processors", "8", "--backfill", "easy", "--json").rows[0]
+    placed = run(
+        "simulate", jobs, "--topology", topology, "--allocator", "best-fit", "--backfill", "easy", "--json"
+    ).rows[0]
+    assert placed["mean_wait_s"] == plain["mean_wait_s"]
+    answer = run("simulate", jobs, "--topology", topology, "--fat-tree", "1,1,8")
+    assert (answer.code, answer.lines_of_error) == (
+        2,
+        ["allocopt: --fat-tree and --topology both say how large the machine is: give one"],
+    )
+
+
+def test_convert_takes_tables_and_topologies(run: Run, jobs: Path, topology: Path, tmp_path: Path) -> None:
+    assert run("convert", jobs, tmp_path / "jobs.swf").code == 0
+    assert run("simulate", tmp_path / "jobs.swf", "--processors", "8", "--json").rows[0]["jobs"] == 39
+    assert run("convert", topology, tmp_path / "t.graphml").code == 0
+    assert run("convert", tmp_path / "t.graphml", tmp_path / "t.conf").code == 0
+    written = (tmp_path / "t.conf").read_text(encoding="utf-8").splitlines()
+    assert written == [*TOPOLOGY.splitlines()[:2], "SwitchName=top Switches=s[1-2]"]
+
+
+def test_a_trace_is_fetched_by_name_and_simulated_without_a_network(
+    run: Run, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    assert run("convert", jobs, tmp_path / "jobs.swf.gz").code == 0
+    checksum = hashlib.sha256(gzip.decompress((tmp_path / "jobs.swf.gz").read_bytes())).hexdigest()
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/jobs.swf.gz"
+    try:
+        fetched = run("fetch-trace", "mine", "--url", url, "--sha256", checksum)
+        wrong = run("fetch-trace", "other", "--url", url, "--sha256", "0" * 64)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert fetched.out.strip() == str(tmp_path / "cache" / "allocopt" / "traces" / "mine.swf.gz")
+    assert wrong.code == 3
+    assert "it is another file" in wrong.lines_of_error[-1]
+    again = run("fetch-trace", "mine", "--url", url, "--sha256", checksum, "--json")
+    assert again.rows[0]["path"] == fetched.out.strip()
+    assert run("simulate", "mine", "--processors", "8", "--json").rows[0]["jobs"] == 39
+
+
+def test_known_traces_are_listed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "KTH-SP2" in run("fetch-trace").out
+    assert all(row["path"] is None for row in run("fetch-trace", "--json").rows)
+    unknown = run("fetch-trace", "nothing")
+    assert unknown.code == 2
+    assert "there is no trace 'nothing'; there are CEA-Curie, " in unknown.lines_of_error[-1]
+
+
+def test_what_waits_now_is_a_window(run: Run, topology: Path, tmp_path: Path) -> None:
+    (tmp_path / "queue.txt").write_text("12_3 2\n\n13 9\n14 3\n", encoding="utf-8")
+    out = tmp_path / "now.json"
+    made = run(
+        "generate", "window", "--topology", topology, "--idle", "n[01-02,05-08]", "--job", "11=1", "--queue",
+        tmp_path / "queue.txt", "--out", out,
+    )  # fmt: skip
+    assert made.code == 0
+    assert "window: jobs left waiting: 1" in made.lines_of_error
+    lists = dict(line.split("\t") for line in run("solve", out, "--nodelist", topology).out.splitlines()[1:])
+    assert lists.keys() == {"11", "12_3", "14"}
+    assert lists["12_3"] == "n[01-02]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--idle", "n[01-09]", "--job", "1=2"], 2, "there is no node 'n09'"),
+        (["--idle", "n[01", "--job", "1=2"], 2, "'n[01' has a bracket that is not closed"),
+        (["--job", "1=9"], 2, "none of the 1 jobs fits the 8 idle nodes"),
+        (["--job", "1"], 2, "--job 1: is '1', must be the id of a job and its number of nodes"),
+        (["--job", "1=x"], 2, "must be the id of a job and its number of nodes"),
+        (["--job", "1=2", "--job", "1=2"], 3, "1"),
+        ([], 2, "none of the 0 jobs fits the 8 idle nodes"),
+    ],
+)
+def test_what_is_no_window_is_told(
+    run: Run, topology: Path, tmp_path: Path, arguments: list[str], code: int, message: str
+) -> None:
+    answer = run("generate", "window", "--topology", topology, *arguments, "--out", tmp_path / "now.json")
+    assert answer.code == code
+    assert message in answer.lines_of_error[-1]
+    assert not (tmp_path / "now.json").exists()

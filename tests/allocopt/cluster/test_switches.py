@@ -1,0 +1,173 @@
+"""Switches that become a tree."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocopt.cluster.named import NamedTree
+from allocopt.cluster.switches import Switch, tree_of_switches
+from allocopt.cluster.topology import FatTree
+from allocopt.cluster.tree import Tree
+from allocopt.errors import InvalidProblemError
+
+
+def leaf(name: str, *nodes: str) -> Switch:
+    return Switch(name, nodes=nodes, place=f"at {name}")
+
+
+def above(name: str, *switches: str) -> Switch:
+    return Switch(name, switches=switches, place=f"at {name}")
+
+
+def hops(cluster: NamedTree, first: str, second: str) -> int:
+    """Count the hops between two nodes, level by level."""
+    a, b = cluster.numbers([first, second])
+    meets = [level for level, row in enumerate(cluster.tree.groups) if row[a] == row[b]]
+    return cluster.tree.hops[meets[0] if meets else -1]
+
+
+def test_a_leaf_switch_is_level_one_and_the_root_is_on_top() -> None:
+    cluster = tree_of_switches([above("top", "s1", "s2"), leaf("s1", "a", "b"), leaf("s2", "c")])
+    assert cluster.nodes == ("a", "b", "c")
+    assert cluster.tree.names == (("s1", "s2"),)
+    assert cluster.tree.hops == (2, 4)
+    assert cluster.remarks == ()
+    assert [hops(cluster, "a", "b"), hops(cluster, "a", "c")] == [2, 4]
+
+
+def test_a_single_leaf_is_a_tree_of_one_level() -> None:
+    cluster = tree_of_switches([leaf("s", "a", "b")])
+    assert cluster.tree.hops == (2,)
+    assert cluster.tree.groups.shape == (0, 2)
+
+
+def test_switches_without_one_above_get_a_level_on_top_and_a_remark() -> None:
+    cluster = tree_of_switches([leaf("s1", "a"), leaf("s2", "b")])
+    assert cluster.tree.hops == (2, 4)
+    assert cluster.remarks == ("2 switches have none above them (s1, s2): joined by a level on top",)
+
+
+def test_a_leaf_high_in_the_tree_is_as_far_from_others_as_the_switch_above_both() -> None:
+    switches = [above("root", "a", "m"), above("m", "b", "c"), leaf("a", "a1", "a2"), leaf("b", "b1"), leaf("c", "c1")]
+    cluster = tree_of_switches(switches)
+    assert cluster.tree.names == (("a", "b", "c"), ("a", "m"))
+    assert [hops(cluster, *pair) for pair in (("a1", "a2"), ("b1", "c1"), ("a1", "b1"))] == [2, 4, 6]
+
+
+def test_a_node_under_two_switches_stays_with_the_first_and_is_remarked() -> None:
+    cluster = tree_of_switches([above("t", "s1", "s2"), leaf("s1", "a", "b"), leaf("s2", "b", "c", "a")])
+    assert cluster.nodes == ("a", "b", "c")
+    assert cluster.remarks == (
+        "node b is under s1 and s2: it stays under s1 (the first of 2 nodes under two switches)",
+    )
+
+
+def test_spines_over_the_same_leaves_are_one_level() -> None:
+    switches = [leaf("s1", "a"), leaf("s2", "b"), above("spine1", "s1", "s2"), above("spine2", "s1", "s2")]
+    cluster = tree_of_switches(switches)
+    assert cluster.tree.hops == (2, 4)
+    assert cluster.remarks == (
+        "switch s1 is under spine1 and spine2: it stays under spine1 (the first of 2 switches under two switches)",
+        "at spine2: switch spine2 has no nodes left below it: it is left out",
+    )
+
+
+def test_a_switch_without_nodes_is_left_out_and_remarked() -> None:
+    cluster = tree_of_switches([above("t", "s1", "m"), above("m", "s2"), leaf("s1", "a"), leaf("s2")])
+    assert cluster.nodes == ("a",)
+    assert cluster.remarks == (
+        "at s2: switch s2 has no nodes left below it: it is left out (the first of 2 switches without nodes)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("switches", "place", "fault"),
+    [
+        ([leaf("s", "a"), leaf("s", "b")], "at s", "switch 's' is given twice, before at at s"),
+        ([Switch("s", ("a",), ("t",), "here"), leaf("t", "b")], "here", "has both nodes and switches"),
+        ([above("t", "s")], "at t", "switch 't' has 's' below it, which is not given"),
+        ([above("a", "b"), above("b", "a"), leaf("s", "n")], "at a", "switches run in a circle: a under b under a"),
+        ([above("a", "a")], "at a", "switches run in a circle: a under a"),
+        ([leaf("s")], "", "no switch connects any node"),
+        ([], "", "no switch connects any node"),
+    ],
+)
+def test_switches_that_make_no_tree_are_refused(switches: list[Switch], place: str, fault: str) -> None:
+    with pytest.raises(InvalidProblemError) as raised:
+        tree_of_switches(switches)
+    assert raised.value.place == place
+    assert fault in raised.value.fault
+
+
+def test_hops_are_one_per_level() -> None:
+    switches = [leaf("s1", "a"), leaf("s2", "b")]
+    assert tree_of_switches(switches, hops=(1, 5)).tree.hops == (1, 5)
+    with pytest.raises(InvalidProblemError, match="3 are given, the tree has 2 levels"):
+        tree_of_switches(switches, hops=(1, 2, 3))
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> list[Switch]:
+    """Draw switches above each other, each below at most one, in any order."""
+    count = draw(st.integers(1, 12))
+    parents = [draw(st.integers(0, number - 1)) if number and draw(st.booleans()) else None for number in range(count)]
+    below = {number: [child for child, parent in enumerate(parents) if parent == number] for number in range(count)}
+    switches = [
+        above(f"s{number}", *(f"s{child}" for child in below[number]))
+        if below[number]
+        else leaf(f"s{number}", *(f"n{number}-{node}" for node in range(draw(st.integers(1, 3)))))
+        for number in range(count)
+    ]
+    return draw(st.permutations(switches))
+
+
+@given(forests())
+def test_two_nodes_are_as_far_apart_as_the_lowest_switch_above_both_is_high(switches: list[Switch]) -> None:
+    cluster = tree_of_switches(switches)
+    by_name = {switch.name: switch for switch in switches}
+    parent = {child: switch.name for switch in switches for child in switch.switches}
+    home = {node: switch.name for switch in switches for node in switch.nodes}
+
+    def height(name: str) -> int:
+        return 1 + max((height(child) for child in by_name[name].switches), default=0)
+
+    def ancestors(name: str | None) -> list[str]:
+        return [] if name is None else [name, *ancestors(parent.get(name))]
+
+    for first in home:
+        for second in home:
+            shared = [name for name in ancestors(home[first]) if name in ancestors(home[second])]
+            level = height(shared[0]) if shared else len(cluster.tree.hops)
+            assert hops(cluster, first, second) == cluster.tree.hops[level - 1]
+
+
+@given(forests())
+def test_the_nodes_of_every_group_are_numbered_without_holes(switches: list[Switch]) -> None:
+    for row in tree_of_switches(switches).tree.groups:
+        assert len(np.flatnonzero(np.diff(row))) == len(np.unique(row)) - 1
+
+
+def test_names_and_numbers_of_nodes_go_both_ways() -> None:
+    cluster = tree_of_switches([leaf("s1", "n1", "n2", "n3"), leaf("s2", "m1")])
+    assert cluster.numbers(["m1", "n2"]) == [3, 1]
+    assert cluster.hostlist([2, 0, 3, 1]) == "n[1-3],m1"
+    assert cluster.summary() == "4 nodes; groups: 2 at level 1; hops 2, 4"
+    with pytest.raises(InvalidProblemError, match="there is no node 'n4'"):
+        cluster.numbers(["n4"])
+
+
+def test_names_must_be_one_per_node() -> None:
+    tree = Tree.from_levels([{"s": [0, 1]}])
+    for names in (("a",), ("a", "a"), ("a", "b", "c")):
+        with pytest.raises(InvalidProblemError, match="distinct names are given to 2 nodes"):
+            NamedTree(tree, names)
+
+
+def test_a_tree_is_like_a_fat_tree_of_its_shape_and_no_other() -> None:
+    cluster = tree_of_switches([leaf("s1", "a", "b"), leaf("s2", "c", "d"), above("p1", "s1"), above("p2", "s2")])
+    assert cluster.is_like(cluster.tree)
+    assert cluster.is_like(FatTree(2, 1, 2))
+    assert not cluster.is_like(FatTree(1, 2, 2))
+    assert not cluster.is_like(FatTree(2, 2, 2))
+    assert not cluster.is_like(Tree.from_levels([{"s1": [0, 1], "s2": [2, 3]}, {"t": ["s1", "s2"]}]))

@@ -1,0 +1,96 @@
+"""One workload on one machine under every combination of allocators and schedulers."""
+
+import numpy as np
+import pytest
+
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import UsageError
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.what_if import Limits, Outcome, WhatIf, scheduler_of
+from allocopt.traces.workload import Workload
+
+TREE = FatTree(2, 2, 4)
+
+
+def workload(jobs: int = 60, seed: int = 1) -> Workload:
+    rng = np.random.default_rng(seed)
+    run = rng.integers(60, 900, jobs).astype(float)
+    return Workload(
+        "random",
+        np.arange(jobs),
+        np.sort(rng.integers(0, 6000, jobs)).astype(float),
+        run,
+        rng.integers(1, 9, jobs),
+        run * rng.uniform(1, 2, jobs),
+    )
+
+
+def outcomes(allocators: str, schedulers: str, hop_slowdown: float = 0.0) -> list[Outcome]:
+    asked = WhatIf(workload(), TREE, Rules(), Limits(iterations=200), hop_slowdown)
+    return list(asked.outcomes(allocators.split(), schedulers.split()))
+
+
+def test_every_combination_has_an_outcome_one_scheduler_after_the_other() -> None:
+    found = [(outcome.scheduler, outcome.allocator) for outcome in outcomes("first best-fit", "easy fcfs window")]
+    assert found == [(scheduler, name) for scheduler in ("easy", "fcfs", "window") for name in ("first", "best-fit")]
+
+
+def test_without_slowdown_the_allocator_changes_no_times_and_the_scheduler_does() -> None:
+    first, fit, other = outcomes("first best-fit", "easy")[:2] + outcomes("first", "fcfs")
+    np.testing.assert_array_equal(first.schedule.start, fit.schedule.start)
+    assert (first.schedule.start != other.schedule.start).any()
+    alone = simulate(workload(), TREE.size, ListScheduler(scheduler_of("fcfs").order, Backfill.EASY))  # type: ignore[union-attr]
+    np.testing.assert_array_equal(first.schedule.start, alone.start)
+
+
+def test_a_better_allocator_costs_fewer_hops_and_with_a_slowdown_less_time() -> None:
+    first, fit = outcomes("first best-fit", "easy", hop_slowdown=1.0)
+    assert fit.metrics.jobs.mean_hop_cost is not None
+    assert first.metrics.jobs.mean_hop_cost is not None
+    assert fit.metrics.jobs.mean_hop_cost < first.metrics.jobs.mean_hop_cost
+    assert (fit.schedule.end - fit.schedule.start).sum() < (first.schedule.end - first.schedule.start).sum()
+
+
+def test_the_same_seed_gives_the_same_outcomes() -> None:
+    once, again = outcomes("lns", "easy window"), outcomes("lns", "easy window")
+    for one, other in zip(once, again, strict=True):
+        assert one.metrics.jobs == other.metrics.jobs
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "backfill"),
+    [
+        ("easy", "fcfs", Backfill.EASY),
+        ("none", "fcfs", Backfill.NONE),
+        ("first-fit", "fcfs", Backfill.FIRST_FIT),
+        ("sjf", "sjf", Backfill.NONE),
+        ("sjf+conservative", "sjf", Backfill.CONSERVATIVE),
+    ],
+)
+def test_a_scheduler_is_made_of_its_name(name: str, order: str, backfill: Backfill) -> None:
+    scheduler = scheduler_of(name)
+    assert isinstance(scheduler, ListScheduler)
+    assert (scheduler.order.name, scheduler.backfill) == (order, backfill)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("sjf+hard", "there is no backfilling 'hard'; there are none, first-fit, easy, conservative"),
+        ("optimization+easy", "is a scheduler of its own, it takes no backfilling"),
+        ("nobody", "nobody"),
+        ("", "there is no policy"),
+    ],
+)
+def test_an_unknown_scheduler_is_told(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        scheduler_of(name)
+
+
+@pytest.mark.parametrize(("allocators", "schedulers"), [("first nobody", "easy"), ("first", "easy nobody")])
+def test_names_are_tried_before_anything_runs(allocators: str, schedulers: str) -> None:
+    asked = WhatIf(workload(), TREE, Rules(), Limits())
+    with pytest.raises(UsageError, match="nobody"):
+        next(asked.outcomes(allocators.split(), schedulers.split()))

@@ -1,0 +1,131 @@
+"""Traces by name, from a server on this machine."""
+
+import gzip
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from allocopt.errors import BadFileError, UsageError
+from allocopt.traces.fetch import SOURCES, TraceSource, cached_trace, fetch_trace, known_source
+from allocopt.traces.reading import read_workload
+
+SWF = "; MaxProcs: 4\n" + "".join(f"{job} {job} -1 10 2 -1 -1 2 20 -1 1 1 1 1 1 -1 -1 -1\n" for job in range(1, 4))
+SHA256 = hashlib.sha256(SWF.encode()).hexdigest()
+FILES = {"/t.swf.gz": gzip.compress(SWF.encode()), "/t.swf": SWF.encode(), "/cut.gz": gzip.compress(SWF.encode())[:-9]}
+
+
+class Server:
+    """A web server, and how often it was asked."""
+
+    def __init__(self) -> None:
+        server = self
+        self.asked: list[str] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                server.asked.append(self.path)
+                data = FILES.get(self.path)
+                self.send_response(404 if data is None else 200)
+                self.send_header("Content-Length", str(len(data or b"")))
+                self.end_headers()
+                self.wfile.write(data or b"")
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    thread = threading.Thread(target=made.http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield made
+    made.http.shutdown()
+    made.http.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize("name", ["t.swf.gz", "t.swf"])
+def test_a_trace_is_fetched_once_and_there_without_a_network(server: Server, tmp_path: Path, name: str) -> None:
+    source = TraceSource("mine", f"{server.url}/{name}", SHA256)
+    path = fetch_trace(source, tmp_path)
+    assert path == tmp_path / "mine.swf.gz"
+    assert len(read_workload(path)) == 3
+    server.http.shutdown()
+    assert fetch_trace(source, tmp_path) == path
+    assert server.asked == [f"/{name}"]
+
+
+def test_a_damaged_file_is_fetched_again(server: Server, tmp_path: Path) -> None:
+    source = TraceSource("mine", f"{server.url}/t.swf.gz", SHA256)
+    path = fetch_trace(source, tmp_path)
+    path.write_bytes(path.read_bytes()[:-9])
+    assert len(read_workload(fetch_trace(source, tmp_path))) == 3
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "sha256", "message"),
+    [
+        ("/t.swf.gz", "0" * 64, f"has the checksum {SHA256}, must have {'0' * 64}: it is another file"),
+        ("/none", SHA256, "the server answers 404 Not Found"),
+        ("/cut.gz", SHA256, "the compressed data are cut off or damaged"),
+    ],
+)
+def test_what_is_not_the_trace_is_not_kept(
+    server: Server, tmp_path: Path, path: str, sha256: str, message: str
+) -> None:
+    with pytest.raises(BadFileError) as raised:
+        fetch_trace(TraceSource("mine", server.url + path, sha256), tmp_path)
+    assert str(raised.value) == f"{server.url}{path}: {message}"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_server_is_told(server: Server, tmp_path: Path) -> None:
+    server.http.shutdown()
+    server.http.server_close()
+    with pytest.raises(BadFileError, match="cannot be fetched: "):
+        fetch_trace(TraceSource("mine", f"{server.url}/t.swf", SHA256), tmp_path)
+
+
+def test_only_the_web_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="must begin with http:// or https://"):
+        fetch_trace(TraceSource("mine", (tmp_path / "t.swf").as_uri(), SHA256), tmp_path)
+
+
+def test_known_names_have_their_url_and_checksum_and_others_need_both() -> None:
+    assert known_source("KTH-SP2") == SOURCES["KTH-SP2"]
+    assert known_source("KTH-SP2", url="http://x/y").sha256 == SOURCES["KTH-SP2"].sha256
+    assert known_source("other", "http://x/y", SHA256.upper()).sha256 == SHA256
+    for name, url in (("other", None), ("other", "http://x/y"), ("../other", None), ("", None), (".x", None)):
+        with pytest.raises(UsageError):
+            known_source(name, url)
+
+
+def test_the_checksums_are_those_of_the_files(shared_data: Path) -> None:
+    for source in SOURCES.values():
+        path = shared_data / "traces" / Path(source.url).name
+        assert hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest() == source.sha256, source.name
+
+
+def test_a_trace_that_was_fetched_is_read_by_its_name(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        BadFileError, match="KTH-SP2: no such file, nor has the trace been fetched: allocopt fetch-trace"
+    ):
+        read_workload("KTH-SP2")
+    fetch_trace(TraceSource("mine", f"{server.url}/t.swf", SHA256))
+    assert cached_trace("mine") == tmp_path / "allocopt" / "traces" / "mine.swf.gz"
+    assert read_workload("mine").name == "mine"
+    with pytest.raises(BadFileError, match="no such file"):
+        read_workload("other")
