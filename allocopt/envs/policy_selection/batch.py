@@ -40,6 +40,8 @@ class Tally(Protocol):
     flow_time_s: float
     square_flow_time: float
     """Sums over the jobs submitted so far of the seconds since their submission, up to their end, and of its square."""
+    done: float
+    """Share of the work of all jobs, submitted or not, that is done."""
     computing: float
     """Sum, over the actions so far, of the billions of cycles per second that were computed right after them."""
     reward: float

@@ -82,12 +82,28 @@ def computed(episode: Episode) -> float:
     return total
 
 
+@hot_kernel(float64(EPISODE))
+def share_done(episode: Episode) -> float:
+    """Share of the work of all tasks that is done by now; tasks that were killed count as done."""
+    tasks, now = episode.state.jobs, episode.state.clock[0].now
+    done = total = 0.0
+    for task in range(tasks.size):
+        record = tasks[task]
+        total += record.run
+        if not np.isnan(record.start):
+            ended = record.end <= now
+            left = 0.0 if ended else record.remaining - (now - record.changed) * record.speed
+            done += record.run - left
+    return done / total
+
+
 @hot_kernel(void(EPISODE))
 def measure(episode: Episode) -> None:
     """Add up what the episode has come to by now."""
     tally, multicore, now = episode.tally[0], episode.multicore, episode.state.clock[0].now
     tally.makespan_s = now - multicore.tally[0].began
     tally.energy_j = tally.flow_time_s = tally.square_flow_time = 0.0
+    tally.done = share_done(episode)
     for processor in range(multicore.processors.size):
         count_energy(multicore, processor, now)
         tally.energy_j += multicore.processors[processor].energy
@@ -161,6 +177,7 @@ def reset(batch: Batch, e: int, jobset: int) -> None:
     tally.jobset = jobset
     tally.over = tally.invalid = tally.decisions = 0
     tally.energy_j = tally.makespan_s = tally.flow_time_s = tally.square_flow_time = tally.computing = 0.0
+    tally.done = 0.0
     tally.reward = tally.total_reward = 0.0
     batch.clock[e, 0] = batch.first_clock[0]
     batch.totals[e, 0] = batch.first_totals[jobset, 0]
