@@ -36,8 +36,9 @@ class WatchedLearner:
         shares = zip(self._names, self._environment.shares.tolist(), strict=True)
         return {
             "episodes": float(self._episodes),
-            "objective": float(-self._environment.totals.mean()),
             **measures,
+            # What is learned from is relative to the other episodes, and 0 on average.
+            "mean_return": float(self._environment.totals.mean()),
             **{SHARE + name: value for name, value in shares},
         }
 

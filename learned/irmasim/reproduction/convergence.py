@@ -73,7 +73,7 @@ class _Convergence:
         played = Agent(weights_of(actor), training.options()).play(machine, jobs, training.execution())
         return {
             "episodes": [row["episodes"] for row in rows],
-            "energy": [row["objective"] for row in rows],
+            "energy": [-row["mean_return"] for row in rows],
             "shares": [[row[SHARE + name] for name in training.options().actions] for row in rows],
             "policies": list(training.options().actions),
             "alone": alone.tolist(),
