@@ -25,11 +25,13 @@ Sharing = Annotated[float, typer.Option(help="What the number of others is multi
 
 def command(source: Source, sharing: Sharing = 1.0, out: Out = None, plot: Plot = None, as_json: Json = False) -> None:
     """Fit the constants of the speed factor: piecewise linear in the rate of all, with a floor by number and rate."""
+    from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import InvalidProblemError
     from allocopt.files.faults import bad_file
     from allocopt.files.measurements import read_columns
     from allocopt.simulator.multicore.fitting import Slowdowns, fit_contention
 
+    check_files_differ(source, out, plot)
     columns = read_columns(source, COLUMNS)
     try:
         fit = fit_contention(Slowdowns(*(columns[name] for name in COLUMNS)), sharing)

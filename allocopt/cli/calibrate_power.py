@@ -26,11 +26,13 @@ def command(source: Source, out: Out = None, plot: Plot = None, as_json: Json = 
     """Fit a processor's power: processor_w + core_w x active cores, less where these wait for memory."""
     import numpy as np
 
+    from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import InvalidProblemError
     from allocopt.files.faults import bad_file
     from allocopt.files.measurements import read_columns
     from allocopt.simulator.multicore.fitting import Powers, fit_power
 
+    check_files_differ(source, out, plot)
     columns = read_columns(source, COLUMNS, (STALLED,))
     active, power = (columns[name] for name in COLUMNS)
     try:

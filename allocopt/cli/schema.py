@@ -7,7 +7,9 @@ import typer
 
 
 def command(
-    what: Annotated[Literal["instance", "solution", "best-known"], typer.Argument(help="Which format.")] = "instance",
+    what: Annotated[
+        Literal["instance", "solution", "best-known", "platform"], typer.Argument(help="Which format.")
+    ] = "instance",
 ) -> None:
     """Print the JSON Schema of a file format."""
     from allocopt.files.schema import json_schema

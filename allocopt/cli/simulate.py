@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
-from allocopt.cli.simulate_multicore import CoreOptions, Outputs, simulate_on_cores
+from allocopt.cli.outputs import check_files_differ
+from allocopt.cli.simulate_multicore import CoreOptions, Outputs, platform_path, simulate_on_cores
 from allocopt.cli.simulate_options import (
     AllocatorName,
     Backfilling,
@@ -91,7 +92,7 @@ def command(
     from allocopt.simulator.simulate import simulate
     from allocopt.simulator.window import WindowScheduler
 
-    _check_outputs(trace, jobs_csv, swf, energy_csv)
+    check_files_differ(trace, platform_path(platform_file), placement, jobs_csv, swf, energy_csv)
     cores = CoreOptions(platform_file, types, execution, sharing, placement, energy_csv)
     if cores.are_meant():
         others = (processors, fat_tree, allocator, strategy, backfill, backfill_order, option, explain)
@@ -115,16 +116,6 @@ def command(
             print(f"allocopt: {remark}", file=sys.stderr)
     if explanation is not None:
         _print_explanation(explanation, schedule, as_json)
-
-
-def _check_outputs(trace: Path, *outputs: Path | None) -> None:
-    """Raise `UsageError` where a file would be overwritten by another one."""
-    from allocopt.errors import UsageError
-
-    files = [path.resolve() for path in (trace, *outputs) if path is not None]
-    for path in files:
-        if files.count(path) > 1:
-            raise UsageError(f"{path} is named twice: the trace, --jobs-csv and --swf must be different files")
 
 
 def _scheduler(

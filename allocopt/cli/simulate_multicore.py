@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from allocopt.cluster.multicore import Machine
+    from allocopt.files.placed_jobs import PlacedJobs
     from allocopt.simulator.multicore.schedule import MulticoreSchedule
     from allocopt.simulator.multicore.setup import Execution
     from allocopt.traces.tasks import TaskWorkload
@@ -90,6 +91,11 @@ class Outputs:
     as_json: bool
 
 
+def platform_path(platform: Path | None) -> Path | None:
+    """Return the file of a platform, which may be named as in ``FILE#NAME``."""
+    return None if platform is None else Path(str(platform).partition("#")[0])
+
+
 def simulate_on_cores(
     trace: Path,
     policy: str,
@@ -120,7 +126,9 @@ def simulate_on_cores(
         Values of the options `REFUSED`, which must not be given.
     """
     from allocopt.errors import UsageError
+    from allocopt.files.placed_jobs import read_placed_jobs
     from allocopt.files.platform import read_machine
+    from allocopt.simulator.multicore.simulation import simulate_tasks
     from allocopt.traces.irmasim import read_irmasim
 
     for name, given in zip(REFUSED, others, strict=True):
@@ -130,36 +138,26 @@ def simulate_on_cores(
     machine, jobs, execution = read_machine(cores.platform, cores.types), read_irmasim(trace), cores.how(kill_at_limit)
     if max_jobs is not None:
         jobs = jobs.first(max_jobs)
+    known = None if cores.placement is None else read_placed_jobs(cores.placement, jobs.names)
+    extra: Row = {"policy": ALIASES.get(policy, policy), "execution": str(execution.kind)}
     began = time.perf_counter()
-    if cores.placement is None:
-        made, extra = _simulated(machine, jobs, ALIASES.get(policy, policy), execution, seed)
+    if known is None:
+        made = simulate_tasks(machine, jobs, str(extra["policy"]), execution, seed)
     else:
-        made, extra = _replayed(machine, jobs, cores.placement, execution)
+        made, extra = _replayed(machine, jobs, known, execution)
     runtime_s = time.perf_counter() - began
     _write(outputs, cores.energy_csv, made, extra)
     _print(outputs, made, runtime_s, extra)
 
 
-def _simulated(
-    machine: "Machine", jobs: "TaskWorkload", policy: str, execution: "Execution", seed: int
-) -> "tuple[MulticoreSchedule, Row]":
-    """Simulate under a policy; return the schedule, and what the row says of it."""
-    from allocopt.simulator.multicore.simulation import simulate_tasks
-
-    made = simulate_tasks(machine, jobs, policy, execution, seed)
-    return made, {"policy": policy, "execution": str(execution.kind)}
-
-
 def _replayed(
-    machine: "Machine", jobs: "TaskWorkload", placement: Path, execution: "Execution"
+    machine: "Machine", jobs: "TaskWorkload", known: "PlacedJobs", execution: "Execution"
 ) -> "tuple[MulticoreSchedule, Row]":
     """Simulate what was started elsewhere; compare durations where they were measured."""
     import numpy as np
 
-    from allocopt.files.placed_jobs import read_placed_jobs
     from allocopt.simulator.multicore.simulation import replay
 
-    known = read_placed_jobs(placement, jobs.names)
     made = replay(machine, jobs, known.placed, execution)
     extra: Row = {"policy": None, "execution": str(execution.kind)}
     if known.duration_s:

@@ -14,6 +14,7 @@ def command() -> None:
 
     started = time.perf_counter()
     import_module("allocopt.simulator.simulate")
+    import_module("allocopt.simulator.multicore.simulation")
     import_module("allocopt.envs.kernels")
     import_module("allocopt.envs.dras.kernels")
     import_module("allocopt.envs.cush.episodes")

@@ -7,6 +7,9 @@ from math import inf, isfinite
 from allocopt.cluster.platform import Part, Platform
 from allocopt.errors import InvalidProblemError
 
+MOST_CORES = 10_000_000
+"""Cores beyond which a machine is refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class ContentionConstants:
@@ -208,6 +211,9 @@ class Machine:
 
     def __post_init__(self) -> None:
         _check(f"platform {self.name!r}", "clusters", len(self.clusters), bool(self.clusters), "at least 1")
+        if self.cores > MOST_CORES:
+            fault = f"has {self.cores} cores, must be at most {MOST_CORES}"
+            raise InvalidProblemError(f"platform {self.name!r}", fault)
         names: set[str] = set()
         for node in self.nodes():
             if node.name in names:

@@ -24,6 +24,9 @@ _CONSTANTS = ("b", "c", "da", "db", "dc", "dd")
 _LEAST_MB_S = 1000.0
 """Bandwidths below this are in GB/s, as the library says; it holds some in MB/s."""
 
+MOST_SOCKETS = 1_024
+"""Processors of one type in a node, beyond which a file is refused."""
+
 Count = Annotated[int, Field(ge=1, le=MOST)]
 
 
@@ -52,7 +55,7 @@ class _Platform(_Model):
 
 class _Processors(_Model):
     type: str
-    number: Count = 1
+    number: Annotated[int, Field(ge=1, le=MOST_SOCKETS)] = 1
 
 
 class _Memory(_Model):

@@ -1,6 +1,5 @@
 """Files of the locality model: measured jobs as CSV, and fitted coefficients as JSON."""
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -8,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from allocopt.errors import BadFileError, InvalidProblemError
+from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import VERSION
 from allocopt.files.reading import parse_json, read_text
@@ -59,14 +59,7 @@ def read_measured(path: Path | str) -> list[Measured]:
         If the file cannot be read, or a row is wrong; it names line and column.
     """
     path = Path(path)
-    reader = csv.DictReader(read_text(path).splitlines())
-    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-    if missing:
-        raise bad_file(path, "line 1", f"has no column {', '.join(missing)}; the columns are {', '.join(COLUMNS)}")
-    jobs = list(_measured(path, reader))
-    if not jobs:
-        raise bad_file(path, "holds no jobs")
-    return jobs
+    return list(_measured(path))
 
 
 def read_table(path: Path | str) -> PenaltyTable:
@@ -106,12 +99,9 @@ def write_table(path: Path | str, table: PenaltyTable) -> None:
     write_text(Path(path), json_by_line({"format": FORMAT, "version": VERSION, "lines": lines}))
 
 
-def _measured(path: Path, rows: "csv.DictReader[str]") -> Iterator[Measured]:
+def _measured(path: Path) -> Iterator[Measured]:
     """Yield the jobs of a file."""
-    for row in rows:
-        place = f"line {rows.line_num}"
-        if None in row or None in row.values():
-            raise bad_file(path, place, f"does not have {len(rows.fieldnames or ())} columns as line 1")
+    for place, row in csv_rows(path, COLUMNS, "jobs"):
         yield Measured(
             WORKLOADS[_choice(path, place, row, "workload", tuple(WORKLOADS))],
             POLICIES[_choice(path, place, row, "policy", tuple(POLICIES))],

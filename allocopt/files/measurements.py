@@ -1,6 +1,5 @@
 """Measurements as CSV: columns of numbers by name, as ``allocopt calibrate`` reads them."""
 
-import csv
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import Path
@@ -8,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.arrays import FloatArray
+from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.reading import read_text
 
 
 def read_columns(path: Path | str, needed: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, FloatArray]:
@@ -30,28 +29,35 @@ def read_columns(path: Path | str, needed: Sequence[str], optional: Sequence[str
         If the file cannot be read, a column is missing, or a cell is no number; it names line and column.
     """
     path = Path(path)
-    reader = csv.DictReader(read_text(path).splitlines())
-    there = reader.fieldnames or ()
-    missing = [name for name in needed if name not in there]
-    if missing:
-        raise bad_file(path, "line 1", f"has no column {', '.join(missing)}; the columns are {', '.join(needed)}")
-    names = [*needed, *(name for name in optional if name in there)]
-    rows = []
-    for row in reader:
-        if None in row or None in row.values():
-            raise bad_file(path, f"line {reader.line_num}", f"does not have {len(there)} columns as line 1")
-        rows.append([_number(path, reader.line_num, name, row[name]) for name in names])
-    if not rows:
-        raise bad_file(path, "holds no measurements")
-    return dict(zip(names, np.array(rows).T, strict=True))
+    columns: dict[str, list[float]] = {}
+    for place, row in csv_rows(path, needed, "measurements"):
+        for name in (*needed, *optional):
+            if name in row:
+                columns.setdefault(name, []).append(number_at_least_0(path, place, row, name, "a number"))
+    return {name: np.array(values) for name, values in columns.items()}
 
 
-def _number(path: Path, line: int, name: str, cell: str) -> float:
-    """Read a cell."""
+def number_at_least_0(path: Path, place: str, row: Mapping[str, str], name: str, noun: str) -> float:
+    """Read a cell that holds a finite number, not negative.
+
+    Parameters
+    ----------
+    path, place
+        The file and the line.
+    row, name
+        The row and the column.
+    noun
+        What the number is.
+
+    Raises
+    ------
+    BadFileError
+        If it is none.
+    """
     try:
-        number = float(cell)
+        number = float(row[name])
     except ValueError:
         number = -1.0
     if not (isfinite(number) and number >= 0):
-        raise bad_file(path, f"line {line}", f"{name} is {shown(cell.strip())}, must be a number, not negative")
+        raise bad_file(path, place, f"{name} is {shown(row[name].strip())}, must be {noun}, not negative")
     return number

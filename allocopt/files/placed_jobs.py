@@ -1,17 +1,17 @@
 """Where and when jobs were started elsewhere, as CSV, with what was measured of them."""
 
-import csv
 from collections.abc import Sequence
-from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
+from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.reading import read_text
+from allocopt.files.measurements import number_at_least_0
 from allocopt.simulator.multicore.simulation import Placed
 
 COLUMNS = ("job_id", "node", "start_s")
 DURATION = "duration_s"
+SECONDS = "a time in seconds"
 PREFIX = "job"
 """What a job's name may have before the number by which the file names it."""
 
@@ -48,34 +48,15 @@ def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
         If the file cannot be read, or a row is wrong; it names line and column.
     """
     path = Path(path)
-    reader = csv.DictReader(read_text(path).splitlines())
-    there = reader.fieldnames or ()
-    missing = [name for name in COLUMNS if name not in there]
-    if missing:
-        raise bad_file(path, "line 1", f"has no column {', '.join(missing)}; the columns are {', '.join(COLUMNS)}")
     known = {name.removeprefix(PREFIX): name for name in names} | {name: name for name in names}
     jobs = PlacedJobs({}, {})
-    for row in reader:
-        line = f"line {reader.line_num}"
-        if None in row or None in row.values():
-            raise bad_file(path, line, f"does not have {len(there)} columns as line 1")
+    for place, row in csv_rows(path, COLUMNS, "jobs"):
         if row["job_id"] not in known:
-            raise bad_file(path, line, f"job_id is {shown(row['job_id'])}, the workload has no such job")
+            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, the workload has no such job")
         name = known[row["job_id"]]
         if name in jobs.placed:
-            raise bad_file(path, line, f"job_id is {shown(row['job_id'])}, which comes twice")
-        jobs.placed[name] = Placed(row["node"], _seconds(path, line, "start_s", row["start_s"]))
+            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, which comes twice")
+        jobs.placed[name] = Placed(row["node"], number_at_least_0(path, place, row, "start_s", SECONDS))
         if DURATION in row:
-            jobs.duration_s[name] = _seconds(path, line, DURATION, row[DURATION])
+            jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, SECONDS)
     return jobs
-
-
-def _seconds(path: Path, line: str, name: str, cell: str) -> float:
-    """Read a time."""
-    try:
-        number = float(cell)
-    except ValueError:
-        number = -1.0
-    if not (isfinite(number) and number >= 0):
-        raise bad_file(path, line, f"{name} is {shown(cell)}, must be a time in seconds, not negative")
-    return number

@@ -8,13 +8,15 @@ from pydantic import TypeAdapter
 
 from allocopt.files.kinds import KINDS
 from allocopt.files.models import BestKnownFile
+from allocopt.files.platform_models import PlatformFile
 
-SchemaName = Literal["instance", "solution", "best-known"]
+SchemaName = Literal["instance", "solution", "best-known", "platform"]
 
 _MODELS: dict[SchemaName, Any] = {
     "instance": reduce(or_, (kind.instance for kind in KINDS.values())),
     "solution": reduce(or_, (kind.solution for kind in KINDS.values())),
     "best-known": BestKnownFile,
+    "platform": PlatformFile,
 }
 _DESCRIPTIONS: dict[SchemaName, str] = {
     "instance": f"One problem of a kind: {', '.join(KINDS)}.",

@@ -15,7 +15,12 @@ from allocopt.files.models import VERSION
 Model = TypeVar("Model", bound=BaseModel)
 Location = tuple[int | str, ...]
 
-_RELATIONS = {"greater_than": "more than", "greater_than_equal": "at least", "less_than_equal": "at most"}
+_RELATIONS = {
+    "greater_than": "more than",
+    "greater_than_equal": "at least",
+    "less_than": "less than",
+    "less_than_equal": "at most",
+}
 _NOUNS = {
     "int": "an integer",
     "float": "a number",

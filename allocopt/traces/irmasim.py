@@ -120,18 +120,17 @@ def _profile(
 def _shape(path: Path, number: int, job: _Job) -> tuple[int, int]:
     """Return the nodes and tasks of a job."""
     place = f"jobs[{number}]"
+    several = (job.nodes, job.ntasks, job.ntasks_per_node)
     if job.res is not None:
-        if job.nodes or job.ntasks or job.ntasks_per_node:
+        if several != (None, None, None):
             raise bad_file(path, place, "has res and also nodes, ntasks or ntasks_per_node; must have one or the other")
         return 1, job.res
-    if job.ntasks is None and job.nodes is None:
-        raise bad_file(path, place, "has none of res, ntasks and nodes")
     per_node = job.ntasks_per_node or 1
-    if job.nodes is None:
-        assert job.ntasks is not None
-        return ceil(job.ntasks / per_node), job.ntasks
-    tasks = job.ntasks or job.nodes * per_node
-    if job.ntasks_per_node and job.nodes != ceil(tasks / per_node):
-        fault = f"has {tasks} tasks, {per_node} on each node, and {job.nodes} nodes, must be {ceil(tasks / per_node)}"
+    tasks = (job.nodes or 0) * per_node if job.ntasks is None else job.ntasks
+    if not tasks:
+        raise bad_file(path, place, "has none of res, ntasks and nodes")
+    nodes = ceil(tasks / per_node)
+    if None not in several and job.nodes != nodes:
+        fault = f"has {tasks} tasks, {per_node} on each node, and {job.nodes} nodes, must be {nodes}"
         raise bad_file(path, place, fault)
-    return job.nodes, tasks
+    return job.nodes or nodes, tasks

@@ -91,6 +91,8 @@ class TaskWorkload:
         for column in _OTHERS:
             values = getattr(self, column)
             self._check(column, (values >= 0) & np.isfinite(values), "a number, not negative")
+        work = self.work
+        self._check("instructions", (work > 0) & np.isfinite(work), "such that its cycles are a positive number")
         self._check("nodes", self.nodes >= 1, "at least 1")
         self._check("tasks", self.tasks >= self.nodes, "at least one for each of its nodes")
         filled = (self.nodes - 1) * self.per_node < self.tasks
@@ -115,7 +117,8 @@ class TaskWorkload:
     @property
     def work(self) -> FloatArray:
         """Billions of cycles that each task takes alone on a core of one operation per cycle, shape ``(n,)``."""
-        return np.asarray(self.instructions / self.ipc / 1e9, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return np.asarray(self.instructions / self.ipc / 1e9, dtype=np.float64)
 
     def first(self, jobs: int) -> "TaskWorkload":
         """Return the workload without all but the first jobs submitted."""
@@ -130,6 +133,16 @@ class TaskWorkload:
             if (np.diff(numbers) > 0).all():
                 return numbers
         return np.arange(1, len(self) + 1)
+
+    def workload_at(self, core_speed: float) -> Workload:
+        """Return the jobs with the run times of their tasks alone on cores of a speed.
+
+        Parameters
+        ----------
+        core_speed
+            In billions of operations per second at one instruction per cycle, positive.
+        """
+        return Workload(self.name, self.numbers(), self.submit, self.work / core_speed, self.tasks, self.estimate)
 
     def workload(self, start: FloatArray, end: FloatArray) -> Workload:
         """Return the jobs with the run times that a simulation gave, for metrics and files of schedules.

@@ -5,10 +5,10 @@ from numba import boolean, int64, void
 
 from allocopt.kernels.options import hot_kernel, kernel
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
-from allocopt.simulator.kernels.queue import dequeue, queued
+from allocopt.simulator.kernels.queue import queued
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.rates import settle, touch
-from allocopt.simulator.multicore.selection import fits, next_place, next_processor
+from allocopt.simulator.multicore.selection import fits, leave_queue, next_place, next_processor
 from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
 from allocopt.simulator.state import ENDED, FREE, STATE, State
 
@@ -43,7 +43,7 @@ def start_at(state: State, multicore: Multicore, place: int, selection: int) -> 
     task = queued(state, place)
     job = multicore.tasks[task].job
     record = multicore.jobs[job]
-    dequeue(state, place)
+    leave_queue(state, multicore, place)
     record.start = state.clock[0].now
     end = task + record.tasks
     while task < end:
@@ -65,6 +65,7 @@ def free_ended(state: State, multicore: Multicore) -> None:
         record, job = multicore.processors[mine.processor], multicore.jobs[mine.job]
         multicore.core_task[mine.core] = IDLE
         record.active -= 1
+        record.demand -= multicore.tasks[task].intensity * record.speed
         node = multicore.nodes[record.node]
         node.free_cores += 1
         node.free_mb += job.memory_mb
@@ -87,6 +88,18 @@ def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
         started += 1
     settle(state, multicore)
     return started
+
+
+@kernel(void(STATE, MULTICORE, int64))
+def start_all(state: State, multicore: Multicore, nodes: int) -> None:
+    """Start every waiting job that fits, none of which blocks another."""
+    place = 0
+    while place < state.clock[0].n_queued:
+        if fits(multicore, multicore.tasks[queued(state, place)].job):
+            start_at(state, multicore, place, nodes)
+        else:
+            place += 1
+    settle(state, multicore)
 
 
 @kernel(boolean(STATE, MULTICORE))
@@ -116,3 +129,10 @@ def run_policy(state: State, multicore: Multicore, jobs: int, nodes: int, events
             return done
         decide(state, multicore, jobs, nodes)
     return events
+
+
+@kernel(void(STATE, MULTICORE, int64))
+def run_placed(state: State, multicore: Multicore, nodes: int) -> None:
+    """Simulate jobs that come when they are to start, each on its own node, until nothing is left to happen."""
+    while next_event(state, multicore):
+        start_all(state, multicore, nodes)

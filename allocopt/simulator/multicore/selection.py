@@ -4,15 +4,17 @@ import numpy as np
 from numba import boolean, float64, int64
 
 from allocopt.kernels.options import hot_kernel, inlined
-from allocopt.simulator.kernels.queue import queued
+from allocopt.simulator.kernels.queue import dequeue, queued
 from allocopt.simulator.multicore.policies import JobSelection, NodeSelection
 from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
 from allocopt.simulator.state import STATE, State
 
-RANDOM_JOB, FIRST, SHORTEST, SMALLEST = (int(JobSelection[n]) for n in ("RANDOM", "FIRST", "SHORTEST", "SMALLEST"))
-LOW_MEM = int(JobSelection.LOW_MEM)
+RANDOM_JOB, FIRST = int(JobSelection.RANDOM), int(JobSelection.FIRST)
 RANDOM_NODE, HIGH_GFLOPS, HIGH_CORES = (int(NodeSelection[n]) for n in ("RANDOM", "HIGH_GFLOPS", "HIGH_CORES"))
 HIGH_MEM, HIGH_MEM_BW = int(NodeSelection.HIGH_MEM), int(NodeSelection.HIGH_MEM_BW)
+
+ROUNDING = 1e-9
+"""What values must differ by to be different, as a share of 1 + value: sums depend on the order of the tasks."""
 
 _STEP, _FACTOR, _OTHER_FACTOR = (
     np.uint64(0x9E3779B97F4A7C15),
@@ -33,33 +35,36 @@ def draw_below(multicore: Multicore, count: int) -> int:
     return int(float(mixed >> _11) * 2.0**-53 * count)
 
 
-@hot_kernel(float64(MULTICORE, int64, int64))
-def job_value(multicore: Multicore, selection: int, job: int) -> float:
-    """Value of a job; the lowest is next."""
-    record = multicore.jobs[job]
-    if selection == FIRST:
-        return 0.0
-    if selection == SHORTEST:
-        return float(record.estimate)
-    if selection == SMALLEST:
-        return float(record.tasks)
-    return float(record.memory_mb) if selection == LOW_MEM else float(record.rate)
-
-
 @hot_kernel(int64(STATE, MULTICORE, int64))
 def next_place(state: State, multicore: Multicore, selection: int) -> int:
     """Place in the queue, counted from its head, of the job that is next; the queue is not empty."""
-    n_queued = state.clock[0].n_queued
+    n_queued, tally = state.clock[0].n_queued, multicore.tally[0]
     if selection == FIRST:
         return 0
     if selection == RANDOM_JOB:
         return draw_below(multicore, n_queued)
-    best, lowest = 0, np.inf
-    for at in range(n_queued):
-        value = job_value(multicore, selection, multicore.tasks[queued(state, at)].job)
+    if tally.sought_by != selection:
+        tally.sought_by, tally.sought, tally.best = selection, 1, 0
+    lowest = multicore.values[selection, queued(state, tally.best)]
+    while tally.sought < n_queued:
+        value = multicore.values[selection, queued(state, tally.sought)]
         if value < lowest:
-            best, lowest = at, value
-    return best
+            tally.best, lowest = tally.sought, value
+        tally.sought += 1
+    return int(tally.best)
+
+
+@inlined
+def leave_queue(state: State, multicore: Multicore, place: int) -> None:
+    """Take the job at a place out of the queue; what was searched of it stays known unless that was the next one."""
+    tally = multicore.tally[0]
+    dequeue(state, place)
+    if place == tally.best:
+        tally.sought_by = IDLE
+    if place < tally.best:
+        tally.best -= 1
+    if place < tally.sought:
+        tally.sought -= 1
 
 
 @hot_kernel(boolean(MULTICORE, int64, int64))
@@ -129,11 +134,11 @@ def next_processor(multicore: Multicore, selection: int, job: int, node: int) ->
     """Processor whose idle core is next: on a node, or on any one that can host a job where none is given."""
     if selection == RANDOM_NODE:
         return random_processor(multicore, job, node)
-    best, lowest = IDLE, np.inf
+    best, lowest = IDLE, 0.0
     for processor in range(multicore.processors.size):
         if not _may_take(multicore, job, node, processor):
             continue
         value = processor_value(multicore, selection, processor)
-        if best == IDLE or value < lowest:
+        if best == IDLE or value < lowest - ROUNDING * (1.0 + abs(lowest)):
             best, lowest = processor, value
     return best

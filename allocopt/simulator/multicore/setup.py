@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.multicore import Machine, Node, PowerConstants, Processor
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.multicore.policies import JobSelection
 from allocopt.simulator.multicore.state import (
     IDLE,
     JOB_DTYPE,
@@ -111,6 +112,7 @@ def new_simulation(
         np.full(machine.cores, IDLE),
         np.zeros(len(list(machine.processors())), dtype=np.int64),
         np.array([seed & _MASK], dtype=np.uint64),
+        _values(jobs, tasks["job"]),
     )
     return _state(machine, jobs, tasks["job"], execution), multicore
 
@@ -120,7 +122,8 @@ def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> N
     nodes = list(machine.nodes())
     cores = np.array([node.cores for node in nodes])
     memory = np.array([inf if node.memory_mb is None else node.memory_mb for node in nodes])
-    for job in range(len(jobs)):
+    asked_for = np.stack([jobs.nodes, jobs.per_node, jobs.memory_mb, fixed_nodes], axis=1)
+    for job in np.unique(asked_for, axis=0, return_index=True)[1].tolist():
         wanted, per_node = int(jobs.nodes[job]), int(jobs.per_node[job])
         hosts = (cores >= per_node) & (memory >= per_node * jobs.memory_mb[job])
         if fixed_nodes[job] != IDLE:
@@ -128,7 +131,8 @@ def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> N
         if int(hosts.sum()) < wanted:
             asked = f"asks for {_amount(wanted, 'node')} with {_amount(per_node, 'core')}"
             asked += f" and {per_node * jobs.memory_mb[job]:g} MB each, the machine has {int(hosts.sum())} such nodes"
-            largest = f"; its largest node has {_amount(int(cores.max()), 'core')}"
+            most = "" if memory.max() == inf else f", {memory.max():g} MB the most memory"
+            largest = f"; its largest node has {_amount(int(cores.max()), 'core')}{most}"
             raise InvalidProblemError(f"job {jobs.names[job]!r}", asked + largest)
 
 
@@ -158,6 +162,7 @@ def _tally(jobs: TaskWorkload, execution: Execution) -> Any:
     tally = np.zeros(1, dtype=TALLY_DTYPE)
     tally["sharing"] = execution.sharing
     tally["began"] = jobs.submit[0]
+    tally["sought_by"] = IDLE
     return tally
 
 
@@ -216,6 +221,20 @@ def _tasks(jobs: TaskWorkload) -> Any:
     records["core"] = records["processor"] = IDLE
     records["intensity"] = (jobs.volume_mb / jobs.work)[job_of]
     return records
+
+
+def _values(jobs: TaskWorkload, job_of: IntArray) -> FloatArray:
+    """Return what orders the jobs by each selection, shape ``(6, T)``."""
+    values = np.zeros((len(JobSelection), len(job_of)))
+    columns = {
+        JobSelection.SHORTEST: jobs.estimate,
+        JobSelection.SMALLEST: jobs.tasks,
+        JobSelection.LOW_MEM: jobs.memory_mb,
+        JobSelection.LOW_MEM_BW: jobs.volume_mb / jobs.estimate,
+    }
+    for selection, column in columns.items():
+        values[selection] = column[job_of]
+    return values
 
 
 def _jobs(jobs: TaskWorkload, fixed_nodes: IntArray) -> Any:

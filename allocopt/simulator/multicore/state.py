@@ -7,9 +7,9 @@ cycles per second: the core's own times its speed factor.
 
 from typing import NamedTuple, Protocol
 
-from numba import int64, types, uint64
+from numba import float64, int64, types, uint64
 
-from allocopt.arrays import IntArray, WordArray
+from allocopt.arrays import FloatArray, IntArray, WordArray
 from allocopt.simulator.state import Records, record_dtype, records_type
 
 IDLE = -1
@@ -31,6 +31,10 @@ class TallyRecord(Protocol):
     """Time from which on energy is counted: the first submission."""
     last_queue: int
     """Length of the queue at the decision before."""
+    sought_by: int
+    sought: int
+    best: int
+    """The first ``sought`` places of the queue were searched by a job selection (or ``IDLE``), which found ``best``."""
 
 
 class ProcessorRecord(Protocol):
@@ -134,6 +138,8 @@ class Multicore(NamedTuple):
         The processors that ``tally.n_dirty`` counts, shape ``(P,)``.
     word
         State of the random numbers, shape ``(1,)``.
+    values
+        By `JobSelection` and first task: what orders the waiting jobs, the lowest first, shape ``(6, T)``.
     """
 
     tally: Records[TallyRecord]
@@ -144,6 +150,7 @@ class Multicore(NamedTuple):
     core_task: IntArray
     dirty: IntArray
     word: WordArray
+    values: FloatArray
 
 
 TALLY_DTYPE, PROCESSOR_DTYPE, NODE_DTYPE, TASK_DTYPE, JOB_DTYPE = map(
@@ -157,6 +164,7 @@ MULTICORE = types.NamedTuple(
         *map(records_type, (TALLY_DTYPE, PROCESSOR_DTYPE, NODE_DTYPE, TASK_DTYPE, JOB_DTYPE)),
         *(_LIST, _LIST),
         uint64[::1],
+        float64[:, ::1],
     ),
     Multicore,
 )

@@ -1,0 +1,208 @@
+"""The multicore simulator: the measured run, Figures 3 and 9 of IRMaSim, and speed on 240 cores.
+
+Needs the folder with the data (``--data``), which is not part of the project, for the measured run, and matplotlib for
+the picture. Takes less than a minute.
+"""
+
+import argparse
+import csv
+import time
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+
+import numpy as np
+from page import RESULTS, write_page
+
+from allocopt.cluster.multicore import Cluster, Machine
+from allocopt.cluster.testbed import CONTENTION, cluster_of, heterogeneous, homogeneous
+from allocopt.files.placed_jobs import PlacedJobs, read_placed_jobs
+from allocopt.files.platform import read_machine
+from allocopt.report.table import Cell, aligned_table
+from allocopt.simulator.multicore.contention import speed_factor
+from allocopt.simulator.multicore.policies import ACTIONS, get_action
+from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.simulation import MulticoreSimulation, replay, simulate_tasks
+from allocopt.traces.irmasim import read_irmasim
+from allocopt.traces.npb import npb_batch
+from allocopt.traces.tasks import TaskWorkload
+
+ENERGY_J, MAKESPAN_S = 9_514.0, 490.487
+"""Measured."""
+SPLIT_S = 295.0
+"""A time at which both nodes were idle."""
+STALLED = 0.5
+BATCHES, BATCH = range(5), 300
+JOBS, NODES = 10_000, 60
+SECONDS = 1.0
+
+INTENT = (
+    "The model of memory contention and energy of IRMaSim against one measured run (38 NPB jobs on two 4-core nodes; "
+    "times and energy by its authors); its Figures 3 and 9; and jobs per second."
+)
+
+
+def two_nodes(stalled: float) -> Machine:
+    """Return the nodes of the measured run with the constants of Table III."""
+    fast, slow = cluster_of({3.4: 1, 1.7: 1}, stalled).nodes()
+    return Machine("measured", (Cluster("labatc", (replace(fast, name="n1112"), replace(slow, name="n1113"))),))
+
+
+def part(jobs: TaskWorkload, chosen: np.ndarray) -> TaskWorkload:
+    """Return some of the jobs."""
+    kept = np.flatnonzero(chosen)
+    columns = {
+        field.name: getattr(jobs, field.name)[kept]
+        for field in fields(jobs)
+        if isinstance(getattr(jobs, field.name), np.ndarray)
+    }
+    return replace(jobs, names=tuple(jobs.names[row] for row in kept), applications=(), **columns)
+
+
+def against_the_measured_run(folder: Path) -> str:
+    """Table of models against the measured run."""
+    example = folder / "examples" / "cal" / "job_4_cal_str_19314_log2_v1"
+    jobs = read_irmasim(example / "workload.json")
+    known = read_placed_jobs(folder / "derived_measured_jobs.csv", jobs.names)
+    given = read_machine(example / "platform.json")
+    rows: list[list[Cell]] = []
+    for name, machine, execution in (
+        ("baseline", two_nodes(1.0), Execution(ExecutionKind.BASELINE)),
+        ("Table III", two_nodes(1.0), Execution()),
+        ("Table III, stalled 0.75", two_nodes(0.75), Execution()),
+        ("Table III, stalled 0.5", two_nodes(STALLED), Execution()),
+        ("Table III, sharing 0.7", two_nodes(1.0), Execution(sharing=0.7)),
+        ("Table III, sharing 0.6", two_nodes(1.0), Execution(sharing=0.6)),
+        ("example", given, Execution()),
+        ("example, sharing 0.7", given, Execution(sharing=0.7)),
+        ("example, sharing 0.6", given, Execution(sharing=0.6)),
+    ):
+        made = replay(machine, jobs, known.placed, execution)
+        took = np.array([known.duration_s[job] for job in made.jobs.names])
+        errors = 100 * np.abs((made.end - made.start) / took - 1)
+        own = simulate_tasks(machine, jobs, "shortest-high_gflops", execution)
+        deviations = (made.energy_j / ENERGY_J, own.makespan_s / MAKESPAN_S, own.energy_j / ENERGY_J)
+        rows.append([name, float(errors.mean()), float(errors.max()), *(100 * (share - 1) for share in deviations)])
+    header = ("constants", "durations %", "at most %", "energy %", "own makespan %", "own energy %")
+    return aligned_table(header, rows, (None, 1, 1, 1, 1, 1)) + "\n\n" + halves(folder, jobs, known)
+
+
+def halves(folder: Path, jobs: TaskWorkload, known: PlacedJobs) -> str:
+    """Fit the share of stalled cores to the first part of the run, and say what it predicts of the second."""
+    starts = np.array([known.placed[name].start for name in jobs.names])
+    with (folder / "derived_measured_cumulative_energy.csv").open(encoding="utf-8") as lines:
+        rows = [(float(row["t_s"]), float(row["cumulative_energy_J"])) for row in csv.DictReader(lines)]
+    at_split = float(np.interp(SPLIT_S, *np.array(rows).T))
+    first, second = part(jobs, starts < SPLIT_S), part(jobs, starts >= SPLIT_S)
+
+    def energy(of: TaskWorkload, stalled: float) -> float:
+        return replay(two_nodes(stalled), of, known.placed).energy_j
+
+    most, least = energy(first, 1.0), energy(first, 0.0)
+    fitted = (at_split - least) / (most - least)
+    predicted = energy(second, fitted)
+    measured = ENERGY_J - at_split
+    return (
+        f"Fitted to the energy of the first {SPLIT_S:.0f} s alone, `stalled` is {fitted:.2f}, and the energy of the "
+        f"rest of the run comes out {100 * (predicted / measured - 1):+.1f} % off the measured one; with 1, the model "
+        f"as printed, {100 * (energy(second, 1.0) / measured - 1):+.1f} %."
+    )
+
+
+def by_policy() -> str:
+    """Energies of all policies on the heterogeneous cluster, as Figure 9 shows of some."""
+    machine = heterogeneous()
+    batches = [npb_batch(BATCH, np.random.default_rng(seed)) for seed in BATCHES]
+    energies = {
+        kind: np.array(
+            [
+                [simulate_tasks(machine, jobs, action, Execution(kind)).energy_j / 1e6 for action in ACTIONS[:-1]]
+                for jobs in batches
+            ]
+        )
+        for kind in ExecutionKind
+    }
+    rows: list[list[Cell]] = [
+        [action.name, *(float(energies[kind][:, column].mean()) for kind in ExecutionKind)]
+        for column, action in enumerate(ACTIONS[:-1])
+    ]
+    spans = {kind: 100 * (of.max(axis=1) / of.min(axis=1) - 1) for kind, of in energies.items()}
+    text = ", ".join(f"{kind} {of.mean():.2f} % ({of.min():.2f} to {of.max():.2f})" for kind, of in spans.items())
+    table = aligned_table(("policy", *(f"{kind} MJ" for kind in ExecutionKind)), rows, (None, 4, 4))
+    return f"{table}\n\nThe worst policy over the best one, mean and range over the batches: {text}."
+
+
+def speed() -> str:
+    """Jobs per second."""
+    machine = homogeneous(NODES)
+    rows: list[list[Cell]] = []
+    for name, span in (("all at once", 120.0), ("over a day", 86_400.0)):
+        jobs = npb_batch(JOBS, np.random.default_rng(0), span)
+        for policy in ("first-high_gflops", "shortest-high_cores", "low_mem_bw-low_power", "random-random"):
+            rows.append([name, policy, *rates(MulticoreSimulation(machine, jobs), policy)])
+    return aligned_table(("submitted", "policy", "jobs/s", "with reset"), rows, (None, None, 0, 0))
+
+
+def rates(simulation: MulticoreSimulation, policy: str) -> list[float]:
+    """Jobs per second of the simulation alone, and with setting it back to its beginning."""
+    action, runs, inside = get_action(policy), 0, 0.0
+    began = time.perf_counter()
+    while time.perf_counter() - began < SECONDS:
+        simulation.reset()
+        started = time.perf_counter()
+        simulation.run(action)
+        inside += time.perf_counter() - started
+        runs += 1
+    total = time.perf_counter() - began
+    return [runs * JOBS / inside, runs * JOBS / total]
+
+
+def draw_surface(path: Path) -> None:
+    """Draw Figure 3: the speed factor of a task beside three others."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "multicore", "font.size": 9})
+    from matplotlib import pyplot as plt
+
+    own, others = np.meshgrid(np.linspace(0, 40e3, 21), np.linspace(0, 120e3, 25))
+    factor = speed_factor(own, others, 3, CONTENTION)
+    figure = plt.figure(figsize=(6, 4.5), layout="constrained")
+    axes = figure.add_subplot(projection="3d")
+    axes.plot_surface(own / 1e3, others / 1e3, factor, cmap="viridis", linewidth=0.2, edgecolor="0.4")
+    axes.set(xlabel="own rate, GB/s", ylabel="rate of three others, GB/s", zlabel="speed factor", zlim=(0, 1))
+    axes.view_init(25, 40)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=RESULTS.parents[2] / "shared" / "data")
+    chosen = parser.parse_args(arguments)
+    draw_surface(RESULTS / "multicore_figure3.svg")
+    write_page(
+        "multicore",
+        "Multicore machines: memory contention and energy",
+        INTENT,
+        [
+            "## The measured run",
+            "Durations: mean and largest deviation where each job is started when and where it was; energy: deviation "
+            "from 9,514 J; own: deviations where `shortest-high_gflops` schedules. *Example*: the platform file that "
+            "IRMaSim gives for this run.",
+            against_the_measured_run(chosen.data / "irmasim"),
+            "## The slowdown surface (Figure 3)",
+            "![Speed factor of a task beside three others](multicore_figure3.svg)",
+            "## Energy by policy (Figure 9)",
+            f"Heterogeneous cluster of Table III, batches of {BATCH} jobs of Table IV, seeds {BATCHES[0]} to "
+            f"{BATCHES[-1]}, submitted within 120 s.",
+            by_policy(),
+            f"## Speed on {4 * NODES} cores",
+            f"{JOBS:,} jobs of Table IV with contention, one core of the machine above.",
+            speed(),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

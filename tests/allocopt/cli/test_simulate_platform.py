@@ -1,0 +1,175 @@
+"""``allocopt simulate --platform``."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.multicore import examples
+
+Run = Callable[..., Any]
+
+PLATFORM = """
+format = "allocopt-platform"
+version = 1
+name = "pair"
+
+[processors.k]
+cores = 2
+clock_ghz = 2.0
+contention = { b = -1.85e-5, c = 32000, da = 1.75, db = 3500, dc = 45000, dd = 3000 }
+power = { core_w = 6.0, processor_w = 5.0, idle_w = 1.0 }
+
+[nodes.n]
+processors = ["k"]
+
+[[clusters]]
+name = "c"
+nodes = [{ type = "n", names = ["left"] }, { type = "n", names = ["right"] }]
+"""
+PROFILE = {"req_ops": 2e10, "ipc": 1, "req_time": 5, "mem": 1, "mem_vol": 500_000}
+
+
+@pytest.fixture
+def platform(tmp_path: Path) -> Path:
+    path = tmp_path / "platform.toml"
+    path.write_text(PLATFORM, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def workload(tmp_path: Path) -> Path:
+    path = tmp_path / "workload.json"
+    jobs = [{"id": f"job{number}", "subtime": 0, "res": 1, "profile": "p"} for number in (7, 8, 9)]
+    path.write_text(json.dumps({"jobs": jobs, "profiles": {"p": PROFILE}}), encoding="utf-8")
+    return path
+
+
+def test_jobs_run_and_their_energy_is_written(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
+    out, energy = tmp_path / "jobs.csv", tmp_path / "energy.csv"
+    answer = run(
+        *("simulate", workload, "--platform", platform, "--policy", "first-high_cores", "--json"),
+        *("--jobs-csv", out, "--energy-csv", energy),
+    )
+    assert answer.code == 0
+    (row,) = answer.rows
+    assert row["jobs"] == 3
+    assert (row["policy"], row["execution"]) == ("first-high_cores", "contention")
+    assert row["makespan_s"] == pytest.approx(20.0)
+    with out.open(encoding="utf-8") as lines:
+        assert [line["job_id"] for line in csv.DictReader(lines)] == ["7", "8", "9"]
+    with energy.open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [line["part"] for line in rows] == ["job"] * 3 + ["node"] * 2 + ["cluster", "machine"]
+    assert [line["name"] for line in rows][3:5] == ["left", "right"]
+    assert float(rows[-1]["energy_j"]) == pytest.approx(row["energy_j"])
+    # Left: two cores for 20 s; right: one core for 10 s, then idle.
+    assert row["energy_j"] == pytest.approx(20 * 17 + 10 * 11 + 10 * 1)
+    assert row["energy_delay_js"] == pytest.approx(20 * row["energy_j"])
+
+
+def test_the_baseline_knows_no_contention(run: Run, workload: Path, platform: Path) -> None:
+    (row,) = run("simulate", workload, "--platform", platform, "--execution", "baseline", "--json").rows
+    assert row["makespan_s"] == pytest.approx(10.0)
+    assert row["energy_j"] == pytest.approx(3 * 10 * 6)
+
+
+def test_jobs_are_killed_only_when_asked_for(run: Run, workload: Path, platform: Path) -> None:
+    (row,) = run("simulate", workload, "--platform", platform, "--kill-at-limit", "--json").rows
+    assert row["makespan_s"] == pytest.approx(5.0)
+
+
+def test_tables_are_printed_with_the_energy(run: Run, workload: Path, platform: Path) -> None:
+    answer = run("simulate", workload, "--platform", platform, "--max-jobs", "2")
+    assert answer.code == 0
+    assert "energy " in answer.out
+    assert "2 jobs measured" in answer.out
+
+
+def test_jobs_start_where_and_when_a_file_says(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
+    placed = tmp_path / "placed.csv"
+    placed.write_text("job_id,node,start_s,duration_s\n7,left,0,10\n8,right,1,10\n9,right,12,8\n", encoding="utf-8")
+    (row,) = run("simulate", workload, "--platform", platform, "--placement", placed, "--json").rows
+    assert row["policy"] is None
+    assert row["makespan_s"] == pytest.approx(22.0)
+    assert row["mean_duration_error"] == pytest.approx(0.25 / 3)
+    assert row["max_duration_error"] == pytest.approx(0.25)
+    assert (
+        "differ from the measured ones by 8.3%"
+        in run("simulate", workload, "--platform", platform, "--placement", placed).out
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("job_id,node\n7,left\n", "line 1: has no column start_s; the columns are job_id, node, start_s"),
+        ("job_id,node,start_s\n5,left,0\n", "line 2: job_id is '5', the workload has no such job"),
+        ("job_id,node,start_s\n7,left,0\n7,left,0\n", "line 3: job_id is '7', which comes twice"),
+        ("job_id,node,start_s\n7,left,x\n", "line 2: start_s is 'x', must be a time in seconds, not negative"),
+        ("job_id,node,start_s\n7,left\n", "line 2: does not have 3 columns as line 1"),
+        ("job_id,node,start_s\n7,left,0\n", "job 'job8': is not among the jobs that were started"),
+        ("job_id,node,start_s\n7,up,0\n8,left,0\n9,left,0\n", "job 'job7': was started on 'up', there is no such node"),
+    ],
+    ids=["column", "job", "twice", "time", "columns", "missing", "node"],
+)
+def test_a_wrong_file_of_starts_is_told(
+    run: Run, workload: Path, platform: Path, tmp_path: Path, text: str, fault: str
+) -> None:
+    placed = tmp_path / "placed.csv"
+    placed.write_text(text, encoding="utf-8")
+    answer = run("simulate", workload, "--platform", platform, "--placement", placed)
+    assert answer.code == 3
+    assert fault in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["--backfill", "easy"], "--backfill does not go with --platform"),
+        (["--processors", "4"], "--processors does not go with --platform"),
+        (["--policy", "sjf"], "there is no policy 'sjf' of a multicore platform"),
+        (["--sharing", "0"], "sharing is 0, must be a positive number"),
+    ],
+)
+def test_options_that_do_not_go_together_are_told(
+    run: Run, workload: Path, platform: Path, arguments: list[str], fault: str
+) -> None:
+    answer = run("simulate", workload, "--platform", platform, *arguments)
+    assert answer.code == 2
+    assert fault in answer.err
+
+
+def test_options_of_platforms_need_one(run: Run, workload: Path) -> None:
+    answer = run("simulate", workload, "--execution", "baseline")
+    assert answer.code == 2
+    assert "--execution goes with --platform, which is not given" in answer.err
+
+
+def test_the_measured_run_is_replayed_from_the_command_line(run: Run, shared_data: Path) -> None:
+    folder = examples(shared_data) / "cal" / "job_4_cal_str_19314_log2_v1"
+    (row,) = run(
+        *("simulate", folder / "workload.json", "--platform", folder / "platform.json", "--sharing", "0.7", "--json"),
+        *("--placement", shared_data / "irmasim" / "derived_measured_jobs.csv"),
+    ).rows
+    assert row["mean_duration_error"] <= 0.07
+    assert row["max_duration_error"] <= 0.15
+    assert row["energy_j"] == pytest.approx(9514, rel=0.1)
+
+
+@pytest.mark.parametrize("option", ["--energy-csv", "--jobs-csv", "--swf"])
+@pytest.mark.parametrize("read", ["workload.json", "platform.toml", "placed.csv"])
+def test_no_output_overwrites_what_is_read(
+    run: Run, workload: Path, platform: Path, tmp_path: Path, option: str, read: str
+) -> None:
+    placed = tmp_path / "placed.csv"
+    placed.write_text("job_id,node,start_s\n7,left,0\n8,left,0\n9,right,0\n", encoding="utf-8")
+    before = (tmp_path / read).read_bytes()
+    # Another spelling of the same file.
+    target = tmp_path / "missing" / ".." / read
+    answer = run("simulate", workload, "--platform", platform, "--placement", placed, option, target)
+    assert answer.code == 2
+    assert "is named twice: what is read and what is written must be different files" in answer.err
+    assert (tmp_path / read).read_bytes() == before

@@ -1,0 +1,178 @@
+"""Names and sets of policies, and what each selection chooses on machines where that is plain."""
+
+import numpy as np
+import pytest
+
+from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
+from allocopt.errors import UsageError
+from allocopt.simulator.faults import SchedulerError
+from allocopt.simulator.multicore.policies import (
+    ACTION_NAMES,
+    ACTIONS,
+    Action,
+    JobSelection,
+    NodeSelection,
+    get_action,
+    get_actions,
+)
+from allocopt.simulator.multicore.run import DECISION, OVER, STALLED
+from allocopt.simulator.multicore.simulation import MulticoreSimulation, simulate_tasks
+from allocopt.traces.tasks import TaskWorkload
+
+CONTENTION = ContentionConstants(-1.85e-5, 32000, 1.75, 3500, 45000, 3000)
+NODES = {
+    "fast": Node("fast", (Processor("f", 2, 4.0, 1.0, 30e3, CONTENTION, PowerConstants(6, 5, 3)),), 8000),
+    "wide": Node("wide", (Processor("w", 6, 2.0, 1.0, 20e3, CONTENTION, PowerConstants(6, 5, 2)),), 4000),
+    "large": Node("large", (Processor("l", 2, 2.0, 1.0, 20e3, CONTENTION, PowerConstants(6, 5, 2)),), 64000),
+    "open": Node("open", (Processor("o", 2, 2.0, 1.0, 90e3, CONTENTION, PowerConstants(6, 5, 2)),), 4000),
+    "cool": Node("cool", (Processor("c", 2, 1.0, 1.0, 20e3, CONTENTION, PowerConstants(1, 1, 0.1)),), 4000),
+}
+MACHINE = Machine("five", (Cluster("all", tuple(NODES.values())),))
+
+
+def jobs_of(**columns: list[float]) -> TaskWorkload:
+    """Jobs that differ in what is given."""
+    n = len(next(iter(columns.values())))
+    values = {name: np.array(given) for name, given in columns.items()}
+
+    def column(name: str, otherwise: float) -> np.ndarray:
+        return values.get(name, np.full(n, otherwise))
+
+    return TaskWorkload(
+        "made",
+        tuple(f"j{number}" for number in range(n)),
+        column("submit", 0.0),
+        column("nodes", 1).astype(np.int64),
+        column("tasks", 1).astype(np.int64),
+        column("instructions", 1e10),
+        column("ipc", 1.0),
+        column("memory_mb", 100.0),
+        column("volume_mb", 1000.0),
+        column("estimate", 10.0),
+    )
+
+
+def test_there_are_36_pairs_and_the_void_action() -> None:
+    assert len(ACTIONS) == len(set(ACTION_NAMES)) == 37
+    assert ACTION_NAMES[-1] == "void"
+    assert [get_action(name) for name in ACTION_NAMES] == list(ACTIONS)
+    assert ACTIONS[6 * JobSelection.SHORTEST + NodeSelection.HIGH_GFLOPS].name == "shortest-high_gflops"
+
+
+def test_the_name_of_the_table_is_known_too() -> None:
+    assert get_action("first-high_core") == get_action("first-high_cores")
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [("shortest-high_gflop", "did you mean 'shortest-high_gflops'"), ("best", "must be void or JOBS-NODES, of random")],
+)
+def test_an_unknown_policy_is_named_with_what_there_is(name: str, fault: str) -> None:
+    with pytest.raises(UsageError, match=fault):
+        get_action(name)
+
+
+def test_any_subset_can_be_chosen() -> None:
+    assert get_actions() == ACTIONS
+    assert [action.name for action in get_actions(["void", "first-low_power"])] == ["void", "first-low_power"]
+    for wrong in ([], ["void", "void"]):
+        with pytest.raises(UsageError, match="at least one, and none twice"):
+            get_actions(wrong)
+    with pytest.raises(UsageError, match="selects jobs and nodes"):
+        Action(JobSelection.FIRST)
+
+
+@pytest.mark.parametrize(
+    ("selection", "node"),
+    [
+        ("high_gflops", "fast"),
+        ("high_cores", "wide"),
+        ("high_mem", "large"),
+        ("high_mem_bw", "open"),
+        ("low_power", "cool"),
+    ],
+)
+def test_each_node_selection_takes_the_node_that_it_is_for(selection: str, node: str) -> None:
+    made = simulate_tasks(MACHINE, jobs_of(submit=[0.0]), f"first-{selection}")
+    assert made.nodes()[0].tolist() == [list(NODES).index(node)]
+
+
+@pytest.mark.parametrize(
+    ("selection", "column"),
+    [("shortest", "estimate"), ("smallest", "tasks"), ("low_mem", "memory_mb"), ("low_mem_bw", "volume_mb")],
+)
+def test_each_job_selection_starts_the_lowest_first_and_of_equal_ones_the_first(selection: str, column: str) -> None:
+    machine = Machine("one", (Cluster("c", (NODES["fast"],)),))
+    jobs = jobs_of(**{column: [2.0, 2.0, 1.0, 2.0], "nodes": [1.0] * 4})
+    if column != "tasks":
+        machine = Machine("one", (Cluster("c", (Node("n", (Processor("p", 1, 1.0),)),)),))
+    made = simulate_tasks(machine, jobs, f"{selection}-high_gflops")
+    assert np.argsort(made.start, kind="stable").tolist() == [2, 0, 1, 3]
+
+
+def test_the_job_that_is_next_blocks_the_others_until_it_fits() -> None:
+    machine = Machine("one", (Cluster("c", (NODES["fast"],)),))
+    jobs = jobs_of(tasks=[1.0, 2.0, 1.0], estimate=[1.0, 2.0, 3.0])
+    made = simulate_tasks(machine, jobs, "shortest-high_gflops")
+    assert made.start.tolist() == [0.0, made.end[0], made.end[1]]
+
+
+def test_tasks_of_a_job_on_several_nodes_are_on_different_ones() -> None:
+    made = simulate_tasks(MACHINE, jobs_of(tasks=[5.0, 4.0], nodes=[3.0, 2.0]), "first-high_cores")
+    assert [len(nodes) for nodes in made.nodes()] == [3, 2]
+
+
+def test_memory_limits_how_many_tasks_a_node_takes() -> None:
+    machine = Machine("one", (Cluster("c", (NODES["wide"],)),))
+    made = simulate_tasks(machine, jobs_of(memory_mb=[1500.0] * 3), "first-high_gflops")
+    assert (made.start > 0).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("policy", ["random-random", "random-high_cores", "first-random"])
+def test_random_policies_depend_on_the_seed_alone(policy: str) -> None:
+    rng = np.random.default_rng(0)
+    jobs = jobs_of(submit=rng.uniform(0, 5, 40).tolist(), volume_mb=rng.uniform(0, 1e5, 40).tolist())
+    runs = [simulate_tasks(MACHINE, jobs, policy, seed=seed) for seed in (1, 1, 2)]
+    assert (runs[0].cores == runs[1].cores).all()
+    assert (runs[0].start == runs[1].start).all()
+    assert (runs[0].cores != runs[2].cores).any() or (runs[0].start != runs[2].start).any()
+
+
+def test_every_core_is_drawn_equally_often() -> None:
+    jobs = jobs_of(submit=[20.0 * number for number in range(1400)])
+    made = simulate_tasks(MACHINE, jobs, "first-random", seed=5)
+    counts = np.bincount(made.cores, minlength=MACHINE.cores)
+    first = np.cumsum([node.cores for node in NODES.values()]) - [node.cores for node in NODES.values()]
+    per_node = np.add.reduceat(counts, first)
+    assert per_node == pytest.approx([200, 600, 200, 200, 200], abs=60)
+
+
+def test_the_void_action_starts_nothing_and_alone_stalls() -> None:
+    void = get_action("void")
+    simulation = MulticoreSimulation(MACHINE, jobs_of(submit=[0.0, 1.0]))
+    assert simulation.to_decision() == DECISION
+    assert simulation.decide(void) == 0
+    assert simulation.to_decision() == DECISION
+    assert simulation.decide(void) == 0
+    assert simulation.to_decision() == STALLED
+    with pytest.raises(SchedulerError, match="2 jobs have not ended, the first is job 'j0'"):
+        simulation.schedule()
+    with pytest.raises(SchedulerError, match="2 jobs have not ended"):
+        simulate_tasks(MACHINE, jobs_of(submit=[0.0, 1.0]), "void")
+
+
+def test_stepping_with_one_action_is_running_under_it_and_reset_begins_anew() -> None:
+    rng = np.random.default_rng(3)
+    jobs = jobs_of(submit=np.sort(rng.uniform(0, 20, 60)).tolist(), volume_mb=rng.uniform(0, 2e5, 60).tolist())
+    action = get_action("low_mem_bw-high_mem_bw")
+    whole = simulate_tasks(MACHINE, jobs, action)
+    simulation = MulticoreSimulation(MACHINE, jobs)
+    for _ in range(2):
+        simulation.reset()
+        while simulation.to_decision() == DECISION:
+            simulation.decide(action)
+        assert simulation.to_decision() == OVER
+        made = simulation.schedule()
+        assert (made.cores == whole.cores).all()
+        assert made.end == pytest.approx(whole.end)
+        assert made.energy_j == pytest.approx(whole.energy_j)
