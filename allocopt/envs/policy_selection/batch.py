@@ -108,6 +108,8 @@ class Batch(NamedTuple):
         As in `Episode`.
     first_clock, first_units, first_totals, first_processors, first_nodes
         The same before the first event: shapes ``(1,)``, ``(3, 1)``, ``(S, 1)``, ``(S, P)`` and ``(N,)``.
+    values
+        As in `Multicore`, the job sets in front, shape ``(S, 6, T)``.
     pool, request, task_pool
         The tasks of all job sets before the first event, shapes ``(K,)``, ``(K, 1)`` and ``(K,)``.
     job_pool, traits, ranks
@@ -142,6 +144,7 @@ class Batch(NamedTuple):
     first_totals: Any
     first_processors: Any
     first_nodes: Any
+    values: FloatArray
     pool: Any
     request: IntArray
     task_pool: Any
@@ -168,7 +171,7 @@ BATCH = types.NamedTuple(
         *(_LISTS, _LISTS, uint64[:, ::1], records_type(TALLY_DTYPE, 2), _LIST, records_type(TALLY_DTYPE, 2)),
         *(records_type(RULES_DTYPE), records_type(STEP_DTYPE), _LISTS, TERMS, _LISTS),
         *(records_type(CLOCK_DTYPE), _LISTS, records_type(_TOTALS, 2), records_type(_PROCESSORS, 2)),
-        *(records_type(_NODES), records_type(JOB_DTYPE), _LISTS, records_type(_TASKS), records_type(_JOBS)),
+        *(records_type(_NODES), float64[:, :, ::1], records_type(JOB_DTYPE), _LISTS, records_type(_TASKS), records_type(_JOBS)),
         *(_TABLE, _LISTS, _LIST, _LIST),
     ),
     Batch,

@@ -188,7 +188,7 @@ class Episodes(SideBySide[Batch]):
         multicore = Multicore(
             *(batch.totals[episode], batch.processors[episode], batch.nodes[episode]),
             *(batch.tasks[episode, :tasks], batch.jobs[episode, :n]),
-            *(batch.core_task[episode], batch.dirty[episode], batch.word[episode]),
+            *(batch.core_task[episode], batch.dirty[episode], batch.word[episode], batch.values[jobset]),
         )
         simulation = MulticoreSimulation(self.machine, self.jobsets[jobset], self.execution)
         simulation.multicore = multicore
@@ -201,10 +201,11 @@ def new_batch(
     """Return the arrays of episodes of which none has begun."""
     first = [new_simulation(machine, jobs, execution) for jobs in jobsets]
     state, multicore = first[0]
+    tasks = [jobs.tasks.sum() for jobs in jobsets]
     described = [traits(jobs, machine) for jobs in jobsets]
     tally = np.zeros((count, 1), dtype=TALLY_DTYPE)
     tally["over"] = 1
-    most_jobs, most_tasks = (max(len(one[1][field]) for one in first) for field in (4, 3))
+    most_jobs, most_tasks = (max(map(int, counts)) for counts in ([len(jobs) for jobs in jobsets], tasks))
     return Batch(
         **_playing(state, multicore, count, most_jobs, most_tasks),
         tally=tally,
@@ -220,6 +221,7 @@ def new_batch(
         first_totals=np.stack([np.asarray(one.tally) for _, one in first]),
         first_processors=np.stack([np.asarray(one.processors) for _, one in first]),
         first_nodes=multicore.nodes,
+        values=np.stack([_padded(one.values, most_tasks) for _, one in first]),
         pool=np.concatenate([np.asarray(one.jobs) for one, _ in first]),
         request=np.concatenate([one.request for one, _ in first]),
         task_pool=np.concatenate([np.asarray(one.tasks) for _, one in first]),
@@ -227,7 +229,7 @@ def new_batch(
         traits=np.concatenate(described),
         ranks=np.concatenate([np.argsort(one, axis=0, kind="stable") for one in described]),
         bounds=np.concatenate(([0], np.cumsum([len(jobs) for jobs in jobsets]))).astype(np.int64),
-        task_bounds=np.concatenate(([0], np.cumsum([jobs.tasks.sum() for jobs in jobsets]))).astype(np.int64),
+        task_bounds=np.concatenate(([0], np.cumsum(tasks))).astype(np.int64),
     )
 
 
@@ -248,6 +250,11 @@ def _playing(state: State, multicore: Multicore, count: int, jobs: int, tasks: i
         "dirty": np.zeros((count, len(multicore.dirty)), dtype=np.int64),
         "word": np.zeros((count, 1), dtype=np.uint64),
     }
+
+
+def _padded(values: FloatArray, length: int) -> FloatArray:
+    """Return rows with zeros behind them."""
+    return np.pad(values, ((0, 0), (0, length - values.shape[1])))
 
 
 def _many(records: Any, count: int, length: int) -> Any:

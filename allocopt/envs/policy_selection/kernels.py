@@ -46,6 +46,7 @@ def episode_of(batch: Batch, e: int) -> Episode:
         batch.core_task[e],
         batch.dirty[e],
         batch.word[e],
+        batch.values[jobset],
     )
     return Episode(
         state,
