@@ -78,7 +78,7 @@ class IrmasimTraining:
     objective: str = "energy"
     level: str = "minimal"
     agent: str = PG
-    model: str = ExecutionKind.CONTENTION
+    model: str = ExecutionKind.CONTENTION.value
     policies: str = ""
     episodes: int = 4800
     environments: int = 16

@@ -88,7 +88,7 @@ class Episode(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """``E`` episodes of at most ``n`` jobs with ``T`` tasks each, out of job sets of ``J`` jobs with ``K`` tasks in all.
+    """``E`` episodes of at most ``n`` jobs with ``T`` tasks, out of ``S`` job sets of ``J`` jobs with ``K`` tasks.
 
     Parameters
     ----------
@@ -171,7 +171,8 @@ BATCH = types.NamedTuple(
         *(_LISTS, _LISTS, uint64[:, ::1], records_type(TALLY_DTYPE, 2), _LIST, records_type(TALLY_DTYPE, 2)),
         *(records_type(RULES_DTYPE), records_type(STEP_DTYPE), _LISTS, TERMS, _LISTS),
         *(records_type(CLOCK_DTYPE), _LISTS, records_type(_TOTALS, 2), records_type(_PROCESSORS, 2)),
-        *(records_type(_NODES), float64[:, :, ::1], records_type(JOB_DTYPE), _LISTS, records_type(_TASKS), records_type(_JOBS)),
+        *(records_type(_NODES), float64[:, :, ::1]),
+        *(records_type(JOB_DTYPE), _LISTS, records_type(_TASKS), records_type(_JOBS)),
         *(_TABLE, _LISTS, _LIST, _LIST),
     ),
     Batch,

@@ -40,7 +40,7 @@ HOUR_S, GB_IN_MB, TB_IN_MB = 3600.0, 1e3, 1e6
 
 
 def size_of(level: Level, machine: Machine) -> int:
-    """Number of values of an observation."""
+    """Return the number of values of an observation."""
     size = N_TRAITS * N_QUANTILES + 1
     if level >= Level.SMALL:
         size += len(list(machine.nodes())) + len(list(machine.processors()))
@@ -48,7 +48,7 @@ def size_of(level: Level, machine: Machine) -> int:
 
 
 def traits(jobs: TaskWorkload, machine: Machine) -> FloatArray:
-    """What is told of each job, within 0 .. 1, shape ``(n, 4)``; see `TRAITS`."""
+    """Say what is told of each job, within 0 .. 1, shape ``(n, 4)``; see `TRAITS`."""
     columns = (
         jobs.estimate / (jobs.estimate + HOUR_S),
         jobs.tasks / machine.cores,
@@ -60,7 +60,7 @@ def traits(jobs: TaskWorkload, machine: Machine) -> FloatArray:
 
 @inlined
 def _within(number: float) -> float:
-    """Number, or the end of 0 .. 1 beyond which it lies."""
+    """Return a number, or the end of 0 .. 1 beyond which it lies."""
     return min(max(number, 0.0), 1.0)
 
 

@@ -123,6 +123,15 @@ class Episodes(SideBySide[Batch]):
         """Draw anew what the random policies of each episode draw from."""
         self._batch.word[:, 0] = rng.integers(0, 2**64, self.n_environments, dtype=np.uint64)
 
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that changes, as arrays of numbers that every checkpoint can hold."""
+        kept = super().snapshot()
+        return {**kept, "word": kept["word"].view(np.int64)}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        super().restore({**snapshot, "word": snapshot["word"].view(np.uint64)})
+
     def _begin(self, jobsets: IntArray) -> None:
         """Begin episodes over job sets that there are."""
         begin_all(self._batch, jobsets)

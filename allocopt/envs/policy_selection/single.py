@@ -53,7 +53,7 @@ class PolicySelectionEnv(gymnasium.Env[Float32Array, np.int64]):
         options: Options | None = None,
     ) -> None:
         self._setup = make_setup(machine, jobs, execution, options)
-        self.observation_space = self._setup.observation_space()
+        self.observation_space: gymnasium.Space[Any] = self._setup.observation_space()
         self.action_space = self._setup.action_space()
         self._episodes = None if self._setup.is_drawn else self._setup.episodes(1, np.random.default_rng(0))
         self._mask = np.zeros(len(self._setup.options.actions), dtype=np.int8)
@@ -149,4 +149,5 @@ class PolicySelectionEnv(gymnasium.Env[Float32Array, np.int64]):
         """Return what the agent sees, and keep what it may do."""
         seen, legal = episodes.observe()
         self._mask = legal[0].astype(np.int8)
-        return seen[0]
+        observation: Float32Array = seen[0]
+        return observation

@@ -55,7 +55,7 @@ class _Convergence:
         usual = IrmasimTraining()
         return IrmasimTraining(
             agent=self.agent,
-            model=self.model,
+            model=self.model.value,
             episodes=QUICK_EPISODES if request.is_quick else usual.episodes,
             entropy=usual.entropy if self.entropy < 0 else self.entropy,
         )
@@ -103,8 +103,13 @@ class _Convergence:
         places = np.unique(np.linspace(0, len(shares) - 1, min(POINTS, len(shares))).round().astype(np.int64)).tolist()
         return [
             ReproductionRow(
-                self.name, f"{piece}, {policy}", f"share at episode {record['episodes'][at]:.0f}", None,
-                float(shares[at, number]), None, 1
+                self.name,
+                f"{piece}, {policy}",
+                f"share at episode {record['episodes'][at]:.0f}",
+                None,
+                float(shares[at, number]),
+                None,
+                1,
             )
             for number, policy in enumerate(record["policies"])
             for at in places

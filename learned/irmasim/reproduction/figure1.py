@@ -90,7 +90,8 @@ class FigureOneReproduction:
         for benchmark in CLASS_A:
             for node in NODES.values():
                 chosen = [
-                    at for at, of in enumerate(zip(record["benchmark"], record["node"], strict=True))
+                    at
+                    for at, of in enumerate(zip(record["benchmark"], record["node"], strict=True))
                     if of == (benchmark, node)
                 ]
                 times = ((end - start) / alone)[chosen]

@@ -13,7 +13,7 @@ from allocopt.envs.policy_selection.describe import GB_IN_MB, HOUR_S, TB_IN_MB
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.envs.policy_selection.rewards import REWARDS, RewardName
 from allocopt.errors import UsageError
-from allocopt.simulator.multicore.policies import ACTION_NAMES, ACTIONS, VOID_NAME
+from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.run import DECISION, OVER
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
 from allocopt.simulator.multicore.simulation import MulticoreSimulation, simulate_tasks
@@ -279,9 +279,9 @@ def test_what_is_not_an_option_is_refused() -> None:
     with pytest.raises(UsageError, match="at least 1 of each"):
         Episodes([], heterogeneous())
     episodes = Episodes([jobs], heterogeneous(), 2)
-    with pytest.raises(UsageError, match="within 0 .. 36"):
+    with pytest.raises(UsageError, match=r"within 0 \.\. 36"):
         episodes.step(np.array([0, 37]))
     with pytest.raises(UsageError, match="shape"):
         episodes.step(np.array([0]))
-    with pytest.raises(UsageError, match="within -1 .. 0"):
+    with pytest.raises(UsageError, match=r"within -1 \.\. 0"):
         episodes.begin(np.array([0, 1]))
