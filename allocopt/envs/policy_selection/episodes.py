@@ -53,6 +53,8 @@ class Options:
             raise UsageError(f"the level is {self.level!r}, must be one of {', '.join(LEVELS)}")
         if self.reward not in REWARDS:
             raise UsageError(f"the reward is {self.reward!r}, must be one of {', '.join(REWARDS)}")
+        if isinstance(self.actions, str):
+            raise UsageError(f"the actions are {self.actions!r}, must be a sequence of names")
         names = tuple(action.name for action in get_actions(self.actions))
         if names == (VOID_NAME,):
             raise UsageError("the only policy is void, one at least must start jobs")
@@ -168,7 +170,10 @@ class Episodes(SideBySide[Batch]):
         UsageError
             If there is no such action.
         """
-        chosen = np.ascontiguousarray(actions, dtype=np.int64)
+        given = np.asarray(actions)
+        if given.dtype.kind not in "iu":
+            raise UsageError(f"the actions have dtype {given.dtype}, must be whole numbers")
+        chosen = np.ascontiguousarray(given, dtype=np.int64)
         if chosen.shape != (self.n_environments,):
             raise UsageError(f"the actions have shape {chosen.shape}, must have {(self.n_environments,)}")
         most = len(self.options.actions) - 1

@@ -87,8 +87,13 @@ def make_setup(
     ------
     BadFileError
         If a file is not right.
+    UsageError
+        If there are no job sets, or the machine is none.
     """
-    machine = read_machine(machine) if isinstance(machine, Path | str) else machine or heterogeneous()
+    machine = heterogeneous() if machine is None else machine
+    machine = read_machine(machine) if isinstance(machine, Path | str) else machine
     jobs = read_irmasim(jobs) if isinstance(jobs, Path | str) else jobs
+    if not isinstance(machine, Machine):
+        raise UsageError(f"the machine is {machine!r}, must be a Machine or a platform file")
     sets = (jobs,) if isinstance(jobs, TaskWorkload) else None if jobs is None else tuple(jobs)
     return Setup(machine, sets, execution or Execution(), options or Options())

@@ -282,6 +282,7 @@ def test_what_is_not_an_option_is_refused() -> None:
         ({"actions": ("void",)}, "one at least must start jobs"),
         ({"actions": ("first-low_power", "first-low_power")}, "none twice"),
         ({"actions": ("first-lowpower",)}, "did you mean"),
+        ({"actions": "first-low_power"}, "sequence of names"),
     ):
         with pytest.raises(UsageError, match=said):
             Options(**wrong)  # type: ignore[arg-type]
@@ -292,5 +293,7 @@ def test_what_is_not_an_option_is_refused() -> None:
         episodes.step(np.array([0, 37]))
     with pytest.raises(UsageError, match="shape"):
         episodes.step(np.array([0]))
-    with pytest.raises(UsageError, match=r"within -1 \.\. 0"):
+    with pytest.raises(UsageError, match="whole numbers"):
+        episodes.step(np.array([0.0, 1.5]))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="jobset"):
         episodes.begin(np.array([0, 1]))

@@ -1,5 +1,8 @@
+import copy
 import json
+import pickle
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import gymnasium
@@ -88,6 +91,20 @@ def test_machine_and_jobs_may_be_files(tmp_path: Path) -> None:
         PolicySelectionEnv(tmp_path / "jobs.json")
 
 
+@pytest.mark.parametrize("make", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["copy", "pickle"])
+def test_a_copy_goes_on_alike(make: Callable[[PolicySelectionEnv], PolicySelectionEnv]) -> None:
+    env = PolicySelectionEnv(SMALL, options=Options("normal", actions=("random-random", "first-high_gflops", "void")))
+    env.reset(seed=3)
+    for action in (0, 2, 1):
+        env.step(np.int64(action))
+    twin = make(env)
+    for action in (0, 1, 2, 0):
+        (seen, reward, *_), (same, equal, *_) = env.step(np.int64(action)), twin.step(np.int64(action))
+        np.testing.assert_array_equal(seen, same)
+        assert reward == equal
+    np.testing.assert_array_equal(env.reset()[0], twin.reset()[0])
+
+
 def test_a_step_outside_an_episode_or_the_actions_is_refused() -> None:
     env = PolicySelectionEnv(SMALL, small_sets(), options=Options(actions=("first-high_gflops",)))
     with pytest.raises(UsageError, match="call reset first"):
@@ -99,6 +116,10 @@ def test_a_step_outside_an_episode_or_the_actions_is_refused() -> None:
         env.reset(options={"jobset": -1})
     with pytest.raises(UsageError, match="no job sets"):
         PolicySelectionEnv(SMALL, [])
+    with pytest.raises(UsageError, match="the machine is 3, must be a Machine"):
+        PolicySelectionEnv(3)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="whole numbers"):
+        env.step(0.5)  # type: ignore[arg-type]
     env.reset(seed=0)
     over = False
     while not over:
