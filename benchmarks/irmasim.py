@@ -29,7 +29,6 @@ from learned.irmasim.reproduction.figure1 import CLASS_A, NODES
 from learned.irmasim.reproduction.figure9 import ENERGY, WORST, WORST_OF_SUBSET
 from learned.irmasim.scenario import HETEROGENEOUS, PAPERS, SUBSET, jobsets_of
 from learned.irmasim.training import IrmasimTraining
-from learned.networks.torch_modules import weights_of
 
 Row = dict[str, Any]
 Found = dict[tuple[str, str], Row]
@@ -41,7 +40,12 @@ INTENT = (
     "near the simulator comes to a measured run stands in [multicore.md](multicore.md)."
 )
 MODELS = tuple(str(kind) for kind in ExecutionKind)
-OBJECTIVES = ("makespan", "energy", "energy_delay")
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "energy": {},
+    "makespan": {"environments": 64, "episodes": 38_400, "entropy": 2e-4},
+    "energy_delay": {"environments": 64, "episodes": 38_400, "entropy": 2e-4},
+}
+"""Options of the trainings."""
 SEEDS = (0, 1, 2)
 UNSEEN = range(1000, 1020)
 """Seeds of batches that no training has seen."""
@@ -259,12 +263,12 @@ def shares_plot(rows: list[Row], seeds: list[str], name: str, model: str) -> str
 
 def trained(objective: str, seed: int) -> tuple[IrmasimTraining, Agent, float]:
     """Train an agent; return how many seconds that took, too."""
-    training = IrmasimTraining(objective=objective)
+    training = IrmasimTraining(objective=objective, **OBJECTIVES[objective])
     began = time.process_time()
-    learner, actor = training.learner(seed)
+    learner = training.learner(seed)
     for update in range(training.updates):
         learner.update(update / training.updates)
-    return training, Agent(weights_of(actor), training.options()), time.process_time() - began
+    return training, Agent(learner.best, training.options()), time.process_time() - began
 
 
 OTHERS = (

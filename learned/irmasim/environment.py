@@ -1,6 +1,6 @@
 """Where agents that select policies are trained: whole episodes side by side, rewarded relative to the policies."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,6 +76,22 @@ class WholeEpisodes:
             self.totals = tally["total_reward"].copy()
         gained = rewards / self._references[tally["jobset"]] + tally["done"] - before
         return gained - gained.mean(), over & ~was_over
+
+    def score(self, choose: Callable[[Float32Array, BoolArray], IntArray]) -> float:
+        """Play every job set once; return the mean share by which rewards stay below the references.
+
+        Parameters
+        ----------
+        choose
+            Takes observations and legal actions, the episodes in front, and returns actions.
+        """
+        mine = self.episodes
+        played = Episodes(mine.jobsets, mine.machine, len(mine.jobsets), mine.execution, mine.options)
+        played.begin(np.arange(len(mine.jobsets)))
+        over = np.zeros(len(mine.jobsets), dtype=np.bool_)
+        while not over.all():
+            over = played.step(choose(*played.observe()))[1]
+        return float(1 + (played.tally["total_reward"] / self._references).mean())
 
     def snapshot(self) -> dict[str, Any]:
         """Return all that changes."""

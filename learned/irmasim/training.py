@@ -127,15 +127,15 @@ class IrmasimTraining:
         from learned.training.loop import run_updates
 
         begun_at = commit()
-        learner, actor = self.learner(request.seed)
+        learner = self.learner(request.seed)
         identity = {"title": self.label, "seed": request.seed, "updates": self.updates, **asdict(self)}
         for progress in run_updates(learner, self.updates, request, identity):
             if progress.done == progress.total:
-                self._write(actor, request, begun_at)
+                self._write(learner, request, begun_at)
             yield progress
 
-    def learner(self, seed: int) -> "tuple[WatchedLearner, nn.Module]":
-        """Return what learns, before its first update, and its actor."""
+    def learner(self, seed: int) -> "WatchedLearner":
+        """Return what learns, before its first update."""
         import torch
 
         from learned.irmasim.learner import WatchedLearner
@@ -145,7 +145,7 @@ class IrmasimTraining:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             inner, actor = self._agent(environment, seed)
-        return WatchedLearner(inner, environment, self.options().actions), actor
+        return WatchedLearner(inner, actor, environment)
 
     def environment(self, seed: int) -> WholeEpisodes:
         """Return where the agent learns; the reference is the mean of the policies."""
@@ -171,14 +171,14 @@ class IrmasimTraining:
         of_critic = A2cSettings(steps=steps, learning_rate=rate, entropy=self.entropy)
         return A2cLearner(model, environment, of_critic, seed), actor
 
-    def _write(self, actor: "nn.Module", request: TrainingRequest, commit: str) -> None:
-        """Write the actor's weights; ``commit`` is that of the program which trained them."""
+    def _write(self, learner: "WatchedLearner", request: TrainingRequest, commit: str) -> None:
+        """Write the best actor's weights; ``commit`` is that of the program which trained them."""
         from learned.networks.files import Card, write_weights
-        from learned.networks.torch_modules import weights_of
 
         settings = asdict(self)
         settings["trace"] = ",".join(Path(path).name for path in self.trace.split(","))
         settings["platform"] = Path(self.platform).name
+        settings["score"] = float(learner.best_score)
         settings["actions"] = list(self.options().actions)
         card = Card(self.name, NAME, request.seed, self.updates, __version__, commit, request.command, settings)
-        write_weights(request.folder / "weights.safetensors", weights_of(actor), card)
+        write_weights(request.folder / "weights.safetensors", learner.best, card)

@@ -63,14 +63,13 @@ class _Convergence:
     def measure(self, request: ReproductionRequest, piece: str) -> dict[str, Any]:
         """Train, and let the agent act once."""
         from learned.irmasim.learner import SHARE
-        from learned.networks.torch_modules import weights_of
 
         training = self.training(request)
-        learner, actor = training.learner(int(piece.removeprefix("seed ")))
+        learner = training.learner(int(piece.removeprefix("seed ")))
         rows = [learner.update(update / training.updates) for update in range(training.updates)]
         machine, jobs = machine_of(training.platform), jobsets_of(training.trace, training.jobs, training.batch)[0]
         alone = -policy_rewards([jobs], machine, training.execution(), training.options())[0]
-        played = Agent(weights_of(actor), training.options()).play(machine, jobs, training.execution())
+        played = Agent(learner.last(), training.options()).play(machine, jobs, training.execution())
         return {
             "episodes": [row["episodes"] for row in rows],
             "energy": [-row["mean_return"] for row in rows],

@@ -64,13 +64,15 @@ def test_an_agent_comes_to_name_the_better_of_two_policies() -> None:
     training = IrmasimTraining(policies=names, jobs=60, episodes=800, environments=16, learning_rate=0.05)
     machine, jobs = PAPERS["heterogeneous"], jobsets_of("", 60, 100)[0]
     alone = [simulate_tasks(machine, jobs, name).energy_j for name in names.split(",")]
-    learner, actor = training.learner(0)
+    learner = training.learner(0)
     rows = [learner.update(update / training.updates) for update in range(training.updates)]
     assert np.mean([-row["mean_return"] for row in rows[-5:]]) < np.mean([-row["mean_return"] for row in rows[:5]])
-    weights = {name: tensor.detach().numpy() for name, tensor in actor.state_dict().items()}
-    energy = Agent(weights, training.options()).play(machine, jobs).schedule.energy_j
+    energy = Agent(learner.best, training.options()).play(machine, jobs).schedule.energy_j
     assert energy < max(alone)
     assert energy < 1.02 * min(alone)
+    assert learner.best_score == pytest.approx(1 - energy / np.mean(alone))
+    last = Agent(learner.last(), training.options()).play(machine, jobs).schedule.energy_j
+    assert last >= energy * (1 - 1e-12)
 
 
 def test_whole_episodes_are_rewarded_by_what_they_stay_below_the_reference_beyond_the_others() -> None:
