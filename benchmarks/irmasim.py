@@ -43,7 +43,7 @@ MODELS = tuple(str(kind) for kind in ExecutionKind)
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "energy": {},
     "makespan": {"environments": 64, "episodes": 38_400, "entropy": 2e-4},
-    "energy_delay": {"environments": 64, "episodes": 38_400, "entropy": 2e-4},
+    "energy_delay": {"environments": 64, "episodes": 38_400, "entropy": 5e-4},
 }
 """Options of the trainings."""
 SEEDS = (0, 1, 2)
@@ -208,7 +208,7 @@ CONVERGENCE = (
     "4,800 episodes, level `minimal`. *Energy*: of an episode in which the trained agent always takes what it prefers, "
     "and, drawn, of the last episodes of the training, both over the best policy alone. *Favoured from*: the first "
     "episode from which on one policy is named in more than half of all decisions, to the end of the training; a dash "
-    "where that never happened."
+    "where that never happened. *Usual*: REINFORCE with the defaults; *entropy-0*: without entropy; *a2c*: actor-critic."
 )
 
 
@@ -272,7 +272,8 @@ def trained(objective: str, seed: int) -> tuple[IrmasimTraining, Agent, float]:
 
 
 OTHERS = (
-    "The same agent for each objective: what an episode comes to over the best policy alone, on the batch that it was "
+    "Agents for each objective, the best actor of each training; but for energy, 38,400 episodes, 64 side by side, and "
+    "entropy 2e-4 for makespan and 5e-4 for energy-delay: what an episode comes to over the best policy alone, on the batch that it was "
     "trained on, and on 20 batches that it was not; beside it the policy that is best on the training's batch, and the "
     "best policy of each batch, which nobody knows beforehand, is 1."
 )
