@@ -208,7 +208,8 @@ CONVERGENCE = (
     "4,800 episodes, level `minimal`. *Energy*: of an episode in which the trained agent always takes what it prefers, "
     "and, drawn, of the last episodes of the training, both over the best policy alone. *Favoured from*: the first "
     "episode from which on one policy is named in more than half of all decisions, to the end of the training; a dash "
-    "where that never happened. *Usual*: REINFORCE with the defaults; *entropy-0*: without entropy; *a2c*: actor-critic."
+    "where that never happened. *Usual*: REINFORCE with the defaults; *entropy-0*: without entropy; *a2c*: "
+    "actor-critic with the defaults."
 )
 
 
@@ -231,7 +232,7 @@ def figures_of_convergence(folder: Path) -> list[str]:
             if label == "usual":
                 plots.append(shares_plot(rows, seeds, f"irmasim_figure{number}", model))
     header = ["agent", "model", "seed", "energy", "drawn", "favoured from", "its share", "names at the end"]
-    cells.sort(key=lambda row: str(row[0]) != "usual")
+    cells.sort(key=lambda row: (row[0] != "usual", str(row[0])))
     table = aligned_table(header, cells, (None, None, None, 4, 4, 0, 2, None))
     return ["## Figures 10 and 11: what agents come to choose", CONVERGENCE, table, *plots]
 
@@ -273,8 +274,8 @@ def trained(objective: str, seed: int) -> tuple[IrmasimTraining, Agent, float]:
 
 OTHERS = (
     "Agents for each objective, the best actor of each training; but for energy, 38,400 episodes, 64 side by side, and "
-    "entropy 2e-4 for makespan and 5e-4 for energy-delay: what an episode comes to over the best policy alone, on the batch that it was "
-    "trained on, and on 20 batches that it was not; beside it the policy that is best on the training's batch, and the "
+    "entropy 2e-4 for makespan and 5e-4 for energy-delay: what an episode comes to over the best policy alone, on the "
+    "batch that it was trained on, and on 20 batches that it was not; beside it the policy that is best on the training's batch, and the "
     "best policy of each batch, which nobody knows beforehand, is 1."
 )
 

@@ -121,8 +121,7 @@ class IrmasimTraining:
     def train(self, request: TrainingRequest) -> Iterator[TrainingProgress]:
         """Train; see `allocopt.training.Training.train`."""
         check_training_seed(request.seed)
-        if find_spec("torch") is None:
-            raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")
+        _check_torch()
         from allocopt.report.provenance import commit
         from learned.training.loop import run_updates
 
@@ -136,6 +135,7 @@ class IrmasimTraining:
 
     def learner(self, seed: int) -> "WatchedLearner":
         """Return what learns, before its first update."""
+        _check_torch()
         import torch
 
         from learned.irmasim.learner import WatchedLearner
@@ -182,3 +182,9 @@ class IrmasimTraining:
         settings["actions"] = list(self.options().actions)
         card = Card(self.name, NAME, request.seed, self.updates, __version__, commit, request.command, settings)
         write_weights(request.folder / "weights.safetensors", learner.best, card)
+
+
+def _check_torch() -> None:
+    """Raise `MissingPackageError` where nothing can be trained."""
+    if find_spec("torch") is None:
+        raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")
