@@ -275,8 +275,8 @@ def trained(objective: str, seed: int) -> tuple[IrmasimTraining, Agent, float]:
 OTHERS = (
     "Agents for each objective, the best actor of each training; but for energy, 38,400 episodes, 64 side by side, and "
     "entropy 2e-4 for makespan and 5e-4 for energy-delay: what an episode comes to over the best policy alone, on the "
-    "batch that it was trained on, and on 20 batches that it was not; beside it the policy that is best on the training's batch, and the "
-    "best policy of each batch, which nobody knows beforehand, is 1."
+    "batch that it was trained on, and on 20 batches that it was not; beside it the policy that is best on the "
+    "training's batch, and the best policy of each batch, which nobody knows beforehand, is 1."
 )
 
 
