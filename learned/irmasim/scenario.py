@@ -27,8 +27,15 @@ PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous()
 """The clusters on which IRMaSim was validated."""
 
 
-def machine_of(platform: str) -> Machine:
+def machine_of(platform: str, types: str = "") -> Machine:
     """Return one of `PAPERS`, or read a platform file.
+
+    Parameters
+    ----------
+    platform
+        The name or the file.
+    types
+        Folder of a library of types, for types that the file leaves out; empty for none.
 
     Raises
     ------
@@ -44,7 +51,7 @@ def machine_of(platform: str) -> Machine:
         raise UsageError(f"there is no platform {platform!r}; it must be one of {known}, or a file")
     from allocopt.files.platform import read_machine
 
-    return read_machine(platform)
+    return read_machine(platform, types or None)
 
 
 def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:

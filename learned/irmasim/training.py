@@ -42,6 +42,8 @@ class IrmasimTraining:
     ----------
     platform
         ``heterogeneous`` or ``homogeneous``, the paper's clusters, or a platform file.
+    types
+        Folder of IRMaSim's library of types, for a platform file that leaves types out; empty for none.
     trace
         Workload of tasks, or several separated by commas; empty for a batch of NPB jobs.
     jobs, batch
@@ -72,6 +74,7 @@ class IrmasimTraining:
     """
 
     platform: str = HETEROGENEOUS
+    types: str = ""
     trace: str = ""
     jobs: int = 100
     batch: int = 100
@@ -149,7 +152,7 @@ class IrmasimTraining:
 
     def environment(self, seed: int) -> WholeEpisodes:
         """Return where the agent learns; the reference is the mean of the policies."""
-        machine, jobsets = machine_of(self.platform), jobsets_of(self.trace, self.jobs, self.batch)
+        machine, jobsets = machine_of(self.platform, self.types), jobsets_of(self.trace, self.jobs, self.batch)
         options, execution = self.options(), self.execution()
         references = np.nanmean(policy_rewards(jobsets, machine, execution, options), axis=1)
         return WholeEpisodes(jobsets, machine, execution, options, references, self.environments, seed)
@@ -177,7 +180,7 @@ class IrmasimTraining:
 
         settings = asdict(self)
         settings["trace"] = ",".join(Path(path).name for path in self.trace.split(","))
-        settings["platform"] = Path(self.platform).name
+        settings["platform"], settings["types"] = Path(self.platform).name, Path(self.types).name
         settings["score"] = float(learner.best_score)
         settings["actions"] = list(self.options().actions)
         card = Card(self.name, NAME, request.seed, self.updates, __version__, commit, request.command, settings)

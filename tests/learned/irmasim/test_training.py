@@ -13,7 +13,7 @@ from allocopt.training import TrainingRequest, get_training
 from learned.irmasim.agents import Agent, load_agent
 from learned.irmasim.environment import WholeEpisodes, policy_rewards
 from learned.irmasim.networks import most_preferred, network, preferences
-from learned.irmasim.scenario import PAPERS, SUBSET, jobsets_of
+from learned.irmasim.scenario import PAPERS, SUBSET, jobsets_of, machine_of
 from learned.irmasim.training import AGENTS, IrmasimTraining
 from learned.networks.files import Card, write_weights
 
@@ -119,6 +119,19 @@ def test_the_network_in_numpy_is_the_one_in_torch() -> None:
     np.testing.assert_array_equal(most_preferred(weights_of(module), seen, legal), expected.argmax(axis=1))
     legal[:, expected[0].argmax()] = False
     assert most_preferred(weights_of(module), seen, legal)[0] == np.argsort(expected[0])[-2]
+
+
+def test_an_agent_is_trained_on_the_examples_of_irmasim(shared_data: Path, tmp_path: Path) -> None:
+    example = shared_data / "irmasim" / "examples" / "cal" / "job_4_cal_str_19314_log2_v1"
+    platform, trace = str(example / "platform.json"), str(example / "workload.json")
+    types = str(shared_data / "irmasim" / "irmasim" / "data")
+    training = IrmasimTraining(platform, types, trace, episodes=8, environments=4, policies="all", level="normal")
+    *_, last = training.train(request(tmp_path))
+    assert last.measures["episodes"] == 8
+    agent = load_agent(tmp_path / "weights.safetensors")
+    played = agent.play(machine_of(platform, types), jobsets_of(trace, 0, 0)[0])
+    assert len(played.schedule.jobs) == 38
+    assert np.isfinite(played.schedule.end).all()
 
 
 def test_what_is_not_an_option_is_refused() -> None:
