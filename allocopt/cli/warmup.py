@@ -18,6 +18,7 @@ def command() -> None:
     import_module("allocopt.envs.kernels")
     import_module("allocopt.envs.dras.kernels")
     import_module("allocopt.envs.cush.episodes")
+    import_module("allocopt.envs.policy_selection.episodes")
     for name in solver_names():
         try:
             get_solver(name)

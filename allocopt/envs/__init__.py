@@ -5,6 +5,7 @@ import gymnasium
 ENVIRONMENT = "allocopt/BatchScheduling-v0"
 TWO_LEVEL = "allocopt/DRAS-v0"
 CUSH = "allocopt/CuSH-v0"
+POLICY_SELECTION = "allocopt/PolicySelection-v0"
 
 if ENVIRONMENT not in gymnasium.registry:
     gymnasium.register(
@@ -21,4 +22,11 @@ if CUSH not in gymnasium.registry:
         CUSH,
         entry_point="allocopt.envs.cush.single:CushEnv",
         vector_entry_point="allocopt.envs.cush.vector:CushVectorEnv",
+    )
+
+if POLICY_SELECTION not in gymnasium.registry:
+    gymnasium.register(
+        POLICY_SELECTION,
+        entry_point="allocopt.envs.policy_selection.single:PolicySelectionEnv",
+        vector_entry_point="allocopt.envs.policy_selection.vector:PolicySelectionVectorEnv",
     )

@@ -1,0 +1,99 @@
+"""What the Gymnasium environments of policy selection have in common: machine, jobs, spaces."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from allocopt.cluster.multicore import Machine
+from allocopt.cluster.testbed import heterogeneous
+from allocopt.envs.policy_selection.describe import Level, size_of
+from allocopt.envs.policy_selection.episodes import Episodes, Options
+from allocopt.errors import UsageError
+from allocopt.files.platform import read_machine
+from allocopt.simulator.multicore.setup import Execution
+from allocopt.traces.irmasim import read_irmasim
+from allocopt.traces.npb import npb_batch
+from allocopt.traces.tasks import TaskWorkload
+
+DRAWN_JOBSETS, DRAWN_JOBS = 16, 100
+"""Job sets drawn by the seed of a reset where none are given, and jobs of each."""
+
+Jobs = Sequence[TaskWorkload] | TaskWorkload | Path | str
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """An environment, but for chance.
+
+    Parameters
+    ----------
+    machine
+        The machine.
+    jobsets
+        The jobs of which an episode takes one set; None for batches of NPB jobs that are drawn.
+    execution
+        How they run.
+    options
+        Level, reward and policies.
+
+    Raises
+    ------
+    UsageError
+        If there are no job sets.
+    """
+
+    machine: Machine
+    jobsets: tuple[TaskWorkload, ...] | None
+    execution: Execution
+    options: Options
+
+    def __post_init__(self) -> None:
+        if self.jobsets is not None and not self.jobsets:
+            raise UsageError("there are no job sets; give some, or None for drawn ones")
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the job sets are drawn."""
+        return self.jobsets is None
+
+    def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
+        """Return episodes that have not begun."""
+        jobsets = self.jobsets
+        if jobsets is None:
+            jobsets = tuple(npb_batch(DRAWN_JOBS, rng) for _ in range(DRAWN_JOBSETS))
+        return Episodes(jobsets, self.machine, count, self.execution, self.options)
+
+    def observation_space(self) -> Box:
+        """Space of what an agent sees."""
+        return Box(0.0, 1.0, (size_of(Level[self.options.level.upper()], self.machine),), np.float32)
+
+    def action_space(self) -> Discrete:
+        """Space of policies."""
+        return Discrete(len(self.options.actions))
+
+
+def make_setup(
+    machine: Machine | Path | str | None,
+    jobs: Jobs | None,
+    execution: Execution | None,
+    options: Options | None,
+) -> Setup:
+    """Return a setup; None stands for defaults, a path for a file.
+
+    Raises
+    ------
+    BadFileError
+        If a file is not right.
+    UsageError
+        If there are no job sets, or the machine is none.
+    """
+    machine = heterogeneous() if machine is None else machine
+    machine = read_machine(machine) if isinstance(machine, Path | str) else machine
+    jobs = read_irmasim(jobs) if isinstance(jobs, Path | str) else jobs
+    if not isinstance(machine, Machine):
+        raise UsageError(f"the machine is {machine!r}, must be a Machine or a platform file")
+    sets = (jobs,) if isinstance(jobs, TaskWorkload) else None if jobs is None else tuple(jobs)
+    return Setup(machine, sets, execution or Execution(), options or Options())

@@ -1,0 +1,1 @@
+"""Agents that select policies, as IRMaSim's do."""

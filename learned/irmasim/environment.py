@@ -1,0 +1,145 @@
+"""Where agents that select policies are trained: whole episodes side by side, rewarded relative to the policies."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.cluster.multicore import Machine
+from allocopt.envs.policy_selection.episodes import Episodes, Options
+from allocopt.simulator.multicore.setup import Execution
+from allocopt.traces.tasks import TaskWorkload
+
+
+class WholeEpisodes:
+    """Episodes that begin together; see `learned.training.environment.Environment`.
+
+    All take the same job set, and all begin anew after as many steps as the longest can have; one that is over before
+    does nothing until then. What an episode gains in a step is the reward of the options, over what a reference comes
+    to, and in addition the share of the work that was done in it: this adds up to the share by which it stays below
+    the reference. It is rewarded with what it gains beyond the mean of all.
+
+    Parameters
+    ----------
+    jobsets
+        The jobs of which an episode takes one set.
+    machine, execution, options
+        As in `Episodes`.
+    references
+        What an episode's rewards come to that counts as 0, negative, one for each job set, shape ``(S,)``.
+    count
+        Episodes side by side, at least 2.
+    seed
+        Fixes the choice of job sets, and what random policies choose.
+    """
+
+    def __init__(
+        self,
+        jobsets: Sequence[TaskWorkload],
+        machine: Machine,
+        execution: Execution,
+        options: Options,
+        references: FloatArray,
+        count: int,
+        seed: int,
+    ) -> None:
+        self.episodes = Episodes(jobsets, machine, count, execution, options, seed)
+        self.n_environments = count
+        self.horizon = longest(jobsets, machine, options)
+        self._references = -references
+        self._rng = np.random.default_rng((seed, 1))
+        self._at = 0
+        self._taken = np.zeros(len(options.actions), dtype=np.int64)
+        self.shares = np.zeros(len(options.actions))
+        """Share of the decisions in which each policy was named, in the episodes that were over last, ``(A,)``."""
+        self.totals = np.zeros(count)
+        """What the rewards of the options added up to in these, shape ``(E,)``."""
+
+    def observe(self) -> tuple[Float32Array, BoolArray]:
+        """Return states and legal actions; see `learned.training.environment.Environment.observe`."""
+        if self._at == 0:
+            self._taken[:] = 0
+            jobset = int(self._rng.integers(0, len(self.episodes.jobsets)))
+            self.episodes.begin(np.full(self.n_environments, jobset))
+        return self.episodes.observe()
+
+    def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Let a policy start jobs in each episode; an episode ends in one step only, the last that it plays."""
+        tally = self.episodes.tally
+        was_over, before = tally["over"] != 0, tally["done"].copy()
+        self._taken += np.bincount(actions[~was_over], minlength=len(self._taken))
+        rewards, over = self.episodes.step(actions)
+        self._at = (self._at + 1) % self.horizon
+        if self._at == 0:
+            self.shares = self._taken / self._taken.sum()
+            self.totals = tally["total_reward"].copy()
+        gained = rewards / self._references[tally["jobset"]] + tally["done"] - before
+        return gained - gained.mean(), over & ~was_over
+
+    def score(self, choose: Callable[[Float32Array, BoolArray], IntArray]) -> float:
+        """Play every job set once; return the mean share by which rewards stay below the references.
+
+        Parameters
+        ----------
+        choose
+            Takes observations and legal actions, the episodes in front, and returns actions.
+        """
+        mine = self.episodes
+        played = Episodes(mine.jobsets, mine.machine, len(mine.jobsets), mine.execution, mine.options)
+        played.begin(np.arange(len(mine.jobsets)))
+        over = np.zeros(len(mine.jobsets), dtype=np.bool_)
+        while not over.all():
+            over = played.step(choose(*played.observe()))[1]
+        return float(1 + (played.tally["total_reward"] / self._references).mean())
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {"episodes": self.episodes.snapshot(), "generator": self._rng.bit_generator.state, "at": self._at}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self.episodes.restore(snapshot["episodes"])
+        self._rng.bit_generator.state = snapshot["generator"]
+        self._at = snapshot["at"]
+
+
+def longest(jobsets: Sequence[TaskWorkload], machine: Machine, options: Options) -> int:
+    """Most decisions that an episode can have.
+
+    There is one at each submission and each end of a task, or at each start, where some job starts in every decision.
+    """
+    return max(
+        len(jobs) if _starts_always(jobs, machine, options) else len(jobs) + int(jobs.tasks.sum()) for jobs in jobsets
+    )
+
+
+def _starts_always(jobs: TaskWorkload, machine: Machine, options: Options) -> bool:
+    """Whether every policy starts a job wherever a core is idle: serial jobs that memory does not limit."""
+    enough = all(
+        node.memory_mb is None or node.cores * jobs.memory_mb.max() <= node.memory_mb for node in machine.nodes()
+    )
+    return enough and int(jobs.tasks.max()) == 1 and all(action.jobs is not None for action in options.policies)
+
+
+def policy_rewards(
+    jobsets: Sequence[TaskWorkload], machine: Machine, execution: Execution, options: Options, seed: int = 0
+) -> FloatArray:
+    """Return what the rewards of each policy alone come to, shape ``(S, A)``; void, which needs others, is NaN.
+
+    Parameters
+    ----------
+    jobsets, machine, execution, options
+        As in `Episodes`.
+    seed
+        Fixes what random policies choose.
+    """
+    n_actions = len(options.actions)
+    actions = np.tile(np.arange(n_actions), len(jobsets))
+    episodes = Episodes(jobsets, machine, len(actions), execution, options, seed)
+    episodes.begin(np.repeat(np.arange(len(jobsets)), n_actions))
+    while not episodes.step(actions)[1].all():
+        pass
+    rewards = episodes.tally["total_reward"].reshape(len(jobsets), n_actions).copy()
+    rewards[:, [action.jobs is None for action in options.policies]] = np.nan
+    return np.asarray(rewards)

@@ -1,0 +1,299 @@
+"""Compiled episodes beside the simulator, stepped one decision at a time, and obvious sums over its schedule."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.multicore import random_jobs, random_machine
+
+from allocopt.arrays import Float32Array
+from allocopt.cluster.multicore import Machine
+from allocopt.cluster.testbed import heterogeneous
+from allocopt.envs.policy_selection.describe import GB_IN_MB, HOUR_S, TB_IN_MB
+from allocopt.envs.policy_selection.episodes import Episodes, Options
+from allocopt.envs.policy_selection.rewards import REWARDS, RewardName
+from allocopt.errors import UsageError
+from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, get_action
+from allocopt.simulator.multicore.run import DECISION, OVER
+from allocopt.simulator.multicore.schedule import MulticoreSchedule
+from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.simulation import MulticoreSimulation
+from allocopt.traces.npb import npb_batch
+from allocopt.traces.tasks import TaskWorkload
+
+KINDS = tuple(ExecutionKind)
+SURE = tuple(name for name in ACTION_NAMES if "random" not in name and name != VOID_NAME)
+
+
+def instance(seed: int, jobs: int = 20) -> tuple[Machine, TaskWorkload]:
+    rng = np.random.default_rng(seed)
+    machine = random_machine(rng)
+    return machine, random_jobs(rng, machine, jobs)
+
+
+def stepped(machine: Machine, jobs: TaskWorkload, policy: str) -> MulticoreSchedule:
+    """Simulate from decision to decision; without stops, tasks that end together may differ by a rounding error."""
+    simulation = MulticoreSimulation(machine, jobs)
+    while simulation.to_decision() == DECISION:
+        simulation.decide(get_action(policy))
+    return simulation.schedule()
+
+
+class SlowEyes:
+    """What is seen of a simulation, from its arrays, one number after the other."""
+
+    def __init__(self, simulation: MulticoreSimulation) -> None:
+        self.of, self.before = simulation, 0
+
+    def queue(self) -> list[float]:
+        state, jobs = self.of.state, self.of.jobs
+        clock = np.asarray(state.clock)[0]
+        tasks = state.lists[0, clock["first"] : clock["first"] + clock["n_queued"]]
+        waiting = np.asarray(self.of.multicore.tasks)["job"][tasks]
+        columns = (
+            jobs.estimate[waiting] / (jobs.estimate[waiting] + HOUR_S),
+            jobs.tasks[waiting] / self.of.machine.cores,
+            jobs.memory_mb[waiting] / (jobs.memory_mb[waiting] + GB_IN_MB),
+            jobs.volume_mb[waiting] / (jobs.volume_mb[waiting] + TB_IN_MB),
+        )
+        quantiles = [float(number) for column in columns for number in np.quantile(column, (0, 0.25, 0.5, 0.75, 1))]
+        return [*quantiles, len(waiting) / (len(waiting) + self.before)]
+
+    def nodes(self) -> list[float]:
+        multicore = self.of.multicore
+        free = [
+            1.0 if node.memory_mb is None else float(record["free_mb"] / node.memory_mb)
+            for node, record in zip(self.of.machine.nodes(), np.asarray(multicore.nodes), strict=True)
+        ]
+        bandwidth = [
+            max(0.0, 1.0 - float(record["demand"]) / processor.bandwidth)
+            for processor, record in zip(self.of.machine.processors(), np.asarray(multicore.processors), strict=True)
+        ]
+        return [*free, *bandwidth]
+
+    def cores(self, shares: bool) -> list[float]:
+        multicore, now = self.of.multicore, np.asarray(self.of.state.clock)[0]["now"]
+        processors = list(self.of.machine.processors())
+        fastest = max(processor.core_speed for processor in processors)
+        powers = [processor.power for processor in processors if processor.power is not None]
+        most = max(power.core_w + (power.processor_w if shares else 0) for power in powers)
+        numbers, core = [], 0
+        for processor, power in zip(processors, powers, strict=True):
+            tasks = multicore.core_task[core : core + processor.cores]
+            for task in tasks.tolist():
+                factor, watts, left = 1.0, power.idle_w / processor.cores if shares else 0.0, 0.0
+                if task >= 0:
+                    factor = float(np.asarray(multicore.tasks)[task]["factor"])
+                    stalled = power.stalled if shares else 1.0
+                    watts = power.core_w * (stalled + (1 - stalled) * factor)
+                    watts += power.processor_w / int((tasks >= 0).sum()) if shares else 0.0
+                    record = np.asarray(self.of.state.jobs)[task]
+                    left = max(0.0, float((record["start"] + record["estimate"] - now) / record["estimate"]))
+                numbers += [factor * processor.core_speed / fastest, watts / most, left]
+            core += processor.cores
+        return numbers
+
+    def all(self, level: str) -> Float32Array:
+        shares = float(np.asarray(self.of.multicore.processors)["processor_w"].sum()) > 0
+        cores = self.cores(shares) if level == "normal" else []
+        nodes = [] if level == "minimal" else self.nodes()
+        return np.array([*nodes, *cores, *self.queue()], dtype=np.float32)
+
+
+@pytest.mark.parametrize("level", ["normal", "small", "minimal"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(4))
+def test_an_episode_is_the_simulation_and_sees_its_arrays(seed: int, kind: ExecutionKind, level: str) -> None:
+    machine, jobs = instance(seed)
+    execution, names = Execution(kind), (*SURE, VOID_NAME)
+    episodes = Episodes([jobs], machine, 1, execution, Options(level, "energy", names))  # type: ignore[arg-type]
+    episodes.begin(np.zeros(1, dtype=np.int64))
+    simulation = MulticoreSimulation(machine, jobs, execution)
+    assert simulation.to_decision() == DECISION
+    eyes, rng, over = SlowEyes(simulation), np.random.default_rng(seed), False
+    while not over:
+        seen, legal = episodes.observe()
+        np.testing.assert_allclose(seen[0], np.clip(eyes.all(level), 0, 1), atol=2e-6)
+        action = rng.choice(np.flatnonzero(legal[0]))
+        over = bool(episodes.step(np.array([action]))[1][0])
+        eyes.before = int(np.asarray(simulation.state.clock)[0]["n_queued"])
+        simulation.decide(episodes.options.policies[action])
+        assert (simulation.to_decision() == OVER) == over
+    made, expected = episodes.schedule(0), simulation.schedule()
+    np.testing.assert_array_equal(made.end, expected.end)
+    np.testing.assert_array_equal(made.cores, expected.cores)
+    np.testing.assert_allclose(made.job_energy_j, expected.job_energy_j)
+    tally = episodes.tally[0]
+    assert tally["energy_j"] == pytest.approx(expected.energy_j)
+    assert tally["makespan_s"] == pytest.approx(expected.makespan_s)
+    assert tally["flow_time_s"] == pytest.approx(expected.flow_time_s)
+    assert tally["done"] == pytest.approx(1.0)
+    assert tally["total_reward"] == pytest.approx(-expected.energy_j)
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+@given(seed=st.integers(0, 1000), policy=st.sampled_from(SURE))
+@settings(max_examples=60, deadline=None)
+def test_rewards_add_up_to_what_their_name_says(reward: RewardName, seed: int, policy: str) -> None:
+    machine, jobs = instance(seed, 12)
+    made = stepped(machine, jobs, policy)
+    flow = made.end - jobs.submit
+    expected = {
+        "makespan": made.end.max() - jobs.submit.min(),
+        "energy": made.energy_j,
+        "energy_delay": made.energy_j * made.makespan_s,
+        "flow_time": flow.sum(),
+        "energy_flow_time": made.energy_j * flow.sum(),
+        "energy_square_flow_time": made.energy_j * np.square(flow).sum(),
+    }
+    episodes = Episodes([jobs], machine, 1, options=Options("minimal", reward, (policy,)))
+    episodes.begin(np.zeros(1, dtype=np.int64))
+    total, over = 0.0, False
+    while not over:
+        gained, ended = episodes.step(np.zeros(1, dtype=np.int64))
+        total, over = total + float(gained[0]), bool(ended[0])
+    assert episodes.tally["total_reward"][0] == pytest.approx(total)
+    if reward == "computing":
+        assert total == pytest.approx(float(episodes.tally["computing"][0]))
+        assert total > 0
+    else:
+        assert total == pytest.approx(-float(expected[reward]))
+
+
+def test_computing_counts_the_speeds_right_after_each_action() -> None:
+    machine, jobs = heterogeneous(), npb_batch(30, np.random.default_rng(1), 0.0)
+    episodes = Episodes([jobs], machine, 1, Execution(ExecutionKind.BASELINE), Options("minimal", "computing"))
+    episodes.begin(np.zeros(1, dtype=np.int64))
+    total, over = 0.0, False
+    while not over:
+        reward, ended = episodes.step(np.array([ACTION_NAMES.index("first-high_gflops")]))
+        total, over = total + float(reward[0]), bool(ended[0])
+    # The first job comes alone where all are submitted at once: a single decision starts all thirty, on the fast cores.
+    assert total == pytest.approx(30 * 3.4)
+
+
+def test_observations_have_the_sizes_of_the_paper() -> None:
+    machine = heterogeneous()
+    nodes, cores, traits = 15, 60, 4
+    for level, size in (
+        ("normal", nodes + nodes + 3 * cores + 5 * traits + 1),
+        ("small", nodes + nodes + 5 * traits + 1),
+        ("minimal", 5 * traits + 1),
+    ):
+        options = Options(level)  # type: ignore[arg-type]
+        assert Episodes([npb_batch(3, np.random.default_rng(0))], machine, options=options).size == size
+
+
+def test_every_observed_number_is_within_0_and_1() -> None:
+    for seed in range(8):
+        machine, jobs = instance(seed)
+        episodes = Episodes([jobs], machine, 1, options=Options("normal"))
+        episodes.begin(np.zeros(1, dtype=np.int64))
+        rng, over = np.random.default_rng(seed), False
+        while not over:
+            seen, legal = episodes.observe()
+            assert 0.0 <= seen.min() <= seen.max() <= 1.0
+            over = bool(episodes.step(rng.choice(np.flatnonzero(legal[0]), 1))[1][0])
+
+
+def test_void_waits_and_stands_for_a_policy_where_nothing_would_ever_happen() -> None:
+    jobs = npb_batch(5, np.random.default_rng(0), 10.0)
+    episodes = Episodes([jobs], heterogeneous(), 1, options=Options(actions=(VOID_NAME, "first-high_gflops")))
+    episodes.begin(np.zeros(1, dtype=np.int64))
+    for _ in range(4):
+        assert episodes.observe()[1][0].tolist() == [True, True]
+        episodes.step(np.zeros(1, dtype=np.int64))
+        assert not episodes.tally["invalid"][0]
+        assert np.isnan(episodes._batch.jobs["start"][0]).all()
+    assert episodes.observe()[1][0].tolist() == [False, True]
+    episodes.step(np.zeros(1, dtype=np.int64))
+    assert episodes.tally["invalid"][0]
+    assert episodes.tally["over"][0]
+    assert (episodes.schedule(0).start == jobs.submit.max()).all()
+
+
+def test_void_may_always_be_chosen_while_a_task_runs() -> None:
+    machine, jobs = instance(3)
+    episodes = Episodes([jobs], machine, 1, options=Options(actions=("first-random", VOID_NAME)), seed=1)
+    episodes.begin(np.zeros(1, dtype=np.int64))
+    rng, over = np.random.default_rng(0), False
+    while not over:
+        legal = episodes.observe()[1][0]
+        running = int(episodes._batch.totals["running"][0, 0])
+        assert legal[1] or running == 0
+        over = bool(episodes.step(rng.choice(np.flatnonzero(legal), 1))[1][0])
+        assert not episodes.tally["invalid"][0]
+    assert np.isfinite(episodes.schedule(0).end).all()
+
+
+def test_episodes_side_by_side_are_those_alone() -> None:
+    rng = np.random.default_rng(2)
+    machine = random_machine(rng)
+    jobsets = [random_jobs(rng, machine, count) for count in (6, 15, 10)]
+    options = Options("normal", "energy_delay", SURE)
+    many = Episodes(jobsets, machine, 3, options=options)
+    many.begin(np.arange(3))
+    alone = [Episodes(jobsets, machine, 1, options=options) for _ in jobsets]
+    for number, one in enumerate(alone):
+        one.begin(np.array([number]))
+    over = np.zeros(3, dtype=np.bool_)
+    while not over.all():
+        seen, _ = many.observe()
+        actions, running = rng.integers(0, len(SURE), 3), np.flatnonzero(~over)
+        rewards, over = many.step(actions)
+        for number in running:
+            np.testing.assert_array_equal(alone[number].observe()[0][0], seen[number])
+            reward, ended = alone[number].step(actions[number : number + 1])
+            assert (reward[0], ended[0]) == (rewards[number], over[number])
+    for number, one in enumerate(alone):
+        np.testing.assert_array_equal(many.schedule(number).end, one.schedule(0).end)
+
+
+def test_a_snapshot_goes_back() -> None:
+    machine, jobs = instance(5)
+    episodes = Episodes([jobs], machine, 2, options=Options("normal"))
+    episodes.begin(np.zeros(2, dtype=np.int64))
+    kept, before = episodes.snapshot(), episodes.observe()
+    first = [episodes.step(np.array([0, 7])) for _ in range(4)]
+    episodes.restore(kept)
+    for one, other in zip(before, episodes.observe(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    again = [episodes.step(np.array([0, 7])) for _ in range(4)]
+    np.testing.assert_array_equal(np.array(first), np.array(again))
+
+
+def test_an_episode_that_is_followed_begins_anew_and_leaves_what_it_came_to() -> None:
+    machine, jobs = instance(6)
+    episodes = Episodes([jobs, jobs], machine, 1, options=Options(actions=("first-high_cores",)))
+    episodes.begin(np.array([0]))
+    episodes.follow(np.array([1]))
+    while not episodes.step(np.array([0]))[1][0]:
+        pass
+    assert (episodes.tally["jobset"][0], episodes.last["jobset"][0]) == (1, 0)
+    assert episodes.last["energy_j"][0] == pytest.approx(stepped(machine, jobs, "first-high_cores").energy_j)
+    assert episodes.tally["energy_j"][0] == 0.0
+
+
+def test_what_is_not_an_option_is_refused() -> None:
+    jobs = npb_batch(3, np.random.default_rng(0))
+    for wrong, said in (
+        ({"level": "large"}, "normal, small, minimal"),
+        ({"reward": "money"}, "makespan, energy"),
+        ({"actions": ("void",)}, "one at least must start jobs"),
+        ({"actions": ("first-low_power", "first-low_power")}, "none twice"),
+        ({"actions": ("first-lowpower",)}, "did you mean"),
+        ({"actions": "first-low_power"}, "sequence of names"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            Options(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="at least 1 of each"):
+        Episodes([], heterogeneous())
+    episodes = Episodes([jobs], heterogeneous(), 2)
+    with pytest.raises(UsageError, match=r"within 0 \.\. 36"):
+        episodes.step(np.array([0, 37]))
+    with pytest.raises(UsageError, match="shape"):
+        episodes.step(np.array([0]))
+    with pytest.raises(UsageError, match="whole numbers"):
+        episodes.step(np.array([0.0, 1.5]))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="jobset"):
+        episodes.begin(np.array([0, 1]))

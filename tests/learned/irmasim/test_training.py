@@ -1,0 +1,176 @@
+"""Agents that select policies learn, are written and read, and end the same whatever interrupts them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.cluster.testbed import homogeneous
+from allocopt.errors import BadFileError, UsageError
+from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.simulation import simulate_tasks
+from allocopt.training import TrainingRequest, get_training
+from learned.irmasim.agents import Agent, load_agent
+from learned.irmasim.environment import WholeEpisodes, policy_rewards
+from learned.irmasim.networks import most_preferred, network, preferences
+from learned.irmasim.scenario import PAPERS, SUBSET, jobsets_of, machine_of
+from learned.irmasim.training import AGENTS, IrmasimTraining
+from learned.networks.files import Card, write_weights
+
+torch = pytest.importorskip("torch")
+
+
+def request(folder: Path, minutes: float | None = None, *, resumes: bool = False) -> TrainingRequest:
+    return TrainingRequest(folder, 0, minutes, resumes, "test")
+
+
+def small(**options: object) -> IrmasimTraining:
+    return IrmasimTraining(jobs=20, episodes=12, environments=4, **options)  # type: ignore[arg-type]
+
+
+def environment(training: IrmasimTraining) -> WholeEpisodes:
+    return training.environment(0)
+
+
+@pytest.mark.parametrize("level", ["normal", "small", "minimal"])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_agent_is_trained_and_its_weights_act(agent: str, level: str, tmp_path: Path) -> None:
+    training = small(agent=agent, level=level, objective="makespan")
+    *_, last = training.train(request(tmp_path))
+    assert last.measures["episodes"] == 12
+    assert last.measures["mean_return"] < 0
+    trained = load_agent(tmp_path / "weights.safetensors")
+    assert (trained.options.level, trained.options.reward, trained.options.actions) == (level, "makespan", SUBSET)
+    machine, jobs = PAPERS["heterogeneous"], jobsets_of("", 20, 7)[0]
+    played = trained.play(machine, jobs, Execution(ExecutionKind.BASELINE))
+    assert np.isfinite(played.schedule.end).all()
+    assert sum(played.shares.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_training_that_is_cut_off_ends_with_the_same_weights(agent: str, tmp_path: Path) -> None:
+    training = small(agent=agent)
+    list(training.train(request(tmp_path / "whole")))
+    resumes = False
+    while not (tmp_path / "cut" / "weights.safetensors").exists():
+        list(training.train(request(tmp_path / "cut", 0.0, resumes=resumes)))
+        resumes = True
+    whole, cut = (load_agent(tmp_path / name / "weights.safetensors").weights for name in ("whole", "cut"))
+    assert all(np.array_equal(whole[name], cut[name]) for name in whole)
+
+
+def test_an_agent_comes_to_name_the_better_of_two_policies() -> None:
+    names = "first-high_gflops,low_mem_bw-high_cores"
+    training = IrmasimTraining(policies=names, jobs=60, episodes=800, environments=16, learning_rate=0.05)
+    machine, jobs = PAPERS["heterogeneous"], jobsets_of("", 60, 100)[0]
+    alone = [simulate_tasks(machine, jobs, name).energy_j for name in names.split(",")]
+    learner = training.learner(0)
+    rows = [learner.update(update / training.updates) for update in range(training.updates)]
+    assert np.mean([-row["mean_return"] for row in rows[-5:]]) < np.mean([-row["mean_return"] for row in rows[:5]])
+    energy = Agent(learner.best, training.options()).play(machine, jobs).schedule.energy_j
+    assert energy < max(alone)
+    assert energy < 1.02 * min(alone)
+    assert learner.best_score == pytest.approx(1 - energy / np.mean(alone))
+    last = Agent(learner.last(), training.options()).play(machine, jobs).schedule.energy_j
+    assert last >= energy * (1 - 1e-12)
+
+
+def test_whole_episodes_are_rewarded_by_what_they_stay_below_the_reference_beyond_the_others() -> None:
+    training = small()
+    options, machine, jobs = training.options(), PAPERS["heterogeneous"], jobsets_of("", 20, 100)[0]
+    alone = policy_rewards([jobs], machine, training.execution(), options)[0]
+    np.testing.assert_allclose(
+        alone, [-simulate_tasks(machine, jobs, name).energy_j for name in options.actions], rtol=1e-9
+    )
+    episodes = WholeEpisodes([jobs], machine, training.execution(), options, alone[:1], 6, 0)
+    gained, ends = np.zeros(6), np.zeros(6, dtype=np.int64)
+    for _ in range(episodes.horizon):
+        _, legal = episodes.observe()
+        assert legal.any(axis=1).all()
+        rewards, ended = episodes.step(np.arange(6))
+        gained, ends = gained + rewards, ends + ended
+    assert ends.tolist() == [1] * 6
+    np.testing.assert_allclose(episodes.totals, alone, rtol=1e-9)
+    below = 1 - alone / alone[0]
+    np.testing.assert_allclose(gained, below - below.mean(), atol=1e-12)
+    np.testing.assert_allclose(episodes.shares, np.full(6, 1 / 6))
+
+
+def test_no_episode_is_longer_than_the_horizon() -> None:
+    for policies in ("void,first-high_gflops", "all"):
+        training = small(policies=policies)
+        episodes = environment(training)
+        rng, ends = np.random.default_rng(0), np.zeros(4, dtype=np.int64)
+        for _ in range(episodes.horizon):
+            _, legal = episodes.observe()
+            actions = np.array([rng.choice(np.flatnonzero(row)) for row in legal])
+            ends += episodes.step(actions)[1]
+        assert ends.tolist() == [1] * 4
+
+
+def test_the_network_in_numpy_is_the_one_in_torch() -> None:
+    from learned.networks.torch_modules import FeedForward, weights_of
+
+    module = FeedForward(network(21, 5))
+    seen = np.random.default_rng(0).random((7, 21), dtype=np.float32)
+    expected = module(torch.from_numpy(seen)).detach().numpy()
+    np.testing.assert_allclose(preferences(weights_of(module), seen), expected, atol=1e-6)
+    legal = np.ones((7, 5), dtype=np.bool_)
+    np.testing.assert_array_equal(most_preferred(weights_of(module), seen, legal), expected.argmax(axis=1))
+    legal[:, expected[0].argmax()] = False
+    assert most_preferred(weights_of(module), seen, legal)[0] == np.argsort(expected[0])[-2]
+
+
+def test_an_agent_is_trained_on_the_examples_of_irmasim(shared_data: Path, tmp_path: Path) -> None:
+    example = shared_data / "irmasim" / "examples" / "cal" / "job_4_cal_str_19314_log2_v1"
+    platform, trace = str(example / "platform.json"), str(example / "workload.json")
+    types = str(shared_data / "irmasim" / "irmasim" / "data")
+    training = IrmasimTraining(platform, types, trace, episodes=8, environments=4, policies="all", level="normal")
+    *_, last = training.train(request(tmp_path))
+    assert last.measures["episodes"] == 8
+    agent = load_agent(tmp_path / "weights.safetensors")
+    played = agent.play(machine_of(platform, types), jobsets_of(trace, 0, 0)[0])
+    assert len(played.schedule.jobs) == 38
+    assert np.isfinite(played.schedule.end).all()
+
+
+def test_what_is_not_an_option_is_refused() -> None:
+    for wrong, said in (
+        ({"agent": "ppo"}, "pg, a2c"),
+        ({"model": "exact"}, "contention"),
+        ({"level": "large"}, "normal, small, minimal"),
+        ({"objective": "money"}, "makespan"),
+        ({"policies": "first-lowpower"}, "did you mean"),
+        ({"episodes": 3, "environments": 4}, "at least as many"),
+        ({"environments": 1}, "at least 2"),
+        ({"jobs": 0}, "at least one job"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            IrmasimTraining(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="heterogeneous, homogeneous, or a file"):
+        IrmasimTraining(platform="moon").learner(0)
+
+
+def test_it_is_found_by_name() -> None:
+    assert get_training("irmasim", {"agent": "a2c"}).label == "irmasim-a2c-energy-contention"
+
+
+def test_weights_of_another_training_or_machine_are_refused(tmp_path: Path) -> None:
+    weights = {"0.weight": np.zeros((32, 51), dtype=np.float32), "0.bias": np.zeros(32, dtype=np.float32)}
+    weights |= {"2.weight": np.zeros((6, 32), dtype=np.float32), "2.bias": np.zeros(6, dtype=np.float32)}
+    settings = {"level": "small", "objective": "energy", "actions": list(SUBSET)}
+
+    def written(training: str, **changed: object) -> Path:
+        card = Card(training, "dense", 0, 1, "0", "none", "test", {**settings, **changed})
+        write_weights(tmp_path / "w.safetensors", weights, card)
+        return tmp_path / "w.safetensors"
+
+    agent = load_agent(written("irmasim"))
+    jobs = jobsets_of("", 5, 0)[0]
+    assert agent.play(PAPERS["heterogeneous"], jobs).shares == {SUBSET[0]: 1.0}
+    with pytest.raises(BadFileError, match="51 values, of this machine it would be told 25"):
+        agent.play(homogeneous(2), jobs)
+    with pytest.raises(BadFileError, match="not of 'irmasim'"):
+        load_agent(written("dras-pg"))
+    with pytest.raises(BadFileError, match="6 outputs for 2 policies"):
+        load_agent(written("irmasim", actions=list(SUBSET[:2])))
