@@ -51,7 +51,7 @@ class SideBySide(ABC, Generic[A]):
 
     def __init__(self, n_jobsets: int, count: int, batch: A) -> None:
         self.n_environments = count
-        self._n_jobsets = n_jobsets
+        self.n_jobsets = n_jobsets
         self._batch = batch
 
     @property
@@ -98,11 +98,9 @@ class SideBySide(ABC, Generic[A]):
         numbers = np.ascontiguousarray(jobsets, dtype=np.int64)
         if numbers.shape != (self.n_environments,):
             raise UsageError(f"the jobsets have shape {numbers.shape}, must have {(self.n_environments,)}")
-        if numbers.min() < STAY or numbers.max() >= self._n_jobsets:
-            wrong = numbers[(numbers < STAY) | (numbers >= self._n_jobsets)][0]
-            raise UsageError(
-                f"the jobset is {wrong}, must be within 0 .. {self._n_jobsets - 1}; {STAY} stands for none"
-            )
+        if numbers.min() < STAY or numbers.max() >= self.n_jobsets:
+            wrong = numbers[(numbers < STAY) | (numbers >= self.n_jobsets)][0]
+            raise UsageError(f"the jobset is {wrong}, must be within 0 .. {self.n_jobsets - 1}; {STAY} stands for none")
         return numbers
 
 

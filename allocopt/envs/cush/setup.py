@@ -8,10 +8,11 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, MultiDiscrete
 from numpy.typing import NDArray
 
-from allocopt.arrays import BoolArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.envs.cush.describe import MOST
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
+from allocopt.envs.of_jobsets import Setup
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.locality_table import SIERRA_TABLE
@@ -27,15 +28,15 @@ Observation = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class CushSetup(Setup[JobSet, Episodes, Observation]):
     """An environment, but for chance.
 
     Parameters
     ----------
-    machine
-        The cluster.
     jobsets
         The job sets of which an episode takes one; None for drawn ones.
+    machine
+        The cluster.
     table
         The locality model of drawn job sets, in timesteps.
     recipe
@@ -50,19 +51,9 @@ class Setup:
     """
 
     machine: Machine
-    jobsets: tuple[JobSet, ...] | None
     table: PenaltyTable
     recipe: Recipe
     options: Options
-
-    def __post_init__(self) -> None:
-        if self.jobsets is not None and not self.jobsets:
-            raise UsageError("there are no job sets; give some, or None for drawn ones")
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether the job sets are drawn."""
-        return self.jobsets is None
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         """Return episodes that have not begun."""
@@ -89,12 +80,16 @@ class Setup:
         """Space of actions: a slot, or their number to do nothing; and a policy."""
         return MultiDiscrete([self.options.queue + 1, len(Policy)])
 
-    def look(self, episodes: Episodes) -> tuple[Observation, BoolArray]:
-        """Return what agents see, the episodes in front, and which slots they may choose."""
+    def look(self, episodes: Episodes) -> tuple[Observation, NDArray[np.int8]]:
+        """Return what agents see, and which slots, and then which policies, they may choose."""
         seen, legal = episodes.observe()
         waiting = episodes.backlog
         backlog = (waiting / (waiting + 10.0)).astype(np.float32)[:, np.newaxis]
-        return {self.options.observation: seen, "jobs": episodes.descriptions(), "backlog": backlog}, legal
+        return {self.options.observation: seen, "jobs": episodes.descriptions(), "backlog": backlog}, _masks_of(legal)
+
+    def step(self, episodes: Episodes, actions: NDArray[Any]) -> tuple[FloatArray, BoolArray]:
+        """Start jobs, or let a timestep pass; actions are slots, or Q to do nothing, and policies, shape ``(E, 2)``."""
+        return episodes.step(*_checked(actions, episodes.n_environments, self.options))
 
 
 def make_setup(
@@ -103,7 +98,7 @@ def make_setup(
     table: PenaltyTable | None,
     recipe: Recipe | None,
     options: Options | None,
-) -> Setup:
+) -> CushSetup:
     """Return a setup; None stands for defaults.
 
     Raises
@@ -118,16 +113,16 @@ def make_setup(
     if not isinstance(machine, Machine):
         raise UsageError(f"the machine is {machine!r}, must be one of {', '.join(MACHINES)}, or a Machine")
     sets = None if jobsets is None else tuple(jobsets)
-    return Setup(machine, sets, table or SIERRA_TABLE, recipe or Recipe(), options or Options(observation="image"))
+    return CushSetup(sets, machine, table or SIERRA_TABLE, recipe or Recipe(), options or Options(observation="image"))
 
 
-def masks_of(legal: BoolArray) -> NDArray[np.int8]:
+def _masks_of(legal: BoolArray) -> NDArray[np.int8]:
     """Return which slots, and which policies, may be chosen, one after the other in the last dimension."""
     policies = np.ones((*legal.shape[:-1], len(Policy)), dtype=np.int8)
     return np.concatenate([legal.astype(np.int8), policies], axis=-1)
 
 
-def checked(actions: IntArray, count: int, options: Options) -> tuple[IntArray, IntArray]:
+def _checked(actions: IntArray, count: int, options: Options) -> tuple[IntArray, IntArray]:
     """Return slots and policies of actions.
 
     Raises

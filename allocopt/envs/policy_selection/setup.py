@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
 
+from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.testbed import heterogeneous
+from allocopt.envs.of_jobsets import Setup
 from allocopt.envs.policy_selection.describe import Level, size_of
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.errors import UsageError
@@ -25,15 +29,15 @@ Jobs = Sequence[TaskWorkload] | TaskWorkload | Path | str
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class PolicySelectionSetup(Setup[TaskWorkload, Episodes, Float32Array]):
     """An environment, but for chance.
 
     Parameters
     ----------
-    machine
-        The machine.
     jobsets
         The jobs of which an episode takes one set; None for batches of NPB jobs that are drawn.
+    machine
+        The machine.
     execution
         How they run.
     options
@@ -46,18 +50,8 @@ class Setup:
     """
 
     machine: Machine
-    jobsets: tuple[TaskWorkload, ...] | None
     execution: Execution
     options: Options
-
-    def __post_init__(self) -> None:
-        if self.jobsets is not None and not self.jobsets:
-            raise UsageError("there are no job sets; give some, or None for drawn ones")
-
-    @property
-    def is_drawn(self) -> bool:
-        """Whether the job sets are drawn."""
-        return self.jobsets is None
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         """Return episodes that have not begun."""
@@ -74,13 +68,26 @@ class Setup:
         """Space of policies."""
         return Discrete(len(self.options.actions))
 
+    def look(self, episodes: Episodes) -> tuple[Float32Array, NDArray[np.int8]]:
+        """Return what agents see, and which policies they may choose."""
+        seen, legal = episodes.observe()
+        return seen, legal.astype(np.int8)
+
+    def step(self, episodes: Episodes, actions: NDArray[Any]) -> tuple[FloatArray, BoolArray]:
+        """Start waiting jobs by policies; actions are their numbers, shape ``(E,)``."""
+        return episodes.step(actions)
+
+    def reseed(self, episodes: Episodes, rng: np.random.Generator) -> None:
+        """Draw anew what random policies draw from."""
+        episodes.seed(rng)
+
 
 def make_setup(
     machine: Machine | Path | str | None,
     jobs: Jobs | None,
     execution: Execution | None,
     options: Options | None,
-) -> Setup:
+) -> PolicySelectionSetup:
     """Return a setup; None stands for defaults, a path for a file.
 
     Raises
@@ -96,4 +103,4 @@ def make_setup(
     if not isinstance(machine, Machine):
         raise UsageError(f"the machine is {machine!r}, must be a Machine or a platform file")
     sets = (jobs,) if isinstance(jobs, TaskWorkload) else None if jobs is None else tuple(jobs)
-    return Setup(machine, sets, execution or Execution(), options or Options())
+    return PolicySelectionSetup(sets, machine, execution or Execution(), options or Options())

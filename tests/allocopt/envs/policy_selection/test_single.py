@@ -112,7 +112,7 @@ def test_a_step_outside_an_episode_or_the_actions_is_refused() -> None:
     env.reset(seed=0)
     with pytest.raises(UsageError, match=r"within 0 \.\. 0"):
         env.step(np.int64(1))
-    with pytest.raises(UsageError, match="must not be negative"):
+    with pytest.raises(UsageError, match="must be within 0"):
         env.reset(options={"jobset": -1})
     with pytest.raises(UsageError, match="no job sets"):
         PolicySelectionEnv(SMALL, [])
