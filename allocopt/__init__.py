@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from allocopt.errors import AllocoptError
     from allocopt.files.instance import read_problems, write_problems
     from allocopt.problems.base import Strategy
+    from allocopt.problems.coallocation.interference import Interference, Sharing
+    from allocopt.problems.coallocation.problem import (
+        Coallocation,
+        CoallocationObjective,
+        CoallocationProblem,
+        GuestPlace,
+    )
+    from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
     from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Reward, Selection
     from allocopt.problems.side import Groups, Placement, Preference, Segments
     from allocopt.problems.topology import Allocation, Job, TopologyProblem
@@ -49,11 +57,16 @@ _HOMES = {
     "Backfill": "simulator.rules",
     "Budget": "solving.budget",
     "Capabilities": "solving.protocol",
+    "Coallocation": "problems.coallocation.problem",
+    "CoallocationObjective": "problems.coallocation.problem",
+    "CoallocationProblem": "problems.coallocation.problem",
     "EventOrder": "simulator.rules",
     "ExecutionModel": "simulator.execution",
     "FatTree": "cluster.topology",
     "Groups": "problems.side",
+    "GuestPlace": "problems.coallocation.problem",
     "Incumbent": "solving.result",
+    "Interference": "problems.coallocation.interference",
     "Job": "problems.topology",
     "KnapsackJob": "problems.knapsack",
     "KnapsackProblem": "problems.knapsack",
@@ -67,6 +80,7 @@ _HOMES = {
     "Placement": "problems.side",
     "Platform": "cluster.platform",
     "Preference": "problems.side",
+    "ProfiledJob": "problems.coallocation.profile",
     "Promise": "solving.protocol",
     "QueueKeys": "simulator.order",
     "QueueOrder": "simulator.order",
@@ -79,7 +93,10 @@ _HOMES = {
     "Segments": "problems.side",
     "Selection": "problems.knapsack",
     "Share": "simulator.placement",
+    "Sharing": "problems.coallocation.interference",
     "Solver": "solving.protocol",
+    "Stage": "problems.coallocation.profile",
+    "StageKind": "problems.coallocation.profile",
     "Start": "simulator.scheduler",
     "Status": "solving.result",
     "StopReason": "solving.result",
@@ -110,11 +127,16 @@ __all__ = [
     "Backfill",
     "Budget",
     "Capabilities",
+    "Coallocation",
+    "CoallocationObjective",
+    "CoallocationProblem",
     "EventOrder",
     "ExecutionModel",
     "FatTree",
     "Groups",
+    "GuestPlace",
     "Incumbent",
+    "Interference",
     "Job",
     "KnapsackJob",
     "KnapsackProblem",
@@ -128,6 +150,7 @@ __all__ = [
     "Placement",
     "Platform",
     "Preference",
+    "ProfiledJob",
     "Promise",
     "QueueKeys",
     "QueueOrder",
@@ -140,7 +163,10 @@ __all__ = [
     "Segments",
     "Selection",
     "Share",
+    "Sharing",
     "Solver",
+    "Stage",
+    "StageKind",
     "Start",
     "Status",
     "StopReason",
