@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.coallocation.excess import capped_host_steps, contention_steps
 from allocopt.problems.coallocation.pairs import Pairs, memory_steps
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
@@ -87,16 +87,15 @@ class Packing:
         return True
 
     def _worth(self, guest: int) -> FloatArray:
-        """Return what a guest adds on each host at each quota, minus infinity where it breaks a rule, shape ``(H, Q)``."""
+        """Return what a guest adds by host and quota, minus infinity where it breaks a rule, shape ``(H, Q)``."""
         problem, pairs = self.problem, self.pairs
         rows, total = np.arange(len(problem.hosts))[:, None], self._percent[:, None] + problem.percents
         mine, theirs = self._stalls_with(guest)
         held, own = self._alone[rows, np.minimum(total, LARGEST_PERCENT)], pairs.guest_steps[:, guest]
         added = held - self._alone[rows, self._percent[:, None]] + self._contention(guest)[:, None]
         own = own + mine.sum(axis=1)[:, None]
-        room: BoolArray = self._taken[:, guest] <= self._memory
-        stand: BoolArray = (theirs <= self._slack[self._members]).all(axis=1)
-        fits = (total <= LARGEST_PERCENT) & (room & stand)[:, None]
+        room = np.asarray((self._taken[:, guest] <= self._memory) & (theirs <= self._slack[self._members]).all(axis=1))
+        fits = (total <= LARGEST_PERCENT) & room[:, None]
         fits &= np.isfinite(pairs.values[:, guest]) & (own <= problem.guest_limits[guest])
         fits &= held + (self._stalls + self._contention(guest))[:, None] <= problem.host_limits[:, None]
         costs = (theirs * problem.guest_costs[self._members]).sum(axis=1)[:, None]

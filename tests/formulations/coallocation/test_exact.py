@@ -104,7 +104,7 @@ def test_all_exact_solvers_agree_on_workflows(seed: int, max_guests: int) -> Non
 
 
 def test_an_exported_program_names_hosts_guests_and_quotas() -> None:
-    problem = synthetic_coallocation(4, 3, np.random.default_rng(5), max_guests=2)
+    problem = synthetic_coallocation(8, 6, np.random.default_rng(3), max_guests=3)
     names = ScipCoallocation().program(problem).column_names()
     assert len(set(names)) == len(names)
     assert {name[0] for name in names} == {"x", "y", "z"}
