@@ -9,7 +9,8 @@ from allocopt.cli.generate_knapsack import Count, Out, Prefix, Seed
 Hosts = Annotated[int, typer.Option(min=1, max=100_000, help="Number of running jobs.")]
 Guests = Annotated[int, typer.Option(min=1, max=100_000, help="Number of waiting jobs.")]
 Objective = Annotated[
-    Literal["capacity", "response"], typer.Option(help="What is maximized: cores put to use, or response time saved.")
+    Literal["capacity", "response", "throughput"],
+    typer.Option(help="What is maximized: cores put to use, response time saved, or work done."),
 ]
 MaxSlowdown = Annotated[float, typer.Option(help="Most that a job may be slowed down, from 1 on.")]
 MaxGuests = Annotated[int, typer.Option(min=1, max=9, help="Most guests on a host.")]

@@ -79,8 +79,8 @@ class CoallocationInstanceModel(FileModel):
     ] = None
     max_guests: Annotated[Positive, Field(description="Most guests on a host.")] = 1
     objective: Annotated[
-        Literal["capacity", "response"],
-        Field(description="What is maximized: cores put to use, or response time saved, less weighted delays."),
+        Literal["capacity", "response", "throughput"],
+        Field(description="What is maximized: cores put to use, response time saved, work done; less weighted delays."),
     ] = "capacity"
     degradation_weight: Annotated[Number, Field(description="Weight of the delays.")] = 1.0
     sharing: Annotated[

@@ -78,7 +78,7 @@ def load_knowledge(path: Path | str, metrics: tuple[str, ...]) -> Knowledge:
     if held.get("metrics") != list(metrics):
         raise bad_file(path, "metrics", f"are {held.get('metrics')}, the experts have {list(metrics)}")
     update, horizon, applications = held.get("update"), held.get("horizon"), held.get("applications")
-    if update not in list(Update):
+    if not isinstance(update, str) or update not in list(Update):
         raise bad_file(path, "update", f"is {shown(update)}, must be one of {', '.join(Update)}")
     if type(horizon) is not int or horizon < 1:
         raise bad_file(path, "horizon", f"is {shown(horizon)}, must be a whole number from 1 on")

@@ -1,8 +1,8 @@
 """Expert trees: what each state of a running job says about the quota of a guest. They are data, not code.
 
 A table is a TOML file: ``actions``, the quotas in percent, 0 first, and ``experts``, each with a ``metric`` and its
-``rows``. A row is a leaf: for which values of the metric and of the happiness it holds, and ``p``, how likely each action
-is there::
+``rows``. A row is a leaf: for which values of the metric and of the happiness it holds, and ``p``, how likely each
+action is there::
 
     actions = [0, 25, 50, 75]
 
@@ -266,4 +266,3 @@ def _check_cells(leaves: Sequence[Leaf], names: Sequence[str], metric: str, wher
         if count != 1:
             fault = "no row holds" if count == 0 else f"{count} rows hold"
             raise bad_file(where, f"expert {metric!r}", f"{fault} for {name}, happiness {low:g} .. {high:g}")
-

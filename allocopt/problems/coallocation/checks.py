@@ -61,12 +61,14 @@ def check_waits(guests: Sequence[ProfiledJob]) -> None:
             raise InvalidProblemError(f"guests[{index}].wait_s", fault)
 
 
-def check_for_several(is_capped: bool, is_computed: bool) -> None:
+def check_for_several(is_capped: bool, is_computed: bool, is_linear: bool) -> None:
     """Check what several guests on a host ask for."""
     if not is_capped:
         raise InvalidProblemError("sharing", "is 'shares', which is for one guest a host; several need 'caps'")
     if not is_computed:
         raise InvalidProblemError("pairs", "are measured for one guest a host; several need profiles")
+    if not is_linear:
+        raise InvalidProblemError("objective", "is 'throughput', which is for one guest a host")
 
 
 def check_measured(

@@ -45,8 +45,8 @@ class Pairs:
         host_steps, guest_steps, fits = _steps(problem)
         fits = fits & (host_steps <= problem.host_limits[:, None, None])
         fits &= guest_steps <= problem.guest_limits[:, None]
-        values = problem.gains[:, None] - problem.guest_costs[:, None] * guest_steps
-        values = values - problem.host_costs[:, None, None] * host_steps
+        host, guest = np.arange(len(problem.hosts))[:, None, None], np.arange(len(problem.guests))[None, :, None]
+        values = problem.guest_worth(guest, guest_steps) - problem.host_losses(host, host_steps)
         return cls(host_steps, guest_steps, np.where(fits, values, -np.inf))
 
     def best_quota(self) -> IntArray:

@@ -8,7 +8,9 @@ Maximize
 
 with a = b = cores under ``capacity``: the cores that guests put to use, less those that delays cost; and a = the
 seconds that a guest would still wait, b = the seconds that a job still runs, under ``response``: the response time that
-the window saves. No job's excess passes its limit, and nothing passes the cores or the memory of a host.
+the window saves. With one guest a host there is ``throughput`` besides, whose terms are not linear in the excess: the
+rates ``cores / (1 + excess)`` of the guests less lambda times what the rates of the hosts lose. No job's excess passes
+its limit, and nothing passes the cores or the memory of a host.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,6 +49,8 @@ class CoallocationObjective(StrEnum):
     """Cores that guests put to use, less those that delays cost."""
     RESPONSE = "response"
     """Seconds of response time that the window saves."""
+    THROUGHPUT = "throughput"
+    """Cores' worth of work that guests do, less what hosts do less; for one guest a host."""
 
 
 class GuestPlace(NamedTuple):
@@ -175,7 +179,8 @@ class CoallocationProblem:
         if self.objective_name is CoallocationObjective.RESPONSE:
             checks.check_waits(self.guests)
         if self.max_guests > 1:
-            checks.check_for_several(self.sharing is Sharing.CAPS, self.measured is None)
+            linear = self.objective_name is not CoallocationObjective.THROUGHPUT
+            checks.check_for_several(self.sharing is Sharing.CAPS, self.measured is None, linear)
         if self.measured is not None:
             object.__setattr__(self, "measured", dict(self.measured))
             checks.check_measured(self.measured, self.hosts, self.guests)
@@ -214,9 +219,22 @@ class CoallocationProblem:
     def objective(self, solution: Coallocation) -> float:
         """Objective of a solution; whether it obeys the rules is for `allocopt.verify` to say."""
         of_hosts, of_guests = self.excess_steps(solution)
-        placed = [place.guest for place in solution.places]
-        gained = float(self.gains[placed].sum()) - float(self.guest_costs[placed] @ of_guests[placed])
-        return gained - float(self.host_costs @ of_hosts)
+        placed = np.array([place.guest for place in solution.places], dtype=np.int64)
+        gained = self.guest_worth(placed, of_guests[placed])
+        return float(gained.sum()) - float(self.host_losses(np.arange(len(self.hosts)), of_hosts).sum())
+
+    def guest_worth(self, guests: IntArray, steps: IntArray) -> FloatArray:
+        """Return what placed guests are worth that have so much excess in steps; the arrays broadcast."""
+        if self.objective_name is CoallocationObjective.THROUGHPUT:
+            return np.asarray(self.guest_demands.cores[guests] * STEPS / (STEPS + steps))
+        return np.asarray(self.gains[guests] - self.guest_costs[guests] * steps)
+
+    def host_losses(self, hosts: IntArray, steps: IntArray) -> FloatArray:
+        """Return what the excess of hosts in steps costs; the arrays broadcast."""
+        if self.objective_name is CoallocationObjective.THROUGHPUT:
+            lost = self.host_demands.cores[hosts] * steps / (STEPS + steps)
+            return np.asarray(self.degradation_weight * lost)
+        return np.asarray(self.host_costs[hosts] * steps)
 
     def excess_steps(self, solution: Coallocation) -> tuple[IntArray, IntArray]:
         """Excess in steps of every host and guest of a solution, shapes ``(H,)`` and ``(G,)``."""

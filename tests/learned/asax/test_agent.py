@@ -88,8 +88,7 @@ def test_a_guest_goes_to_the_first_job_that_has_the_cores_and_gives_a_quota() ->
 def test_the_seed_decides_what_is_drawn() -> None:
     asax = Asax.untrained()
     draws = [
-        [asax.decide("montage", IDLE, rng).percent for _ in range(20)]
-        for rng in map(np.random.default_rng, (1, 1, 2))
+        [asax.decide("montage", IDLE, rng).percent for _ in range(20)] for rng in map(np.random.default_rng, (1, 1, 2))
     ]
     assert draws[0] == draws[1] != draws[2]
 
@@ -97,7 +96,7 @@ def test_the_seed_decides_what_is_drawn() -> None:
 @pytest.mark.parametrize("loss", [-0.1, 1.1, float("nan")])
 def test_a_loss_out_of_range_is_refused(loss: float) -> None:
     asax = Asax.untrained()
-    with pytest.raises(UsageError, match="must be within 0 .. 1"):
+    with pytest.raises(UsageError, match=r"must be within 0 \.\. 1"):
         asax.learn(asax.decide("a", IDLE, np.random.default_rng(0)), loss)
 
 

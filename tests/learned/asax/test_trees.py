@@ -57,8 +57,7 @@ def test_the_shipped_experts_are_those_of_the_paper() -> None:
 @given(states())
 def test_a_happier_job_gives_no_less_in_the_shipped_table(state: State) -> None:
     quotas = [
-        SHIPPED.probabilities(State(state.cpu, state.memory, state.stage, state.interval, happiness))
-        @ SHIPPED.percents
+        SHIPPED.probabilities(State(state.cpu, state.memory, state.stage, state.interval, happiness)) @ SHIPPED.percents
         for happiness in (0.5, 1.05, 2.0)
     ]
     assert (quotas[0] <= quotas[1] + 1e-9).all()
@@ -66,9 +65,7 @@ def test_a_happier_job_gives_no_less_in_the_shipped_table(state: State) -> None:
 
 
 def test_a_range_holds_its_lower_end_and_the_largest_value() -> None:
-    experts = experts_of(
-        table("cpu", row("cpu", (0.0, 0.5), p=(1, 0)), row("cpu", (0.5, 1.0), p=(0, 1))), "table.toml"
-    )
+    experts = experts_of(table("cpu", row("cpu", (0.0, 0.5), p=(1, 0)), row("cpu", (0.5, 1.0), p=(0, 1))), "table.toml")
     likely = [
         experts.probabilities(State(cpu, 0, StageKind.PARALLEL, 0, 1.0))[0, 1] for cpu in (0.0, 0.49, 0.5, 1.0, 1.7)
     ]

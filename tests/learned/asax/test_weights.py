@@ -1,4 +1,4 @@
-"""Weights of experts: the rounds of Algorithm 1, both updates, and their bounds on every run and against adversaries."""
+"""Weights of experts: rounds of Algorithm 1, both updates, their bounds on every run and against adversaries."""
 
 import math
 from collections.abc import Callable
