@@ -81,10 +81,13 @@ class IntegerCoallocation(CoallocationSolver):
         export_program(self.program(problem), path)
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Solve the program from the best greedy solution on; see `SearchSolver.search`."""
+        """Solve the program from the best assignment on, which leaves nothing to do with one guest a host.
+
+        See `SearchSolver.search`.
+        """
         pairs = Pairs.of(problem)
         self.begin(problem, pairs, run)
-        if problem.max_guests > 1 and not run.clock.expired():
+        if not run.clock.expired():
             run.prove(assignment_bound(problem, pairs))
             run.offer(best_assignment(problem, pairs))
         if run.is_proved():

@@ -84,8 +84,8 @@ def _steps(problem: CoallocationProblem) -> tuple[IntArray, IntArray, BoolArray]
     """Excess of hosts and guests in steps, and where there is room, shape ``(H, G, Q)`` each."""
     shape = (len(problem.hosts), len(problem.guests), len(problem.percents))
     room = fitting(problem)
-    if problem.measured is not None:
-        of_hosts, of_guests = (np.broadcast_to(steps[..., None], shape) for steps in problem.measured_steps())
+    if problem.measured_steps is not None:
+        of_hosts, of_guests = (np.broadcast_to(steps[..., None], shape) for steps in problem.measured_steps)
         return of_hosts, of_guests, np.broadcast_to((room & (of_hosts[..., 0] >= 0))[..., None], shape)
     hosts, guests = problem.host_demands, problem.guest_demands
     host, guest = np.arange(shape[0])[:, None], np.arange(shape[1])[None, :]

@@ -162,6 +162,8 @@ class CoallocationProblem:
     """Quotas in percent, without 0, rising, shape ``(Q,)``."""
     host_demands: Demands = field(init=False, repr=False)
     guest_demands: Demands = field(init=False, repr=False)
+    measured_steps: IntArray | None = field(init=False, repr=False)
+    """Measured excess of hosts and of guests in steps, -1 where a pair does not share, shape ``(2, H, G)``."""
 
     kind: ClassVar[str] = "coallocation"
     sense: ClassVar[Sense] = "max"
@@ -188,6 +190,7 @@ class CoallocationProblem:
         object.__setattr__(self, "percents", frozen_integers(np.array(percents, dtype=np.int64)))
         object.__setattr__(self, "host_demands", Demands.of(self.hosts))
         object.__setattr__(self, "guest_demands", Demands.of(self.guests))
+        object.__setattr__(self, "measured_steps", None if self.measured is None else _measured_steps(self))
 
     @property
     def host_limits(self) -> IntArray:
@@ -251,25 +254,16 @@ class CoallocationProblem:
             of_guests[guest] = of_placed
         return of_hosts, of_guests
 
-    def measured_steps(self) -> tuple[IntArray, IntArray]:
-        """Measured excess of hosts and guests in steps, shape ``(H, G)`` each; -1 where a pair does not share."""
-        hosts = {job.id: number for number, job in enumerate(self.hosts)}
-        guests = {job.id: number for number, job in enumerate(self.guests)}
-        steps = np.full((2, len(hosts), len(guests)), -1, dtype=np.int64)
-        for (host, guest), slowdowns in (self.measured or {}).items():
-            steps[:, hosts[host], guests[guest]] = in_steps(np.array(slowdowns) - 1.0)
-        return steps[0], steps[1]
-
     def may_share(self, host: int, guest: int) -> bool:
         """Whether a guest asks for no more cores than a host has, and has been measured beside it where that counts."""
-        if self.measured is not None and (self.hosts[host].id, self.guests[guest].id) not in self.measured:
+        if self.measured_steps is not None and self.measured_steps[0, host, guest] < 0:
             return False
         return self.guests[guest].cores <= self.hosts[host].cores
 
     def _steps_on(self, host: int, guest: IntArray, percent: IntArray) -> tuple[int, IntArray]:
         """Excess in steps of one host and of the guests on it."""
-        if self.measured is not None:
-            of_hosts, of_guests = self.measured_steps()
+        if self.measured_steps is not None:
+            of_hosts, of_guests = self.measured_steps
             return int(of_hosts[host, guest].sum()), of_guests[host, guest]
         one, hosts, guests = np.full(len(guest), host), self.host_demands, self.guest_demands
         alone, of_guest = cpu_steps(hosts, guests, one, guest, percent, self.sharing)
@@ -289,6 +283,17 @@ class CoallocationProblem:
         else:
             own = [float(job.cores) for job in jobs]
         return self.degradation_weight * np.array(own) / STEPS
+
+
+def _measured_steps(problem: CoallocationProblem) -> IntArray:
+    """Measured excess in steps, -1 where a pair does not share, shape ``(2, H, G)``."""
+    hosts = {job.id: number for number, job in enumerate(problem.hosts)}
+    guests = {job.id: number for number, job in enumerate(problem.guests)}
+    steps = np.full((2, len(hosts), len(guests)), -1, dtype=np.int64)
+    for (host, guest), slowdowns in (problem.measured or {}).items():
+        steps[:, hosts[host], guests[guest]] = in_steps(np.array(slowdowns) - 1.0)
+    steps.setflags(write=False)
+    return steps
 
 
 def _limits(jobs: Sequence[ProfiledJob], most: float) -> IntArray:
