@@ -62,7 +62,7 @@ def one_guest(count: int) -> str:
 
 
 def programs(count: int) -> str:
-    """The program of one guest a host itself, without a start or a bound, in the process."""
+    """Solve the program of one guest a host itself, without a start or a bound, in the process."""
     rows: list[list[Cell]] = []
     problems = windows(count, HOSTS, GUESTS)
     best = [result.objective for result in solved(problems, "assignment", 60.0)[0]]

@@ -1,7 +1,6 @@
 """Solvers ``scip``, ``highs`` and ``cp-sat`` of co-allocation problems: `CoallocationModel`, to proof."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import ClassVar
 
 from allocopt.errors import UsageError
@@ -14,9 +13,7 @@ from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from formulations.coallocation.assignment import assignment_bound, best_assignment
 from formulations.coallocation.program import CoallocationModel
-from formulations.integer.backends.child import ChildPool
-from formulations.integer.base import BackEndSpec, ask_child, stop_reason
-from formulations.integer.export import export_program
+from formulations.integer.base import BackEndSolver, BackEndSpec, ask_child, stop_reason
 from formulations.integer.program import BinaryProgram
 from formulations.integer.solvers import CP_SAT, HIGHS, SCIP
 
@@ -24,15 +21,8 @@ LARGEST_NONZEROS = 500_000
 
 
 @dataclass(frozen=True)
-class IntegerCoallocation(CoallocationSolver):
+class IntegerCoallocation(BackEndSolver, CoallocationSolver):
     """A solver that hands the program of a co-allocation to a back end."""
-
-    back_end: ClassVar[BackEndSpec]
-
-    _pool: ChildPool = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_pool", ChildPool(self.back_end.module))
 
     @property
     def capabilities(self) -> Capabilities:
@@ -43,15 +33,6 @@ class IntegerCoallocation(CoallocationSolver):
             f"{LARGEST_NONZEROS:,} nonzeros of the model",
             kinds=frozenset({"coallocation"}),
         )
-
-    @property
-    def version(self) -> str:
-        """Version of the package that brings the back end; that of the solver in it too, once it has run."""
-        return self._pool.version or self.back_end.version()
-
-    def is_available(self) -> bool:
-        """Whether the package of the back end is installed."""
-        return self.back_end.is_installed()
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
         """Why the problem is too large, or None."""
@@ -75,10 +56,6 @@ class IntegerCoallocation(CoallocationSolver):
         if model.is_empty():
             raise UsageError(f"{problem.name!r} has no model: no guest can be placed to its gain")
         return model.program()
-
-    def export(self, problem: CoallocationProblem, path: Path | str) -> None:
-        """Write the program of a problem as ``.mps``, ``.lp``, ``.pb`` or ``.json``; see `export_program`."""
-        export_program(self.program(problem), path)
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve the program from the best assignment on, which leaves nothing to do with one guest a host.
