@@ -1,5 +1,6 @@
 """ASAX itself: which running job takes which waiting one, at which quota, and what is learned from how it went."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +14,13 @@ from learned.asax.trees import Experts, State, read_experts
 from learned.asax.weights import Update
 
 
+ROUNDING = 1e-6
+"""Cores' worth of memory that sums may lose."""
+
+LEAST_LIKELY = 1e-9
+"""How likely any quota above 0 has to be to be drawn for a guest that is there."""
+
+
 class Decision(NamedTuple):
     """What was decided for one running job: the quota of the guest, and how likely each expert found it."""
 
@@ -22,11 +30,19 @@ class Decision(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A running job that may take a guest: its application, its cores, and its state."""
+    """A running job that may take a guest: its application, its cores, its state, and memory that is free."""
 
     application: str
     cores: int
     state: State
+    free_memory: float = math.inf
+
+
+class Asked(NamedTuple):
+    """What a waiting job asks for: cores, and memory in cores' worth of it."""
+
+    cores: int
+    memory: float = 0.0
 
 
 class Hosting(NamedTuple):
@@ -97,10 +113,26 @@ class Asax:
         """Return how likely each action is (line 6), shape ``(m,)``."""
         return np.asarray(self.knowledge.of(application).alpha @ self.experts.probabilities(state))
 
-    def decide(self, application: str, state: State, rng: np.random.Generator) -> Decision:
-        """Draw a quota for a guest of a running job (lines 4 to 7)."""
+    def decide(
+        self, application: str, state: State, rng: np.random.Generator, is_shared: bool = False
+    ) -> Decision:
+        """Draw a quota for a guest of a running job (lines 4 to 7).
+
+        Parameters
+        ----------
+        application, state
+            What the running job is, and how it is.
+        rng
+            Source of randomness.
+        is_shared
+            Whether the guest is there already, and stays: then 0 is not drawn, and the smallest quota is taken where
+            the experts have nothing but 0 to say.
+        """
         table = self.experts.probabilities(state)
         likely = self.knowledge.of(application).alpha @ table
+        if is_shared:
+            likely[0] = 0.0
+            likely[1] += likely.sum() <= LEAST_LIKELY
         action = int(rng.choice(len(likely), p=likely / likely.sum()))
         return Decision(application, self.experts.actions[action], table[:, action])
 
@@ -117,14 +149,14 @@ class Asax:
         return self.knowledge.of(decision.application).add(decision.likelihoods * loss)
 
     def first_fit(
-        self, guests: Sequence[int], hosts: Iterable[tuple[int, Candidate]], rng: np.random.Generator
+        self, guests: Sequence[Asked], hosts: Iterable[tuple[int, Candidate]], rng: np.random.Generator
     ) -> Iterator[Hosting]:
         """Go through the waiting jobs, and for each through the hosts, until one gives it a quota above 0.
 
         Parameters
         ----------
         guests
-            Cores that the waiting jobs ask for, in the order of the queue.
+            What the waiting jobs ask for, in the order of the queue.
         hosts
             Numbers of the running jobs that have no guest, in the order in which they are asked, and what they are.
         rng
@@ -137,9 +169,9 @@ class Asax:
             for without a guest there is no loss.
         """
         free = dict(hosts)
-        for guest, cores in enumerate(guests):
+        for guest, asked in enumerate(guests):
             for number, host in free.items():
-                if cores > host.cores:
+                if asked.cores > host.cores or asked.memory > host.free_memory + ROUNDING:
                     continue
                 decision = self.decide(host.application, host.state, rng)
                 if decision.percent > 0:

@@ -10,7 +10,7 @@ import pytest
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.coallocation.profile import StageKind
-from learned.asax.agent import Asax, Candidate, performance_loss
+from learned.asax.agent import Asax, Asked, Candidate, performance_loss
 from learned.asax.knowledge import Knowledge, load_knowledge
 from learned.asax.trees import State, experts_of
 
@@ -81,7 +81,7 @@ def test_a_guest_goes_to_the_first_job_that_has_the_cores_and_gives_a_quota() ->
         (9, Candidate("montage", 64, IDLE)),
         (10, Candidate("montage", 64, IDLE)),
     ]
-    found = list(asax.first_fit([32, 16, 8, 8], hosts, np.random.default_rng(0)))
+    found = list(asax.first_fit([Asked(32), Asked(16), Asked(8), Asked(8)], hosts, np.random.default_rng(0)))
     assert [(one.guest, one.host, one.decision.percent) for one in found] == [(0, 9, 40), (1, 10, 40), (2, 8, 40)]
 
 
