@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
+from allocopt.problems.coallocation.profile import ProfiledJob
 from allocopt.simulator.quota.decisions import PlaceGuest, QuotaDecision
 from allocopt.simulator.quota.space_sharing import easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
@@ -13,12 +14,14 @@ from allocopt.simulator.quota.state import Allocation, QuotaView
 
 @dataclass(frozen=True, slots=True)
 class StaticSharing:
-    """Space sharing, and each job that still waits beside the first one that has the cores, the memory and no guest.
+    """Space sharing, and each job that still waits beside the first one that has the cores and no guest.
 
     Parameters
     ----------
     percent
         Quota of every guest.
+    heeds_memory
+        Whether the first one must have the memory, too. The paper's *Static* does not look at what jobs use.
 
     Raises
     ------
@@ -27,6 +30,7 @@ class StaticSharing:
     """
 
     percent: int = 50
+    heeds_memory: bool = False
 
     period_s: ClassVar[float | None] = None
 
@@ -37,16 +41,21 @@ class StaticSharing:
     @property
     def name(self) -> str:
         """Its name: the quota behind ``static-``."""
-        return f"static-{self.percent}"
+        return f"static-{self.percent}{'-memory' if self.heeds_memory else ''}"
 
     def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
         """Start what EASY starts, then place guests; see `QuotaScheduler.schedule`."""
         yield from easy_starts(view)
         for job in list(view.queue):
-            asked = view.jobs[job].job
-            host = next((one for one in view.allocations if one.takes(asked)), None)
+            host = next((one for one in view.allocations if self._fits(one, view.jobs[job].job)), None)
             if host is not None:
                 yield PlaceGuest(job, host.number, self.percent)
+
+    def _fits(self, allocation: Allocation, guest: ProfiledJob) -> bool:
+        """Whether a job gets a place on an allocation."""
+        if self.heeds_memory:
+            return allocation.takes(guest)
+        return allocation.guest is None and guest.cores <= allocation.cores
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
         """Learn nothing."""

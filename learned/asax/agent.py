@@ -1,6 +1,5 @@
 """ASAX itself: which running job takes which waiting one, at which quota, and what is learned from how it went."""
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,20 +28,21 @@ class Decision(NamedTuple):
     likelihoods: FloatArray
 
 
-class Candidate(NamedTuple):
-    """A running job that may take a guest: its application, its cores, its state, and memory that is free."""
+class Offer(NamedTuple):
+    """What a running job without a guest offers: its number, its cores, free memory in cores' worth, and a decision."""
 
-    application: str
+    host: int
     cores: int
-    state: State
-    free_memory: float = math.inf
+    free_memory: float
+    decision: Decision
 
 
 class Asked(NamedTuple):
-    """What a waiting job asks for: cores, and memory in cores' worth of it."""
+    """What a waiting job asks for: cores, memory in cores' worth of it, and the cores that it keeps busy on average."""
 
     cores: int
     memory: float = 0.0
+    busy_cores: float = 0.0
 
 
 class Hosting(NamedTuple):
@@ -148,38 +148,41 @@ class Asax:
             raise UsageError(f"the loss is {loss}, must be within 0 .. 1")
         return self.knowledge.of(decision.application).add(decision.likelihoods * loss)
 
-    def first_fit(
-        self, guests: Sequence[Asked], hosts: Iterable[tuple[int, Candidate]], rng: np.random.Generator
-    ) -> Iterator[Hosting]:
-        """Go through the waiting jobs, and for each through the hosts, until one gives it a quota above 0.
-
-        Parameters
-        ----------
-        guests
-            What the waiting jobs ask for, in the order of the queue.
-        hosts
-            Numbers of the running jobs that have no guest, in the order in which they are asked, and what they are.
-        rng
-            Source of randomness.
-
-        Yields
-        ------
-        Hosting
-            For each guest that found a host, which takes no other then; a job that was asked in vain learns nothing,
-            for without a guest there is no loss.
-        """
-        free = dict(hosts)
-        for guest, asked in enumerate(guests):
-            for number, host in free.items():
-                if asked.cores > host.cores or asked.memory > host.free_memory + ROUNDING:
-                    continue
-                decision = self.decide(host.application, host.state, rng)
-                if decision.percent > 0:
-                    yield Hosting(guest, number, decision)
-                    del free[number]
-                    break
-
     def excess_risks(self) -> dict[str, tuple[float, float]]:
         """Excess risk of each application so far, and its bound."""
         known = self.knowledge.applications.items()
         return {name: (weights.excess_risk, weights.risk_bound) for name, weights in known}
+
+
+def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[Hosting]:
+    """Go through the waiting jobs, and give each the first offer of a quota above 0 that has the room.
+
+    An offer has the room where the host has the cores and the free memory that the guest asks for, and the quota the
+    cores that the guest keeps busy on average: what is offered must fulfil what a job needs (section 3.2).
+
+    Parameters
+    ----------
+    guests
+        What the waiting jobs ask for, in the order of the queue.
+    offers
+        Offers in the order in which they are looked at.
+
+    Yields
+    ------
+    Hosting
+        For each guest that found a host, which takes no other then. A job that was asked in vain learns nothing, for
+        without a guest there is no loss.
+    """
+    open_offers = [offer for offer in offers if offer.decision.percent > 0]
+    for guest, asked in enumerate(guests):
+        fits = (
+            place
+            for place, offer in enumerate(open_offers)
+            if asked.cores <= offer.cores
+            and asked.memory <= offer.free_memory + ROUNDING
+            and asked.busy_cores <= offer.decision.percent / 100 * offer.cores + ROUNDING
+        )
+        place = next(fits, None)
+        if place is not None:
+            offer = open_offers.pop(place)
+            yield Hosting(guest, offer.host, offer.decision)

@@ -142,9 +142,13 @@ class Experts:
         """The actions, shape ``(m,)``."""
         return np.array(self.actions, dtype=np.int64)
 
+    def leaves(self, state: State) -> tuple[Leaf, ...]:
+        """Return the leaf that each expert sees a state in; states with the same leaves are one to them."""
+        return tuple(expert.leaf(state) for expert in self.experts)
+
     def probabilities(self, state: State) -> FloatArray:
         """Return how likely each expert finds each action, shape ``(n, m)``; rows sum to 1."""
-        table = np.array([expert.leaf(state).probabilities for expert in self.experts])
+        table = np.array([leaf.probabilities for leaf in self.leaves(state)])
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 

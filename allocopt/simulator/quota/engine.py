@@ -78,8 +78,7 @@ class _Simulation:
         self.rng = np.random.default_rng(seed)
         self.start, self.end = np.full(n, np.nan), np.full(n, np.nan)
         self.host_of, self.guests = np.full(n, NOBODY), np.zeros(n, dtype=np.int64)
-        self.job_busy, self.owned = np.zeros(n), np.zeros(n)
-        self.busy = self.memory = 0.0
+        self.busy, self.allotted, self.used, self.memory = (np.zeros(n) for _ in range(4))
 
     def step(self) -> bool:
         """Go on to the next event, take it, and let the scheduler decide; False where all jobs have ended."""
@@ -171,12 +170,11 @@ class _Simulation:
     def _pass(self, seconds: float) -> None:
         """Let time pass."""
         for allocation in self.allocations:
-            owner, busy = allocation.host.number, allocation.busy_cores() * seconds
-            self.busy += busy
-            self.job_busy[owner] += busy
-            self.owned[owner] += allocation.cores * seconds
-            self.memory += allocation.used_memory() * seconds
-            for one in allocation.jobs:
+            for one, allotted in zip(allocation.jobs, allocation.allotted_cores(), strict=True):
+                self.busy[one.number] += one.busy_cores * seconds
+                self.allotted[one.number] += allotted * seconds
+                self.used[one.number] += min(one.busy_cores, allotted) * seconds
+                self.memory[one.number] += one.used_memory * seconds
                 one.advance(seconds)
         self.now += seconds
 
@@ -205,7 +203,7 @@ class _Simulation:
             self.host_of,
             self.guests,
             self.busy,
+            self.allotted,
+            self.used,
             self.memory,
-            self.job_busy,
-            self.owned,
         )

@@ -24,12 +24,13 @@ class QuotaSchedule:
         Job beside which each started, -1 where it started on cores of its own, shape ``(n,)``.
     guests
         Guests that each job has had, shape ``(n,)``.
-    busy_core_s, memory_core_s
-        Core-seconds that were busy, and whose memory was occupied.
-    job_busy_core_s
-        Busy core-seconds on allocations while each job owned them, shape ``(n,)``.
-    owned_core_s
-        Core-seconds that each job owned, shape ``(n,)``.
+    busy_core_s
+        Core-seconds that each job kept busy, shape ``(n,)``.
+    allotted_core_s, used_core_s
+        Core-seconds that each job was entitled to by its quota, and those of them that it used; what a job takes beyond
+        its quota, because another one leaves it, is not counted, shape ``(n,)``.
+    memory_core_s
+        Memory that each job occupied, in cores' worth of it times seconds, shape ``(n,)``.
     """
 
     jobs: tuple[QueuedJob, ...]
@@ -38,10 +39,10 @@ class QuotaSchedule:
     end: FloatArray
     host_of: IntArray
     guests: IntArray
-    busy_core_s: float
-    memory_core_s: float
-    job_busy_core_s: FloatArray
-    owned_core_s: FloatArray
+    busy_core_s: FloatArray
+    allotted_core_s: FloatArray
+    used_core_s: FloatArray
+    memory_core_s: FloatArray
 
     @property
     def submit(self) -> FloatArray:
@@ -76,12 +77,17 @@ class QuotaSchedule:
     @property
     def cpu_utilization(self) -> float:
         """Busy core-seconds over those of the cluster."""
-        return self.busy_core_s / (self.cores * self.makespan_s)
+        return float(self.busy_core_s.sum()) / (self.cores * self.makespan_s)
+
+    @property
+    def allotted_utilization(self) -> float:
+        """Core-seconds that jobs used of what they were entitled to."""
+        return float(self.used_core_s.sum() / self.allotted_core_s.sum())
 
     @property
     def memory_utilization(self) -> float:
         """Occupied memory over that of the cluster, over time."""
-        return self.memory_core_s / (self.cores * self.makespan_s)
+        return float(self.memory_core_s.sum()) / (self.cores * self.makespan_s)
 
     def of(self, application: str) -> IntArray:
         """Numbers of the jobs of an application."""

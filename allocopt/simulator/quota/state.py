@@ -53,6 +53,16 @@ class Progress:
         """Seconds for which it would still run alone."""
         return sum(seconds for _, seconds in self.left)
 
+    @property
+    def busy_cores(self) -> float:
+        """Cores that it keeps busy now."""
+        return self.stage.cpu * self.queued.job.cores / self.slowdown
+
+    @property
+    def used_memory(self) -> float:
+        """Memory that it occupies now, in cores' worth of it."""
+        return self.stage.memory * self.queued.job.cores
+
     def advance(self, seconds: float) -> None:
         """Let time pass; a stage that is done is left."""
         stage, left = self.left[0]
@@ -123,13 +133,12 @@ class Allocation:
         for one, slowdown in zip(self.jobs, slowdowns(tenants, self.cores, sharing, interference), strict=True):
             one.slowdown = float(slowdown)
 
-    def busy_cores(self) -> float:
-        """Cores that its jobs keep busy now."""
-        return sum(one.stage.cpu * one.queued.job.cores / one.slowdown for one in self.jobs)
-
-    def used_memory(self) -> float:
-        """Memory that its jobs occupy, in cores' worth of it."""
-        return sum(one.stage.memory * one.queued.job.cores for one in self.jobs)
+    def allotted_cores(self) -> list[float]:
+        """Cores that each job on it is entitled to: what its quota gives it, and no more than it asked for."""
+        if self.guest is None:
+            return [float(self.cores)]
+        shared = self.percent / 100 * self.cores
+        return [self.cores - shared, min(shared, float(self.guest.queued.job.cores))]
 
 
 @dataclass(frozen=True, slots=True)
