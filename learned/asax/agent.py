@@ -12,7 +12,6 @@ from learned.asax.knowledge import Knowledge
 from learned.asax.trees import Experts, State, read_experts
 from learned.asax.weights import Update
 
-
 ROUNDING = 1e-6
 """Cores' worth of memory that sums may lose."""
 
@@ -113,9 +112,7 @@ class Asax:
         """Return how likely each action is (line 6), shape ``(m,)``."""
         return np.asarray(self.knowledge.of(application).alpha @ self.experts.probabilities(state))
 
-    def decide(
-        self, application: str, state: State, rng: np.random.Generator, is_shared: bool = False
-    ) -> Decision:
+    def decide(self, application: str, state: State, rng: np.random.Generator, is_shared: bool = False) -> Decision:
         """Draw a quota for a guest of a running job (lines 4 to 7).
 
         Parameters

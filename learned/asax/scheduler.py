@@ -17,8 +17,8 @@ class AsaxScheduler:
 
     A running job's offer is drawn once, and again when the experts see it in another state, so that a refusal holds.
     Running jobs are looked at by the cores that they leave idle, the most first. While jobs share, the learner looks at
-    them every ``period_s`` and whenever something happens: the loss that is foreseen for the host at the present rate is
-    what its last quota brought, and a new quota is drawn. A guest is not sent away.
+    them every ``period_s`` and whenever something happens: the loss that is foreseen for the host at the present rate
+    is what its last quota brought, and a new quota is drawn. A guest is not sent away.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Jobs that share allocations by CPU quotas: rates change when a guest comes or goes, or a job moves to its next stage."""
+"""Jobs that share allocations by CPU quotas: rates change as guests come and go, and jobs move through their stages."""

@@ -39,10 +39,10 @@ class QuotaScheduler(Protocol):
 
     @property
     def period_s(self) -> float | None:
-        """Seconds after which it is asked again while allocations are shared, though nothing happened; None for never."""
+        """Seconds after which it is asked again while jobs share, though nothing happened; None for never."""
 
     def schedule(self, view: QuotaView) -> Iterable[QuotaDecision]:
-        """Return what is to be done now; each decision is taken, and shows in the view, before the next is asked for."""
+        """Return what is to be done now; each decision is taken, and seen in the view, before the next one."""
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
         """Take note that the owner of an allocation has just ended; it is still there, with its guest."""

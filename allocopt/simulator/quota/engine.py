@@ -78,7 +78,7 @@ class _Simulation:
         self.rng = np.random.default_rng(seed)
         self.start, self.end = np.full(n, np.nan), np.full(n, np.nan)
         self.host_of, self.guests = np.full(n, NOBODY), np.zeros(n, dtype=np.int64)
-        self.busy, self.allotted, self.used, self.memory = (np.zeros(n) for _ in range(4))
+        self.busy, self.allotted, self.used, self.memory, self.owned, self.hosting = (np.zeros(n) for _ in range(6))
 
     def step(self) -> bool:
         """Go on to the next event, take it, and let the scheduler decide; False where all jobs have ended."""
@@ -170,6 +170,8 @@ class _Simulation:
     def _pass(self, seconds: float) -> None:
         """Let time pass."""
         for allocation in self.allocations:
+            self.owned[allocation.host.number] += seconds
+            self.hosting[allocation.host.number] += seconds * (allocation.guest is not None)
             for one, allotted in zip(allocation.jobs, allocation.allotted_cores(), strict=True):
                 self.busy[one.number] += one.busy_cores * seconds
                 self.allotted[one.number] += allotted * seconds
@@ -206,4 +208,6 @@ class _Simulation:
             self.allotted,
             self.used,
             self.memory,
+            self.owned,
+            self.hosting,
         )

@@ -31,6 +31,8 @@ class QuotaSchedule:
         its quota, because another one leaves it, is not counted, shape ``(n,)``.
     memory_core_s
         Memory that each job occupied, in cores' worth of it times seconds, shape ``(n,)``.
+    owned_s, hosting_s
+        Seconds for which each job owned its cores, and for which it had a guest on them, shape ``(n,)``.
     """
 
     jobs: tuple[QueuedJob, ...]
@@ -43,6 +45,8 @@ class QuotaSchedule:
     allotted_core_s: FloatArray
     used_core_s: FloatArray
     memory_core_s: FloatArray
+    owned_s: FloatArray
+    hosting_s: FloatArray
 
     @property
     def submit(self) -> FloatArray:

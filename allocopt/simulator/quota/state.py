@@ -127,9 +127,7 @@ class Allocation:
     def set_rates(self, sharing: Sharing, interference: Interference) -> None:
         """Set how fast its jobs are in their present stages."""
         quotas = [1.0 - self.percent / 100, self.percent / 100] if self.guest is not None else [1.0]
-        tenants = [
-            Tenant(one.queued.job.cores, one.stage, quota) for one, quota in zip(self.jobs, quotas, strict=True)
-        ]
+        tenants = [Tenant(one.queued.job.cores, one.stage, quota) for one, quota in zip(self.jobs, quotas, strict=True)]
         for one, slowdown in zip(self.jobs, slowdowns(tenants, self.cores, sharing, interference), strict=True):
             one.slowdown = float(slowdown)
 
