@@ -10,7 +10,7 @@ import pytest
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.coallocation.profile import StageKind
-from learned.asax.agent import Asax, Asked, Candidate, performance_loss
+from learned.asax.agent import Asax, Asked, Decision, Offer, first_fit, performance_loss
 from learned.asax.knowledge import Knowledge, load_knowledge
 from learned.asax.trees import State, experts_of
 
@@ -67,22 +67,34 @@ def test_without_a_loss_nothing_is_learned() -> None:
     assert asax.mixture("statistics", IDLE).tolist() == [0.5, 0.5]
 
 
-def test_a_guest_goes_to_the_first_job_that_has_the_cores_and_gives_a_quota() -> None:
-    generous = {"metric": "cpu", "rows": []}
-    full = [0.0, float("inf")]
-    generous["rows"] = [
-        {"cpu": [0, 0.5], "happiness": full, "p": [0, 1]},
-        {"cpu": [0.5, 1], "happiness": full, "p": [1, 0]},
-    ]
-    asax = Asax.untrained(experts_of({"actions": [0, 40], "experts": [generous]}, "table"))
-    hosts = [
-        (7, Candidate("blast", 64, BUSY)),
-        (8, Candidate("montage", 8, IDLE)),
-        (9, Candidate("montage", 64, IDLE)),
-        (10, Candidate("montage", 64, IDLE)),
-    ]
-    found = list(asax.first_fit([Asked(32), Asked(16), Asked(8), Asked(8)], hosts, np.random.default_rng(0)))
-    assert [(one.guest, one.host, one.decision.percent) for one in found] == [(0, 9, 40), (1, 10, 40), (2, 8, 40)]
+def offer(host: int, cores: int, percent: int, free_memory: float = 64.0) -> Offer:
+    return Offer(host, cores, free_memory, Decision("montage", percent, np.zeros(1)))
+
+
+def test_a_guest_gets_the_first_offer_that_has_the_room() -> None:
+    offers = [offer(7, 64, 0), offer(8, 8, 50), offer(9, 64, 40), offer(10, 64, 50, free_memory=4.0)]
+    guests = [Asked(32, 1.0, 20.0), Asked(16, 8.0, 16.0), Asked(16, 8.0, 1.0), Asked(8, 1.0, 1.0), Asked(2)]
+    found = list(first_fit(guests, offers))
+    assert [(one.guest, one.host, one.decision.percent) for one in found] == [(0, 9, 40), (3, 8, 50), (4, 10, 50)]
+
+
+def test_a_guest_that_is_there_is_given_something() -> None:
+    asax, rng = opposites(), np.random.default_rng(6)
+    assert {asax.decide("a", IDLE, rng).percent for _ in range(40)} == {0, 50}
+    assert {asax.decide("a", IDLE, rng, is_shared=True).percent for _ in range(40)} == {50}
+    never = Asax.untrained(
+        experts_of(
+            {
+                "actions": [0, 10, 50],
+                "experts": [
+                    {"metric": "cpu", "rows": [{"cpu": [0, 1], "happiness": [0.0, float("inf")], "p": [1, 0, 0]}]}
+                ],
+            },
+            "table",
+        )
+    )
+    assert never.decide("a", IDLE, rng).percent == 0
+    assert never.decide("a", IDLE, rng, is_shared=True).percent == 10
 
 
 def test_the_seed_decides_what_is_drawn() -> None:
