@@ -12,6 +12,9 @@ from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 
+SOON_S = 1.0
+"""Seconds of work below which a job is about to end, and no longer a host."""
+
 
 @dataclass(frozen=True, slots=True)
 class CoallocationScheduler:
@@ -50,7 +53,7 @@ class CoallocationScheduler:
     def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
         """Start what EASY starts, then place guests; see `QuotaScheduler.schedule`."""
         yield from easy_starts(view)
-        hosts = [one for one in view.allocations if one.guest is None]
+        hosts = [one for one in view.allocations if one.guest is None and one.host.work_left_s >= SOON_S]
         if not hosts or not view.queue:
             return
         queue = list(view.queue)
@@ -60,7 +63,10 @@ class CoallocationScheduler:
             yield PlaceGuest(queue[guest], hosts[host].number, percent)
 
     def problem(self, view: QuotaView, hosts: list[Allocation], queue: list[int]) -> CoallocationProblem:
-        """Return the problem of this moment."""
+        """Return the problem of this moment.
+
+        How long a job would still wait is not known; its limit stands for it.
+        """
         running = (one.host.remaining(view.now) for one in hosts)
         waiting = (view.jobs[job].job for job in queue)
         return CoallocationProblem(
