@@ -139,7 +139,7 @@ class CoallocationSolver(SearchSolver[CoallocationProblem]):
         """Bound a problem without a search, and offer nobody and, while there is time, the greedy solutions."""
         run.prove(alone_bound(pairs.values))
         run.offer(self.trivial(problem))
-        for solution in greedy_coallocations(problem, pairs):
+        for solution in greedy_coallocations(problem, pairs, run.clock.expired):
             run.offer(solution)
             if run.clock.expired() or run.is_proved():
                 return

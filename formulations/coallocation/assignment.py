@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
+from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs, alone_bound
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
 from allocopt.solving.base import CoallocationSolver
 from allocopt.solving.budget import Budget
@@ -38,9 +38,8 @@ class Assignment(CoallocationSolver):
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve the assignment; see `SearchSolver.search`."""
         pairs = Pairs.of(problem)
-        self.begin(problem, pairs, run)
-        if run.is_proved():
-            return StopReason.PROVED
+        run.prove(alone_bound(pairs.values))
+        run.offer(self.trivial(problem))
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         solution = best_assignment(problem, pairs)

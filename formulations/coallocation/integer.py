@@ -37,7 +37,7 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
     def refusal(self, problem: CoallocationProblem) -> str | None:
         """Why the problem is too large, or None."""
         too_many = super().refusal(problem)
-        if too_many is not None:
+        if too_many is not None or (problem.max_guests == 1 and most_columns(problem) * 2 <= LARGEST_NONZEROS):
             return too_many
         nonzeros = CoallocationModel(problem, Pairs.of(problem)).nonzeros()
         if nonzeros > LARGEST_NONZEROS:
@@ -63,14 +63,23 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
         See `SearchSolver.search`.
         """
         pairs = Pairs.of(problem)
-        self.begin(problem, pairs, run)
+        run.offer(self.trivial(problem))
         if not run.clock.expired():
-            run.prove(assignment_bound(problem, pairs))
             run.offer(best_assignment(problem, pairs))
+            run.prove(assignment_bound(problem, pairs))
+        if not run.is_proved():
+            self.begin(problem, pairs, run)
         if run.is_proved():
             return StopReason.PROVED
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
         ask_child(self._pool, run, CoallocationModel(problem, pairs), seed, run.solution, budget.iterations)
         return stop_reason(run.clock, budget)
+
+
+def most_columns(problem: CoallocationProblem) -> int:
+    """Most columns that the program of one guest a host has."""
+    return len(problem.hosts) * len(problem.guests)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from allocopt.problems.coallocation.problem import (
 )
 from allocopt.solving.coallocation import verify_coallocation
 from formulations.integer.program import BinaryProgram, NameGrid
-from formulations.integer.rows import Rows
+from formulations.integer.rows import Rows, spans
 
 ROUNDING = 1e-12
 """What sums of values can lose by rounding, relative to what is summed, and more than that."""
@@ -174,21 +174,26 @@ class CoallocationModel:
     def _add_meetings(self, rows: Rows, number: int, x: IntArray) -> None:
         """Add the rows of guests that meet on a host."""
         mine = np.flatnonzero(self.y[:, 0] == number)
-        column_of = {guest: x[self.x[x, 1] == guest] for guest in np.unique(self.x[x, 1]).tolist()}
-        met: dict[int, tuple[list[int], list[int]]] = {guest: ([], []) for guest in column_of}
-        first, second = _between(self.problem, *self.y[mine].T)
-        for place, row in enumerate(mine.tolist()):
-            column, (one, two) = len(self.x) + len(self.z) + row, self.y[row, 1:].tolist()
-            rows.at_most(1, (column_of[one], 1), (column_of[two], 1), (np.array([column]), -1))
-            for guest, steps in ((one, first[place]), (two, second[place])):
-                met[guest][0].append(column)
-                met[guest][1].append(int(steps))
-        for guest, (columns, steps) in met.items():
-            if columns:
-                held = column_of[guest]
-                excess = self.pairs.guest_steps[number, guest, self.x[held, 2]]
-                limit = int(self.problem.guest_limits[guest])
-                rows.at_most(limit, (held, excess), (np.array(columns), np.array(steps)))
+        if not len(mine):
+            return
+        guests, first, counts = np.unique(self.x[x, 1], return_index=True, return_counts=True)
+        columns = len(self.x) + len(self.z) + mine
+        ends = np.searchsorted(guests, self.y[mine, 1:])
+        parts = [spans(x[0] + first[end], counts[end]) for end in ends.T]
+        held = np.concatenate([parts[0][0], parts[1][0], columns])
+        row_of = np.concatenate([parts[0][1], parts[1][1], np.arange(len(mine))])
+        rows.add(row_of, held, np.where(np.arange(len(held)) < len(held) - len(mine), 1, -1), np.ones(len(mine)))
+        excess, guest_of = (
+            self.pairs.guest_steps[number, self.x[x, 1], self.x[x, 2]],
+            np.searchsorted(guests, self.x[x, 1]),
+        )
+        contention = np.concatenate(_between(self.problem, *self.y[mine].T))
+        rows.add(
+            np.concatenate((guest_of, ends[:, 0], ends[:, 1])),
+            np.concatenate((x, columns, columns)),
+            np.concatenate((excess, contention)),
+            self.problem.guest_limits[guests],
+        )
 
     def _names(self) -> list[NameGrid]:
         """Names of the columns."""

@@ -81,9 +81,9 @@ def capped_host_steps(hosts: Demands, host: IntArray, percent: IntArray) -> IntA
     return in_steps(cpu_excess(hosts.shares[host], hosts.cpu[host], room))
 
 
-def capped_guest_steps(hosts: Demands, guests: Demands, host: IntArray, guest: IntArray, percent: IntArray) -> IntArray:
-    """CPU excess of guests in steps that hold so many percent of their hosts' cores; the arrays broadcast."""
-    room = percent / 100.0 * hosts.cores[host] / guests.cores[guest]
+def capped_guest_steps(cores: FloatArray, guests: Demands, guest: IntArray, percent: IntArray) -> IntArray:
+    """CPU excess of guests in steps that hold so many percent of hosts of so many cores; the arrays broadcast."""
+    room = percent / 100.0 * cores / guests.cores[guest]
     return in_steps(cpu_excess(guests.shares[guest], guests.cpu[guest], room))
 
 
@@ -127,4 +127,9 @@ def cpu_steps(
     """
     if sharing is Sharing.SHARES:
         return shared_steps(hosts, guests, host, guest, percent)
-    return capped_host_steps(hosts, host, percent + 0 * guest), capped_guest_steps(hosts, guests, host, guest, percent)
+    of_hosts = capped_host_steps(hosts, host, percent)
+    # Hosts of one size are one to a guest, and they come in few sizes.
+    sizes, which = np.unique(hosts.cores[host], return_inverse=True)
+    if host.ndim == 1 or len(sizes) == host.size:
+        return of_hosts, capped_guest_steps(hosts.cores[host], guests, guest, percent)
+    return of_hosts, capped_guest_steps(sizes[:, None, None], guests, guest, percent)[which.ravel()]

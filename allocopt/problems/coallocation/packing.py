@@ -1,6 +1,6 @@
 """Guests placed one after the other, each where it is worth most beside those that are placed already."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,10 +13,19 @@ from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation
 NOBODY = -1
 
 
-def greedy_coallocations(problem: CoallocationProblem, pairs: Pairs) -> Iterator[Coallocation]:
+def greedy_coallocations(
+    problem: CoallocationProblem, pairs: Pairs, is_over: Callable[[], bool] = lambda: False
+) -> Iterator[Coallocation]:
     """Place the guests in a few orders, and yield each solution: the worthiest first, the largest, the pickiest.
 
     The pickiest is who loses most if another one takes its best place.
+
+    Parameters
+    ----------
+    problem, pairs
+        The problem and its tables.
+    is_over
+        Asked before every guest whether the time is up; then those that are placed are a solution.
     """
     best = np.maximum(0.0, pairs.best())
     worth, sizes = best.max(axis=0), problem.guest_demands.cores
@@ -24,6 +33,8 @@ def greedy_coallocations(problem: CoallocationProblem, pairs: Pairs) -> Iterator
     for key in (worth, sizes, worth - second):
         packing = Packing(problem, pairs)
         for guest in np.argsort(-key, kind="stable").tolist():
+            if is_over():
+                break
             packing.place_best(guest)
         yield packing.coallocation()
 

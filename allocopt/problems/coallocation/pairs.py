@@ -6,21 +6,24 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.problems.coallocation.excess import contention_steps, cpu_steps, in_steps
+from allocopt.problems.coallocation.interference import Sharing
 from allocopt.problems.coallocation.problem import CoallocationProblem
 
-MOST_TRIPLES = 4_000_000
-"""Hosts times guests times quotas that tables are made for."""
+MOST_TRIPLES, MOST_TERMS = 1_000_000, 10_000_000
+"""Hosts times guests times quotas that tables are made for, and these times the stages that are summed over."""
 
 
 def pairs_refusal(problem: CoallocationProblem) -> str | None:
     """Why the tables would be too large; None if they are not."""
-    stages = problem.host_demands.shares.shape[1] * problem.guest_demands.shares.shape[1]
+    stages = problem.host_demands.shares.shape[1], problem.guest_demands.shares.shape[1]
     triples = len(problem.hosts) * len(problem.guests) * len(problem.percents)
-    # What is computed for every two stages takes as much more.
-    size = triples * (stages if problem.sharing == "shares" else max(problem.guest_demands.shares.shape[1], 1))
-    if size <= 10 * MOST_TRIPLES and triples <= MOST_TRIPLES:
+    terms = triples * (stages[0] * stages[1] if problem.sharing is Sharing.SHARES else max(stages))
+    if triples <= MOST_TRIPLES and terms <= MOST_TERMS:
         return None
-    return f"it has {triples:,} hosts x guests x quotas; {MOST_TRIPLES:,} are taken, fewer with many stages"
+    return (
+        f"it has {triples:,} hosts x guests x quotas, {terms:,} with the stages; {MOST_TRIPLES:,} and {MOST_TERMS:,} "
+        "are taken"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
