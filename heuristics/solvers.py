@@ -3,12 +3,13 @@
 from typing import ClassVar
 
 from allocopt.solving.by_kind import SolverByKind
+from heuristics.coallocation import GreedyCoallocation
 from heuristics.greedy import Greedy
 from heuristics.knapsack import GreedyKnapsack
 
 
 class GreedyByKind(SolverByKind):
-    """The best choice one after the other: `Greedy` for topology problems, `GreedyKnapsack` for knapsacks."""
+    """The best choice one after the other: `Greedy` for topology problems, `GreedyKnapsack`, `GreedyCoallocation`."""
 
     name: ClassVar[str] = "greedy"
-    makers = (Greedy, GreedyKnapsack)
+    makers = (Greedy, GreedyKnapsack, GreedyCoallocation)

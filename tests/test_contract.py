@@ -267,7 +267,7 @@ def test_a_solver_says_what_it_takes(name: str) -> None:
     solver = SOLVERS[name]
     assert solver.name == name
     assert solver.capabilities.strategies <= frozenset(Strategy)
-    assert solver.capabilities.kinds <= {"topology", "knapsack"}
+    assert solver.capabilities.kinds <= {"topology", "knapsack", "coallocation"}
     assert bool(solver.capabilities.strategies) is ("topology" in solver.capabilities.kinds)
     assert solver.capabilities.largest
     assert solver.version

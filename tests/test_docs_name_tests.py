@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
-MATHEMATICS = ("dcas.md", "free.md", "knapsack.md", "scas.md")
+MATHEMATICS = ("asax.md", "coallocation.md", "dcas.md", "free.md", "knapsack.md", "scas.md")
 """Pages with theorems and models, each of which is to say which tests check them."""
 
 PATH = re.compile(r"\btests/[\w./-]*\w")

@@ -138,7 +138,7 @@ def test_the_wheel_holds_the_four_packages_and_their_data_and_nothing_else(tmp_p
         str(path.relative_to(checkout))
         for package in PACKAGES
         for path in (checkout / package).rglob("*")
-        if path.suffix in (".py", ".safetensors")
+        if path.suffix in (".py", ".safetensors", ".toml")
         or path.name == "py.typed"
         or path.parent == checkout / "allocopt" / "data"
     }

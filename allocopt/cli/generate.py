@@ -1,4 +1,4 @@
-"""``allocopt generate``: windows of a workload, synthetic windows and knapsacks as instance files; whole workloads."""
+"""``allocopt generate``: windows, knapsacks and co-allocations as instance files, and whole workloads."""
 
 from itertools import islice
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from allocopt.cli import generate_knapsack, generate_window, generate_workload
+from allocopt.cli import generate_coallocation, generate_knapsack, generate_window, generate_workload
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import LARGEST
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 Pairs = Literal["ordered", "unordered"]
 
 app = typer.Typer(
-    no_args_is_help=True, help="Generate instances, windows of a workload or synthetic ones, knapsacks, and workloads."
+    no_args_is_help=True,
+    help="Generate instances, windows of a workload or synthetic ones, knapsacks and co-allocations, and workloads.",
 )
 app.command("workload")(generate_workload.command)
 app.command("knapsack")(generate_knapsack.command)
 app.command("window")(generate_window.command)
+app.command("coallocation")(generate_coallocation.command)
 
 _CLUSTER = "Cluster"
 _GENERATOR = "Workload generator (without --workload)"

@@ -8,7 +8,7 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.files.instance import read_problems
 from allocopt.problems.base import Problem
 
-SHIPPED = {"@tiny": "tiny.jsonl", "@knapsacks": "knapsacks.jsonl"}
+SHIPPED = {"@tiny": "tiny.jsonl", "@knapsacks": "knapsacks.jsonl", "@coallocations": "coallocations.jsonl"}
 """Instances that come with the package, so that an installed wheel has something to solve."""
 
 

@@ -12,9 +12,6 @@ from allocopt.files.validation import check_header, validated
 from allocopt.files.writing import compact_json, json_by_line, write_text
 from allocopt.problems.base import Problem
 
-FUTURE_KINDS = ("coallocation",)
-"""Kinds that the format knows and this version of the package does not."""
-
 
 def read_problems(path: Path | str) -> list[Problem]:
     """Read every problem of an instance file.
@@ -123,8 +120,6 @@ def _kind(header: dict[str, object], where: Path | str) -> Kind:
     if "kind" not in header:
         raise bad_file(where, "kind", f"is missing, must be {known}")
     kind = header["kind"]
-    if kind in FUTURE_KINDS:
-        raise bad_file(where, "kind", f"is {kind!r}, which this version does not support yet; it reads {known}")
     if not isinstance(kind, str) or kind not in KINDS:
         raise bad_file(where, "kind", f"is {shown(kind)}, must be {known}")
     return KINDS[kind]

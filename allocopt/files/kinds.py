@@ -6,6 +6,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from allocopt.files.coallocation import (
+    CoallocationInstanceModel,
+    CoallocationSolutionModel,
+    coallocation_keys,
+    coallocation_problem,
+)
 from allocopt.files.knapsack import KnapsackInstanceModel, KnapsackSolutionModel, knapsack_keys, knapsack_problem
 from allocopt.files.models import InstanceModel, SolutionModel
 from allocopt.files.topology import topology_keys, topology_problem
@@ -38,5 +44,8 @@ class Kind:
 KINDS = {
     "topology": Kind(InstanceModel, SolutionModel, "allocation", topology_problem, topology_keys),
     "knapsack": Kind(KnapsackInstanceModel, KnapsackSolutionModel, "selected", knapsack_problem, knapsack_keys),
+    "coallocation": Kind(
+        CoallocationInstanceModel, CoallocationSolutionModel, "placements", coallocation_problem, coallocation_keys
+    ),
 }
 """All kinds that are read and written, by their names in the files."""

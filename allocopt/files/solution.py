@@ -13,6 +13,7 @@ from allocopt.files.reading import parse_json, read_text
 from allocopt.files.validation import check_header, validated
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
 from allocopt.problems.knapsack import KnapsackProblem, Selection
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.continuity import allocation_order, check_order
@@ -52,6 +53,8 @@ class StoredSolution:
         Of a knapsack: ids of the selected jobs; None where no selection was found.
     slots
         Slot of every selected job by its id, where the instance has slots.
+    placements
+        Of a co-allocation: guest, host and quota of every guest that is placed; None where no answer was found.
     """
 
     instance: str
@@ -67,6 +70,12 @@ class StoredSolution:
     kind: str = TopologyProblem.kind
     selected: tuple[str, ...] | None = None
     slots: Mapping[str, int] | None = None
+    placements: tuple[tuple[str, str, float], ...] | None = None
+
+    @property
+    def answer(self) -> Any:
+        """The solution of its kind, as the file holds it."""
+        return getattr(self, KINDS[self.kind].answer)
 
 
 def read_solution(path: Path | str) -> StoredSolution:
@@ -88,6 +97,8 @@ def read_solution(path: Path | str) -> StoredSolution:
     for name in ("order", "selected"):
         if fields.get(name) is not None:
             fields[name] = tuple(fields[name])
+    if fields.get("placements") is not None:
+        fields["placements"] = tuple((place.guest, place.host, place.quota) for place in fields["placements"])
     return StoredSolution(kind=kind, **fields)
 
 
@@ -101,7 +112,7 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
     problem
         What was solved, under the strategy it was solved under.
     result
-        The answer; without a solution the allocation or selection is null.
+        The answer; without a solution the key of its kind is null.
 
     Raises
     ------
@@ -123,6 +134,8 @@ def stored_solution(problem: Problem, result: Result) -> StoredSolution:
         answer = {"allocation": allocation, "order": _order(problem, result)}
     elif isinstance(problem, KnapsackProblem) and solution is not None:
         answer = {"selected": tuple(solution.ids(problem)), "slots": solution.slot_of(problem) or None}
+    elif isinstance(problem, CoallocationProblem) and solution is not None:
+        answer = {"placements": tuple(solution.as_list(problem))}
     return StoredSolution(
         instance=problem.name,
         strategy=getattr(problem, "strategy", None),
@@ -142,9 +155,6 @@ def object_from_solution(stored: StoredSolution) -> dict[str, object]:
     order = None if stored.order is None else list(stored.order)
     slots = None if stored.slots is None else dict(stored.slots)
     optional = {"seed": stored.seed, "solver_version": stored.solver_version, "order": order, "slots": slots}
-    allocation = None if stored.allocation is None else dict(stored.allocation)
-    selected = None if stored.selected is None else list(stored.selected)
-    answer = KINDS[stored.kind].answer
     return {
         "format": SOLUTION_FORMAT,
         "version": VERSION,
@@ -155,8 +165,15 @@ def object_from_solution(stored: StoredSolution) -> dict[str, object]:
         "objective": stored.objective,
         "bound": stored.bound,
         **{key: value for key, value in optional.items() if value is not None},
-        answer: {"allocation": allocation, "selected": selected}[answer],
+        KINDS[stored.kind].answer: None if stored.answer is None else _answer_object(stored),
     }
+
+
+def _answer_object(stored: StoredSolution) -> object:
+    """Turn the solution itself into what stands in its file."""
+    if stored.kind == CoallocationProblem.kind:
+        return [{"guest": guest, "host": host, "quota": quota} for guest, host, quota in stored.answer]
+    return dict(stored.answer) if stored.kind == TopologyProblem.kind else list(stored.answer)
 
 
 def check_solution(problem: Problem, stored: StoredSolution) -> float:
@@ -165,14 +182,14 @@ def check_solution(problem: Problem, stored: StoredSolution) -> float:
     Raises
     ------
     InvalidSolutionError
-        If it is of another instance or kind, has no allocation or selection, breaks a rule of its problem, or states
+        If it is of another instance or kind, has no solution, breaks a rule of its problem, or states
         an objective, bound, optimality or order that does not hold.
     """
     if stored.instance != problem.name:
         raise InvalidSolutionError(f"the solution is of instance {stored.instance!r}, not of {problem.name!r}")
     _check_kind(problem, stored)
-    what = {"allocation": "an allocation", "selected": "a selection"}[KINDS[stored.kind].answer]
-    if stored.allocation is None and stored.selected is None:
+    what = {"topology": "an allocation", "knapsack": "a selection", "coallocation": "a co-allocation"}[stored.kind]
+    if stored.answer is None:
         raise InvalidSolutionError(f"the solution holds no {what.split()[-1]}, its status is {stored.status}")
     if stored.status not in (Status.OPTIMAL, Status.FEASIBLE, Status.INTERRUPTED):
         raise InvalidSolutionError(f"the status is {stored.status}, but there is {what}")
@@ -200,6 +217,8 @@ def solution_of(problem: Problem, stored: StoredSolution) -> Any:
     _check_kind(problem, stored)
     if isinstance(problem, TopologyProblem):
         return Allocation.from_dict(problem, stored.allocation or {})
+    if isinstance(problem, CoallocationProblem):
+        return Coallocation.from_list(problem, stored.placements or ())
     assert isinstance(problem, KnapsackProblem), "no other kind has solution files"
     return Selection.from_ids(problem, stored.selected or (), stored.slots)
 

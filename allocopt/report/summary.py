@@ -5,6 +5,7 @@ from itertools import groupby
 from statistics import fmean, median
 
 from allocopt.files.best_known import BestKnown
+from allocopt.problems.coallocation.problem import CoallocationProblem
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.topology import TopologyProblem
 from allocopt.report.rows import BenchRow, SolveRow
@@ -14,7 +15,7 @@ HEADER = (
     "solver", "strategy", "solves", "mean cost", "gap to best known %", "to SCAS optimum %", "proved %",
     "median ms", "max ms",
 )  # fmt: skip
-MAXIMIZED = frozenset({KnapsackProblem.kind})
+MAXIMIZED = frozenset({CoallocationProblem.kind, KnapsackProblem.kind})
 """Kinds of problems whose objective is the better the larger it is."""
 DIGITS = (None, None, 0, 1, 3, 2, 0, 2, 2)
 

@@ -3,12 +3,13 @@
 from typing import ClassVar
 
 from allocopt.solving.by_kind import SolverByKind
+from allocopt.solving.coallocation_portfolio import AutoCoallocation
 from allocopt.solving.knapsack_portfolio import AutoKnapsack
 from allocopt.solving.portfolio import Auto
 
 
 class AutoByKind(SolverByKind):
-    """Picks by kind, strategy and size: `Auto` for topology problems, `AutoKnapsack` for knapsacks."""
+    """Picks by kind, strategy and size: `Auto` for topology problems, `AutoKnapsack`, `AutoCoallocation`."""
 
     name: ClassVar[str] = "auto"
-    makers = (Auto, AutoKnapsack)
+    makers = (Auto, AutoKnapsack, AutoCoallocation)

@@ -5,6 +5,9 @@ from typing import Any, Generic, TypeVar
 
 from allocopt import __version__
 from allocopt.problems.base import Problem
+from allocopt.problems.coallocation.packing import greedy_coallocations
+from allocopt.problems.coallocation.pairs import Pairs, alone_bound, pairs_refusal
+from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
 from allocopt.problems.gains import Gains
 from allocopt.problems.knapsack import KnapsackProblem, Selection
 from allocopt.problems.packing import greedy_selections, packing_refusal, simple_bound
@@ -117,5 +120,26 @@ class KnapsackSolver(SearchSolver[KnapsackProblem]):
         run.offer(self.trivial(problem))
         for selection in greedy_selections(problem, gains):
             run.offer(selection)
+            if run.clock.expired() or run.is_proved():
+                return
+
+
+class CoallocationSolver(SearchSolver[CoallocationProblem]):
+    """A solver of co-allocation problems, whose trivial solution places nobody; it takes what tables are made for."""
+
+    def refusal(self, problem: CoallocationProblem) -> str | None:
+        """Why the problem is too large for this solver; None if it is not."""
+        return pairs_refusal(problem)
+
+    def trivial(self, problem: CoallocationProblem) -> Any:
+        """Return the solution without a placement."""
+        return Coallocation()
+
+    def begin(self, problem: CoallocationProblem, pairs: Pairs, run: Run) -> None:
+        """Bound a problem without a search, and offer nobody and, while there is time, the greedy solutions."""
+        run.prove(alone_bound(pairs.values))
+        run.offer(self.trivial(problem))
+        for solution in greedy_coallocations(problem, pairs, run.clock.expired):
+            run.offer(solution)
             if run.clock.expired() or run.is_proved():
                 return

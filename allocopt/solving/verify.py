@@ -7,9 +7,11 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.errors import InvalidSolutionError, WrongAnswerError
 from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.coallocation.problem import CoallocationProblem
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.side import broken_rule
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.coallocation import verify_coallocation
 from allocopt.solving.continuity import check_blocks, check_non_crossing
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status
 from allocopt.solving.selection import verify_selection
@@ -27,6 +29,8 @@ def verify(problem: Problem, solution: Any) -> float:
         return _verify_allocation(problem, solution)
     if isinstance(problem, KnapsackProblem):
         return verify_selection(problem, solution)
+    if isinstance(problem, CoallocationProblem):
+        return verify_coallocation(problem, solution)
     raise InvalidSolutionError(f"there is no checker for {problem.kind} problems")
 
 

@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,21 +59,46 @@ class BackEndSpec:
 
 
 @dataclass(frozen=True)
-class ProgramSolver(TopologySolver):
-    """A solver that hands a binary program to a back end, which runs in a child process and is killed if it overruns.
+class BackEndSolver(ABC):
+    """The half of a solver that has a back end in child processes; the other half is of the kind of its problems.
 
-    The child process stays for the next solve of the same solver object, and ends with it. If a back end crashes in
-    a solve, the answer is the best that it had shown, and a warning is logged; the sequential allocation, and a warm
-    start, are answers from the beginning.
+    A child process stays for the next solve of the same solver object, and ends with it.
     """
 
     back_end: ClassVar[BackEndSpec]
-    largest_nonzeros: ClassVar[int]
 
     _pool: ChildPool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_pool", ChildPool(self.back_end.module))
+
+    @property
+    def version(self) -> str:
+        """Version of the package that brings the back end; that of the solver in it too, once it has run."""
+        return self._pool.version or self.back_end.version()
+
+    def is_available(self) -> bool:
+        """Whether the package of the back end is installed."""
+        return self.back_end.is_installed()
+
+    @abstractmethod
+    def program(self, problem: Any) -> BinaryProgram:
+        """Build the whole program of a problem."""
+
+    def export(self, problem: Any, path: Path | str) -> None:
+        """Write the program of a problem as ``.mps``, ``.lp``, ``.pb`` or ``.json``; see `export_program`."""
+        export_program(self.program(problem), path)
+
+
+@dataclass(frozen=True)
+class ProgramSolver(BackEndSolver, TopologySolver):
+    """A solver that hands a binary program to a back end, which runs in a child process and is killed if it overruns.
+
+    If a back end crashes in a solve, the answer is the best that it had shown, and a warning is logged; the sequential
+    allocation, and a warm start, are answers from the beginning.
+    """
+
+    largest_nonzeros: ClassVar[int]
 
     @abstractmethod
     def formulate(self, problem: TopologyProblem, blocks: Blocks) -> Formulation:
@@ -92,15 +117,6 @@ class ProgramSolver(TopologySolver):
             f"{self.largest_nonzeros:,} nonzeros of the model",
         )
 
-    @property
-    def version(self) -> str:
-        """Version of the package that brings the back end; that of the solver in it too, once it has run."""
-        return self._pool.version or self.back_end.version()
-
-    def is_available(self) -> bool:
-        """Whether the package of the back end is installed."""
-        return self.back_end.is_installed()
-
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
         nonzeros = self.nonzeros(problem)
@@ -111,10 +127,6 @@ class ProgramSolver(TopologySolver):
     def program(self, problem: TopologyProblem) -> BinaryProgram:
         """Build the program of a problem, whatever its size."""
         return self.formulate(problem, blocks_of(problem)).program()
-
-    def export(self, problem: TopologyProblem, path: Path | str) -> None:
-        """Write the program of a problem as ``.mps``, ``.lp``, ``.pb`` or ``.json``; see `export_program`."""
-        export_program(self.program(problem), path)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve the program; see `TopologySolver.search`. Iterations are branch-and-bound nodes, CP-SAT's conflicts."""

@@ -1,7 +1,6 @@
 """Solvers ``scip``, ``highs`` and ``cp-sat`` of knapsack problems: the program of `KnapsackModel`, to proof."""
 
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import ClassVar
 
 from allocopt.errors import UsageError
@@ -12,9 +11,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from formulations.integer.backends.child import ChildPool
-from formulations.integer.base import BackEndSpec, ask_child, stop_reason
-from formulations.integer.export import export_program
+from formulations.integer.base import BackEndSolver, BackEndSpec, ask_child, stop_reason
 from formulations.integer.program import BinaryProgram
 from formulations.integer.solvers import CP_SAT, HIGHS, SCIP
 from formulations.knapsack.program import KnapsackModel, knapsack_nonzeros, largest_units
@@ -25,16 +22,10 @@ LARGEST_FLOAT_UNITS = 100_000
 
 
 @dataclass(frozen=True)
-class IntegerKnapsack(KnapsackSolver):
+class IntegerKnapsack(BackEndSolver, KnapsackSolver):
     """A solver that hands the program of a knapsack to a back end, as `ProgramSolver` does for topology problems."""
 
-    back_end: ClassVar[BackEndSpec]
     largest_units: ClassVar[int | None] = LARGEST_FLOAT_UNITS
-
-    _pool: ChildPool = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_pool", ChildPool(self.back_end.module))
 
     @property
     def capabilities(self) -> Capabilities:
@@ -46,15 +37,6 @@ class IntegerKnapsack(KnapsackSolver):
             f"{LARGEST_NONZEROS:,} nonzeros of the model{units}",
             kinds=frozenset({"knapsack"}),
         )
-
-    @property
-    def version(self) -> str:
-        """Version of the package that brings the back end; that of the solver in it too, once it has run."""
-        return self._pool.version or self.back_end.version()
-
-    def is_available(self) -> bool:
-        """Whether the package of the back end is installed."""
-        return self.back_end.is_installed()
 
     def refusal(self, problem: KnapsackProblem) -> str | None:
         """Why the problem is too large, or None."""
@@ -80,10 +62,6 @@ class IntegerKnapsack(KnapsackSolver):
         if model.is_empty():
             raise UsageError(f"{problem.name!r} has no model: no job can be selected to its gain")
         return model.program()
-
-    def export(self, problem: KnapsackProblem, path: Path | str) -> None:
-        """Write the program of a problem as ``.mps``, ``.lp``, ``.pb`` or ``.json``; see `export_program`."""
-        export_program(self.program(problem), path)
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve the program of what may be better than greedy selections; see `SearchSolver.search`."""

@@ -60,7 +60,7 @@ FAULTS = [
     ("version", 1.0, "version", "is 1.0, this program reads version 1"),
     ("version", DELETE, "version", "is missing, must be 1"),
     ("kind", "knapsack", "jobs[0]", "unknown key 'nodes'; known are id, request"),
-    ("kind", "coallocation", "kind", "is 'coallocation', which this version does not support yet"),
+    ("kind", "coallocation", "top level", "unknown key 'topology'; known are format, version, kind, name"),
     ("kind", "x", "kind", "is 'x', must be 'topology'"),
     ("kind", ["topology"], "kind", "is a list, must be 'topology'"),
     ("kind", DELETE, "kind", "is missing"),

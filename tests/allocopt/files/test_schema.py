@@ -43,6 +43,29 @@ SELECTED = {
     "bound": 1.5,
     "selected": ["1"],
 }
+COALLOCATION: dict[str, Any] = {
+    "format": "allocopt-instance",
+    "version": 1,
+    "kind": "coallocation",
+    "name": "c",
+    "hosts": [{"id": "h", "cores": 8, "profile": [{"share": 1, "cpu": 0.5}], "remaining_s": 60, "walltime_s": 90}],
+    "guests": [{"id": "g", "cores": 2, "profile": [{"share": 1, "cpu": 1}], "remaining_s": 30, "walltime_s": 40}],
+    "quotas": [0.25, 0.5],
+    "max_slowdown": 1.5,
+}
+PLACED = {
+    "format": "allocopt-solution",
+    "version": 1,
+    "instance": "c",
+    "solver": "scip",
+    "status": "OPTIMAL",
+    "objective": 1.5,
+    "bound": 1.5,
+    "placements": [{"guest": "g", "host": "h", "quota": 0.25}],
+}
+OPTIONAL = {
+    "max_guest_slowdown", "max_guests", "objective", "degradation_weight", "sharing", "interference", "pairs",
+}  # fmt: skip
 FAT_TREE = {"kind": "fat-tree", "pods": 1, "leaves_per_pod": 1, "nodes_per_leaf": 3, "hops": [1, 2, 3]}
 SOLUTION = {
     "format": "allocopt-solution",
@@ -69,6 +92,11 @@ GOOD: list[tuple[SchemaName, Any]] = [
     ("instance", {**KNAPSACK, "objective": "linear", "weights": [1, 0, 0.5], "slots": [2, 3], "used": {"nodes": 1}}),
     ("solution", SELECTED),
     ("solution", {**SELECTED, "strategy": None, "slots": {"1": 0}}),
+    ("instance", COALLOCATION),
+    ("instance", {**COALLOCATION, "objective": "response", "sharing": "shares", "interference": {"io": 0.5}}),
+    ("instance", {**COALLOCATION, "pairs": [{"host": "h", "guest": "g", "host_slowdown": 1, "guest_slowdown": 2}]}),
+    ("solution", PLACED),
+    ("solution", {**PLACED, "placements": None, "objective": None, "status": "UNKNOWN"}),
 ]
 BAD: list[tuple[SchemaName, Any]] = [
     ("instance", {**INSTANCE, "version": 2}),
@@ -81,6 +109,11 @@ BAD: list[tuple[SchemaName, Any]] = [
     ("instance", {**KNAPSACK, "objective": "best"}),
     ("instance", {**KNAPSACK, "capacity": {"nodes": 0.5}}),
     ("instance", {**KNAPSACK, "weights": [1, 2]}),
+    ("instance", {**COALLOCATION, "quotas": []}),
+    ("instance", {**COALLOCATION, "max_slowdown": 0.5}),
+    ("instance", {**COALLOCATION, "hosts": [{**COALLOCATION["hosts"][0], "wait_s": 5}]}),
+    ("solution", {**PLACED, "placements": [{"guest": "g", "host": "h"}]}),
+    ("solution", {**PLACED, "selected": ["g"]}),
     ("solution", {**SELECTED, "strategy": "free"}),
     ("solution", {**SELECTED, "selected": ["1"], "allocation": {"1": [0]}}),
     ("solution", {**SOLUTION, "status": "optimal"}),
@@ -107,6 +140,8 @@ def test_a_schema_is_json_of_the_named_draft(what: SchemaName) -> None:
         ("instance", "KnapsackInstanceModel", KNAPSACK, {"objective", "weights", "total", "used", "slots"}),
         ("solution", "SolutionModel", SOLUTION, {"seed", "solver_version", "order"}),
         ("solution", "KnapsackSolutionModel", SELECTED, {"strategy", "seed", "solver_version", "slots"}),
+        ("instance", "CoallocationInstanceModel", COALLOCATION, OPTIONAL),
+        ("solution", "CoallocationSolutionModel", PLACED, {"strategy", "seed", "solver_version"}),
     ],
 )
 def test_a_schema_requires_and_allows_the_keys_of_the_format(

@@ -114,16 +114,16 @@ def test_a_solver_that_cannot_run_here_is_refused() -> None:
 
 
 def test_a_problem_of_another_kind_is_refused() -> None:
-    class Coallocation:
-        kind, name, sense = "coallocation", "c", "max"
+    class Routing:
+        kind, name, sense = "routing", "r", "max"
 
         def objective(self, solution: Any) -> float:
             return 0.0
 
-    other: Problem = Coallocation()  # type: ignore[assignment]
-    with pytest.raises(UsageError, match="coallocation problem has no strategy"):
+    other: Problem = Routing()  # type: ignore[assignment]
+    with pytest.raises(UsageError, match="routing problem has no strategy"):
         solve(other, "free", "greedy")
-    with pytest.raises(UsageError, match="'greedy' does not take coallocation problems; solvers that do: none"):
+    with pytest.raises(UsageError, match="'greedy' does not take routing problems; solvers that do: none"):
         solve(other, solver="greedy")
 
 

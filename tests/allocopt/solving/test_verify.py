@@ -112,14 +112,14 @@ def test_what_is_no_allocation_is_refused(solution: object) -> None:
 
 
 def test_a_kind_without_a_checker_is_refused() -> None:
-    class Coallocation:
-        kind, name, sense = "coallocation", "c", "max"
+    class Routing:
+        kind, name, sense = "routing", "r", "max"
 
         def objective(self, solution: Any) -> float:
             return 0.0
 
-    with pytest.raises(InvalidSolutionError, match="no checker for coallocation"):
-        verify(Coallocation(), None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidSolutionError, match="no checker for routing"):
+        verify(Routing(), None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,66 +1,90 @@
-"""What every installed solver of knapsack problems keeps to."""
+"""What every installed solver of knapsack and of co-allocation problems keeps to."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from support.knapsacks import best_value
+from support.coallocations import best_value as best_coallocation
+from support.knapsacks import best_value as best_selection
 
 from allocopt.cli.reading import read_instances
 from allocopt.errors import MissingPackageError
-from allocopt.problems.knapsack import KnapsackProblem, Reward
+from allocopt.problems.base import Problem
+from allocopt.problems.knapsack import Reward
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Promise, Solver
+from allocopt.solving.protocol import Promise, Solver, takes
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
+from allocopt.traces.coallocations import synthetic_coallocation
 from allocopt.traces.knapsacks import synthetic_knapsack
 
 FOREIGN = frozenset({"auto", "cp-sat", "highs", "scip"})
-"""Solvers whose search may be another package's: a seed fixes their objective, not their selection."""
+"""Solvers whose search may be another package's: a seed fixes their objective, not their solution."""
+
+KINDS = {"knapsack": best_selection, "coallocation": best_coallocation}
+"""The kinds, and what finds the best of all solutions of each."""
 
 
 def installed() -> dict[str, Solver]:
-    """Return all solvers of knapsacks that can run here, by name."""
+    """Return all solvers of these kinds that can run here, by name."""
     solvers = {}
     for name in solver_names():
         try:
             solver = get_solver(name)
         except MissingPackageError:
             continue
-        if solver.is_available() and "knapsack" in solver.capabilities.kinds:
+        if solver.is_available() and solver.capabilities.kinds & KINDS.keys():
             solvers[name] = solver
     return solvers
 
 
 SOLVERS = installed()
-SHIPPED: tuple[KnapsackProblem, ...] = tuple(read_instances([Path("@knapsacks")]))  # type: ignore[arg-type]
-LARGER = tuple(
-    synthetic_knapsack(300, 20, np.random.default_rng(seed), reward=reward, slots=slots, name=f"{reward}-{slots}")
-    for seed, (reward, slots) in enumerate([(reward, slots) for reward in Reward for slots in (0, 3)])
+SHIPPED = tuple(read_instances([Path("@knapsacks"), Path("@coallocations")]))
+LARGER = (
+    *(
+        synthetic_knapsack(300, 20, np.random.default_rng(seed), reward=reward, slots=slots, name=f"{reward}-{slots}")
+        for seed, (reward, slots) in enumerate([(reward, slots) for reward in Reward for slots in (0, 3)])
+    ),
+    *(
+        synthetic_coallocation(8, 6, np.random.default_rng(most), max_guests=most, name=f"guests-{most}")
+        for most in (1, 3)
+    ),
 )
+FEW = tuple(problem for problem in SHIPPED if problem.name in ("tiny-means", "tiny-one-guest"))
 
 
-def cases(problems: Sequence[KnapsackProblem], promise: Promise | None = None) -> Sequence[object]:
+def best_value(problem: Any) -> float:
+    """Largest objective of all solutions."""
+    return KINDS[problem.kind](problem)
+
+
+def takes_it(solver: Solver, problem: Problem) -> bool:
+    """Whether a solver takes a problem of its kind and size."""
+    return takes(solver, problem) and solver.refusal(problem) is None
+
+
+def cases(problems: Sequence[Problem], promise: Promise | None = None) -> Sequence[object]:
     """All solvers (with a promise) on all problems that they take."""
     return [
         pytest.param(name, problem, id=f"{name}-{problem.name}")
         for name, solver in SOLVERS.items()
         for problem in problems
-        if (promise is None or promise in solver.capabilities.promises) and solver.refusal(problem) is None
+        if (promise is None or promise in solver.capabilities.promises) and takes_it(solver, problem)
     ]
 
 
-def solved(name: str, problem: KnapsackProblem, budget: Budget = Budget(60.0), seed: int = 0) -> Result:  # noqa: B008
+def solved(name: str, problem: Problem, budget: Budget = Budget(60.0), seed: int = 0) -> Result:  # noqa: B008
     result = SOLVERS[name].solve(problem, budget, seed)
     verify_result(problem, result)
     return result
 
 
-def assert_consistent(problem: KnapsackProblem, result: Result) -> None:
+def assert_consistent(problem: Problem, result: Result) -> None:
     assert result.status in (Status.OPTIMAL, Status.FEASIBLE)
     assert result.objective == verify(problem, result.solution)
     proved = result.gap is not None and result.gap <= EQUAL_RELATIVE
@@ -69,11 +93,11 @@ def assert_consistent(problem: KnapsackProblem, result: Result) -> None:
 
 
 def test_the_solvers_of_the_design_are_there() -> None:
-    assert {"auto", "cp-sat", "dp", "greedy", "highs", "scip"} <= set(SOLVERS)
+    assert {"assignment", "auto", "cp-sat", "dp", "greedy", "highs", "scip", "static-50"} <= set(SOLVERS)
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED + LARGER))
-def test_the_answer_is_valid_and_what_is_said_of_it_consistent(name: str, problem: KnapsackProblem) -> None:
+def test_the_answer_is_valid_and_what_is_said_of_it_consistent(name: str, problem: Problem) -> None:
     told: list[Incumbent] = []
     result = solve(problem, solver=SOLVERS[name], time_limit=60.0, seed=5, on_incumbent=told.append)
     assert_consistent(problem, result)
@@ -88,7 +112,7 @@ def test_the_answer_is_valid_and_what_is_said_of_it_consistent(name: str, proble
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED))
-def test_the_optimum_of_all_selections_lies_between_objective_and_bound(name: str, problem: KnapsackProblem) -> None:
+def test_the_optimum_of_all_solutions_lies_between_objective_and_bound(name: str, problem: Problem) -> None:
     result = solved(name, problem)
     best = best_value(problem)
     assert result.objective is not None
@@ -99,19 +123,19 @@ def test_the_optimum_of_all_selections_lies_between_objective_and_bound(name: st
 
 
 @pytest.mark.parametrize("problem", SHIPPED + LARGER, ids=lambda problem: problem.name)
-def test_all_exact_solvers_agree(problem: KnapsackProblem) -> None:
+def test_all_exact_solvers_agree(problem: Problem) -> None:
     exact = [
         solved(name, problem)
         for name, solver in SOLVERS.items()
-        if Promise.EXACT in solver.capabilities.promises and solver.refusal(problem) is None
+        if Promise.EXACT in solver.capabilities.promises and takes_it(solver, problem)
     ]
     assert len(exact) >= 3
     assert {result.status for result in exact} == {Status.OPTIMAL}
     assert [result.objective for result in exact] == pytest.approx([exact[0].objective] * len(exact), rel=1e-9)
 
 
-@pytest.mark.parametrize(("name", "problem"), cases(SHIPPED + LARGER[:2]))
-def test_the_same_seed_gives_the_same_answer(name: str, problem: KnapsackProblem) -> None:
+@pytest.mark.parametrize(("name", "problem"), cases(SHIPPED + LARGER[:2] + LARGER[-1:]))
+def test_the_same_seed_gives_the_same_answer(name: str, problem: Problem) -> None:
     first, again = (solved(name, problem, Budget(60.0), seed=7) for _ in range(2))
     assert again.objective == pytest.approx(first.objective, rel=1e-9)
     if name not in FOREIGN:
@@ -120,14 +144,12 @@ def test_the_same_seed_gives_the_same_answer(name: str, problem: KnapsackProblem
 
 @pytest.mark.parametrize("seconds", [1e-9, 1e-3])
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED + LARGER))
-def test_a_limit_that_is_too_short_still_gives_a_valid_answer(
-    name: str, problem: KnapsackProblem, seconds: float
-) -> None:
+def test_a_limit_that_is_too_short_still_gives_a_valid_answer(name: str, problem: Problem, seconds: float) -> None:
     assert_consistent(problem, solved(name, problem, Budget(seconds)))
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED))
-def test_a_warm_start_is_never_made_worse(name: str, problem: KnapsackProblem) -> None:
+def test_a_warm_start_is_never_made_worse(name: str, problem: Problem) -> None:
     best = solve(problem, solver="auto", time_limit=60.0)
     result = SOLVERS[name].solve(problem, Budget(1e-3), 0, best.solution)
     verify_result(problem, result)
@@ -136,8 +158,8 @@ def test_a_warm_start_is_never_made_worse(name: str, problem: KnapsackProblem) -
     assert result.objective >= best.objective
 
 
-@pytest.mark.parametrize(("name", "problem"), cases(SHIPPED[:1]))
-def test_ctrl_c_gives_the_best_so_far(name: str, problem: KnapsackProblem) -> None:
+@pytest.mark.parametrize(("name", "problem"), cases(FEW))
+def test_ctrl_c_gives_the_best_so_far(name: str, problem: Problem) -> None:
     def interrupt(incumbent: Incumbent) -> None:
         raise KeyboardInterrupt
 
@@ -147,17 +169,15 @@ def test_ctrl_c_gives_the_best_so_far(name: str, problem: KnapsackProblem) -> No
     assert len(result.incumbents) == 1
 
 
-@pytest.mark.parametrize(("name", "problem"), cases(SHIPPED[:1] + LARGER[:1]))
-def test_an_exact_solver_stops_at_the_gap_asked_for(name: str, problem: KnapsackProblem) -> None:
+@pytest.mark.parametrize(("name", "problem"), cases(FEW + LARGER[:1]))
+def test_an_exact_solver_stops_at_the_gap_asked_for(name: str, problem: Problem) -> None:
     result = solved(name, problem, Budget(60.0, gap=0.5))
     if Promise.EXACT in SOLVERS[name].capabilities.promises:
         assert result.gap is not None
         assert result.gap <= 0.5
 
 
-@pytest.mark.parametrize(("name", "problem"), cases(SHIPPED[:1]))
-def test_a_solver_prints_nothing_on_stdout(
-    name: str, problem: KnapsackProblem, capfd: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize(("name", "problem"), cases(FEW))
+def test_a_solver_prints_nothing_on_stdout(name: str, problem: Problem, capfd: pytest.CaptureFixture[str]) -> None:
     solved(name, problem)
     assert capfd.readouterr().out == ""

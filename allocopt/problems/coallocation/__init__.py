@@ -1,0 +1,1 @@
+"""Which running allocation hosts which waiting job, and at which CPU quota."""

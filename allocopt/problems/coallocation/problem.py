@@ -1,0 +1,301 @@
+"""Which running allocation hosts which waiting job, at which CPU quota: the problem and its solution.
+
+A guest g gets a share q of the cores of one host h. The excess of a job, its slowdown less 1, has a part for the cores
+that it misses and one for the contention with each other job of the host (`allocopt.problems.coallocation.excess`).
+Maximize
+
+    ``sum over placed g of (a_g - lambda b_g excess_g) - lambda * sum over h of b_h excess_h``
+
+with a = b = cores under ``capacity``: the cores that guests put to use, less those that delays cost; and a = the
+seconds that a guest would still wait, b = the seconds that a job still runs, under ``response``: the response time that
+the window saves. With one guest a host there is ``throughput`` besides, whose terms are not linear in the excess: the
+rates ``cores / (1 + excess)`` of the guests less lambda times what the rates of the hosts lose. No job's excess passes
+its limit, and nothing passes the cores or the memory of a host.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray, frozen_integers
+from allocopt.errors import InvalidSolutionError
+from allocopt.problems.base import Sense
+from allocopt.problems.coallocation import checks
+from allocopt.problems.coallocation.excess import (
+    STEPS,
+    Demands,
+    capped_host_steps,
+    contention_steps,
+    cpu_steps,
+    in_steps,
+)
+from allocopt.problems.coallocation.interference import Interference, Sharing
+from allocopt.problems.coallocation.profile import ProfiledJob
+
+LARGEST_PERCENT = 90
+"""Percent of a host's cores that its guests may hold together."""
+
+QUOTAS = tuple(step / 10 for step in range(1, 10))
+"""10 %, ..., 90 % (ASAX paper, section 3.2)."""
+
+
+class CoallocationObjective(StrEnum):
+    """What is maximized."""
+
+    CAPACITY = "capacity"
+    """Cores that guests put to use, less those that delays cost."""
+    RESPONSE = "response"
+    """Seconds of response time that the window saves."""
+    THROUGHPUT = "throughput"
+    """Cores' worth of work that guests do, less what hosts do less; for one guest a host."""
+
+
+class GuestPlace(NamedTuple):
+    """A guest and its host by their numbers, and its quota in percent of the host's cores."""
+
+    guest: int
+    host: int
+    percent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Coallocation:
+    """The guests that are placed.
+
+    Parameters
+    ----------
+    places
+        Where each of them is, by guest.
+    """
+
+    places: tuple[GuestPlace, ...] = ()
+
+    def __post_init__(self) -> None:
+        places = sorted(GuestPlace(int(guest), int(host), int(percent)) for guest, host, percent in self.places)
+        object.__setattr__(self, "places", tuple(places))
+
+    def as_list(self, problem: "CoallocationProblem") -> list[tuple[str, str, float]]:
+        """Names of guests and hosts, and quotas, as the solution file holds them."""
+        return [
+            (problem.guests[guest].id, problem.hosts[host].id, percent / 100) for guest, host, percent in self.places
+        ]
+
+    @classmethod
+    def from_list(cls, problem: "CoallocationProblem", placements: Sequence[tuple[str, str, float]]) -> "Coallocation":
+        """Bring names into the problem's order.
+
+        Raises
+        ------
+        InvalidSolutionError
+            If a name is none of the problem's, or a quota none of whole percent.
+        """
+        hosts = {job.id: number for number, job in enumerate(problem.hosts)}
+        guests = {job.id: number for number, job in enumerate(problem.guests)}
+        places = []
+        for guest, host, quota in placements:
+            if guest not in guests:
+                raise InvalidSolutionError(f"guest {guest!r} is not in the instance")
+            if host not in hosts:
+                raise InvalidSolutionError(f"host {host!r} is not in the instance")
+            percent = checks.percent_of(quota)
+            if percent is None:
+                raise InvalidSolutionError(f"the quota of guest {guest!r} is {quota}, must be of whole percent")
+            places.append(GuestPlace(guests[guest], hosts[host], percent))
+        return cls(tuple(places))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CoallocationProblem:
+    """Place waiting jobs beside running ones.
+
+    Parameters
+    ----------
+    hosts
+        The running allocations, not empty.
+    guests
+        The waiting jobs, not empty.
+    quotas
+        Shares of a host's cores that a guest may get, rising, of whole percent, within 0 .. 0.9; 0 is no placement.
+    max_slowdown
+        Most that a host, and a guest unless ``max_guest_slowdown`` is given, may be slowed down; also no job is slowed
+        down so much that it would pass its limit, and one that passes it anyway not at all.
+    max_guest_slowdown
+        Most that a guest may be slowed down.
+    max_guests
+        Most guests on a host.
+    objective_name
+        What is maximized.
+    degradation_weight
+        Weight lambda of the excess, not negative.
+    sharing
+        What a quota means; ``shares`` is for one guest a host.
+    interference
+        Coefficients of contention; paging does not occur, for memory is not shared beyond what is there.
+    measured
+        Measured slowdowns by the ids of host and guest, ``(host's, guest's)``, at any quota; they stand for all that is
+        computed from profiles, and pairs that are not listed do not share. For one guest a host.
+    name
+        Name of the instance.
+
+    Raises
+    ------
+    InvalidProblemError
+        If any of this does not hold; it names the job or the field.
+    """
+
+    hosts: tuple[ProfiledJob, ...]
+    guests: tuple[ProfiledJob, ...]
+    quotas: tuple[float, ...] = QUOTAS
+    max_slowdown: float = 1.5
+    max_guest_slowdown: float | None = None
+    max_guests: int = 1
+    objective_name: CoallocationObjective = CoallocationObjective.CAPACITY
+    degradation_weight: float = 1.0
+    sharing: Sharing = Sharing.CAPS
+    interference: Interference = field(default_factory=Interference)
+    measured: Mapping[tuple[str, str], tuple[float, float]] | None = None
+    name: str = "unnamed"
+    percents: IntArray = field(init=False, repr=False)
+    """Quotas in percent, without 0, rising, shape ``(Q,)``."""
+    host_demands: Demands = field(init=False, repr=False)
+    guest_demands: Demands = field(init=False, repr=False)
+    measured_steps: IntArray | None = field(init=False, repr=False)
+    """Measured excess of hosts and of guests in steps, -1 where a pair does not share, shape ``(2, H, G)``."""
+
+    kind: ClassVar[str] = "coallocation"
+    sense: ClassVar[Sense] = "max"
+
+    def __post_init__(self) -> None:
+        for name in ("hosts", "guests", "quotas"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        checks.check_jobs("hosts", self.hosts)
+        checks.check_jobs("guests", self.guests)
+        checks.check_enum("objective", self.objective_name, CoallocationObjective)
+        checks.check_enum("sharing", self.sharing, Sharing)
+        object.__setattr__(self, "objective_name", CoallocationObjective(self.objective_name))
+        object.__setattr__(self, "sharing", Sharing(self.sharing))
+        checks.check_numbers(self.max_slowdown, self.max_guest_slowdown, self.max_guests, self.degradation_weight)
+        if self.objective_name is CoallocationObjective.RESPONSE:
+            checks.check_waits(self.guests)
+        if self.max_guests > 1:
+            linear = self.objective_name is not CoallocationObjective.THROUGHPUT
+            checks.check_for_several(self.sharing is Sharing.CAPS, self.measured is None, linear)
+        if self.measured is not None:
+            object.__setattr__(self, "measured", dict(self.measured))
+            checks.check_measured(self.measured, self.hosts, self.guests)
+        percents = [percent for percent in checks.percents_of(self.quotas, LARGEST_PERCENT) if percent > 0]
+        object.__setattr__(self, "percents", frozen_integers(np.array(percents, dtype=np.int64)))
+        object.__setattr__(self, "host_demands", Demands.of(self.hosts))
+        object.__setattr__(self, "guest_demands", Demands.of(self.guests))
+        object.__setattr__(self, "measured_steps", None if self.measured is None else _measured_steps(self))
+
+    @property
+    def host_limits(self) -> IntArray:
+        """Largest excess of each host in steps, shape ``(H,)``."""
+        return _limits(self.hosts, self.max_slowdown)
+
+    @property
+    def guest_limits(self) -> IntArray:
+        """Largest excess of each guest in steps, shape ``(G,)``."""
+        return _limits(self.guests, self.max_guest_slowdown or self.max_slowdown)
+
+    @property
+    def gains(self) -> FloatArray:
+        """What placing each guest is worth if nothing is slowed down: a, shape ``(G,)``."""
+        if self.objective_name is CoallocationObjective.RESPONSE:
+            return np.array([job.wait_s for job in self.guests], dtype=np.float64)
+        return self.guest_demands.cores
+
+    @property
+    def host_costs(self) -> FloatArray:
+        """What an excess of one step of each host costs: lambda b, shape ``(H,)``."""
+        return self._costs(self.hosts)
+
+    @property
+    def guest_costs(self) -> FloatArray:
+        """What an excess of one step of each guest costs: lambda b, shape ``(G,)``."""
+        return self._costs(self.guests)
+
+    def objective(self, solution: Coallocation) -> float:
+        """Objective of a solution; whether it obeys the rules is for `allocopt.verify` to say."""
+        of_hosts, of_guests = self.excess_steps(solution)
+        placed = np.array([place.guest for place in solution.places], dtype=np.int64)
+        gained = self.guest_worth(placed, of_guests[placed])
+        return float(gained.sum()) - float(self.host_losses(np.arange(len(self.hosts)), of_hosts).sum())
+
+    def guest_worth(self, guests: IntArray, steps: IntArray) -> FloatArray:
+        """Return what placed guests are worth that have so much excess in steps; the arrays broadcast."""
+        if self.objective_name is CoallocationObjective.THROUGHPUT:
+            return np.asarray(self.guest_demands.cores[guests] * STEPS / (STEPS + steps))
+        return np.asarray(self.gains[guests] - self.guest_costs[guests] * steps)
+
+    def host_losses(self, hosts: IntArray, steps: IntArray) -> FloatArray:
+        """Return what the excess of hosts in steps costs; the arrays broadcast."""
+        if self.objective_name is CoallocationObjective.THROUGHPUT:
+            lost = self.host_demands.cores[hosts] * steps / (STEPS + steps)
+            return np.asarray(self.degradation_weight * lost)
+        return np.asarray(self.host_costs[hosts] * steps)
+
+    def excess_steps(self, solution: Coallocation) -> tuple[IntArray, IntArray]:
+        """Excess in steps of every host and guest of a solution, shapes ``(H,)`` and ``(G,)``."""
+        of_hosts = np.zeros(len(self.hosts), dtype=np.int64)
+        of_guests = np.zeros(len(self.guests), dtype=np.int64)
+        beside: dict[int, list[GuestPlace]] = {}
+        for place in solution.places:
+            beside.setdefault(place.host, []).append(place)
+        for host, places in beside.items():
+            guest = np.array([place.guest for place in places])
+            percent = np.array([place.percent for place in places])
+            of_host, of_placed = self._steps_on(host, guest, percent)
+            of_hosts[host] = of_host
+            of_guests[guest] = of_placed
+        return of_hosts, of_guests
+
+    def may_share(self, host: int, guest: int) -> bool:
+        """Whether a guest asks for no more cores than a host has, and has been measured beside it where that counts."""
+        if self.measured_steps is not None and self.measured_steps[0, host, guest] < 0:
+            return False
+        return self.guests[guest].cores <= self.hosts[host].cores
+
+    def _steps_on(self, host: int, guest: IntArray, percent: IntArray) -> tuple[int, IntArray]:
+        """Excess in steps of one host and of the guests on it."""
+        if self.measured_steps is not None:
+            of_hosts, of_guests = self.measured_steps
+            return int(of_hosts[host, guest].sum()), of_guests[host, guest]
+        one, hosts, guests = np.full(len(guest), host), self.host_demands, self.guest_demands
+        alone, of_guest = cpu_steps(hosts, guests, one, guest, percent, self.sharing)
+        whole = int(alone[0])
+        if len(guest) > 1:
+            whole = int(capped_host_steps(hosts, np.array([host]), np.array([percent.sum()]))[0])
+        cores = hosts.cores[one]
+        whole += int(contention_steps(hosts, one, guests, guest, cores, self.interference).sum())
+        of_guest = of_guest + contention_steps(guests, guest, hosts, one, cores, self.interference)
+        pairs = contention_steps(guests, guest[:, None], guests, guest[None, :], hosts.cores[[host]], self.interference)
+        return whole, of_guest + pairs.sum(axis=1) - np.diag(pairs)
+
+    def _costs(self, jobs: Sequence[ProfiledJob]) -> FloatArray:
+        """Cost of a step of excess of each job."""
+        if self.objective_name is CoallocationObjective.RESPONSE:
+            own = [job.remaining_s for job in jobs]
+        else:
+            own = [float(job.cores) for job in jobs]
+        return self.degradation_weight * np.array(own) / STEPS
+
+
+def _measured_steps(problem: CoallocationProblem) -> IntArray:
+    """Measured excess in steps, -1 where a pair does not share, shape ``(2, H, G)``."""
+    hosts = {job.id: number for number, job in enumerate(problem.hosts)}
+    guests = {job.id: number for number, job in enumerate(problem.guests)}
+    steps = np.full((2, len(hosts), len(guests)), -1, dtype=np.int64)
+    for (host, guest), slowdowns in (problem.measured or {}).items():
+        steps[:, hosts[host], guests[guest]] = in_steps(np.array(slowdowns) - 1.0)
+    steps.setflags(write=False)
+    return steps
+
+
+def _limits(jobs: Sequence[ProfiledJob], most: float) -> IntArray:
+    """Largest excess in steps: the bound for all, or what keeps a job within its limit."""
+    return in_steps([min(most, max(1.0, job.happiness)) - 1.0 for job in jobs])

@@ -1,0 +1,115 @@
+"""What jobs ask of the cores, the memory and the file system of an allocation, stage by stage."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.errors import InvalidProblemError
+
+SUM_TOLERANCE = 1e-6
+"""How far from 1 the shares of a profile may sum."""
+
+
+class StageKind(StrEnum):
+    """What a stage is, to those who run it (ASAX paper, section 3.1)."""
+
+    SEQUENTIAL = "sequential"
+    """One core is used."""
+    PARALLEL = "parallel"
+    """All cores are used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of a job.
+
+    Parameters
+    ----------
+    share
+        Share of the job's remaining work that it is, in (0, 1]: of the time that the job takes alone.
+    cpu
+        Share of the job's cores that it keeps busy when it runs alone, in (0, 1].
+    memory
+        Share of the memory beside the job's cores that it occupies, in [0, 1].
+    io
+        Share of the time that it reads, writes or exchanges messages when it runs alone, in [0, 1].
+    kind
+        Whether it uses one core or all.
+    """
+
+    share: float
+    cpu: float
+    memory: float = 0.0
+    io: float = 0.0
+    kind: StageKind = StageKind.PARALLEL
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledJob:
+    """A job whose demands are known, running or waiting.
+
+    Parameters
+    ----------
+    id
+        Its name.
+    cores
+        Cores that it has, or asks for.
+    profile
+        The stages that are ahead, in order; their shares sum to 1.
+    remaining_s
+        Seconds for which it still runs if it runs alone: for a waiting job, its run time.
+    walltime_s
+        Seconds from now, or from its start, to its limit.
+    wait_s
+        Seconds for which it would still wait if it is not hosted; the objective ``response`` needs it of guests.
+    """
+
+    id: str
+    cores: int
+    profile: tuple[Stage, ...]
+    remaining_s: float
+    walltime_s: float
+    wait_s: float | None = None
+
+    @property
+    def happiness(self) -> float:
+        """Time left over time needed, from 1 on where the job ends within its limit (ASAX paper, Eq. 1; errata)."""
+        return self.walltime_s / self.remaining_s
+
+    def column(self, name: str) -> FloatArray:
+        """One number of every stage: ``share``, ``cpu``, ``memory`` or ``io``, shape ``(stages,)``."""
+        return np.array([getattr(stage, name) for stage in self.profile], dtype=np.float64)
+
+    def mean(self, name: str) -> float:
+        """Mean of ``cpu``, ``memory`` or ``io`` over the job's remaining time."""
+        return float(self.column("share") @ self.column(name))
+
+    def peak_memory(self) -> float:
+        """Largest share of memory that a stage occupies."""
+        return float(self.column("memory").max())
+
+
+def check_profile(place: str, profile: tuple[Stage, ...]) -> None:
+    """Raise `InvalidProblemError` unless these are the stages of a job.
+
+    Raises
+    ------
+    InvalidProblemError
+        If there is no stage, a number is out of range, or the shares do not sum to 1.
+    """
+    if not profile:
+        raise InvalidProblemError(place, "is empty, must hold at least one stage")
+    for index, stage in enumerate(profile):
+        for name, positive in (("share", True), ("cpu", True), ("memory", False), ("io", False)):
+            value = getattr(stage, name)
+            if not 0 <= value <= 1 or (positive and value == 0):
+                least = "above 0" if positive else "from 0"
+                raise InvalidProblemError(f"{place}[{index}].{name}", f"is {value}, must be a share {least} to 1")
+        if stage.kind not in list(StageKind):
+            fault = f"is {stage.kind!r}, must be one of {', '.join(StageKind)}"
+            raise InvalidProblemError(f"{place}[{index}].kind", fault)
+    total = sum(stage.share for stage in profile)
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InvalidProblemError(place, f"the shares sum to {total:g}, must sum to 1")

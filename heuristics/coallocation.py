@@ -1,0 +1,47 @@
+"""Solvers ``greedy`` and ``static-50`` of co-allocation problems."""
+
+from typing import ClassVar
+
+from allocopt.problems.coallocation.packing import first_fit
+from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
+from allocopt.problems.coallocation.problem import CoallocationProblem
+from allocopt.solving.base import CoallocationSolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+
+KINDS = frozenset({"coallocation"})
+LARGEST = f"{MOST_TRIPLES:,} hosts x guests x quotas"
+HALF = 50
+"""Percent that ``static-50`` gives to every guest (ASAX paper, section 4.4)."""
+
+
+class GreedyCoallocation(CoallocationSolver):
+    """Guests one after the other, each where it is worth most, in a few orders; O(G H (Q + K)) each."""
+
+    name: ClassVar[str] = "greedy"
+    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), LARGEST, kinds=KINDS)
+
+    def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Place in every order; see `SearchSolver.search`."""
+        self.begin(problem, Pairs.of(problem), run)
+        return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
+
+
+class StaticHalf(CoallocationSolver):
+    """The ASAX paper's *Static*: half of the first host that obeys the bounds, whatever it is worth."""
+
+    name: ClassVar[str] = "static-50"
+    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset(), LARGEST, kinds=KINDS)
+
+    def refusal(self, problem: CoallocationProblem) -> str | None:
+        """Why the problem is not for this solver: its size, or no quota of one half."""
+        if HALF not in problem.percents:
+            return f"it has no quota of {HALF / 100}"
+        return super().refusal(problem)
+
+    def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Place; see `SearchSolver.search`."""
+        run.offer(first_fit(problem, Pairs.of(problem), HALF))
+        return StopReason.COMPLETED

@@ -1,0 +1,61 @@
+"""Scheduler ``static-50``: the ASAX paper's *Static*, every allocation shared half and half, whatever runs on it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from allocopt.errors import UsageError
+from allocopt.problems.coallocation.problem import LARGEST_PERCENT
+from allocopt.problems.coallocation.profile import ProfiledJob
+from allocopt.simulator.quota.decisions import PlaceGuest, QuotaDecision
+from allocopt.simulator.quota.space_sharing import easy_starts
+from allocopt.simulator.quota.state import Allocation, QuotaView
+
+
+@dataclass(frozen=True, slots=True)
+class StaticSharing:
+    """Space sharing, and each job that still waits beside the first one that has the cores and no guest.
+
+    Parameters
+    ----------
+    percent
+        Quota of every guest.
+    heeds_memory
+        Whether the first one must have the memory, too. The paper's *Static* does not look at what jobs use.
+
+    Raises
+    ------
+    UsageError
+        If the quota is not above 0 and at most 90.
+    """
+
+    percent: int = 50
+    heeds_memory: bool = False
+
+    period_s: ClassVar[float | None] = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.percent <= LARGEST_PERCENT:
+            raise UsageError(f"the quota is {self.percent} %, must be above 0 and at most {LARGEST_PERCENT} %")
+
+    @property
+    def name(self) -> str:
+        """Its name: the quota behind ``static-``."""
+        return f"static-{self.percent}{'-memory' if self.heeds_memory else ''}"
+
+    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
+        """Start what EASY starts, then place guests; see `QuotaScheduler.schedule`."""
+        yield from easy_starts(view)
+        for job in list(view.queue):
+            host = next((one for one in view.allocations if self._fits(one, view.jobs[job].job)), None)
+            if host is not None:
+                yield PlaceGuest(job, host.number, self.percent)
+
+    def _fits(self, allocation: Allocation, guest: ProfiledJob) -> bool:
+        """Whether a job gets a place on an allocation."""
+        if self.heeds_memory:
+            return allocation.takes(guest)
+        return allocation.guest is None and guest.cores <= allocation.cores
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+        """Learn nothing."""

@@ -1,0 +1,185 @@
+"""ASAX itself: which running job takes which waiting one, at which quota, and what is learned from how it went."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.errors import UsageError
+from learned.asax.knowledge import Knowledge
+from learned.asax.trees import Experts, State, read_experts
+from learned.asax.weights import Update
+
+ROUNDING = 1e-6
+"""Cores' worth of memory that sums may lose."""
+
+LEAST_LIKELY = 1e-9
+"""How likely any quota above 0 has to be to be drawn for a guest that is there."""
+
+
+class Decision(NamedTuple):
+    """What was decided for one running job: the quota of the guest, and how likely each expert found it."""
+
+    application: str
+    percent: int
+    likelihoods: FloatArray
+
+
+class Offer(NamedTuple):
+    """What a running job without a guest offers: its number, its cores, free memory in cores' worth, and a decision."""
+
+    host: int
+    cores: int
+    free_memory: float
+    decision: Decision
+
+
+class Asked(NamedTuple):
+    """What a waiting job asks for: cores, memory in cores' worth of it, and the cores that it keeps busy on average."""
+
+    cores: int
+    memory: float = 0.0
+    busy_cores: float = 0.0
+
+
+class Hosting(NamedTuple):
+    """A guest and its host, by their numbers, and the decision that brought them together."""
+
+    guest: int
+    host: int
+    decision: Decision
+
+
+def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0) -> float:
+    """Loss of a job that took so long, or is going to: how far it passes its limit, in [0, 1] (section 3.2; errata).
+
+    Parameters
+    ----------
+    run_s, walltime_s
+        Run time and limit, in seconds.
+    full_loss_at
+        Time beyond the limit, over the limit, from which on the loss is 1: 1 in section 3.2, 0.5 in section 4.4.
+    """
+    return min(1.0, max(0.0, (run_s - walltime_s) / walltime_s) / full_loss_at)
+
+
+@dataclass
+class Asax:
+    """The learner (Algorithm 1).
+
+    Parameters
+    ----------
+    experts
+        The trees.
+    knowledge
+        What is known of applications; it grows.
+    full_loss_at
+        See `performance_loss`.
+
+    Raises
+    ------
+    UsageError
+        If the knowledge is that of other experts, or ``full_loss_at`` is not positive.
+    """
+
+    experts: Experts
+    knowledge: Knowledge
+    full_loss_at: float = 1.0
+
+    def __post_init__(self) -> None:
+        metrics = tuple(expert.metric for expert in self.experts.experts)
+        if self.knowledge.metrics != metrics:
+            raise UsageError(f"the knowledge is that of experts for {self.knowledge.metrics}, not for {metrics}")
+        if not self.full_loss_at > 0:
+            raise UsageError(f"full_loss_at is {self.full_loss_at}, must be positive")
+
+    @classmethod
+    def untrained(
+        cls,
+        experts: Experts | None = None,
+        update: str = Update.CUMULATIVE,
+        horizon: int = 1000,
+        full_loss_at: float = 1.0,
+    ) -> "Asax":
+        """Return a learner that knows nothing; without experts, with those of the package."""
+        trees = read_experts() if experts is None else experts
+        metrics = tuple(expert.metric for expert in trees.experts)
+        return cls(trees, Knowledge(metrics, Update(update), horizon), full_loss_at)
+
+    def mixture(self, application: str, state: State) -> FloatArray:
+        """Return how likely each action is (line 6), shape ``(m,)``."""
+        return np.asarray(self.knowledge.of(application).alpha @ self.experts.probabilities(state))
+
+    def decide(self, application: str, state: State, rng: np.random.Generator, is_shared: bool = False) -> Decision:
+        """Draw a quota for a guest of a running job (lines 4 to 7).
+
+        Parameters
+        ----------
+        application, state
+            What the running job is, and how it is.
+        rng
+            Source of randomness.
+        is_shared
+            Whether the guest is there already, and stays: then 0 is not drawn, and the smallest quota is taken where
+            the experts have nothing but 0 to say.
+        """
+        table = self.experts.probabilities(state)
+        likely = self.knowledge.of(application).alpha @ table
+        if is_shared:
+            likely[0] = 0.0
+            likely[1] += likely.sum() <= LEAST_LIKELY
+        action = int(rng.choice(len(likely), p=likely / likely.sum()))
+        return Decision(application, self.experts.actions[action], table[:, action])
+
+    def learn(self, decision: Decision, loss: float) -> bool:
+        """Take the host's loss into account (lines 9 to 12), and say whether a round ended.
+
+        Raises
+        ------
+        UsageError
+            If the loss is not in [0, 1].
+        """
+        if not 0 <= loss <= 1:
+            raise UsageError(f"the loss is {loss}, must be within 0 .. 1")
+        return self.knowledge.of(decision.application).add(decision.likelihoods * loss)
+
+    def excess_risks(self) -> dict[str, tuple[float, float]]:
+        """Excess risk of each application so far, and its bound."""
+        known = self.knowledge.applications.items()
+        return {name: (weights.excess_risk, weights.risk_bound) for name, weights in known}
+
+
+def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[Hosting]:
+    """Go through the waiting jobs, and give each the first offer of a quota above 0 that has the room.
+
+    An offer has the room where the host has the cores and the free memory that the guest asks for, and the quota the
+    cores that the guest keeps busy on average: what is offered must fulfil what a job needs (section 3.2).
+
+    Parameters
+    ----------
+    guests
+        What the waiting jobs ask for, in the order of the queue.
+    offers
+        Offers in the order in which they are looked at.
+
+    Yields
+    ------
+    Hosting
+        For each guest that found a host, which takes no other then. A job that was asked in vain learns nothing, for
+        without a guest there is no loss.
+    """
+    open_offers = [offer for offer in offers if offer.decision.percent > 0]
+    for guest, asked in enumerate(guests):
+        fits = (
+            place
+            for place, offer in enumerate(open_offers)
+            if asked.cores <= offer.cores
+            and asked.memory <= offer.free_memory + ROUNDING
+            and asked.busy_cores <= offer.decision.percent / 100 * offer.cores + ROUNDING
+        )
+        place = next(fits, None)
+        if place is not None:
+            offer = open_offers.pop(place)
+            yield Hosting(guest, offer.host, offer.decision)

@@ -1,0 +1,99 @@
+"""Scheduler ``asax``: guests by the learner, quotas set anew while jobs share (ASAX paper, sections 3.2 and 4.4)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from allocopt.simulator.quota.decisions import PlaceGuest, QuotaDecision, SetQuota
+from allocopt.simulator.quota.space_sharing import easy_starts
+from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
+from learned.asax.agent import Asax, Asked, Decision, Offer, first_fit, performance_loss
+from learned.asax.trees import Leaf, State
+
+
+@dataclass
+class AsaxScheduler:
+    """Space sharing, and each job that still waits beside the first running one that offers a quota and has the room.
+
+    A running job's offer is drawn once, and again when the experts see it in another state, so that a refusal holds.
+    Running jobs are looked at by the cores that they leave idle, the most first. While jobs share, the learner looks at
+    them every ``period_s`` and whenever something happens: the loss that is foreseen for the host at the present rate
+    is what its last quota brought, and a new quota is drawn. A guest is not sent away.
+
+    Parameters
+    ----------
+    asax
+        The learner; it goes on learning.
+    period_s
+        Seconds between two looks.
+    """
+
+    asax: Asax = field(default_factory=Asax.untrained)
+    period_s: float | None = 60.0
+    _shared: dict[int, Decision] = field(init=False, default_factory=dict)
+    _offers: dict[int, tuple[tuple[Leaf, ...], Decision]] = field(init=False, default_factory=dict)
+
+    name: ClassVar[str] = "asax"
+
+    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
+        """Start what EASY starts, set quotas anew, then place guests; see `QuotaScheduler.schedule`."""
+        shared = [one for one in view.allocations if one.guest is not None]
+        there = {one.number for one in shared}
+        self._shared = {number: decision for number, decision in self._shared.items() if number in there}
+        for one in shared:
+            yield SetQuota(one.number, self._look_again(view, one))
+        yield from easy_starts(view)
+        if not view.queue:
+            return
+        hosts = sorted((one for one in view.allocations if one.guest is None), key=lambda one: -one.idle_cores())
+        queue = list(view.queue)
+        waiting = (view.jobs[job].job for job in queue)
+        asked = [Asked(job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores) for job in waiting]
+        for guest, host, decision in first_fit(asked, [self._offer(view, one) for one in hosts]):
+            self._shared[host] = decision
+            yield PlaceGuest(queue[guest], host, decision.percent)
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+        """Learn from the run time that the owner of an allocation really had."""
+        self._offers.pop(allocation.number, None)
+        decision = self._shared.pop(allocation.number, None)
+        if decision is not None:
+            host = allocation.host
+            self.asax.learn(decision, self._loss(view.now - host.start_s, host))
+
+    def _offer(self, view: QuotaView, allocation: Allocation) -> Offer:
+        """Return what a running job offers, drawn anew where the experts see it in another state."""
+        state, application = state_of(view.now, allocation), allocation.host.queued.application
+        leaves = self.asax.experts.leaves(state)
+        known = self._offers.get(allocation.number)
+        if known is None or known[0] != leaves:
+            known = leaves, self.asax.decide(application, state, view.rng)
+            self._offers[allocation.number] = known
+        free = allocation.cores * (1.0 - allocation.host.queued.job.peak_memory())
+        return Offer(allocation.number, allocation.cores, free, known[1])
+
+    def _look_again(self, view: QuotaView, allocation: Allocation) -> int:
+        """Learn from the last quota, and draw the next one."""
+        host = allocation.host
+        last = self._shared.get(allocation.number)
+        if last is not None:
+            foreseen = view.now - host.start_s + host.work_left_s * host.slowdown
+            self.asax.learn(last, self._loss(foreseen, host))
+        state = state_of(view.now, allocation)
+        decision = self.asax.decide(host.queued.application, state, view.rng, is_shared=True)
+        self._shared[allocation.number] = decision
+        return decision.percent
+
+    def _loss(self, run_s: float, host: Progress) -> float:
+        """Loss of a host that runs so long."""
+        return performance_loss(run_s, host.queued.job.walltime_s, self.asax.full_loss_at)
+
+
+def state_of(now: float, allocation: Allocation) -> State:
+    """Return what the experts see of an allocation's owner: its demands now, its progress, its happiness."""
+    host = allocation.host
+    elapsed, needed = now - host.start_s, host.work_left_s * host.slowdown
+    left = max(0.0, host.queued.job.walltime_s - elapsed)
+    return State(
+        host.stage.cpu, host.stage.memory, host.stage.kind, elapsed / (elapsed + needed), left / max(needed, 1e-9)
+    )

@@ -1,0 +1,272 @@
+"""Expert trees: what each state of a running job says about the quota of a guest. They are data, not code.
+
+A table is a TOML file: ``actions``, the quotas in percent, 0 first, and ``experts``, each with a ``metric`` and its
+``rows``. A row is a leaf: for which values of the metric and of the happiness it holds, and ``p``, how likely each
+action is there::
+
+    actions = [0, 25, 50, 75]
+
+    [[experts]]
+    metric = "cpu"
+    rows = [
+        { cpu = [0.0, 0.75], happiness = [0.0, inf], p = [0.1, 0.3, 0.3, 0.3] },
+        { cpu = [0.75, 1.0], happiness = [0.0, 1.1], p = [0.6, 0.3, 0.05, 0.05] },
+        { cpu = [0.75, 1.0], happiness = [1.1, inf], p = [0.4, 0.3, 0.2, 0.1] },
+    ]
+
+A range holds its lower end, and its upper one only where it is the largest value; a stage is named. The rows of an
+expert leave no gap and do not overlap.
+"""
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.reading import read_text
+from allocopt.problems.coallocation.profile import StageKind
+
+SHIPPED = "experts.toml"
+SUM_TOLERANCE = 1e-6
+METRICS: Mapping[str, tuple[float, float]] = {"cpu": (0.0, 1.0), "memory": (0.0, 1.0), "interval": (0.0, 1.0)}
+"""Metrics that are numbers, and their ranges."""
+STAGE = "stage"
+HAPPINESS = (0.0, math.inf)
+LARGEST_PERCENT = 90
+Range = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of a running job when a guest is considered.
+
+    Parameters
+    ----------
+    cpu, memory
+        Shares of its cores that are busy, and of its memory that is occupied, in [0, 1].
+    stage
+        What it does now.
+    interval
+        Share of its duration that is behind it, in [0, 1].
+    happiness
+        Time left until its limit over the time that it still needs (Eq. 1; errata).
+    """
+
+    cpu: float
+    memory: float
+    stage: StageKind
+    interval: float
+    happiness: float
+
+    def value(self, metric: str) -> float:
+        """Value of a metric that is a number, within its range."""
+        low, high = METRICS[metric]
+        return min(high, max(low, float(getattr(self, metric))))
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A row of a table.
+
+    Parameters
+    ----------
+    condition
+        Range of the metric, or kind of stage.
+    happiness
+        Range of the happiness.
+    probabilities
+        How likely each action is, summing to 1.
+    """
+
+    condition: Range | StageKind
+    happiness: Range
+    probabilities: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Expert:
+    """A tree: the leaf that a state falls into says how likely each action is.
+
+    Parameters
+    ----------
+    metric
+        ``cpu``, ``memory``, ``stage`` or ``interval``.
+    leaves
+        Its leaves, each state in exactly one.
+    """
+
+    metric: str
+    leaves: tuple[Leaf, ...]
+
+    def leaf(self, state: State) -> Leaf:
+        """Return the leaf of a state."""
+        happiness = max(0.0, state.happiness)
+        return next(leaf for leaf in self.leaves if self._holds(leaf, state) and _within(leaf.happiness, happiness))
+
+    def _holds(self, leaf: Leaf, state: State) -> bool:
+        """Whether a leaf is for the value that its metric has."""
+        if isinstance(leaf.condition, StageKind):
+            return leaf.condition is StageKind(state.stage)
+        top = METRICS[self.metric][1]
+        return _within(leaf.condition, state.value(self.metric)) or leaf.condition[1] == state.value(self.metric) == top
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """The trees of a site.
+
+    Parameters
+    ----------
+    actions
+        Quotas of the guest in percent of the host's cores, rising from 0.
+    experts
+        One tree for each metric.
+    """
+
+    actions: tuple[int, ...]
+    experts: tuple[Expert, ...]
+
+    def __len__(self) -> int:
+        return len(self.experts)
+
+    @property
+    def percents(self) -> IntArray:
+        """The actions, shape ``(m,)``."""
+        return np.array(self.actions, dtype=np.int64)
+
+    def leaves(self, state: State) -> tuple[Leaf, ...]:
+        """Return the leaf that each expert sees a state in; states with the same leaves are one to them."""
+        return tuple(expert.leaf(state) for expert in self.experts)
+
+    def probabilities(self, state: State) -> FloatArray:
+        """Return how likely each expert finds each action, shape ``(n, m)``; rows sum to 1."""
+        table = np.array([leaf.probabilities for leaf in self.leaves(state)])
+        return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
+def read_experts(path: Path | str | None = None) -> Experts:
+    """Read a table; without a path the one that comes with the package.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read, or an expert leaves a gap, has rows that overlap or do not sum to 1; it names the
+        expert and the row.
+    """
+    where = Path(str(files("learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
+    try:
+        held = tomllib.loads(read_text(where))
+    except tomllib.TOMLDecodeError as error:
+        raise bad_file(where, f"is not TOML: {error}") from None
+    return experts_of(held, where)
+
+
+def experts_of(held: Mapping[str, Any], where: Path | str) -> Experts:
+    """Make the experts of a table; see `read_experts`."""
+    actions = _actions(held.get("actions"), where)
+    listed = held.get("experts")
+    if not isinstance(listed, list) or not listed:
+        raise bad_file(where, "experts", "is missing or empty, must hold at least one expert")
+    experts = tuple(_expert(one, actions, f"experts[{index}]", where) for index, one in enumerate(listed))
+    metrics = [expert.metric for expert in experts]
+    for metric in metrics:
+        if metrics.count(metric) > 1:
+            raise bad_file(where, "experts", f"the metric {metric!r} has two experts")
+    return Experts(actions, experts)
+
+
+def _within(range_: Range, value: float) -> bool:
+    """Whether a value lies in a range, which is open at its upper end; infinity lies in a range up to infinity."""
+    return range_[0] <= value < range_[1] or value == range_[1] == math.inf
+
+
+def _actions(listed: Any, where: Path | str) -> tuple[int, ...]:
+    """Return the actions, checked."""
+    if not isinstance(listed, list) or not listed or not all(type(action) is int for action in listed):
+        raise bad_file(where, "actions", f"is {shown(listed)}, must be a list of whole percents")
+    if listed[0] != 0 or any(after <= before for before, after in pairwise(listed)) or listed[-1] > LARGEST_PERCENT:
+        raise bad_file(where, "actions", f"are {listed}, must rise from 0 to at most {LARGEST_PERCENT}")
+    return tuple(listed)
+
+
+def _expert(held: Any, actions: tuple[int, ...], place: str, where: Path | str) -> Expert:
+    """Return an expert, checked."""
+    metric = held.get("metric") if isinstance(held, dict) else None
+    if metric not in (*METRICS, STAGE):
+        known = ", ".join((*METRICS, STAGE))
+        raise bad_file(where, f"{place}.metric", f"is {shown(metric)}, must be one of {known}")
+    rows = held.get("rows")
+    if not isinstance(rows, list) or not rows:
+        raise bad_file(where, f"expert {metric!r}", "has no rows")
+    leaves = tuple(
+        _leaf(row, metric, len(actions), f"expert {metric!r}, row {number}", where)
+        for number, row in enumerate(rows, start=1)
+    )
+    _check_cover(metric, leaves, where)
+    return Expert(metric, leaves)
+
+
+def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> Leaf:
+    """Return a leaf, checked."""
+    if not isinstance(row, dict) or set(row) != {metric, "happiness", "p"}:
+        raise bad_file(where, place, f"must have the keys {metric}, happiness and p")
+    numbers = row["p"]
+    if not _are_numbers(numbers, n_actions) or min(numbers) < 0:
+        raise bad_file(where, place, f"p must hold {n_actions} numbers from 0 on, one for each action")
+    if abs(sum(numbers) - 1) > SUM_TOLERANCE:
+        raise bad_file(where, place, f"p sums to {sum(numbers):g}, must sum to 1")
+    condition: Range | StageKind
+    if metric == STAGE:
+        if row[metric] not in list(StageKind):
+            raise bad_file(where, place, f"{STAGE} is {shown(row[metric])}, must be one of {', '.join(StageKind)}")
+        condition = StageKind(row[metric])
+    else:
+        condition = _range(row[metric], metric, METRICS[metric], place, where)
+    happiness = _range(row["happiness"], "happiness", HAPPINESS, place, where)
+    return Leaf(condition, happiness, tuple(map(float, numbers)))
+
+
+def _are_numbers(values: Any, count: int) -> bool:
+    """Whether these are so many numbers."""
+    if not isinstance(values, list) or len(values) != count:
+        return False
+    return all(isinstance(value, int | float) and not math.isnan(value) for value in values)
+
+
+def _range(held: Any, name: str, limits: Range, place: str, where: Path | str) -> Range:
+    """Return a range, checked."""
+    if not _are_numbers(held, 2) or not limits[0] <= held[0] < held[1] <= limits[1]:
+        raise bad_file(where, place, f"{name} must be a range [low, high] within {limits[0]:g} .. {limits[1]:g}")
+    return float(held[0]), float(held[1])
+
+
+def _check_cover(metric: str, leaves: Sequence[Leaf], where: Path | str) -> None:
+    """Raise `BadFileError` unless every state is in exactly one leaf."""
+    if metric == STAGE:
+        for kind in StageKind:
+            held = [leaf for leaf in leaves if leaf.condition is kind]
+            _check_cells(held, [f"stage {kind}"], metric, where)
+        return
+    ranges = [leaf.condition for leaf in leaves if not isinstance(leaf.condition, StageKind)]
+    edges = sorted({*METRICS[metric], *(edge for pair in ranges for edge in pair)})
+    for low, high in pairwise(edges):
+        held = [leaf for leaf, range_ in zip(leaves, ranges, strict=True) if range_[0] <= low and high <= range_[1]]
+        _check_cells(held, [f"{metric} {low:g} .. {high:g}"], metric, where)
+
+
+def _check_cells(leaves: Sequence[Leaf], names: Sequence[str], metric: str, where: Path | str) -> None:
+    """Raise `BadFileError` unless leaves of one condition cover every happiness once."""
+    edges = sorted({*HAPPINESS, *(edge for leaf in leaves for edge in leaf.happiness)})
+    for name, (low, high) in product(names, pairwise(edges)):
+        count = sum(leaf.happiness[0] <= low and high <= leaf.happiness[1] for leaf in leaves)
+        if count != 1:
+            fault = "no row holds" if count == 0 else f"{count} rows hold"
+            raise bad_file(where, f"expert {metric!r}", f"{fault} for {name}, happiness {low:g} .. {high:g}")

@@ -1,0 +1,227 @@
+"""Simulations with quotas: by hand, against the simulator without sharing, and what always holds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.coallocations import stages
+
+from allocopt.errors import UsageError
+from allocopt.problems.coallocation.corun import finish_times
+from allocopt.problems.coallocation.interference import Interference, Sharing
+from allocopt.problems.coallocation.problem import CoallocationObjective
+from allocopt.problems.coallocation.profile import ProfiledJob, Stage
+from allocopt.simulator.quota.decisions import PlaceGuest, QuotaDecision, QuotaScheduler, SetQuota, StartJob
+from allocopt.simulator.quota.engine import simulate_quotas
+from allocopt.simulator.quota.schedule import QuotaSchedule
+from allocopt.simulator.quota.space_sharing import SpaceSharing
+from allocopt.simulator.quota.state import Allocation, QuotaView
+from allocopt.simulator.quota.window import CoallocationScheduler
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
+from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.static_sharing import StaticSharing
+from learned.asax.scheduler import AsaxScheduler
+
+QUIET = Interference(0.0, 0.0, 0.0, 0.0)
+
+
+def queued(name: str, cores: int, run: float, *stages: Stage, submit: float = 0.0, limit: float = 10.0) -> QueuedJob:
+    return QueuedJob(name, submit, ProfiledJob(name, cores, stages or (Stage(1.0, 1.0),), run, limit * run))
+
+
+@dataclass
+class Script:
+    """Decides what was written down for each time."""
+
+    lines: dict[float, list[QuotaDecision]]
+    period_s: float | None = None
+    name: str = "script"
+    asked: list[float] = field(default_factory=list)
+    over: list[tuple[float, int]] = field(default_factory=list)
+
+    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
+        self.asked.append(view.now)
+        yield from self.lines.pop(round(view.now, 6), [])
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+        self.over.append((view.now, allocation.host.number))
+
+
+def test_a_guest_takes_its_quota_and_then_owns_its_cores() -> None:
+    jobs = [queued("host", 8, 75.0), queued("guest", 4, 90.0), queued("third", 4, 10.0)]
+    script = Script({0.0: [StartJob(0), PlaceGuest(1, 0, 25)], 100.0: [StartJob(2)]})
+    done = simulate_quotas(jobs, 8, script, sharing=Sharing.SHARES, interference=QUIET)
+    # The host has 3/4 of its cores, the guest 2 of its 4, for 100 s; then the guest owns four cores, and four are free.
+    assert done.end.tolist() == pytest.approx([100.0, 100.0 + 40.0, 110.0])
+    assert done.host_of.tolist() == [-1, 0, -1]
+    assert done.guests.tolist() == [1, 0, 0]
+    assert script.over == [(pytest.approx(100.0), 0), (pytest.approx(110.0), 2), (pytest.approx(140.0), 1)]
+    assert done.busy_core_s.tolist() == pytest.approx([600.0, 360.0, 40.0])
+    assert done.allotted_core_s.tolist() == pytest.approx([600.0, 200.0 + 160.0, 40.0])
+    assert done.cpu_utilization == pytest.approx(1000 / (8 * 140))
+    assert done.allotted_utilization == pytest.approx(1.0)
+
+
+def test_a_quota_may_change_while_jobs_share() -> None:
+    jobs = [queued("host", 8, 100.0), queued("guest", 8, 50.0), queued("late", 8, 1.0, submit=60.0)]
+    script = Script({0.0: [StartJob(0), PlaceGuest(1, 0, 50)], 60.0: [SetQuota(0, 90)]})
+    done = simulate_quotas(jobs, 8, Replaying(script), sharing=Sharing.CAPS, interference=QUIET)
+    # 30 s of work each by 60 s; the guest's other 20 s at 9/10, in which the host does 1/10.
+    guest = 60 + 20 / 0.9
+    assert done.end[1] == pytest.approx(guest)
+    assert done.end[0] == pytest.approx(guest + 70 - 0.1 * (guest - 60))
+
+
+@dataclass
+class Replaying:
+    """A script, and every job that still waits once the machine is empty."""
+
+    script: Script
+    period_s: float | None = None
+    name: str = "replaying"
+
+    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
+        yield from self.script.schedule(view)
+        if not view.allocations and view.queue:
+            yield StartJob(view.queue[0])
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+        pass
+
+
+@pytest.mark.parametrize("sharing", list(Sharing))
+@settings(max_examples=25)
+@given(first=stages(), second=stages(), percent=st.sampled_from([10, 50, 80]))
+def test_two_jobs_that_share_end_as_in_a_co_run(
+    sharing: Sharing, first: tuple[Stage, ...], second: tuple[Stage, ...], percent: int
+) -> None:
+    jobs = [queued("host", 8, 60.0, *first), queued("guest", 8, 45.0, *second)]
+    script = Script({0.0: [StartJob(0), PlaceGuest(1, 0, percent)]})
+    done = simulate_quotas(jobs, 8, script, sharing=sharing)
+    expected = finish_times([one.job for one in jobs], [1 - percent / 100, percent / 100], 8, sharing)
+    assert done.end.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
+
+
+@pytest.mark.parametrize("between_s", [0.0, 900.0])
+@pytest.mark.parametrize("cores", [64, 128, 256])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_space_sharing_is_easy_of_the_simulator(cores: int, seed: int, between_s: float) -> None:
+    queue = asax_queue(np.random.default_rng(seed), between_s=between_s, spread=0.2)
+    done = simulate_quotas(queue, cores, SpaceSharing())
+    other = simulate(queue_workload(queue), cores, ListScheduler(FirstComeFirstServed(), Backfill.EASY))
+    assert done.start == pytest.approx(other.start, abs=1e-3)
+    assert done.end == pytest.approx(other.end, abs=1e-3)
+    assert done.slowdown == pytest.approx(np.ones(len(queue)))
+
+
+@dataclass
+class Watched:
+    """A scheduler whose every decision point is looked at: nothing is given twice."""
+
+    inner: QuotaScheduler
+    heeds_memory: bool
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def period_s(self) -> float | None:
+        return self.inner.period_s
+
+    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
+        for decision in self.inner.schedule(view):
+            yield decision
+            self.look(view)
+
+    def look(self, view: QuotaView) -> None:
+        assert sum(one.cores for one in view.allocations) <= view.cores
+        running = [job.number for one in view.allocations for job in one.jobs]
+        assert len(set(running) | set(view.queue)) == len(running) + len(view.queue)
+        for one in view.allocations:
+            assert (one.guest is None) is (one.percent == 0)
+            assert one.percent <= 90
+            assert sum(one.allotted_cores()) <= one.cores + 1e-9
+            assert sum(job.busy_cores for job in one.jobs) <= one.cores + 1e-9
+            assert all(job.slowdown >= 1 for job in one.jobs)
+            assert not self.heeds_memory or sum(job.used_memory for job in one.jobs) <= one.cores + 1e-6
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+        self.inner.ended(view, allocation)
+
+
+SCHEDULERS = {
+    "space-sharing": SpaceSharing,
+    "static-50": StaticSharing,
+    "static-50-memory": lambda: StaticSharing(heeds_memory=True),
+    "asax": AsaxScheduler,
+    "coallocation-assignment": lambda: CoallocationScheduler("assignment"),
+    "coallocation-response": lambda: CoallocationScheduler("assignment", CoallocationObjective.RESPONSE),
+}
+
+
+@pytest.mark.parametrize("sharing", list(Sharing))
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_no_scheduler_gives_anything_twice_and_nobody_starves(name: str, sharing: Sharing) -> None:
+    queue = asax_queue(np.random.default_rng(3), between_s=300.0)
+    scheduler = Watched(SCHEDULERS[name](), heeds_memory=name != "static-50")
+    done: QuotaSchedule = simulate_quotas(queue, 64, scheduler, 5, sharing)
+    assert scheduler.name == name or name == "coallocation-response"
+    assert np.isfinite(done.start).all()
+    assert np.isfinite(done.end).all()
+    assert (done.wait_s >= 0).all()
+    assert (done.slowdown >= 1 - 1e-9).all()
+    # Whoever shares or not, the work that is done is the same.
+    work = [one.job.mean("cpu") * one.job.cores * one.job.remaining_s for one in queue]
+    assert done.busy_core_s == pytest.approx(work, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["asax", "coallocation-assignment"])
+def test_the_seed_decides_the_schedule(name: str) -> None:
+    queue = asax_queue(np.random.default_rng(1), repeats=1)
+    ends = [simulate_quotas(queue, 64, SCHEDULERS[name](), seed).end.tolist() for seed in (1, 1)]
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "fault"),
+    [
+        ([StartJob(2), StartJob(2)], "job number 2 does not wait"),
+        ([StartJob(0), StartJob(1)], "job number 1 asks for 4 cores, 0 are free"),
+        ([PlaceGuest(0, 3, 50)], "there is no allocation 3"),
+        ([StartJob(0), PlaceGuest(1, 0, 0)], "the quota is 0 %"),
+        ([StartJob(0), PlaceGuest(1, 0, 95)], "the quota is 95 %"),
+        ([StartJob(0), SetQuota(0, 50)], "allocation 0 has no guest whose quota could change"),
+        ([StartJob(0), PlaceGuest(1, 0, 50), PlaceGuest(2, 0, 50)], "allocation 0 has a guest already"),
+        ([StartJob(2), PlaceGuest(0, 0, 50)], "job number 0 asks for 8 cores, allocation 0 has 2"),
+        ([], "scheduler 'script' leaves 3 jobs waiting for ever"),
+    ],
+)
+def test_what_cannot_be_is_refused(decisions: list[QuotaDecision], fault: str) -> None:
+    jobs = [queued("a", 8, 10.0), queued("b", 4, 10.0), queued("c", 2, 10.0)]
+    with pytest.raises(UsageError, match=fault):
+        simulate_quotas(jobs, 8, Script({0.0: decisions}))
+
+
+def test_a_job_larger_than_the_cluster_is_refused() -> None:
+    with pytest.raises(UsageError, match="job 'a' asks for 8 cores, the cluster has 4"):
+        simulate_quotas([queued("a", 8, 10.0)], 4, SpaceSharing())
+
+
+def test_a_scheduler_is_asked_again_after_its_period_while_jobs_share() -> None:
+    jobs = [queued("host", 8, 50.0), queued("guest", 8, 50.0)]
+    script = Script({0.0: [StartJob(0), PlaceGuest(1, 0, 50)]}, period_s=30.0)
+    simulate_quotas(jobs, 8, script, interference=QUIET)
+    assert script.asked == pytest.approx([0.0, 30.0, 60.0, 90.0, 100.0])
+
+
+@pytest.mark.parametrize("percent", [0, 95])
+def test_a_static_quota_out_of_range_is_refused(percent: int) -> None:
+    with pytest.raises(UsageError, match=f"the quota is {percent} %"):
+        StaticSharing(percent)

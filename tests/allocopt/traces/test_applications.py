@@ -1,0 +1,84 @@
+"""The workflows of the ASAX paper: Table 2 comes out of their profiles and run times; the queue is the paper's."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from allocopt.errors import UsageError
+from allocopt.problems.coallocation.profile import StageKind, check_profile
+from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, application
+from allocopt.traces.asax_queue import asax_queue, queue_workload
+
+TABLE_2 = {
+    "montage": ((0.35, 0.04, 45, 10), (0.32, 0.04, 33, 7), (0.29, 0.04, 21, 5)),
+    "blast": ((0.71, 0.21, 96, 44), (0.72, 0.22, 95, 45), (0.70, 0.21, 91, 42)),
+    "statistics": ((0.69, 0.10, 26, 5), (0.70, 0.10, 16, 1), (0.72, 0.10, 10, 1)),
+    "synthetic": ((0.49, 0.15, 99, 95), (0.50, 0.15, 99, 93), (0.48, 0.14, 99, 92)),
+}
+"""Hours, spread, CPU and memory utilization under space sharing on 64, 128 and 256 cores."""
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("name", TABLE_2)
+def test_run_times_and_utilization_over_the_job_sizes_are_those_of_table_2(name: str, place: int) -> None:
+    app, cluster = application(name), CLUSTER_SIZES[place]
+    hours, spread, cpu, memory = TABLE_2[name][place]
+    runs = np.array([app.runtime_s(cores, cluster) for cores in app.sizes]) / HOUR_S
+    assert runs.mean() == pytest.approx(hours)
+    assert runs.std() / runs.mean() == pytest.approx(spread)
+    jobs = [app.job("j", cores, cluster=cluster) for cores in app.sizes]
+    assert np.mean([job.mean("cpu") for job in jobs]) == pytest.approx(cpu / 100, abs=0.005)
+    assert all(job.peak_memory() == memory / 100 for job in jobs)
+
+
+@pytest.mark.parametrize("name", TABLE_2)
+def test_profiles_are_such_and_more_cores_are_faster(name: str) -> None:
+    app = application(name)
+    for cluster in CLUSTER_SIZES:
+        for cores in app.sizes:
+            profile = app.profile(cores, cluster)
+            check_profile(name, profile)
+            for stage in profile:
+                assert stage.kind is StageKind.PARALLEL or stage.cpu == 1 / cores
+    runs = [app.runtime_s(cores) for cores in app.sizes]
+    assert runs == sorted(runs, reverse=True)
+
+
+def test_montage_and_statistics_do_more_io_than_the_others() -> None:
+    io = {name: app.job("j", 16).mean("io") for name, app in APPLICATIONS.items()}
+    assert min(io["montage"], io["statistics"]) > 3 * max(io["blast"], io["synthetic"])
+
+
+def test_unknown_applications_and_clusters_are_refused() -> None:
+    with pytest.raises(UsageError, match="there is no application 'x'; there are montage, blast"):
+        application("x")
+    with pytest.raises(UsageError, match="no cluster of 100 cores; it has 64, 128, 256"):
+        application("blast").runtime_s(8, 100)
+
+
+def test_the_queue_has_15_jobs_three_times_and_472_cores() -> None:
+    queue = asax_queue(np.random.default_rng(0))
+    assert len(queue) == 45
+    counts = Counter((one.application, one.job.cores) for one in queue)
+    assert set(counts.values()) == {3}
+    assert sum(one.job.cores for one in queue[:15]) == 472
+    assert Counter(one.application for one in queue) == {"montage": 12, "blast": 12, "statistics": 12, "synthetic": 9}
+    assert len({one.job.id for one in queue}) == 45
+
+
+def test_the_seed_decides_the_queue() -> None:
+    drawn = [asax_queue(np.random.default_rng(seed), between_s=60.0, spread=0.1) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    submits = [one.submit_s for one in drawn[0]]
+    assert submits == sorted(submits)
+    assert submits[-1] > 0
+    factors = [one.job.remaining_s / application(one.application).runtime_s(one.job.cores) for one in drawn[0]]
+    assert 0.9 <= min(factors) < max(factors) <= 1.1
+
+
+def test_the_queue_is_a_workload_too() -> None:
+    queue = asax_queue(np.random.default_rng(0), walltime_factor=2.0)
+    workload = queue_workload(queue)
+    assert workload.processors.tolist() == [one.job.cores for one in queue]
+    assert workload.estimate == pytest.approx(2.0 * workload.run)

@@ -1,0 +1,111 @@
+"""Exact solvers of co-allocation problems against all solutions, and against each other."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from support.coallocations import best_value, coallocations, solutions, value_of
+
+from allocopt.problems.coallocation.pairs import Pairs, alone_bound
+from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
+from allocopt.solving.result import Status
+from allocopt.solving.solve import solve
+from allocopt.traces.coallocations import synthetic_coallocation
+from formulations.coallocation.assignment import assignment_bound
+from formulations.coallocation.integer import ScipCoallocation
+from formulations.coallocation.program import CoallocationModel
+from formulations.integer.backends import cp_sat, highs, scip
+from formulations.integer.backends.protocol import Limits, OutcomeStatus
+
+BACK_ENDS = {"cp-sat": cp_sat, "highs": highs, "scip": scip}
+LIMITS = Limits(60.0, 0, None)
+
+
+def by_program(problem: CoallocationProblem, back_end: str) -> float:
+    """Optimum of the program itself, without a start or a bound from elsewhere."""
+    model = CoallocationModel(problem, Pairs.of(problem))
+    if model.is_empty():
+        return 0.0
+    outcome = BACK_ENDS[back_end].solve_program(model.program(), LIMITS, None, lambda progress: None)
+    assert outcome.status is OutcomeStatus.PROVED
+    found = model.decode(outcome.chosen)
+    assert found is not None
+    assert model.bound_of(outcome.bound) >= problem.objective(found) - 1e-6
+    return problem.objective(found)
+
+
+@pytest.mark.parametrize("back_end", BACK_ENDS)
+@settings(max_examples=25)
+@given(problem=coallocations())
+def test_a_program_of_one_guest_a_host_finds_the_best_of_all_solutions(
+    back_end: str, problem: CoallocationProblem
+) -> None:
+    assert by_program(problem, back_end) == pytest.approx(best_value(problem), rel=1e-9, abs=1e-6)
+
+
+@pytest.mark.parametrize("back_end", BACK_ENDS)
+@settings(max_examples=25)
+@given(problem=coallocations(several=True))
+def test_a_program_of_several_guests_finds_the_best_of_all_solutions(
+    back_end: str, problem: CoallocationProblem
+) -> None:
+    assert by_program(problem, back_end) == pytest.approx(best_value(problem), rel=1e-9, abs=1e-6)
+
+
+@settings(max_examples=60)
+@given(problem=coallocations(most_hosts=3))
+def test_the_assignment_is_the_best_of_all_solutions(problem: CoallocationProblem) -> None:
+    result = solve(problem, solver="assignment", time_limit=60.0)
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(best_value(problem), rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=40)
+@given(problem=coallocations(measured=True))
+def test_the_assignment_is_the_best_of_measured_pairs(problem: CoallocationProblem) -> None:
+    result = solve(problem, solver="assignment", time_limit=60.0)
+    assert result.objective == pytest.approx(best_value(problem), rel=1e-9, abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(problem=coallocations(several=True))
+def test_bounds_of_guests_that_are_alone_hold_for_several(problem: CoallocationProblem) -> None:
+    pairs, best = Pairs.of(problem), best_value(problem)
+    assert best - 1e-9 <= assignment_bound(problem, pairs) <= alone_bound(pairs.values) + 1e-9
+
+
+@settings(max_examples=40)
+@given(problem=coallocations(several=True))
+def test_a_solution_costs_in_the_program_what_it_is_worth(problem: CoallocationProblem) -> None:
+    model = CoallocationModel(problem, Pairs.of(problem))
+    if model.is_empty():
+        return
+    program, encoded = model.program(), 0
+    for places in solutions(problem):
+        found = Coallocation(tuple(GuestPlace(*place) for place in places))
+        chosen = model.encode(found)
+        if chosen is not None:
+            encoded += 1
+            point = np.bincount(chosen, minlength=len(program.costs))
+            held = program.matrix @ point
+            assert (held <= program.row_upper + 1e-9).all()
+            assert -program.cost_of(chosen) == pytest.approx(value_of(problem, places), abs=1e-6)
+            assert model.decode(chosen) == found
+    assert encoded
+
+
+@pytest.mark.parametrize("max_guests", [1, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_all_exact_solvers_agree_on_workflows(seed: int, max_guests: int) -> None:
+    problem = synthetic_coallocation(10, 8, np.random.default_rng(seed), max_guests=max_guests)
+    names = ["cp-sat", "scip", "highs", *(["assignment"] if max_guests == 1 else [])]
+    results = [solve(problem, solver=name, time_limit=60.0) for name in names]
+    assert {result.status for result in results} == {Status.OPTIMAL}
+    assert [result.objective for result in results] == pytest.approx([results[0].objective] * len(names), rel=1e-9)
+
+
+def test_an_exported_program_names_hosts_guests_and_quotas() -> None:
+    problem = synthetic_coallocation(8, 6, np.random.default_rng(3), max_guests=3)
+    names = ScipCoallocation().program(problem).column_names()
+    assert len(set(names)) == len(names)
+    assert {name[0] for name in names} == {"x", "y", "z"}
+    assert all(len(name.split("_")) == {"x": 4, "y": 4, "z": 3}[name[0]] for name in names)

@@ -1,0 +1,181 @@
+"""ASAX: what is drawn, whom a guest is offered to, what is learned, and that it lasts."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from allocopt.errors import BadFileError, UsageError
+from allocopt.problems.coallocation.profile import StageKind
+from learned.asax.agent import Asax, Asked, Decision, Offer, first_fit, performance_loss
+from learned.asax.knowledge import Knowledge, load_knowledge
+from learned.asax.trees import State, experts_of
+
+BUSY = State(0.96, 0.44, StageKind.PARALLEL, 0.6, 1.5)
+IDLE = State(0.05, 0.10, StageKind.SEQUENTIAL, 0.6, 1.5)
+METRICS = ("cpu", "memory", "stage", "interval")
+
+
+def opposites() -> Asax:
+    """One expert that never gives anything, and one that always gives half."""
+    whole = {"happiness": [0.0, float("inf")]}
+    never = {"metric": "cpu", "rows": [{"cpu": [0, 1], "p": [1, 0], **whole}]}
+    always = {"metric": "memory", "rows": [{"memory": [0, 1], "p": [0, 1], **whole}]}
+    return Asax.untrained(experts_of({"actions": [0, 50], "experts": [never, always]}, "table"))
+
+
+@pytest.mark.parametrize(
+    ("run", "full", "loss"), [(140, 1.0, 0.4), (70, 1.0, 0.0), (100, 1.0, 0.0), (300, 1.0, 1.0), (125, 0.5, 0.5)]
+)
+def test_the_loss_is_that_of_the_paper(run: float, full: float, loss: float) -> None:
+    assert performance_loss(run, 100, full) == pytest.approx(loss)
+
+
+def test_quotas_are_drawn_from_the_mixture_of_the_experts() -> None:
+    asax, rng = Asax.untrained(), np.random.default_rng(1)
+    likely = asax.mixture("montage", IDLE)
+    assert likely == pytest.approx(asax.experts.probabilities(IDLE).mean(axis=0))
+    drawn = Counter(asax.decide("montage", IDLE, rng).percent for _ in range(4000))
+    for percent, share in zip(asax.experts.actions, likely.tolist(), strict=True):
+        assert drawn[percent] / 4000 == pytest.approx(share, abs=0.03)
+
+
+def test_a_busy_happy_job_gives_less_than_an_idle_one() -> None:
+    asax = Asax.untrained()
+    assert asax.mixture("a", BUSY) @ asax.experts.percents < asax.mixture("a", IDLE) @ asax.experts.percents / 2
+
+
+def test_losses_turn_the_mixture_to_the_expert_that_gives_nothing() -> None:
+    asax, rng = opposites(), np.random.default_rng(2)
+    before = asax.mixture("blast", BUSY)[0]
+    for _ in range(60):
+        decision = asax.decide("blast", BUSY, rng)
+        asax.learn(decision, 1.0 if decision.percent else 0.0)
+    assert before == 0.5
+    assert asax.mixture("blast", BUSY)[0] > 0.95
+    assert asax.mixture("montage", BUSY)[0] == 0.5
+    (risk, bound) = asax.excess_risks()["blast"]
+    assert 0 <= risk <= bound
+
+
+def test_without_a_loss_nothing_is_learned() -> None:
+    asax, rng = opposites(), np.random.default_rng(3)
+    assert not any(asax.learn(asax.decide("statistics", IDLE, rng), 0.0) for _ in range(50))
+    assert asax.mixture("statistics", IDLE).tolist() == [0.5, 0.5]
+
+
+def offer(host: int, cores: int, percent: int, free_memory: float = 64.0) -> Offer:
+    return Offer(host, cores, free_memory, Decision("montage", percent, np.zeros(1)))
+
+
+def test_a_guest_gets_the_first_offer_that_has_the_room() -> None:
+    offers = [offer(7, 64, 0), offer(8, 8, 50), offer(9, 64, 40), offer(10, 64, 50, free_memory=4.0)]
+    guests = [Asked(32, 1.0, 20.0), Asked(16, 8.0, 16.0), Asked(16, 8.0, 1.0), Asked(8, 1.0, 1.0), Asked(2)]
+    found = list(first_fit(guests, offers))
+    assert [(one.guest, one.host, one.decision.percent) for one in found] == [(0, 9, 40), (3, 8, 50), (4, 10, 50)]
+
+
+def test_a_guest_that_is_there_is_given_something() -> None:
+    asax, rng = opposites(), np.random.default_rng(6)
+    assert {asax.decide("a", IDLE, rng).percent for _ in range(40)} == {0, 50}
+    assert {asax.decide("a", IDLE, rng, is_shared=True).percent for _ in range(40)} == {50}
+    never = Asax.untrained(
+        experts_of(
+            {
+                "actions": [0, 10, 50],
+                "experts": [
+                    {"metric": "cpu", "rows": [{"cpu": [0, 1], "happiness": [0.0, float("inf")], "p": [1, 0, 0]}]}
+                ],
+            },
+            "table",
+        )
+    )
+    assert never.decide("a", IDLE, rng).percent == 0
+    assert never.decide("a", IDLE, rng, is_shared=True).percent == 10
+
+
+def test_the_seed_decides_what_is_drawn() -> None:
+    asax = Asax.untrained()
+    draws = [
+        [asax.decide("montage", IDLE, rng).percent for _ in range(20)] for rng in map(np.random.default_rng, (1, 1, 2))
+    ]
+    assert draws[0] == draws[1] != draws[2]
+
+
+@pytest.mark.parametrize("loss", [-0.1, 1.1, float("nan")])
+def test_a_loss_out_of_range_is_refused(loss: float) -> None:
+    asax = Asax.untrained()
+    with pytest.raises(UsageError, match=r"must be within 0 \.\. 1"):
+        asax.learn(asax.decide("a", IDLE, np.random.default_rng(0)), loss)
+
+
+def test_knowledge_of_other_experts_is_refused() -> None:
+    with pytest.raises(UsageError, match="the knowledge is that of experts for"):
+        Asax(Asax.untrained().experts, Knowledge(("cpu",)))
+    with pytest.raises(UsageError, match="full_loss_at is 0"):
+        Asax.untrained(full_loss_at=0.0)
+
+
+def trained() -> Asax:
+    asax, rng = Asax.untrained(), np.random.default_rng(4)
+    for application in ("blast", "montage"):
+        for _ in range(50):
+            asax.learn(asax.decide(application, BUSY, rng), float(rng.random()))
+    return asax
+
+
+def test_what_was_learned_survives_its_file_and_goes_on(tmp_path: Path) -> None:
+    path, asax = tmp_path / "k.json", trained()
+    asax.knowledge.save(path)
+    again = Asax(asax.experts, load_knowledge(path, METRICS))
+    assert again.knowledge.of("blast").rounds == asax.knowledge.of("blast").rounds > 0
+    for one in (asax, again):
+        rng = np.random.default_rng(5)
+        for _ in range(30):
+            one.learn(one.decide("blast", BUSY, rng), float(rng.random()))
+    for application in ("blast", "montage", "new"):
+        assert (again.mixture(application, IDLE) == asax.mixture(application, IDLE)).all()
+    assert again.excess_risks() == asax.excess_risks()
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"format": "other"}, "format: is 'other'"),
+        ({"metrics": ["cpu"]}, "metrics: are ['cpu'], the experts have"),
+        ({"update": "best"}, "update: is 'best', must be one of cumulative, as-printed"),
+        ({"horizon": 0}, "horizon: is 0"),
+        ({"applications": []}, "applications: is an empty list, must be an object"),
+        ({"applications": {"a": {"alpha": [1]}}}, "applications.a: must have the keys alpha"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path: Path, change: dict[str, Any], fault: str) -> None:
+    path = tmp_path / "k.json"
+    trained().knowledge.save(path)
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **change}), encoding="utf-8")
+    with pytest.raises(BadFileError) as caught:
+        load_knowledge(path, METRICS)
+    assert f"k.json: {fault}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"alpha": [0.5, 0.5, 0.5, 0.5]}, "applications.blast.alpha: sums to 2, must sum to 1"),
+        ({"past_risk": [1, 2]}, "applications.blast.past_risk: must hold 4 numbers from 0 on"),
+        ({"rounds": -1}, "applications.blast.rounds: is -1"),
+        ({"rate_sum": "x"}, "applications.blast.rate_sum: must hold 1 numbers"),
+    ],
+)
+def test_wrong_weights_are_refused(tmp_path: Path, change: dict[str, Any], fault: str) -> None:
+    path = tmp_path / "k.json"
+    trained().knowledge.save(path)
+    held = json.loads(path.read_text(encoding="utf-8"))
+    held["applications"]["blast"].update(change)
+    path.write_text(json.dumps(held), encoding="utf-8")
+    with pytest.raises(BadFileError) as caught:
+        load_knowledge(path, METRICS)
+    assert f"k.json: {fault}" in str(caught.value)

@@ -1,0 +1,120 @@
+"""The scheduler of ASAX on hand-made allocations: offers, refusals, what it learns from, whom it never asks."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
+from allocopt.simulator.quota.decisions import PlaceGuest, SetQuota
+from allocopt.simulator.quota.engine import simulate_quotas
+from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
+from allocopt.traces.asax_queue import QueuedJob, asax_queue
+from learned.asax.agent import Asax
+from learned.asax.scheduler import AsaxScheduler, state_of
+from learned.asax.trees import experts_of
+
+FULL = [0.0, float("inf")]
+
+
+def always(percent: int, below: float = 1.0) -> Asax:
+    """Give so much where a job keeps less than a share of its cores busy, else nothing."""
+    rows = [{"cpu": [0, below], "happiness": FULL, "p": [0, 1]}]
+    if below < 1:
+        rows.append({"cpu": [below, 1], "happiness": FULL, "p": [1, 0]})
+    return Asax.untrained(experts_of({"actions": [0, percent], "experts": [{"metric": "cpu", "rows": rows}]}, "t"))
+
+
+def queued(name: str, cores: int, cpu: float, memory: float = 0.1, run: float = 1000.0) -> QueuedJob:
+    return QueuedJob(name, 0.0, ProfiledJob(name, cores, (Stage(1.0, cpu, memory),), run, 1.25 * run))
+
+
+def view_of(running: list[QueuedJob], waiting: list[QueuedJob], now: float = 0.0) -> QuotaView:
+    jobs = (*running, *waiting)
+    allocations = [Allocation(number, Progress(number, one, 0.0)) for number, one in enumerate(running)]
+    cores = sum(one.job.cores for one in running)
+    queue = list(range(len(running), len(jobs)))
+    return QuotaView(now, cores, jobs, queue, allocations, np.random.default_rng(0))
+
+
+def decisions(asax: Asax, view: QuotaView) -> list[Any]:
+    return list(AsaxScheduler(asax).schedule(view))
+
+
+def test_the_job_with_most_idle_cores_is_asked_first() -> None:
+    view = view_of([queued("a", 16, 0.9), queued("b", 64, 0.2), queued("c", 64, 0.6)], [queued("g", 8, 1.0)])
+    assert decisions(always(50), view) == [PlaceGuest(3, 1, 50)]
+
+
+@pytest.mark.parametrize(
+    "guest",
+    [queued("large", 64, 0.1), queued("full", 16, 0.1, memory=1.0), queued("busy", 32, 1.0)],
+    ids=lambda one: one.application,
+)
+def test_a_guest_that_an_offer_does_not_fulfil_waits(guest: QueuedJob) -> None:
+    host = queued("host", 32, 0.3, memory=0.9)
+    assert decisions(always(50), view_of([host], [guest])) == []
+    assert decisions(always(50), view_of([host], [queued("small", 2, 1.0)])) == [PlaceGuest(1, 0, 50)]
+
+
+def test_a_refusal_holds_until_the_experts_see_another_state() -> None:
+    asax = Asax.untrained()
+    asax.experts = experts_of(
+        {"actions": [0, 50], "experts": [{"metric": "interval", "rows": [
+            {"interval": [0, 0.5], "happiness": FULL, "p": [1, 0]},
+            {"interval": [0.5, 1], "happiness": FULL, "p": [0, 1]},
+        ]}]},
+        "t",
+    )  # fmt: skip
+    asax = Asax.untrained(asax.experts)
+    scheduler, view = AsaxScheduler(asax), view_of([queued("h", 8, 0.1)], [queued("g", 4, 0.5)])
+    state = view.rng.bit_generator.state["state"]
+    assert list(scheduler.schedule(view)) == []
+    drawn = view.rng.bit_generator.state["state"]
+    assert drawn != state
+    assert list(scheduler.schedule(view)) == []
+    assert view.rng.bit_generator.state["state"] == drawn
+    view.allocations[0].host.left = [(view.allocations[0].host.stage, 400.0)]
+    later = QuotaView(600.0, view.cores, view.jobs, view.queue, view.allocations, view.rng)
+    assert list(scheduler.schedule(later)) == [PlaceGuest(1, 0, 50)]
+
+
+def test_a_quota_is_drawn_anew_and_the_foreseen_loss_learned() -> None:
+    asax = always(50)
+    scheduler = AsaxScheduler(asax)
+    view = view_of([queued("host", 8, 1.0)], [queued("guest", 4, 0.5)])
+    assert list(scheduler.schedule(view)) == [PlaceGuest(1, 0, 50)]
+    allocation = view.allocations[0]
+    allocation.guest, allocation.percent = Progress(1, view.jobs[1], 0.0), 50
+    allocation.host.slowdown = 2.0
+    view.queue.clear()
+    assert list(scheduler.schedule(view)) == [SetQuota(0, 50)]
+    # It would run 2,000 s with a limit of 1,250 s.
+    assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([750 / 1250])
+    scheduler.ended(QuotaView(1250.0, 8, view.jobs, [], view.allocations, view.rng), allocation)
+    assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([750 / 1250])
+
+
+def test_what_the_experts_see_is_the_owner_as_it_is_now() -> None:
+    host = Progress(0, queued("h", 8, 0.5, memory=0.3), 100.0)
+    host.left, host.slowdown = [(Stage(1.0, 0.25, 0.3, 0.0, StageKind.SEQUENTIAL), 300.0)], 2.0
+    state = state_of(500.0, Allocation(0, host))
+    assert (state.cpu, state.memory, state.stage) == (0.25, 0.3, StageKind.SEQUENTIAL)
+    assert state.interval == pytest.approx(400 / 1000)
+    assert state.happiness == pytest.approx((1250 - 400) / 600)
+
+
+def test_busy_and_full_workflows_seldom_host_once_it_has_learned() -> None:
+    asax = Asax.untrained(full_loss_at=0.5)
+    hosting: dict[str, list[float]] = {"montage": [], "blast": [], "synthetic": []}
+    for seed in range(12):
+        queue = asax_queue(np.random.default_rng(seed), walltime_factor=1.25, between_s=120.0)
+        done = simulate_quotas(queue, 64, AsaxScheduler(asax), seed)
+        for name, shares in hosting.items():
+            jobs = done.of(name)
+            shares.append(float(done.hosting_s[jobs].sum() / max(1.0, done.owned_s[jobs].sum())))
+    late = {name: np.mean(shares[6:]) for name, shares in hosting.items()}
+    assert late["blast"] < 0.2
+    assert late["synthetic"] < 0.35
+    assert late["montage"] > 2 * max(late["blast"], late["synthetic"]) > 0
+    assert all(risk <= bound for risk, bound in asax.excess_risks().values())

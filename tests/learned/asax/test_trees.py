@@ -1,0 +1,136 @@
+"""Expert trees: every state is in one leaf, and a table that is wrong is refused by name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocopt.errors import BadFileError
+from allocopt.problems.coallocation.profile import StageKind
+from learned.asax.trees import METRICS, Experts, State, experts_of, read_experts
+
+SHIPPED = read_experts()
+INFINITY = float("inf")
+
+
+def row(metric: str, condition: Any, happiness: Any = (0.0, INFINITY), p: Any = (0.5, 0.5)) -> dict[str, Any]:
+    held = condition if isinstance(condition, str) else list(condition)
+    return {metric: held, "happiness": list(happiness), "p": list(p)}
+
+
+def table(metric: str, *rows: dict[str, Any], actions: Any = (0, 50)) -> dict[str, Any]:
+    return {"actions": list(actions), "experts": [{"metric": metric, "rows": list(rows)}]}
+
+
+EVERYWHERE = row("cpu", (0.0, 1.0))
+EDGES = st.sampled_from([0.0, 0.25, 0.3, 0.5, 0.75, 1.0])
+
+
+@st.composite
+def states(draw: st.DrawFn) -> State:
+    number = EDGES | st.floats(0, 1)
+    happiness = draw(st.sampled_from([0.0, 1.0, 1.1, INFINITY]) | st.floats(0, 100))
+    kind = draw(st.sampled_from(list(StageKind)))
+    return State(draw(number), draw(number), kind, draw(number), happiness)
+
+
+@given(states())
+def test_every_state_has_one_leaf_of_each_shipped_expert(state: State) -> None:
+    likely = SHIPPED.probabilities(state)
+    assert likely.shape == (4, 10)
+    assert likely.sum(axis=1) == pytest.approx([1.0] * 4)
+    for expert in SHIPPED.experts:
+        value = state.stage if expert.metric == "stage" else state.value(expert.metric)
+        leaf = expert.leaf(state)
+        assert leaf.happiness[0] <= state.happiness
+        if not isinstance(leaf.condition, StageKind):
+            assert leaf.condition[0] <= value <= leaf.condition[1]
+
+
+def test_the_shipped_experts_are_those_of_the_paper() -> None:
+    assert [expert.metric for expert in SHIPPED.experts] == ["cpu", "memory", "stage", "interval"]
+    assert SHIPPED.percents.tolist() == list(range(0, 100, 10))
+
+
+@given(states())
+def test_a_happier_job_gives_no_less_in_the_shipped_table(state: State) -> None:
+    quotas = [
+        SHIPPED.probabilities(State(state.cpu, state.memory, state.stage, state.interval, happiness)) @ SHIPPED.percents
+        for happiness in (0.5, 1.05, 2.0)
+    ]
+    assert (quotas[0] <= quotas[1] + 1e-9).all()
+    assert (quotas[1] <= quotas[2] + 1e-9).all()
+
+
+def test_a_range_holds_its_lower_end_and_the_largest_value() -> None:
+    experts = experts_of(table("cpu", row("cpu", (0.0, 0.5), p=(1, 0)), row("cpu", (0.5, 1.0), p=(0, 1))), "table.toml")
+    likely = [
+        experts.probabilities(State(cpu, 0, StageKind.PARALLEL, 0, 1.0))[0, 1] for cpu in (0.0, 0.49, 0.5, 1.0, 1.7)
+    ]
+    assert likely == [0, 0, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("held", "fault"),
+    [
+        (table("cpu", row("cpu", (0.0, 1.0), p=(0.5, 0.4))), "expert 'cpu', row 1: p sums to 0.9, must sum to 1"),
+        (table("cpu", row("cpu", (0.0, 1.0), p=(1.5, -0.5))), "expert 'cpu', row 1: p must hold 2 numbers from 0 on"),
+        (table("cpu", row("cpu", (0.0, 1.0), p=(1.0,))), "expert 'cpu', row 1: p must hold 2 numbers"),
+        (
+            table("cpu", row("cpu", (0.0, 0.5)), row("cpu", (0.6, 1.0))),
+            "expert 'cpu': no row holds for cpu 0.5 .. 0.6, happiness 0 .. inf",
+        ),
+        (table("cpu", row("cpu", (0.0, 0.5))), "expert 'cpu': no row holds for cpu 0.5 .. 1"),
+        (
+            table("memory", row("memory", (0.0, 0.6)), row("memory", (0.5, 1.0))),
+            "expert 'memory': 2 rows hold for memory 0.5 .. 0.6",
+        ),
+        (
+            table("cpu", row("cpu", (0.0, 1.0), (0.0, 1.0)), row("cpu", (0.0, 1.0), (1.1, INFINITY))),
+            "expert 'cpu': no row holds for cpu 0 .. 1, happiness 1 .. 1.1",
+        ),
+        (
+            table("stage", row("stage", "parallel")),
+            "expert 'stage': no row holds for stage sequential, happiness 0 .. inf",
+        ),
+        (table("stage", row("stage", "odd")), "expert 'stage', row 1: stage is 'odd'"),
+        (table("cpu", row("cpu", (0.5, 0.5))), "expert 'cpu', row 1: cpu must be a range [low, high] within 0 .. 1"),
+        (table("cpu", row("cpu", (0.0, 1.0), (2.0, 1.0))), "expert 'cpu', row 1: happiness must be a range"),
+        (table("cpu", {"cpu": [0, 1], "p": [1, 0]}), "expert 'cpu', row 1: must have the keys cpu, happiness and p"),
+        (table("cpu"), "expert 'cpu': has no rows"),
+        (table("speed", EVERYWHERE), "experts[0].metric: is 'speed', must be one of cpu, memory, interval, stage"),
+        ({**table("cpu", EVERYWHERE), "actions": [10, 50]}, "actions: are [10, 50], must rise from 0"),
+        ({**table("cpu", EVERYWHERE), "actions": [0, 95]}, "actions: are [0, 95], must rise from 0 to at most 90"),
+        ({**table("cpu", EVERYWHERE), "actions": [0, 0.5]}, "actions: is a list, must be a list of whole percents"),
+        ({"actions": [0, 50]}, "experts: is missing or empty"),
+        (
+            {"actions": [0, 50], "experts": [{"metric": "cpu", "rows": [EVERYWHERE]}] * 2},
+            "experts: the metric 'cpu' has two experts",
+        ),
+    ],
+)
+def test_a_wrong_table_is_refused_by_name(held: dict[str, Any], fault: str) -> None:
+    with pytest.raises(BadFileError) as caught:
+        experts_of(held, "table.toml")
+    assert str(caught.value).startswith(f"table.toml: {fault}")
+
+
+def test_a_site_can_write_its_own_table(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'actions = [0, 30]\n[[experts]]\nmetric = "interval"\n'
+        "rows = [{ interval = [0, 1], happiness = [0, inf], p = [0.25, 0.75] }]\n",
+        encoding="utf-8",
+    )
+    experts: Experts = read_experts(path)
+    assert experts.actions == (0, 30)
+    assert experts.probabilities(State(0, 0, StageKind.PARALLEL, 0.3, 1.0)).tolist() == [[0.25, 0.75]]
+    path.write_text("actions = [0", encoding="utf-8")
+    with pytest.raises(BadFileError, match=r"mine\.toml: is not TOML"):
+        read_experts(path)
+
+
+def test_the_metrics_are_those_of_a_state() -> None:
+    assert {*METRICS, "stage", "happiness"} == set(State.__dataclass_fields__)

@@ -1,0 +1,157 @@
+"""Weights of experts: rounds of Algorithm 1, both updates, their bounds on every run and against adversaries."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allocopt.arrays import FloatArray
+from allocopt.errors import UsageError
+from learned.asax.weights import Update, Weights
+
+Adversary = Callable[[Weights, int], FloatArray]
+ROUNDS = 400
+
+
+def against_the_heavy(weights: Weights, step: int) -> FloatArray:
+    """All risk for the expert that weighs most."""
+    return np.eye(weights.n)[weights.alpha.argmax()]
+
+
+def against_the_light(weights: Weights, step: int) -> FloatArray:
+    """All risk for the expert that weighs least."""
+    return np.eye(weights.n)[weights.alpha.argmin()]
+
+
+def in_turn(weights: Weights, step: int) -> FloatArray:
+    """All risk for one expert after the other."""
+    return np.eye(weights.n)[step // 2 % weights.n]
+
+
+def first_one_then_the_other(weights: Weights, step: int) -> FloatArray:
+    """Favour the second expert for a quarter of the time, then the first."""
+    return np.eye(weights.n)[0 if step < ROUNDS // 2 else 1]
+
+
+def at_random(weights: Weights, step: int) -> FloatArray:
+    """Draw every risk."""
+    return np.random.default_rng(step).random(weights.n)
+
+
+def all_but_one(weights: Weights, step: int) -> FloatArray:
+    """Risk for all experts but the last."""
+    return (np.arange(weights.n) < weights.n - 1).astype(float)
+
+
+ADVERSARIES = (
+    against_the_heavy, against_the_light, in_turn, first_one_then_the_other, at_random, all_but_one,
+)  # fmt: skip
+
+
+def played(weights: Weights, adversary: Adversary, rounds: int) -> Weights:
+    """Let an adversary play so many rounds, and look at the bound after every action."""
+    step = 0
+    while weights.rounds < rounds:
+        weights.add(adversary(weights, step))
+        step += 1
+        assert weights.excess_risk <= weights.risk_bound + 1e-9
+    return weights
+
+
+@pytest.mark.parametrize("n", [2, 4, 9])
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_the_excess_risk_stays_under_the_bound_against_every_adversary(n: int, adversary: Adversary) -> None:
+    weights = played(Weights(n), adversary, ROUNDS)
+    assert weights.risk_bound == pytest.approx(
+        math.log(n) / weights.gamma(ROUNDS + 1) + sum(weights.gamma(t) for t in range(1, ROUNDS + 2)) / 2
+    )
+
+
+@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("adversary", ADVERSARIES)
+def test_the_printed_update_keeps_its_bound_with_a_constant_rate(n: int, adversary: Adversary) -> None:
+    played(Weights(n, Update.AS_PRINTED, horizon=ROUNDS), adversary, ROUNDS)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), max_size=200), st.sampled_from(list(Update)))
+def test_the_bound_holds_after_every_action_of_any_run(risks: list[list[float]], update: Update) -> None:
+    weights = Weights(3, update, horizon=20)
+    for one in risks:
+        weights.add(np.array(one))
+        assert weights.excess_risk <= weights.risk_bound + 1e-9
+        assert weights.alpha.sum() == pytest.approx(1.0)
+        assert (weights.round_risk <= 1.0).all()
+
+
+def favourite_changes(update: Update, rounds: int) -> Weights:
+    """Decreasing rate; the first expert is without risk for a quarter of the rounds, the second one from then on."""
+    weights = Weights(2, update, rate=lambda t: math.sqrt(2 * math.log(2) / t))
+    while weights.rounds < rounds:
+        weights.add(np.array([0.0, 1.0] if weights.rounds < rounds / 4 else [1.0, 0.0]))
+    return weights
+
+
+def test_the_printed_update_with_a_decreasing_rate_loses_all_the_time() -> None:
+    excess, bounds = [], []
+    for rounds in (1000, 2000, 4000):
+        weights = favourite_changes(Update.AS_PRINTED, rounds)
+        excess.append(weights.excess_risk)
+        bounds.append(weights.risk_bound)
+    # Linear: twice the rounds, twice the excess; the bound grows with the square root.
+    assert excess[1] == pytest.approx(2 * excess[0], rel=0.06)
+    assert excess[2] == pytest.approx(2 * excess[1], rel=0.05)
+    assert all(one > 5 * bound for one, bound in zip(excess, bounds, strict=True))
+    for rounds in (1000, 2000, 4000):
+        weights = favourite_changes(Update.CUMULATIVE, rounds)
+        assert weights.excess_risk <= weights.risk_bound
+
+
+def test_a_round_ends_when_a_risk_passes_one() -> None:
+    weights = Weights(2)
+    assert not weights.add(np.array([0.5, 0.2]))
+    assert not weights.add(np.array([0.5, 0.2]))
+    assert weights.alpha.tolist() == [0.5, 0.5]
+    assert weights.add(np.array([0.1, 0.0]))
+    assert weights.rounds == 1
+    assert weights.round_risk.tolist() == [0.0, 0.0]
+    assert weights.past_risk.tolist() == pytest.approx([1.1, 0.4])
+    gamma = math.sqrt(2 * math.log(2))
+    raised = np.exp([-gamma * 1.1, -gamma * 0.4])
+    assert weights.alpha.tolist() == pytest.approx((raised / raised.sum()).tolist())
+
+
+def test_the_default_forgets_nothing_and_the_printed_update_sums_up() -> None:
+    risks = np.array([[2.0, 0.5], [0.5, 1.5], [1.25, 0.0]])
+    cumulative, printed = Weights(2), Weights(2, Update.AS_PRINTED, horizon=100)
+    for one in risks:
+        cumulative.add(one)
+        printed.add(one)
+    for weights, gamma in ((cumulative, math.sqrt(2 * math.log(2) / 3)), (printed, math.sqrt(2 * math.log(2) / 100))):
+        raised = np.exp(-gamma * risks.sum(axis=0))
+        assert weights.alpha.tolist() == pytest.approx((raised / raised.sum()).tolist())
+
+
+def test_the_mixture_counts_the_weights_of_the_time() -> None:
+    weights = Weights(2)
+    weights.add(np.array([2.0, 0.0]))
+    heavy = weights.alpha[1]
+    weights.add(np.array([0.0, 0.5]))
+    assert weights.mixture_risk == pytest.approx(1.0 + heavy * 0.5)
+    assert weights.excess_risk == pytest.approx(weights.mixture_risk - 0.5)
+
+
+def test_one_expert_is_always_right() -> None:
+    weights = Weights(1)
+    for _ in range(10):
+        weights.add(np.array([1.0]))
+    assert weights.excess_risk == weights.risk_bound == 0.0
+
+
+@pytest.mark.parametrize("arguments", [(0,), (2, Update.CUMULATIVE, 0)])
+def test_senseless_numbers_are_refused(arguments: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="at least one"):
+        Weights(*arguments)  # type: ignore[arg-type]
