@@ -15,7 +15,11 @@ if ENVIRONMENT not in gymnasium.registry:
     )
 
 if TWO_LEVEL not in gymnasium.registry:
-    gymnasium.register(TWO_LEVEL, entry_point="allocopt.envs.dras.single:TwoLevelEnv")
+    gymnasium.register(
+        TWO_LEVEL,
+        entry_point="allocopt.envs.dras.single:TwoLevelEnv",
+        vector_entry_point="allocopt.envs.dras.vector:TwoLevelVectorEnv",
+    )
 
 if CUSH not in gymnasium.registry:
     gymnasium.register(

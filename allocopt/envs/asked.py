@@ -1,10 +1,11 @@
-"""What environments are asked for, checked: an action, a jobset, a number."""
+"""What environments are asked for, checked: actions, a jobset, a number."""
 
 import operator
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from allocopt.arrays import IntArray
 from allocopt.errors import UsageError
@@ -61,3 +62,29 @@ def jobsets_of(options: Mapping[str, Any] | None, drawn: IntArray, n_jobsets: in
         raise UsageError(f"there are {len(named)} jobsets for {len(drawn)} episodes, must be 1 or as many")
     numbers = np.array([whole_number("jobset", number, 0, n_jobsets - 1) for number in named], dtype=np.int64)
     return np.broadcast_to(numbers, drawn.shape).copy()
+
+
+def actions_of(actions: ArrayLike, count: int, n_actions: int) -> IntArray:
+    """Return numbers of actions as kernels take them, shape ``(E,)``.
+
+    Parameters
+    ----------
+    actions
+        One per episode.
+    count
+        Number of episodes, E.
+    n_actions
+        How many actions there are.
+
+    Raises
+    ------
+    UsageError
+        If a number is none of an action, or there are more or fewer.
+    """
+    given = np.asarray(actions)
+    if given.shape != (count,):
+        raise UsageError(f"the actions have shape {given.shape}, must have {(count,)}")
+    if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= n_actions:
+        for action in given.tolist():
+            whole_number("action", action, 0, n_actions - 1)
+    return np.ascontiguousarray(given, dtype=np.int64)

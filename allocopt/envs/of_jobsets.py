@@ -59,7 +59,7 @@ class Setup(ABC, Generic[J, E, Seen]):
 
     def __post_init__(self) -> None:
         if self.jobsets is not None and not self.jobsets:
-            raise UsageError("there are no job sets; give some, or None for drawn ones")
+            raise UsageError("there are no jobsets; give some, or None for drawn ones")
 
     @property
     def is_drawn(self) -> bool:
@@ -91,6 +91,10 @@ class Setup(ABC, Generic[J, E, Seen]):
         UsageError
             If there is no such action.
         """
+
+    def told(self, episodes: E) -> dict[str, NDArray[Any]]:
+        """Return what else an agent is told at every step, the episodes in front."""
+        return {}
 
     def reseed(self, episodes: E, rng: np.random.Generator) -> None:
         """Let what is random within episodes begin anew; does nothing where nothing is."""
@@ -138,7 +142,7 @@ class JobsetEnv(gymnasium.Env[Seen, Act], Generic[Seen, Act, E]):
             self._setup.reseed(self._episodes, self.np_random)
         self._episodes.begin(_jobsets(options, self._episodes, 1, self.np_random))
         self._begun = True
-        return self._look(self._episodes), {"action_mask": self._mask.copy()}
+        return self._look(self._episodes), self._info(self._episodes)
 
     def step(self, action: Act) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """Do what the agent chooses.
@@ -160,12 +164,10 @@ class JobsetEnv(gymnasium.Env[Seen, Act], Generic[Seen, Act, E]):
         UsageError
             If there is no such action, or no episode has begun or it is over.
         """
-        episodes = self.episodes
-        if episodes.tally[0]["over"]:
-            raise UsageError("the episode is over; call reset first")
+        episodes = self.running
         rewards, ended = self._setup.step(episodes, np.asarray(action)[np.newaxis])
         observation, over = self._look(episodes), bool(ended[0])
-        info = {"action_mask": self._mask.copy(), "invalid_action": bool(episodes.tally[0]["invalid"])}
+        info = self._info(episodes) | {"invalid_action": bool(episodes.tally[0]["invalid"])}
         if over:
             info |= {name: float(values[0]) for name, values in episodes.metrics().items()}
         return observation, float(rewards[0]), over, False, info
@@ -186,6 +188,25 @@ class JobsetEnv(gymnasium.Env[Seen, Act], Generic[Seen, Act, E]):
         if self._episodes is None or not self._begun:
             raise UsageError("no episode has begun; call reset first")
         return self._episodes
+
+    @property
+    def running(self) -> E:
+        """The same.
+
+        Raises
+        ------
+        UsageError
+            If none has begun, or it is over.
+        """
+        episodes = self.episodes
+        if episodes.tally[0]["over"]:
+            raise UsageError("the episode is over; call reset first")
+        return episodes
+
+    def _info(self, episodes: E) -> dict[str, Any]:
+        """Return what is told at every step."""
+        told = {name: values[0].item() for name, values in self._setup.told(episodes).items()}
+        return {"action_mask": self._mask.copy(), **told}
 
     def _look(self, episodes: E) -> Seen:
         """Return what the agent sees, and keep what it may do."""
@@ -248,7 +269,7 @@ class JobsetVectorEnv(VectorEnv[Seen, Any, NDArray[Any]], Generic[Seen, E]):
         if seed is not None or is_first:
             self._setup.reseed(self._episodes, self.np_random)
         self._episodes.begin(_jobsets(options, self._episodes, self.num_envs, self.np_random))
-        return self._look(self._episodes), {"action_mask": self._masks.copy()}
+        return self._look(self._episodes), self._info(self._episodes)
 
     def step(self, actions: NDArray[Any]) -> tuple[Seen, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Do what every agent chooses; where an episode was over, begin a new one instead.
@@ -282,7 +303,7 @@ class JobsetVectorEnv(VectorEnv[Seen, Any, NDArray[Any]], Generic[Seen, E]):
             jobsets[begins] = _jobsets(None, episodes, int(begins.sum()), self.np_random)
             episodes.begin(jobsets)
         observations = self._look(episodes)
-        info: dict[str, Any] = {"action_mask": self._masks.copy(), "invalid_action": invalid}
+        info = self._info(episodes) | {"invalid_action": invalid}
         if over.any():
             for name, values in episodes.metrics().items():
                 info[name], info[f"_{name}"] = np.where(over, values, 0.0), over.copy()
@@ -291,6 +312,10 @@ class JobsetVectorEnv(VectorEnv[Seen, Any, NDArray[Any]], Generic[Seen, E]):
     def action_masks(self) -> BoolArray:
         """Return what may be chosen in each environment, as ``action_mask``."""
         return self._masks.astype(np.bool_)
+
+    def _info(self, episodes: E) -> dict[str, Any]:
+        """Return what is told at every step."""
+        return {"action_mask": self._masks.copy(), **self._setup.told(episodes)}
 
     def _look(self, episodes: E) -> Seen:
         """Return what the agents see, and keep what they may do."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
+from allocopt.envs.asked import whole_number
 from allocopt.envs.dras.batch import INSTANCE_DTYPE, TALLY_DTYPE, TERMS_DTYPE, Batch, Observations
 from allocopt.envs.dras.describe import N_FEATURES, traits
 from allocopt.envs.dras.kernels import begin_all, describe_all_slots, describe_all_states, step_all
@@ -66,8 +67,7 @@ class Options:
     rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:
-        if self.window < 1:
-            raise UsageError(f"the window is {self.window}, must be at least 1")
+        whole_number("window", self.window, 1)
         if not isinstance(self.reservations, Reservations):
             choices = ", ".join(f"Reservations.{kind.name}" for kind in Reservations)
             raise UsageError(f"reservations is {self.reservations!r}, must be one of {choices}")
@@ -169,6 +169,16 @@ class Episodes(SideBySide[Batch]):
         rewards, ended = np.empty(self.n_environments), np.empty(self.n_environments, dtype=np.bool_)
         step_all(self._batch, np.ascontiguousarray(actions, dtype=np.int64), rewards, ended)
         return rewards, ended
+
+    def metrics(self) -> dict[str, FloatArray]:
+        """Return what the episodes have come to so far, as ``simulate`` measures it, shapes ``(E,)``."""
+        tally, started = self.tally, np.maximum(self.tally["started"], 1)
+        return {
+            "mean_bounded_slowdown": tally["bounded_slowdown"] / started,
+            "mean_wait_s": tally["wait_s"] / started,
+            "longest_wait_s": tally["longest_wait_s"].copy(),
+            "makespan_s": tally["makespan_s"].copy(),
+        }
 
     def jobs_in_window(self, episode: int) -> IntArray:
         """Numbers, within its jobset, of the jobs in the slots of an episode; as many as slots are occupied."""

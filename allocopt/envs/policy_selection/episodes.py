@@ -8,6 +8,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.multicore import Machine
+from allocopt.envs.asked import actions_of
 from allocopt.envs.policy_selection.batch import TALLY_DTYPE, TERMS_DTYPE, Batch
 from allocopt.envs.policy_selection.describe import LEVELS, Level, LevelName, describe_all, size_of, traits
 from allocopt.envs.policy_selection.kernels import begin_all, step_all
@@ -170,15 +171,7 @@ class Episodes(SideBySide[Batch]):
         UsageError
             If there is no such action.
         """
-        given = np.asarray(actions)
-        if given.dtype.kind not in "iu":
-            raise UsageError(f"the actions have dtype {given.dtype}, must be whole numbers")
-        chosen = np.ascontiguousarray(given, dtype=np.int64)
-        if chosen.shape != (self.n_environments,):
-            raise UsageError(f"the actions have shape {chosen.shape}, must have {(self.n_environments,)}")
-        most = len(self.options.actions) - 1
-        if chosen.min() < 0 or chosen.max() > most:
-            raise UsageError(f"the actions are {chosen.min()} .. {chosen.max()}, must be within 0 .. {most}")
+        chosen = actions_of(actions, self.n_environments, len(self.options.actions))
         rewards, ended = np.empty(self.n_environments), np.empty(self.n_environments, dtype=np.bool_)
         step_all(self._batch, chosen, rewards, ended)
         return rewards, ended

@@ -112,7 +112,7 @@ def test_what_is_not_an_option_is_refused() -> None:
         Weights(waiting=float("nan"))
     with pytest.raises(UsageError, match="one of sierra, summit"):
         CushEnv("k")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="no job sets"):
+    with pytest.raises(UsageError, match="no jobsets"):
         CushEnv("sierra", [])
     with pytest.raises(UsageError, match="asks for"):
         Episodes(draw_jobsets(sierra(), SIERRA_TABLE, [0]), SMALL)

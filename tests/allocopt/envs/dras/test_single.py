@@ -142,7 +142,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({"workload": []}, "there are no workloads; give some, or None"),
+        ({"workload": []}, "there are no jobsets; give some, or None"),
         ({"window": 1.5}, r"the window is 1\.5, must be a whole number at least 1"),
         ({"processors": "5"}, "the number of processors is '5', must be a whole number at least 1"),
         ({"reward": ()}, r"reward is \(\), must be Weights"),
@@ -154,7 +154,7 @@ def test_arguments_of_the_wrong_kind_are_named(arguments: dict[str, Any], fault:
         TwoLevelEnv(**{"workload": JOBS, **arguments})
 
 
-@pytest.mark.parametrize("action", [0.5, "a", None, np.array([0]), float("nan")], ids=str)
+@pytest.mark.parametrize("action", [0.5, "a", None, float("nan")], ids=str)
 def test_an_action_is_a_whole_number(action: Any) -> None:
     env = TwoLevelEnv(JOBS, window=3)
     env.reset(seed=0)
@@ -162,6 +162,36 @@ def test_an_action_is_a_whole_number(action: Any) -> None:
         env.step(action)
 
 
+def test_one_action_is_no_list_of_them() -> None:
+    env = TwoLevelEnv(JOBS, window=3)
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match="shape"):
+        env.step(np.array([0]))  # type: ignore[arg-type]
+
+
 def test_a_jobset_is_a_whole_number() -> None:
     with pytest.raises(UsageError, match=r"the jobset is 0\.5, must be a whole number within 0 \.\. 0"):
         TwoLevelEnv(JOBS).reset(options={"jobset": 0.5})
+
+
+def test_environments_side_by_side_are_single_ones() -> None:
+    """Each of three environments, one action after the other, as an environment of its own over the same jobs."""
+    jobsets = [random_workload(30, seed) for seed in range(3)]
+    many = gymnasium.make_vec("allocopt/DRAS-v0", 3, workload=jobsets, processors=MACHINE, window=4)
+    seen, told = many.reset(seed=1, options={"jobset": [0, 1, 2]})
+    alone = [TwoLevelEnv([jobs], MACHINE, window=4) for jobs in jobsets]
+    for env in alone:
+        env.reset(seed=1)
+    assert {name: values.shape for name, values in told.items()} == {"action_mask": (3, 4), "level": (3,)}
+    rng, over = np.random.default_rng(2), np.zeros(3, dtype=bool)
+    while not over.all():
+        actions = rng.integers(0, 4, 3)
+        seen, rewards, ended, _, told = many.step(actions)
+        for number in np.flatnonzero(~over).tolist():
+            one = alone[number].step(actions[number])
+            np.testing.assert_array_equal(seen[number], one[0])
+            assert (rewards[number], bool(ended[number])) == one[1:3]
+            np.testing.assert_array_equal(told["action_mask"][number], one[4]["action_mask"])
+            if ended[number]:
+                assert told["mean_wait_s"][number] == one[4]["mean_wait_s"]
+        over |= ended

@@ -293,7 +293,7 @@ def test_what_is_not_an_option_is_refused() -> None:
         episodes.step(np.array([0, 37]))
     with pytest.raises(UsageError, match="shape"):
         episodes.step(np.array([0]))
-    with pytest.raises(UsageError, match="whole numbers"):
+    with pytest.raises(UsageError, match="whole number"):
         episodes.step(np.array([0.0, 1.5]))  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="jobset"):
         episodes.begin(np.array([0, 1]))

@@ -114,11 +114,11 @@ def test_a_step_outside_an_episode_or_the_actions_is_refused() -> None:
         env.step(np.int64(1))
     with pytest.raises(UsageError, match="must be within 0"):
         env.reset(options={"jobset": -1})
-    with pytest.raises(UsageError, match="no job sets"):
+    with pytest.raises(UsageError, match="no jobsets"):
         PolicySelectionEnv(SMALL, [])
     with pytest.raises(UsageError, match="the machine is 3, must be a Machine"):
         PolicySelectionEnv(3)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="whole numbers"):
+    with pytest.raises(UsageError, match="whole number"):
         env.step(0.5)  # type: ignore[arg-type]
     env.reset(seed=0)
     over = False
