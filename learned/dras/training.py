@@ -37,6 +37,7 @@ MOST_SAMPLED, MOST_SYNTHETIC = 32, 128
 """Jobsets of these phases, over which the episodes go round."""
 
 GOALS = ("capability", "capacity")
+STARTS = ("random", "wfp3")
 
 MANY_REAL, VALIDATED_REAL = 10, 5
 """Number of real jobsets from which on each fifth of them validates."""
@@ -276,17 +277,33 @@ class DrasTraining(ABC):
 
 @dataclass(frozen=True, slots=True)
 class DrasPpo(DrasTraining):
-    """``dras-ppo``: proximal policy optimization; see `DrasTraining`."""
+    """``dras-ppo``: proximal policy optimization; see `DrasTraining`.
+
+    Parameters
+    ----------
+    start
+        Policy to begin with: ``random``, or ``wfp3``, the rule's (`learned.dras.imitation`).
+    """
+
+    start: str = "random"
 
     name: ClassVar[str] = "dras-ppo"
     usual_updates: ClassVar[int] = 250
+
+    def __post_init__(self) -> None:
+        DrasTraining.__post_init__(self)
+        if self.start not in STARTS:
+            raise UsageError(f"the start is {self.start!r}, must be one of {', '.join(STARTS)}")
 
     def _agent(self, environment: GroupEnvironment, seed: int) -> "tuple[Learner, nn.Module]":
         """Return what learns in an environment, and its policy."""
         from learned.algorithms.ppo import PpoLearner
         from learned.dras.experience import JobsetCollector
+        from learned.dras.imitation import imitate_wfp3
 
         model = _slot_actor_critic(environment)
+        if self.start == "wfp3":
+            imitate_wfp3(model, environment, seed)
         settings = PpoSettings(
             epochs=2, minibatch=2048, learning_rate=self.learning_rate or 2e-3, entropy=0.01, last_entropy=0.001
         )
