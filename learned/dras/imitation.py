@@ -55,7 +55,7 @@ def _demonstrated(environment: GroupEnvironment) -> tuple[SlotStates, torch.Tens
     over: BoolArray = np.zeros(environment.n_environments, dtype=np.bool_)
     parts, masks, taken = [], [], []
     while not over.all():
-        states, legal = environment.observe()
+        states, legal = environment.episodes.observe()
         scores = np.where(legal, wfp3_scores(states, environment.episodes.machine), -np.inf)
         actions: IntArray = scores.argmax(axis=-1)
         parts.append(packed(states[~over], legal[~over]))
