@@ -78,6 +78,9 @@ class DrasTraining(ABC):
     validation
         Number of synthetic jobsets at load 0.85 on which policies are validated. Where the trace has ten real jobsets
         or more, policies are validated on every fifth of these too, and not trained on them.
+    validated_weeks
+        Weeks in a row of real spans on which policies are validated in place of every fifth real jobset: all such
+        spans of the training days, so that a queue may build up as slowly as it does in operation; 0 for none.
     every
         Updates between two validations; 0 for the usual number.
     tolerated
@@ -107,6 +110,7 @@ class DrasTraining(ABC):
     lowest_load: float = 0.7
     highest_load: float = 0.95
     validation: int = 24
+    validated_weeks: int = 0
     every: int = 0
     tolerated: float = 1.25
     goal: str = "capability"
@@ -128,7 +132,10 @@ class DrasTraining(ABC):
         unknown = [name for name in self.phase_names if name not in SHARES]
         if unknown or len(set(self.phase_names)) != len(self.phase_names):
             raise UsageError(f"phases are {self.phases!r}, must be different ones of {', '.join(SHARES)}")
-        if min(self.updates, self.environments, self.every) < 0 or min(self.window, self.weeks, self.validation) < 1:
+        if (
+            min(self.updates, self.environments, self.every, self.validated_weeks) < 0
+            or min(self.window, self.weeks, self.validation) < 1
+        ):
             raise UsageError("window, weeks and validation must be at least 1, the other numbers not negative")
         self._check_processors()
         if self.goal not in GOALS:
@@ -247,7 +254,9 @@ class DrasTraining(ABC):
         loads = (self.lowest_load, self.highest_load)
         drawn = range(self.validation)
         validation = [model.week(VALIDATION_SEED, index, EVALUATION_LOAD, self.weeks) for index in drawn]
-        if len(real) >= MANY_REAL:
+        if self.validated_weeks:
+            validation += split.spans(self.validated_weeks)
+        elif len(real) >= MANY_REAL:
             validation += real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
             del real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
         makers = {
