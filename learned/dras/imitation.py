@@ -35,12 +35,12 @@ def wfp3_scores(states: Float32Array, machine: int) -> FloatArray:
     return np.asarray(POWER * relative_wait + size_unit * states[..., LOG_SIZE], dtype=np.float64)
 
 
-def imitate_wfp3(model: SlotActorCritic, environment: GroupEnvironment, seed: int) -> None:
+def imitate_wfp3(model: SlotActorCritic, environment: GroupEnvironment, seed: int, steps: int = STEPS) -> None:
     """Let the rule act through an episode of every environment, and teach the actor its choices by cross-entropy."""
     states, legal, chosen = _demonstrated(environment)
     optimizer = torch.optim.Adam(model.actor.parameters(), LEARNING_RATE)
     generator = torch.Generator().manual_seed(seed)
-    for _ in range(STEPS):
+    for _ in range(steps):
         batch = torch.randint(len(chosen), (BATCH,), generator=generator)
         probabilities = model.log_probabilities(states[batch], legal[batch])
         loss = -probabilities.gather(1, chosen[batch, None]).mean()

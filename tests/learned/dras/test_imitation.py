@@ -66,7 +66,7 @@ def test_a_network_that_has_imitated_it_schedules_nearly_as_the_rule_does() -> N
     wait_s = job_times(simulate(unseen, NODES, ListScheduler(Wfp3(), Backfill.EASY))).wait_s
     rule = wait_s.mean() / 3600
     before = validator.waits(weights_of(model)).mean_h[0]
-    imitate_wfp3(model, environment(), 0)
+    imitate_wfp3(model, environment(), 0, steps=120)
     after = validator.waits(weights_of(model)).mean_h[0]
     assert abs(after - rule) < 0.25 * abs(usual - rule)
     assert abs(after - rule) < abs(before - rule)
