@@ -267,7 +267,8 @@ def figure_ten(rows: Rows) -> list[str]:
 
 TEN = (
     "Synthetic weeks of the model that was fitted to the training days, of which the fifth to the eighth "
-    "come with gaps x 0.75. The dynamic agent looks every week at the last two, and goes on learning."
+    "come with gaps x 0.75. The dynamic agent looks every week at the last two, and goes on learning; "
+    "it stays as it is where what it learned is not better beyond doubt in mean waits, or worse in the longest."
 )
 TEN_COLUMNS = ("mean wait h", "max wait h", "times trained", "times changed")
 

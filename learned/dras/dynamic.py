@@ -1,9 +1,9 @@
 """An agent that goes on learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*).
 
 From time to time the jobs that have ended in the last weeks, as they were submitted and as long as they really ran,
-become a jobset, on which the agent is trained a little further by PPO at a low rate: by simulation, so that it never
-has to try anything on the machine. The new weights are taken where, on what was seen, they earn more than the old ones
-and neither the mean nor the longest wait is longer. Needs torch, at these times only.
+and variants of them become jobsets, on which the agent is trained a little further by PPO at a low rate: by simulation,
+so that it never has to try anything on the machine. Other variants judge: the new weights are taken where they are
+better there beyond doubt, and the longest wait is no longer. Needs torch, at these times only.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,15 @@ from allocopt.simulator.view import View, state_of
 from allocopt.traces.workload import Workload
 from learned.algorithms.settings import PpoSettings
 from learned.dras.environment import JobsetEnvironment, Phase
+from learned.dras.jobsets import varied_jobset
 from learned.dras.traces import DAY_S
+from learned.dras.validation import Validator, Waits
 
 LEAST_JOBS = 100
 """Jobs that must have ended for the agent to learn from them."""
+
+DOUBT = 2.0
+"""Standard errors by which new weights must be better than the old ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,11 @@ class Adaptation:
     learning_rate
         Of Adam; a tenth of the training's.
     environments
-        Episodes side by side.
+        Episodes side by side, shared out evenly among the variants that are trained on.
+    variants
+        Variants of what was seen that are trained on, at least 1.
+    judging
+        Variants that judge, at least 2.
     seed
         Fixes every random choice.
     """
@@ -42,6 +51,8 @@ class Adaptation:
     updates: int = 10
     learning_rate: float = 2e-4
     environments: int = 16
+    variants: int = 4
+    judging: int = 16
     seed: int = 0
 
     def adapted(
@@ -65,7 +76,7 @@ class Adaptation:
         Returns
         -------
         dict
-            The new weights if they are better on these jobs than the old ones, and worse in no wait, else these.
+            The new weights if they are better than the old ones, see `is_better`, else these.
         """
         import torch
 
@@ -73,26 +84,37 @@ class Adaptation:
         from learned.dras.experience import JobsetCollector
         from learned.dras.modules import PooledCritic, SlotNetwork
         from learned.dras.states import SlotActorCritic
-        from learned.dras.validation import Validator
         from learned.inference.slots import network_of
         from learned.networks.torch_modules import load_weights, weights_of
 
         network = network_of(weights)
-        seed = int(np.random.default_rng((self.seed, number)).integers(2**31))
+        rng = np.random.default_rng((self.seed, number))
+        seed = int(rng.integers(2**31))
+        trained, judging = ([varied_jobset(jobs, rng) for _ in range(n)] for n in (self.variants, self.judging))
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             model = SlotActorCritic(SlotNetwork(network), PooledCritic(network))
         load_weights(model, weights)
-        environment = JobsetEnvironment([Phase("real", (jobs,), 1.0)], machine, self.environments, options, seed)
+        environment = JobsetEnvironment([Phase("real", tuple(trained), 1.0)], machine, self.environments, options, seed)
         settings = PpoSettings(epochs=2, minibatch=2048, learning_rate=self.learning_rate, entropy=0.001)
-        learner = PpoLearner(model, environment, settings, seed, JobsetCollector(groups=1))
+        learner = PpoLearner(model, environment, settings, seed, JobsetCollector(groups=self.variants))
         for update in range(self.updates):
             learner.update(update / self.updates)
-        validator, new = Validator([jobs], machine, options), weights_of(model)
-        now, before = validator.measures(new), validator.measures(weights)
-        worse = any(now[name] > before[name] for name in ("wait_ratio", "longest_ratio"))
-        better = now["total_reward"] > before["total_reward"]
-        return new if better and not worse else dict(weights)
+        validator, new = Validator(judging, machine, options), weights_of(model)
+        return new if is_better(validator.waits(new), validator.waits(weights)) else dict(weights)
+
+
+def is_better(new: Waits, old: Waits) -> bool:
+    """Whether mean waits are shorter by more than `DOUBT` standard errors, and longest ones no longer on average.
+
+    Parameters
+    ----------
+    new, old
+        Waits of two policies in the same jobsets, at least 2.
+    """
+    gain = 1.0 - new.mean_h / old.mean_h
+    beyond_doubt = gain.mean() > DOUBT * gain.std(ddof=1) / np.sqrt(len(gain))
+    return bool(beyond_doubt and new.longest_h.mean() <= old.longest_h.mean())
 
 
 def ended_jobs(view: View, since_s: float) -> Workload:

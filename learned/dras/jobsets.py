@@ -6,7 +6,7 @@ the week, and whose sizes, run times and accuracies of estimates are drawn from 
 asked for. All are drawn from training days only (`learned.dras.traces`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,6 +63,16 @@ def sampled_jobset(workload: Workload, n_jobs: int, rng: np.random.Generator, na
     chosen = rng.integers(len(workload), size=n_jobs)
     submit = np.cumsum(rng.exponential(mean_gap_s(workload), n_jobs))
     return _jobset(workload, submit - submit[0], chosen, workload.run[chosen], workload.estimate[chosen], name)
+
+
+def varied_jobset(workload: Workload, rng: np.random.Generator) -> Workload:
+    """Let every job run somewhat longer or shorter, by `RUN_JITTER`, and at least a second; estimates stay.
+
+    One such change moves all that follows in a busy schedule, so several variants of a jobset tell what a policy is
+    worth better than the jobset alone.
+    """
+    run = np.rint(workload.run * np.exp(RUN_JITTER * rng.standard_normal(len(workload))))
+    return replace(workload, run=np.clip(run, 1.0, np.maximum(workload.estimate, 1.0)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -37,6 +37,7 @@ MOST_SAMPLED, MOST_SYNTHETIC = 32, 128
 """Jobsets of these phases, over which the episodes go round."""
 
 GOALS = ("capability", "capacity")
+STARTS = ("random", "wfp3")
 
 MANY_REAL, VALIDATED_REAL = 10, 5
 """Number of real jobsets from which on each fifth of them validates."""
@@ -77,6 +78,9 @@ class DrasTraining(ABC):
     validation
         Number of synthetic jobsets at load 0.85 on which policies are validated. Where the trace has ten real jobsets
         or more, policies are validated on every fifth of these too, and not trained on them.
+    validated_weeks
+        Weeks in a row of real spans on which policies are validated in place of every fifth real jobset: all such
+        spans of the training days, so that a queue may build up as slowly as it does in operation; 0 for none.
     every
         Updates between two validations; 0 for the usual number.
     tolerated
@@ -106,6 +110,7 @@ class DrasTraining(ABC):
     lowest_load: float = 0.7
     highest_load: float = 0.95
     validation: int = 24
+    validated_weeks: int = 0
     every: int = 0
     tolerated: float = 1.25
     goal: str = "capability"
@@ -127,7 +132,10 @@ class DrasTraining(ABC):
         unknown = [name for name in self.phase_names if name not in SHARES]
         if unknown or len(set(self.phase_names)) != len(self.phase_names):
             raise UsageError(f"phases are {self.phases!r}, must be different ones of {', '.join(SHARES)}")
-        if min(self.updates, self.environments, self.every) < 0 or min(self.window, self.weeks, self.validation) < 1:
+        if (
+            min(self.updates, self.environments, self.every, self.validated_weeks) < 0
+            or min(self.window, self.weeks, self.validation) < 1
+        ):
             raise UsageError("window, weeks and validation must be at least 1, the other numbers not negative")
         self._check_processors()
         if self.goal not in GOALS:
@@ -246,7 +254,9 @@ class DrasTraining(ABC):
         loads = (self.lowest_load, self.highest_load)
         drawn = range(self.validation)
         validation = [model.week(VALIDATION_SEED, index, EVALUATION_LOAD, self.weeks) for index in drawn]
-        if len(real) >= MANY_REAL:
+        if self.validated_weeks:
+            validation += split.spans(self.validated_weeks)
+        elif len(real) >= MANY_REAL:
             validation += real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
             del real[VALIDATED_REAL - 1 :: VALIDATED_REAL]
         makers = {
@@ -276,17 +286,33 @@ class DrasTraining(ABC):
 
 @dataclass(frozen=True, slots=True)
 class DrasPpo(DrasTraining):
-    """``dras-ppo``: proximal policy optimization; see `DrasTraining`."""
+    """``dras-ppo``: proximal policy optimization; see `DrasTraining`.
+
+    Parameters
+    ----------
+    start
+        Policy to begin with: ``random``, or ``wfp3``, the rule's (`learned.dras.imitation`).
+    """
+
+    start: str = "random"
 
     name: ClassVar[str] = "dras-ppo"
     usual_updates: ClassVar[int] = 250
+
+    def __post_init__(self) -> None:
+        DrasTraining.__post_init__(self)
+        if self.start not in STARTS:
+            raise UsageError(f"the start is {self.start!r}, must be one of {', '.join(STARTS)}")
 
     def _agent(self, environment: GroupEnvironment, seed: int) -> "tuple[Learner, nn.Module]":
         """Return what learns in an environment, and its policy."""
         from learned.algorithms.ppo import PpoLearner
         from learned.dras.experience import JobsetCollector
+        from learned.dras.imitation import imitate_wfp3
 
         model = _slot_actor_critic(environment)
+        if self.start == "wfp3":
+            imitate_wfp3(model, environment, seed)
         settings = PpoSettings(
             epochs=2, minibatch=2048, learning_rate=self.learning_rate or 2e-3, entropy=0.01, last_entropy=0.001
         )

@@ -12,6 +12,7 @@ from learned.dras.jobsets import (
     check_jobset_seed,
     mean_gap_s,
     sampled_jobset,
+    varied_jobset,
 )
 from learned.dras.traces import DAY_S, HeldOutDays, HeldOutEnd, Split, held_out_of, split_of
 
@@ -113,3 +114,13 @@ def test_a_seed_fixes_a_week_and_evaluation_seeds_are_refused() -> None:
             check_jobset_seed(seed)
     with pytest.raises(UsageError, match="load"):
         model.week(0, 0, 0.0)
+
+
+def test_a_variant_differs_in_run_times_alone_and_keeps_within_estimates() -> None:
+    jobs = trace()
+    variant = varied_jobset(jobs, np.random.default_rng(0))
+    for name in ("submit", "processors", "estimate"):
+        np.testing.assert_array_equal(getattr(variant, name), getattr(jobs, name))
+    assert (variant.run != jobs.run).mean() > 0.9
+    assert (variant.run <= np.maximum(jobs.estimate, 1.0)).all()
+    assert 0.15 < np.log(variant.run / jobs.run)[variant.run < jobs.estimate].std() < 0.25
