@@ -101,18 +101,23 @@ def command(
     check_files_differ(trace, platform_path(platform_file), topology, placement, jobs_csv, swf, energy_csv)
     cores = CoreOptions(platform_file, types, execution, sharing, placement, energy_csv)
     if cores.are_meant():
-        others = (
-            processors,
-            fat_tree,
-            topology,
-            columns,
-            allocator,
-            strategy,
-            backfill,
-            backfill_order,
-            option,
-            explain,
-        )
+        others = {
+            "processors": processors,
+            "processors-per-node": processors_per_node > 1,
+            "fat-tree": fat_tree,
+            "topology": topology,
+            "labels": labels,
+            "columns": columns,
+            "allocator": allocator,
+            "strategy": strategy,
+            "backfill": backfill,
+            "backfill-order": backfill_order,
+            "option": option,
+            "event-order": event_order != "batched",
+            "exact-estimates": exact_estimates,
+            "skip-oversized": skip_oversized,
+            "explain": explain,
+        }
         outputs = Outputs(jobs_csv, swf, trim, starvation, as_json)
         return simulate_on_cores(trace, policy, bool(kill_at_limit), max_jobs, seed, cores, outputs, others)
     kills = kill_at_limit is not False

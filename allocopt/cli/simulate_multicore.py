@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +18,6 @@ Row = dict[str, str | float | int | None]
 """What is printed as JSON."""
 ALIASES = {"fcfs": "first-high_gflops"}
 """Policies of other machines that mean one of these."""
-REFUSED = ("processors", "fat-tree", "allocator", "strategy", "backfill", "backfill-order", "option", "explain")
-"""Options that are for other machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def simulate_on_cores(
     seed: int,
     cores: CoreOptions,
     outputs: Outputs,
-    others: Sequence[object],
+    others: Mapping[str, object],
 ) -> None:
     """Simulate, write the files and print.
 
@@ -123,7 +121,7 @@ def simulate_on_cores(
     cores, outputs
         Further options.
     others
-        Values of the options `REFUSED`, which must not be given.
+        Options that are for other machines, by name; false or None where they are not given, as they must be.
     """
     from allocopt.errors import UsageError
     from allocopt.files.placed_jobs import read_placed_jobs
@@ -131,8 +129,8 @@ def simulate_on_cores(
     from allocopt.simulator.multicore.simulation import simulate_tasks
     from allocopt.traces.irmasim import read_irmasim
 
-    for name, given in zip(REFUSED, others, strict=True):
-        if given is not None:
+    for name, given in others.items():
+        if given not in (None, False):
             raise UsageError(f"--{name} does not go with --platform")
     assert cores.platform is not None
     machine, jobs, execution = read_machine(cores.platform, cores.types), read_irmasim(trace), cores.how(kill_at_limit)
