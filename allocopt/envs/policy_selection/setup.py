@@ -102,5 +102,11 @@ def make_setup(
     jobs = read_irmasim(jobs) if isinstance(jobs, Path | str) else jobs
     if not isinstance(machine, Machine):
         raise UsageError(f"the machine is {machine!r}, must be a Machine or a platform file")
-    sets = (jobs,) if isinstance(jobs, TaskWorkload) else None if jobs is None else tuple(jobs)
-    return PolicySelectionSetup(sets, machine, execution or Execution(), options or Options())
+    listed = jobs if isinstance(jobs, Sequence) else (jobs,)
+    if jobs is not None and not all(isinstance(one, TaskWorkload) for one in listed):
+        raise UsageError("the jobs must be a TaskWorkload or several, a workload file, or None")
+    sets = None if jobs is None else tuple(one for one in listed if isinstance(one, TaskWorkload))
+    execution, options = Execution() if execution is None else execution, Options() if options is None else options
+    if not (isinstance(execution, Execution) and isinstance(options, Options)):
+        raise UsageError("the execution must be an Execution and the options must be Options, or None")
+    return PolicySelectionSetup(sets, machine, execution, options)
