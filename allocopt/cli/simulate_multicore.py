@@ -122,7 +122,7 @@ def simulate_on_cores(
     cores, outputs
         Further options.
     others
-        Options that are for other machines, by name; false or None where they are not given, as they must be.
+        Options that are for other machines, by parameter; false or None where they are not given, as they must be.
     """
     from allocopt.errors import UsageError
     from allocopt.files.placed_jobs import read_placed_jobs
@@ -133,7 +133,7 @@ def simulate_on_cores(
 
     for name, given in others.items():
         if given not in (None, False):
-            raise UsageError(f"--{name} does not go with --platform")
+            raise UsageError(f"--{name.replace('_', '-')} does not go with --platform")
     assert cores.platform is not None
     machine, jobs, execution = read_machine(cores.platform, cores.types), read_irmasim(trace), cores.how(kill_at_limit)
     if max_jobs is not None:
