@@ -53,9 +53,10 @@ def command(
 
     waiting = [_job(text.replace("=", " "), f"--job {text}", UsageError) for text in job or []]
     waiting += [] if queue is None else list(_queued(queue))
+    _check_ids(waiting, "--job" if queue is None else str(queue))
     cluster = read_cluster(topology, labels)
     try:
-        numbers = range(len(cluster.nodes)) if idle is None else cluster.numbers(expand_hostlist(idle))
+        numbers = range(len(cluster.nodes)) if idle is None else cluster.numbers(dict.fromkeys(expand_hostlist(idle)))
     except InvalidProblemError as error:
         raise UsageError(f"--idle: {topology}: {error.fault}") from None
     taken = list(_fitting(waiting, len(numbers)))
@@ -64,6 +65,17 @@ def command(
     problem = TopologyProblem(cluster.tree, np.array(numbers), tuple(taken), hop_cost, file_name(name))
     typer.echo(f"{name}: jobs left waiting: {len(waiting) - len(taken)}", err=True)
     write_instances(out, [problem], 1)
+
+
+def _check_ids(jobs: "list[Job]", where: str) -> None:
+    """Raise `InvalidProblemError` for a job that is given twice."""
+    from allocopt.errors import InvalidProblemError
+
+    seen: set[str] = set()
+    for job in jobs:
+        if job.id in seen:
+            raise InvalidProblemError(where, f"job {job.id!r} is given twice")
+        seen.add(job.id)
 
 
 def _queued(path: Path) -> "Iterator[Job]":

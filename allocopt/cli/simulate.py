@@ -101,18 +101,12 @@ def command(
     check_files_differ(trace, platform_path(platform_file), topology, placement, jobs_csv, swf, energy_csv)
     cores = CoreOptions(platform_file, types, execution, sharing, placement, energy_csv)
     if cores.are_meant():
-        others = (
-            processors,
-            fat_tree,
-            topology,
-            columns,
-            allocator,
-            strategy,
-            backfill,
-            backfill_order,
-            option,
-            explain,
-        )
+        machine = dict(processors=processors, fat_tree=fat_tree, topology=topology, labels=labels, columns=columns)
+        nodes = dict(allocator=allocator, strategy=strategy, processors_per_node=processors_per_node > 1)
+        order = dict(backfill=backfill, backfill_order=backfill_order, option=option, explain=explain)
+        one_by_one = event_order != "batched"
+        given = dict(event_order=one_by_one, exact_estimates=exact_estimates, skip_oversized=skip_oversized)
+        others = {**machine, **nodes, **order, **given}
         outputs = Outputs(jobs_csv, swf, trim, starvation, as_json)
         return simulate_on_cores(trace, policy, bool(kill_at_limit), max_jobs, seed, cores, outputs, others)
     kills = kill_at_limit is not False

@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +19,6 @@ Row = dict[str, str | float | int | None]
 """What is printed as JSON."""
 ALIASES = {"fcfs": "first-high_gflops"}
 """Policies of other machines that mean one of these."""
-REFUSED = ("processors", "fat-tree", "allocator", "strategy", "backfill", "backfill-order", "option", "explain")
-"""Options that are for other machines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ def simulate_on_cores(
     seed: int,
     cores: CoreOptions,
     outputs: Outputs,
-    others: Sequence[object],
+    others: Mapping[str, object],
 ) -> None:
     """Simulate, write the files and print.
 
@@ -123,31 +122,50 @@ def simulate_on_cores(
     cores, outputs
         Further options.
     others
-        Values of the options `REFUSED`, which must not be given.
+        Options that are for other machines, by parameter; false or None where they are not given, as they must be.
     """
     from allocopt.errors import UsageError
     from allocopt.files.placed_jobs import read_placed_jobs
     from allocopt.files.platform import read_machine
+    from allocopt.simulator.multicore.policies import VOID_NAME
     from allocopt.simulator.multicore.simulation import simulate_tasks
     from allocopt.traces.irmasim import read_irmasim
 
-    for name, given in zip(REFUSED, others, strict=True):
-        if given is not None:
-            raise UsageError(f"--{name} does not go with --platform")
+    for name, given in others.items():
+        if given not in (None, False):
+            raise UsageError(f"--{name.replace('_', '-')} does not go with --platform")
     assert cores.platform is not None
     machine, jobs, execution = read_machine(cores.platform, cores.types), read_irmasim(trace), cores.how(kill_at_limit)
     if max_jobs is not None:
         jobs = jobs.first(max_jobs)
+    policy = ALIASES.get(policy, policy)
+    if policy == VOID_NAME:
+        raise UsageError(f"policy {policy!r} starts no job, so that none would ever end")
     known = None if cores.placement is None else read_placed_jobs(cores.placement, jobs.names)
-    extra: Row = {"policy": ALIASES.get(policy, policy), "execution": str(execution.kind)}
+    extra: Row = {"policy": policy, "execution": str(execution.kind)}
     began = time.perf_counter()
     if known is None:
-        made = simulate_tasks(machine, jobs, str(extra["policy"]), execution, seed)
+        with _naming(trace):
+            made = simulate_tasks(machine, jobs, policy, execution, seed)
     else:
-        made, extra = _replayed(machine, jobs, known, execution)
+        assert cores.placement is not None
+        with _naming(cores.placement):
+            made, extra = _replayed(machine, jobs, known, execution)
     runtime_s = time.perf_counter() - began
     _write(outputs, cores.energy_csv, made, extra)
     _print(outputs, made, runtime_s, extra)
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file of a job that can never start."""
+    from allocopt.errors import InvalidProblemError
+    from allocopt.files.faults import bad_file
+
+    try:
+        yield
+    except InvalidProblemError as error:
+        raise bad_file(path, str(error)) from None
 
 
 def _replayed(

@@ -9,6 +9,9 @@ from allocopt.errors import InvalidProblemError
 
 MOST_CORES = 10_000_000
 """Cores beyond which a machine is refused."""
+MOST_WATTS = 1e12
+LEAST_SPEED, MOST_SPEED = 1e-9, 1e9
+"""Speeds of a core in operations per nanosecond, and powers, beyond which times and energies are no longer numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class PowerConstants:
     Raises
     ------
     InvalidProblemError
-        If a power is negative, or the share is none.
+        If a power is negative or beyond `MOST_WATTS`, or the share is none.
     """
 
     core_w: float
@@ -75,7 +78,8 @@ class PowerConstants:
     def __post_init__(self) -> None:
         _check_finite("power", self)
         for name in ("core_w", "processor_w", "idle_w"):
-            _check("power", name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
+            value = getattr(self, name)
+            _check("power", name, value, 0 <= value <= MOST_WATTS, f"from 0 to {MOST_WATTS:g}")
         _check("power", "stalled", self.stalled, 0 <= self.stalled <= 1, "from 0 to 1")
 
 
@@ -103,7 +107,7 @@ class Processor:
     Raises
     ------
     InvalidProblemError
-        If a number is not positive.
+        If a number is not positive, or the speed of a core is not within `LEAST_SPEED` and `MOST_SPEED`.
     """
 
     name: str
@@ -118,6 +122,9 @@ class Processor:
         for name in ("cores", "clock_ghz", "operations_per_cycle", "bandwidth_mb_s"):
             value = getattr(self, name)
             _check(f"processor {self.name!r}", name, value, value is None or 0 < value < inf, "positive")
+        in_range = LEAST_SPEED <= self.core_speed <= MOST_SPEED
+        right = f"from {LEAST_SPEED:g} to {MOST_SPEED:g}"
+        _check(f"processor {self.name!r}", "clock_ghz x operations_per_cycle", self.core_speed, in_range, right)
 
     @property
     def core_speed(self) -> float:

@@ -14,6 +14,9 @@ from allocopt.cluster.topology import Pairs
 from allocopt.cluster.tree import Tree
 from allocopt.errors import InvalidProblemError
 
+MOST_LEVELS = 64
+"""Levels of switches beyond which a topology is refused."""
+
 
 @dataclass(frozen=True, slots=True)
 class Switch:
@@ -68,14 +71,15 @@ def tree_of_switches(
     Raises
     ------
     InvalidProblemError
-        If a switch is given twice, has both nodes and switches below it, or is its own ancestor, if one below another
-        is not there, or no node is left; its place names the switch.
+        If a switch is given twice, has both nodes and switches below it, is its own ancestor, or has more than
+        `MOST_LEVELS` below it, if one below another is not there, or no node is left; its place names the switch.
     """
     forest = _Forest(_by_name(switches))
     _give_nodes(forest)
     roots = _roots(forest)
     for root in roots:
         _measure(forest, root)
+    _check_levels(forest, roots)
     roots = [root for root in roots if forest.heights[root]]
     if not roots:
         raise InvalidProblemError("", "no switch connects any node")
@@ -84,6 +88,16 @@ def tree_of_switches(
         shown = ", ".join(roots[:4]) + (", ..." if len(roots) > 4 else "")
         forest.remarks.append(f"{len(roots)} switches have none above them ({shown}): joined by a level on top")
     return _named_tree(forest, roots, hops, pairs)
+
+
+def _check_levels(forest: _Forest, roots: list[str]) -> None:
+    """Raise `InvalidProblemError` for a switch with too many levels below it."""
+    for root in roots:
+        if forest.heights[root] > MOST_LEVELS:
+            fault = (
+                f"switch {root!r} and those below it have {forest.heights[root]} levels, must be at most {MOST_LEVELS}"
+            )
+            raise InvalidProblemError(forest.switches[root].place, fault)
 
 
 def _by_name(switches: Sequence[Switch]) -> dict[str, Switch]:

@@ -55,6 +55,8 @@ def jobsets_of(options: Mapping[str, Any] | None, drawn: IntArray, n_jobsets: in
     UsageError
         If a number is none of a jobset.
     """
+    if options is not None and not isinstance(options, Mapping):
+        raise UsageError(f"the options of a reset are {options!r}, must be a dictionary or None")
     if options is None or "jobset" not in options:
         return drawn
     named = np.asarray(options["jobset"], dtype=object).ravel()

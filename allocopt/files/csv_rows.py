@@ -27,6 +27,16 @@ def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str
         line, or there is none.
     """
     reader = csv.DictReader(read_text(path).splitlines(), skipinitialspace=True)
+    try:
+        yield from _checked(path, reader, needed, noun)
+    except csv.Error as error:
+        raise bad_file(path, f"line {reader.line_num + 1}", f"is not CSV: {error}") from None
+
+
+def _checked(
+    path: Path, reader: "csv.DictReader[str]", needed: Sequence[str], noun: str
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the rows that a reader finds, each with its place."""
     there = list(reader.fieldnames or ())
     missing = [name for name in needed if name not in there]
     if missing:

@@ -186,15 +186,11 @@ def _processor(name: str, library: _Library) -> Processor:
     bandwidth = model.mem_bw
     if bandwidth is not None and bandwidth < _LEAST_MB_S:
         bandwidth *= MB_PER_GB
-    return Processor(
-        name,
-        model.cores,
-        model.clock_rate,
-        model.dpflops_per_cycle,
-        bandwidth,
-        _contention(name, model, library),
-        _power(model),
-    )
+    try:
+        contention, power = _contention(name, model, library), _power(model)
+        return Processor(name, model.cores, model.clock_rate, model.dpflops_per_cycle, bandwidth, contention, power)
+    except InvalidProblemError as error:
+        raise library.fault(f"processor.{name}", str(error)) from None
 
 
 def _contention(name: str, model: _Processor, library: _Library) -> ContentionConstants | None:

@@ -59,4 +59,6 @@ def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
         jobs.placed[name] = Placed(row["node"], number_at_least_0(path, place, row, "start_s", SECONDS))
         if DURATION in row:
             jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, SECONDS)
+            if not jobs.duration_s[name]:
+                raise bad_file(path, place, f"{DURATION} is {shown(row[DURATION])}, must be positive")
     return jobs

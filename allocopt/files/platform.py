@@ -31,6 +31,8 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
     file, _, chosen = str(path).partition("#")
     source = Path(file)
     suffix = Path(source.name.removesuffix(".gz")).suffix
+    if chosen and suffix != ".json":
+        raise bad_file(source, f"holds one platform, {shown(chosen)} cannot be chosen")
     if suffix == ".xml":
         from allocopt.files.simgrid import read_simgrid
 
@@ -41,7 +43,10 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
         from allocopt.files.irmasim import irmasim_machine
 
         return irmasim_machine(obj, source, None if types is None else Path(types), chosen or None)
-    return _machine(validated(PlatformFile, check_header(obj, source, PLATFORM_FORMAT), source), source)
+    machine = _machine(validated(PlatformFile, check_header(obj, source, PLATFORM_FORMAT), source), source)
+    if chosen not in ("", machine.name):
+        raise bad_file(source, f"holds platform {shown(machine.name)}, {shown(chosen)} cannot be chosen")
+    return machine
 
 
 def _toml(text: str, where: Path) -> object:
@@ -50,6 +55,9 @@ def _toml(text: str, where: Path) -> object:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise bad_file(where, f"is not TOML: {error}") from None
+    except ValueError:
+        # Python reads no integer of thousands of digits.
+        raise bad_file(where, "has an integer of too many digits, must fit 64 bits") from None
 
 
 def _machine(model: PlatformFile, where: Path) -> Machine:

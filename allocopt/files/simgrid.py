@@ -43,7 +43,9 @@ def read_simgrid(path: Path) -> Machine:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         line, column = error.position
-        raise bad_file(path, f"line {line}, column {column + 1}", f"is not XML: {error.msg}") from None
+        raise bad_file(
+            path, f"line {line}, column {column + 1}", f"is not XML: {error.msg.partition(': line ')[0]}"
+        ) from None
     if root.tag != "platform":
         raise bad_file(path, f"is XML of {shown(root.tag)}, must be of 'platform'")
     try:
@@ -95,6 +97,8 @@ def _numbers(path: Path, cluster: str, part: str) -> range:
 def _node(path: Path, element: ElementTree.Element, name: str) -> Node:
     """Return a host."""
     place = f"{element.tag} {shown(name)}"
+    if not name:
+        raise bad_file(path, place, "has no id, must have one")
     cores = element.get("core", "1")
     if not (cores.isascii() and cores.isdigit() and 0 < int(cores[:9]) <= MOST):
         raise bad_file(path, place, f"core is {shown(cores)}, must be a positive number")

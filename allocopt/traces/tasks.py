@@ -12,6 +12,8 @@ from allocopt.traces.workload import Workload
 _WHOLE = ("nodes", "tasks")
 _POSITIVE = ("instructions", "ipc", "estimate")
 _OTHERS = ("submit", "memory_mb", "volume_mb")
+LEAST, MOST = 1e-15, 1e21
+"""What is positive lies between, what is not negative is at most the latter, so that times and energies are numbers."""
 _LAST_NUMBER = re.compile(r"[0-9]{1,18}$")
 
 
@@ -87,12 +89,13 @@ class TaskWorkload:
         """Raise `InvalidProblemError` where a number is out of its range."""
         for column in _POSITIVE:
             values = getattr(self, column)
-            self._check(column, (values > 0) & np.isfinite(values), "a positive number")
+            self._check(column, (values >= LEAST) & (values <= MOST), f"a positive number, from {LEAST:g} to {MOST:g}")
         for column in _OTHERS:
             values = getattr(self, column)
-            self._check(column, (values >= 0) & np.isfinite(values), "a number, not negative")
+            self._check(column, (values >= 0) & (values <= MOST), f"a number, not negative, at most {MOST:g}")
         work = self.work
-        self._check("instructions", (work > 0) & np.isfinite(work), "such that its cycles are a positive number")
+        right = f"such that its billions of cycles are from {LEAST:g} to {MOST:g}"
+        self._check("instructions", (work >= LEAST) & (work <= MOST), right)
         self._check("nodes", self.nodes >= 1, "at least 1")
         self._check("tasks", self.tasks >= self.nodes, "at least one for each of its nodes")
         filled = (self.nodes - 1) * self.per_node < self.tasks

@@ -54,7 +54,7 @@ class Options:
             raise UsageError(f"the level is {self.level!r}, must be one of {', '.join(LEVELS)}")
         if self.reward not in REWARDS:
             raise UsageError(f"the reward is {self.reward!r}, must be one of {', '.join(REWARDS)}")
-        if isinstance(self.actions, str):
+        if isinstance(self.actions, str) or not all(isinstance(name, str) for name in self.actions or ()):
             raise UsageError(f"the actions are {self.actions!r}, must be a sequence of names")
         names = tuple(action.name for action in get_actions(self.actions))
         if names == (VOID_NAME,):

@@ -99,8 +99,20 @@ def make_setup(
     """
     machine = heterogeneous() if machine is None else machine
     machine = read_machine(machine) if isinstance(machine, Path | str) else machine
-    jobs = read_irmasim(jobs) if isinstance(jobs, Path | str) else jobs
     if not isinstance(machine, Machine):
         raise UsageError(f"the machine is {machine!r}, must be a Machine or a platform file")
-    sets = (jobs,) if isinstance(jobs, TaskWorkload) else None if jobs is None else tuple(jobs)
-    return PolicySelectionSetup(sets, machine, execution or Execution(), options or Options())
+    execution, options = Execution() if execution is None else execution, Options() if options is None else options
+    if not (isinstance(execution, Execution) and isinstance(options, Options)):
+        raise UsageError("the execution must be an Execution and the options must be Options, or None")
+    return PolicySelectionSetup(_jobsets(jobs), machine, execution, options)
+
+
+def _jobsets(jobs: Jobs | None) -> tuple[TaskWorkload, ...] | None:
+    """Return job sets; a path stands for a file."""
+    if jobs is None:
+        return None
+    jobs = read_irmasim(jobs) if isinstance(jobs, Path | str) else jobs
+    sets = (jobs,) if isinstance(jobs, TaskWorkload) else jobs
+    if not (isinstance(sets, Sequence) and all(isinstance(one, TaskWorkload) for one in sets)):
+        raise UsageError("the jobs must be a TaskWorkload or several, a workload file, or None")
+    return tuple(sets)

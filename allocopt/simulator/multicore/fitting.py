@@ -136,6 +136,8 @@ def fit_power(measured: Powers) -> Fit:
     InvalidProblemError
         If the measurements cannot tell the constants, or the fitted power falls with active cores.
     """
+    if (measured.stalled_cores > measured.active).any():
+        raise InvalidProblemError("stalled_cores", "is somewhere above active_cores, must be at most as many")
     on: BoolArray = np.asarray(measured.active > 0)
     if len(np.unique(measured.active[on])) < 2:
         raise InvalidProblemError("power", "must be measured with at least two numbers of active cores, 0 not counted")
@@ -175,6 +177,8 @@ def _check_contention(measured: Slowdowns) -> None:
         raise InvalidProblemError("contention", f"{len(measured.factor)} measurements, must be at least {FEWEST}")
     if len(np.unique(measured.others)) < 2:
         raise InvalidProblemError("others", "must take at least two values: constants say how the floor depends on it")
+    if (measured.factor <= 0).any():
+        raise InvalidProblemError("factor", "is 0 somewhere, must be positive: time alone over time together")
     if not (measured.factor < 0.99).any():
         raise InvalidProblemError("factor", "is nowhere below 0.99: there is no contention to fit")
 

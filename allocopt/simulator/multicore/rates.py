@@ -57,9 +57,9 @@ def _add_demands(multicore: Multicore, processor: int) -> None:
             record.demand += multicore.tasks[task].intensity * record.speed
 
 
-@hot_kernel(void(STATE, MULTICORE, int64))
-def set_rates(state: State, multicore: Multicore, processor: int) -> None:
-    """Set the speeds of the tasks of a processor, and its power."""
+@hot_kernel(void(MULTICORE, int64))
+def set_factors(multicore: Multicore, processor: int) -> None:
+    """Set the speed factors of the tasks of a processor, and its power."""
     record, sharing = multicore.processors[processor], multicore.tally[0].sharing
     _add_demands(multicore, processor)
     if record.active == 0:
@@ -86,8 +86,26 @@ def set_rates(state: State, multicore: Multicore, processor: int) -> None:
         )
         multicore.tasks[task].factor = factor
         record.power += core_power(multicore, processor, factor)
-        if state.jobs[task].speed != factor * record.speed:
-            change_speed(state, task, factor * record.speed)
+
+
+@hot_kernel(void(STATE, MULTICORE, int64))
+def set_speeds(state: State, multicore: Multicore, processor: int) -> None:
+    """Let the tasks of a processor go on at the speeds of their factors."""
+    record = multicore.processors[processor]
+    for core in range(record.first_core, record.first_core + record.cores):
+        task = multicore.core_task[core]
+        if task != IDLE and state.jobs[task].speed != multicore.tasks[task].factor * record.speed:
+            change_speed(state, task, multicore.tasks[task].factor * record.speed)
+
+
+@hot_kernel(void(MULTICORE))
+def preview(multicore: Multicore) -> None:
+    """Set factors and powers wherever tasks have started or ended, but no speeds: others may start before time goes on.
+
+    A speed that changes and changes back would move the end by a rounding error, and no longer to that of its twins.
+    """
+    for at in range(multicore.tally[0].n_dirty):
+        set_factors(multicore, multicore.dirty[at])
 
 
 @hot_kernel(void(STATE, MULTICORE))
@@ -97,5 +115,6 @@ def settle(state: State, multicore: Multicore) -> None:
     for at in range(tally.n_dirty):
         processor = multicore.dirty[at]
         multicore.processors[processor].dirty = 0
-        set_rates(state, multicore, processor)
+        set_factors(multicore, processor)
+        set_speeds(state, multicore, processor)
     tally.n_dirty = 0

@@ -7,7 +7,7 @@ from allocopt.kernels.options import hot_kernel, kernel
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import queued
 from allocopt.simulator.multicore.policies import VOID
-from allocopt.simulator.multicore.rates import settle, touch
+from allocopt.simulator.multicore.rates import preview, settle, touch
 from allocopt.simulator.multicore.selection import fits, leave_queue, next_place, next_processor
 from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
 from allocopt.simulator.state import ENDED, FREE, STATE, State
@@ -105,6 +105,7 @@ def start_all(state: State, multicore: Multicore, nodes: int) -> None:
 @kernel(boolean(STATE, MULTICORE))
 def next_event(state: State, multicore: Multicore) -> bool:
     """Go on to the next time at which jobs come or tasks end; return False when nothing is left to happen."""
+    settle(state, multicore)
     if advance(state, np.inf) != HAPPENED:
         return False
     free_ended(state, multicore)
@@ -113,10 +114,10 @@ def next_event(state: State, multicore: Multicore) -> bool:
 
 @kernel(int64(STATE, MULTICORE))
 def to_decision(state: State, multicore: Multicore) -> int:
-    """Go on until a job waits and a core is idle, with the speeds of that time."""
+    """Go on until a job waits and a core is idle, with the speed factors of that time."""
     while next_event(state, multicore):
-        settle(state, multicore)
         if state.clock[0].n_queued > 0 and state.units[FREE, 0] > 0:
+            preview(multicore)
             return DECISION
     return STALLED if state.clock[0].n_queued > 0 else OVER
 

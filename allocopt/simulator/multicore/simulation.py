@@ -95,7 +95,8 @@ class MulticoreSimulation:
         unfinished = np.flatnonzero(np.isnan(self.multicore.jobs["end"]))
         if unfinished.size:
             first = self.jobs.names[int(unfinished[0])]
-            raise SchedulerError(f"{unfinished.size} jobs have not ended, the first is job {first!r}")
+            left = "1 job has" if unfinished.size == 1 else f"{unfinished.size} jobs have"
+            raise SchedulerError(f"{left} not ended, the first is job {first!r}")
         for processor in range(self.multicore.processors.size):
             count_energy(self.multicore, processor, float(self.multicore.jobs["end"].max()))
         energy = np.add.reduceat(self.multicore.tasks["energy"], self.multicore.jobs["first_task"])

@@ -103,8 +103,18 @@ def test_a_plot_of_another_format_is_refused(run: Run, powers: Path, tmp_path: P
             "rate_mb_s,others_rate_mb_s,others,factor\n" + "1,1,1,1\n1,1,2,1\n" * 6,
             "factor: is nowhere below 0.99: there is no contention to fit",
         ),
+        (
+            "contention",
+            "rate_mb_s,others_rate_mb_s,others,factor\n" + "1,1,1,0\n1,1,2,0\n" * 6,
+            "factor: is 0 somewhere, must be positive",
+        ),
+        ("power", "active_cores,power_w,stalled_cores\n1,5,2\n2,9,0\n", "stalled_cores: is somewhere above"),
+        ("power", f"active_cores,power_w\n{'1' * 200_000},5\n", "line 2: is not CSV: field larger than field limit"),
     ],
-    ids=["column", "number", "row", "empty", "one", "falls", "collinear", "few", "others", "no contention"],
+    ids=[
+        *("column", "number", "row", "empty", "one", "falls", "collinear", "few", "others", "no contention"),
+        *("factor", "stalled", "field"),
+    ],
 )
 def test_measurements_that_cannot_tell_are_refused(run: Run, tmp_path: Path, model: str, text: str, fault: str) -> None:
     path = tmp_path / "measured.csv"

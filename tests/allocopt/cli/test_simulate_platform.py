@@ -111,9 +111,13 @@ def test_jobs_start_where_and_when_a_file_says(run: Run, workload: Path, platfor
         ("job_id,node,start_s\n7,left,x\n", "line 2: start_s is 'x', must be a time in seconds, not negative"),
         ("job_id,node,start_s\n7,left\n", "line 2: does not have 3 columns as line 1"),
         ("job_id,node,start_s\n7,left,0\n", "job 'job8': is not among the jobs that were started"),
-        ("job_id,node,start_s\n7,up,0\n8,left,0\n9,left,0\n", "job 'job7': was started on 'up', there is no such node"),
+        (
+            "job_id,node,start_s\n7,up,0\n8,left,0\n9,left,0\n",
+            "placed.csv: job 'job7': was started on 'up', there is no such node",
+        ),
+        ("job_id,node,start_s,duration_s\n7,left,0,0\n", "line 2: duration_s is '0', must be positive"),
     ],
-    ids=["column", "job", "twice", "time", "columns", "missing", "node"],
+    ids=["column", "job", "twice", "time", "columns", "missing", "node", "duration"],
 )
 def test_a_wrong_file_of_starts_is_told(
     run: Run, workload: Path, platform: Path, tmp_path: Path, text: str, fault: str
@@ -130,6 +134,10 @@ def test_a_wrong_file_of_starts_is_told(
     [
         (["--backfill", "easy"], "--backfill does not go with --platform"),
         (["--processors", "4"], "--processors does not go with --platform"),
+        (["--backfill-order", "sjf"], "--backfill-order does not go with --platform"),
+        (["--exact-estimates"], "--exact-estimates does not go with --platform"),
+        (["--event-order", "sequential"], "--event-order does not go with --platform"),
+        (["--policy", "void"], "policy 'void' starts no job, so that none would ever end"),
         (["--policy", "sjf"], "there is no policy 'sjf' of a multicore platform"),
         (["--sharing", "0"], "sharing is 0, must be a positive number"),
     ],
@@ -173,3 +181,10 @@ def test_no_output_overwrites_what_is_read(
     assert answer.code == 2
     assert "is named twice: what is read and what is written must be different files" in answer.err
     assert (tmp_path / read).read_bytes() == before
+
+
+def test_a_job_that_can_never_start_is_told_with_its_file(run: Run, workload: Path, platform: Path) -> None:
+    workload.write_text(json.dumps({"jobs": [{"id": "a", "subtime": 0, "res": 3, **PROFILE}]}), encoding="utf-8")
+    answer = run("simulate", workload, "--platform", platform)
+    assert answer.code == 3
+    assert answer.err.startswith(f"allocopt: {workload}: job 'a': asks for 1 node with 3 cores")

@@ -221,7 +221,7 @@ def test_what_waits_now_is_a_window(run: Run, topology: Path, tmp_path: Path) ->
     (tmp_path / "queue.txt").write_text("12_3 2\n\n13 9\n14 3\n", encoding="utf-8")
     out = tmp_path / "now.json"
     made = run(
-        "generate", "window", "--topology", topology, "--idle", "n[01-02,05-08]", "--job", "11=1", "--queue",
+        "generate", "window", "--topology", topology, "--idle", "n[01-02,05-08],n01", "--job", "11=1", "--queue",
         tmp_path / "queue.txt", "--out", out,
     )  # fmt: skip
     assert made.code == 0
@@ -239,7 +239,7 @@ def test_what_waits_now_is_a_window(run: Run, topology: Path, tmp_path: Path) ->
         (["--job", "1=9"], 2, "none of the 1 jobs fits the 8 idle nodes"),
         (["--job", "1"], 2, "--job 1: is '1', must be the id of a job and its number of nodes"),
         (["--job", "1=x"], 2, "must be the id of a job and its number of nodes"),
-        (["--job", "1=2", "--job", "1=2"], 3, "1"),
+        (["--job", "1=2", "--job", "1=2"], 3, "--job: job '1' is given twice"),
         ([], 2, "none of the 0 jobs fits the 8 idle nodes"),
     ],
 )

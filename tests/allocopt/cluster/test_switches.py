@@ -91,6 +91,11 @@ def test_a_switch_without_nodes_is_left_out_and_remarked() -> None:
         ([above("a", "a")], "at a", "switches run in a circle: a under a"),
         ([leaf("s")], "", "no switch connects any node"),
         ([], "", "no switch connects any node"),
+        (
+            [*(above(f"s{n}", f"s{n + 1}") for n in range(3000)), leaf("s3000", "n")],
+            "at s0",
+            "switch 's0' and those below it have 3001 levels, must be at most 64",
+        ),
     ],
 )
 def test_switches_that_make_no_tree_are_refused(switches: list[Switch], place: str, fault: str) -> None:

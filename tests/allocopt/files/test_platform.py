@@ -126,7 +126,15 @@ def change(obj: dict[str, Any], *keys: str | int, to: object) -> dict[str, Any]:
             "processor.k: clock_rate: is -1, must be more than 0",
         ),
         (change(irmasim(), "processor", "k", "dd", to=None), "processor.k: has b, c, da, db, dc, but no dd"),
-        (change(irmasim(), "processor", "k", "b", to=0.1), "contention: b is 0.1, must be negative"),
+        (change(irmasim(), "processor", "k", "b", to=0.1), "processor.k: contention: b is 0.1, must be negative"),
+        (
+            change(own(), "processors", "k", "clock_ghz", to=1e-300),
+            "clock_ghz x operations_per_cycle is 1e-300, must be from 1e-09 to 1e",
+        ),
+        (
+            change(own(), "processors", "k", "power", to={"core_w": 1e300, "processor_w": 1}),
+            "processors.k: power: core_w is 1e.300, must be from 0 to 1e",
+        ),
         (change(irmasim(), "platform", to={}), "platform: is missing, must be an object of platforms by name"),
         (change(irmasim(), "platform", "q", to={}), "holds p, q; choose one as in"),
         ([1], "top level: is a list, must be an object"),
@@ -144,6 +152,8 @@ def change(obj: dict[str, Any], *keys: str | int, to: object) -> dict[str, Any]:
         "clock",
         "constants",
         "sign",
+        "speed",
+        "watts",
         "no platform",
         "two platforms",
         "no object",
@@ -159,6 +169,15 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, obj: object, fault: st
 def test_toml_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="is not TOML: "):
         read_machine(written(tmp_path, "a = ", "platform.toml"))
+    with pytest.raises(BadFileError, match="has an integer of too many digits, must fit 64 bits"):
+        read_machine(written(tmp_path, f"a = {'9' * 5000}", "platform.toml"))
+
+
+def test_the_only_platform_of_a_file_may_be_named_and_no_other(tmp_path: Path) -> None:
+    assert read_machine(f"{written(tmp_path, own())}#p").cores == 8
+    for path in (written(tmp_path, own()), written(tmp_path, TOML, "a.toml"), written(tmp_path, "<a/>", "a.xml")):
+        with pytest.raises(BadFileError, match="'q' cannot be chosen"):
+            read_machine(f"{path}#q")
 
 
 def test_a_platform_of_irmasim_is_read(tmp_path: Path) -> None:
@@ -227,7 +246,8 @@ def test_a_real_platform_of_batsim_is_read(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("<platform>", "line 1, column 11: is not XML"),
+        ("<platform>", "line 1, column 11: is not XML: no element found$"),
+        ("<platform><host speed='1Gf'/></platform>", "host '': has no id, must have one"),
         ("<html/>", "is XML of 'html', must be of 'platform'"),
         ("<platform/>", "holds neither a host nor a cluster"),
         ("<platform><host id='a'/></platform>", "host 'a': speed is '', must be as in 1.5Gf"),

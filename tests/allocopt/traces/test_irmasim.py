@@ -87,11 +87,15 @@ def test_numbers_of_jobs_come_from_their_names_where_these_rise(shared_data: Pat
     assert jobs.numbers().tolist() == [1, 2]
 
 
-def test_values_out_of_range_name_the_job() -> None:
+def test_values_out_of_range_name_the_job(tmp_path: Path) -> None:
     one = np.ones(2)
     whole = one.astype(np.int64)
     with pytest.raises(InvalidProblemError, match="job 'b': estimate is 0, must be a positive number"):
         TaskWorkload("w", ("a", "b"), one, whole, whole, one, one, one, one, np.array([1.0, 0.0]))
+    for column, value in (("req_ops", 1e300), ("ipc", 1e-300), ("req_time", 1e-320), ("mem_vol", 1e300)):
+        job = {"id": "a", "subtime": 0, "res": 1, **PROFILE, column: value}
+        with pytest.raises(BadFileError, match=r"workload\.json: job 'a': .* is .*, must be a"):
+            read_irmasim(written(tmp_path, job))
 
 
 def test_a_batch_draws_the_benchmarks_of_table_iv() -> None:

@@ -13,11 +13,10 @@ from allocopt.envs.policy_selection.describe import GB_IN_MB, HOUR_S, TB_IN_MB
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.envs.policy_selection.rewards import REWARDS, RewardName
 from allocopt.errors import UsageError
-from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, get_action
+from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.run import DECISION, OVER
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import MulticoreSimulation
+from allocopt.simulator.multicore.simulation import MulticoreSimulation, simulate_tasks
 from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 
@@ -29,14 +28,6 @@ def instance(seed: int, jobs: int = 20) -> tuple[Machine, TaskWorkload]:
     rng = np.random.default_rng(seed)
     machine = random_machine(rng)
     return machine, random_jobs(rng, machine, jobs)
-
-
-def stepped(machine: Machine, jobs: TaskWorkload, policy: str) -> MulticoreSchedule:
-    """Simulate from decision to decision; without stops, tasks that end together may differ by a rounding error."""
-    simulation = MulticoreSimulation(machine, jobs)
-    while simulation.to_decision() == DECISION:
-        simulation.decide(get_action(policy))
-    return simulation.schedule()
 
 
 class SlowEyes:
@@ -136,7 +127,7 @@ def test_an_episode_is_the_simulation_and_sees_its_arrays(seed: int, kind: Execu
 @settings(max_examples=60, deadline=None)
 def test_rewards_add_up_to_what_their_name_says(reward: RewardName, seed: int, policy: str) -> None:
     machine, jobs = instance(seed, 12)
-    made = stepped(machine, jobs, policy)
+    made = simulate_tasks(machine, jobs, policy)
     flow = made.end - jobs.submit
     expected = {
         "makespan": made.end.max() - jobs.submit.min(),
@@ -270,7 +261,7 @@ def test_an_episode_that_is_followed_begins_anew_and_leaves_what_it_came_to() ->
     while not episodes.step(np.array([0]))[1][0]:
         pass
     assert (episodes.tally["jobset"][0], episodes.last["jobset"][0]) == (1, 0)
-    assert episodes.last["energy_j"][0] == pytest.approx(stepped(machine, jobs, "first-high_cores").energy_j)
+    assert episodes.last["energy_j"][0] == pytest.approx(simulate_tasks(machine, jobs, "first-high_cores").energy_j)
     assert episodes.tally["energy_j"][0] == 0.0
 
 
@@ -283,6 +274,7 @@ def test_what_is_not_an_option_is_refused() -> None:
         ({"actions": ("first-low_power", "first-low_power")}, "none twice"),
         ({"actions": ("first-lowpower",)}, "did you mean"),
         ({"actions": "first-low_power"}, "sequence of names"),
+        ({"actions": (3,)}, "sequence of names"),
     ):
         with pytest.raises(UsageError, match=said):
             Options(**wrong)  # type: ignore[arg-type]

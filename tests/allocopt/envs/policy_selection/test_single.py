@@ -114,6 +114,13 @@ def test_a_step_outside_an_episode_or_the_actions_is_refused() -> None:
         env.step(np.int64(1))
     with pytest.raises(UsageError, match="must be within 0"):
         env.reset(options={"jobset": -1})
+    with pytest.raises(UsageError, match="the options of a reset are 3, must be a dictionary"):
+        env.reset(options=3)  # type: ignore[arg-type]
+    for jobs in (3, (3,)):
+        with pytest.raises(UsageError, match="the jobs must be a TaskWorkload or several"):
+            PolicySelectionEnv(SMALL, jobs)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="the options must be Options"):
+        PolicySelectionEnv(SMALL, options={"level": "small"})  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no jobsets"):
         PolicySelectionEnv(SMALL, [])
     with pytest.raises(UsageError, match="the machine is 3, must be a Machine"):

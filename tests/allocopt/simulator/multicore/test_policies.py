@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.multicore import random_jobs, random_machine
 
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
 from allocopt.errors import UsageError
@@ -176,3 +177,34 @@ def test_stepping_with_one_action_is_running_under_it_and_reset_begins_anew() ->
         assert (made.cores == whole.cores).all()
         assert made.end == pytest.approx(whole.end)
         assert made.energy_j == pytest.approx(whole.energy_j)
+
+
+@pytest.mark.parametrize("name", ["first-high_gflops", "shortest-low_power", "low_mem_bw-high_mem_bw"])
+def test_stops_at_decisions_change_no_bit_of_a_schedule(name: str) -> None:
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        machine = random_machine(rng)
+        jobs = random_jobs(rng, machine, 40)
+        simulation = MulticoreSimulation(machine, jobs)
+        while simulation.to_decision() == DECISION:
+            simulation.decide(get_action(name))
+        made, whole = simulation.schedule(), simulate_tasks(machine, jobs, name)
+        for stepped, at_once in ((made.start, whole.start), (made.end, whole.end), (made.cores, whole.cores)):
+            np.testing.assert_array_equal(stepped, at_once)
+
+
+def test_a_decision_that_is_not_taken_leaves_the_speeds_right() -> None:
+    rng = np.random.default_rng(8)
+    machine = random_machine(rng)
+    jobs = random_jobs(rng, machine, 40)
+    left, right = MulticoreSimulation(machine, jobs), MulticoreSimulation(machine, jobs)
+    for decision in range(60):
+        found = left.to_decision()
+        assert found == right.to_decision()
+        if found != DECISION:
+            break
+        right.decide(get_action("void"))
+        if decision % 3 == 0:
+            assert left.decide(get_action("first-high_cores")) == right.decide(get_action("first-high_cores"))
+    np.testing.assert_array_equal(left.multicore.jobs["start"], right.multicore.jobs["start"])
+    assert np.asarray(left.multicore.processors["energy"]) == pytest.approx(right.multicore.processors["energy"])
