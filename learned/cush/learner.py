@@ -1,0 +1,238 @@
+"""Algorithm 1: both selectors learn from simulations of job sets, and workers average what they learned."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from allocopt.arrays import Float32Array
+from allocopt.errors import UsageError
+from learned.algorithms.learner import OptimizerName
+from learned.algorithms.pg import Choices, PolicyGradient
+from learned.cush.acting import Agent
+from learned.cush.modules import PolicyModule, SelectorModule
+from learned.cush.returns import Clock, baseline, returns_of, times_by
+from learned.cush.selectors import PolicySelector
+from learned.cush.simulations import Played, Simulations
+from learned.cush.validation import Validator
+from learned.networks.torch_modules import weights_of
+from learned.training.workers import Workers
+
+JOBS, POLICIES = "jobs.", "policies."
+"""What the names of both networks' parameters begin with where they are together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Hyper-parameters of Algorithm 1; the defaults are the paper's.
+
+    Parameters
+    ----------
+    optimizer
+        Of both selectors.
+    selector_rate, policy_rate
+        Learning rates at the start.
+    last_rate
+        Share of them that is left at the end.
+    discount
+        Gamma, per step.
+    global_reward
+        Whether returns are multiplied by the mean normalized turnaround time of the episode.
+    clock
+        What counts as the same time for the baseline.
+    scaled
+        Whether advantages are divided by their standard deviation.
+    entropy, last_entropy
+        Weight of the entropy of both selectors at the start and at the end.
+    largest_gradient
+        Norm that gradients are cut at.
+    chunks
+        Parts in which an epoch is played, one after the other; images of all job sets do not fit in memory together.
+    average_every
+        Epochs K between two averages of the workers' parameters.
+    validate_every
+        Epochs between two validations, a multiple of K.
+
+    Raises
+    ------
+    UsageError
+        If validations do not fall on averages.
+    """
+
+    optimizer: OptimizerName = "rmsprop"
+    selector_rate: float = 1e-4
+    policy_rate: float = 1e-3
+    last_rate: float = 1.0
+    discount: float = 0.9
+    global_reward: bool = True
+    clock: Clock = "actions"
+    scaled: bool = False
+    entropy: float = 0.0
+    last_entropy: float = 0.0
+    largest_gradient: float = float("inf")
+    chunks: int = 1
+    average_every: int = 5
+    validate_every: int = 25
+
+    def __post_init__(self) -> None:
+        if min(self.average_every, self.validate_every, self.chunks) < 1 or self.validate_every % self.average_every:
+            raise UsageError(
+                f"validations every {self.validate_every} epochs must fall on averages, every {self.average_every}"
+            )
+
+
+class CushLearner:
+    """Both selectors on one machine; see `learned.training.loop.Learner`.
+
+    Parameters
+    ----------
+    jobs
+        The job selector.
+    policies
+        The policy selector that learns, or one that does not.
+    simulations
+        Where they act.
+    validator
+        Judges them.
+    settings
+        Hyper-parameters.
+    seed
+        Fixes every random choice but that of job sets, which workers have in common.
+    workers
+        Who learns with this one.
+    """
+
+    def __init__(
+        self,
+        jobs: SelectorModule,
+        policies: PolicyModule | PolicySelector,
+        simulations: Simulations,
+        validator: Validator,
+        settings: Settings,
+        seed: int,
+        workers: Workers,
+    ) -> None:
+        self._jobs, self._policies = jobs, policies
+        self._simulations, self._validator, self._settings, self._workers = simulations, validator, settings, workers
+        self._generator = torch.Generator().manual_seed(int(np.random.SeedSequence((seed, workers.rank)).generate_state(1)[0]))
+        how = (settings.optimizer, settings.last_rate, settings.largest_gradient)
+        self._learners = {JOBS: PolicyGradient(jobs, settings.selector_rate, *how)}
+        if isinstance(policies, PolicyModule):
+            self._learners[POLICIES] = PolicyGradient(policies, settings.policy_rate, *how)
+        self._epochs, self._samples = 0, 0
+        self._measures: dict[str, float] = {}
+        self.best: dict[str, Float32Array] = self.weights()
+        self.best_score = np.inf
+
+    def update(self, share: float) -> dict[str, float]:
+        """Play and learn for an epoch; see `learned.training.loop.Learner.update`."""
+        settings = self._settings
+        if self._epochs == 0:
+            self._average()
+        rates = {name: learner.set_rate(share) for name, learner in self._learners.items()}
+        entropy_weight = settings.entropy + share * (settings.last_entropy - settings.entropy)
+        played: list[Played] = []
+        entropy = self._learners[JOBS].improve(self._selections(played), entropy_weight)
+        if POLICIES in self._learners:
+            self._learners[POLICIES].improve(map(policy_choices, played), entropy_weight)
+        self._epochs += 1
+        if self._epochs % settings.average_every == 0:
+            self._average()
+        if self._epochs % settings.validate_every == 0 or not self._measures:
+            self._validate()
+        turnaround = float(np.mean([part.turnaround.mean() for part in played]))
+        return {
+            "samples": float(self._samples),
+            "mean_return": 1.0 - turnaround,
+            "turnaround": turnaround,
+            "penalty": float(np.mean([part.penalties.mean() for part in played])),
+            "entropy": entropy,
+            "learning_rate": rates[JOBS],
+            **self._measures,
+            "best_score": self.best_score,
+        }
+
+    def weights(self) -> dict[str, Float32Array]:
+        """Return the present parameters of both selectors."""
+        weights = {JOBS + name: values for name, values in weights_of(self._jobs).items()}
+        if isinstance(self._policies, PolicyModule):
+            weights |= {POLICIES + name: values for name, values in weights_of(self._policies).items()}
+        return weights
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that later epochs depend on, of every worker."""
+        own = {
+            "learners": {name: learner.snapshot() for name, learner in self._learners.items()},
+            "simulations": self._simulations.snapshot(),
+            "generator": self._generator.get_state(),
+            "samples": self._samples,
+        }
+        return {
+            "workers": list(self._workers.gathered(own)),
+            "epochs": self._epochs,
+            "measures": dict(self._measures),
+            "best": dict(self.best),
+            "best_score": float(self.best_score),
+        }
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot of as many workers."""
+        if len(snapshot["workers"]) != self._workers.count:
+            raise ValueError(f"the snapshot is of {len(snapshot['workers'])} workers")
+        own = snapshot["workers"][self._workers.rank]
+        for name, learner in self._learners.items():
+            learner.restore(own["learners"][name])
+        self._simulations.restore(own["simulations"])
+        self._generator.set_state(own["generator"])
+        self._samples, self._epochs = own["samples"], snapshot["epochs"]
+        self._measures, self.best = dict(snapshot["measures"]), dict(snapshot["best"])
+        self.best_score = snapshot["best_score"]
+
+    def agent(self) -> Agent:
+        """Return what acts by the present parameters."""
+        policies = self._policies
+        return Agent(self._jobs.acting(), policies.acting() if isinstance(policies, PolicyModule) else policies)
+
+    def _selections(self, played: list[Played]) -> Iterator[Choices]:
+        """Play the parts of an epoch, keep what the policy selector needs, and yield what the job selector learns."""
+        agent, settings = self.agent(), self._settings
+        for _ in range(settings.chunks):
+            part = self._simulations.play(agent, self._generator)
+            returns = returns_of(part, settings.discount, global_reward=settings.global_reward)
+            times = times_by(settings.clock, part)
+            expected = baseline(returns, times, part.runs, self._simulations.groups, self._workers)
+            advantages = torch.from_numpy((returns - expected)[part.acts]).float()
+            if settings.scaled:
+                advantages = advantages / (advantages.std() + 1e-8)
+            self._samples += len(advantages)
+            played.append(part)
+            states = self._jobs.states(part.observations, part.legal)
+            yield Choices(states, torch.from_numpy(part.legal), torch.from_numpy(part.slots), advantages)
+
+    def _average(self) -> None:
+        """Average the parameters over the workers."""
+        for module in (self._jobs, self._policies):
+            if isinstance(module, torch.nn.Module):
+                self._workers.average(module)
+
+    def _validate(self) -> None:
+        """Judge the present parameters, and keep them if they are the best so far."""
+        self._measures = self._validator.measures(self.agent(), self._workers)
+        if self._measures["score"] < self.best_score:
+            self.best_score, self.best = self._measures["score"], self.weights()
+
+
+def policy_choices(played: Played) -> Choices:
+    """Return what the policy selector learns from: its return is minus the penalty, without a baseline."""
+    described, policies = torch.from_numpy(played.described), torch.from_numpy(played.policies)
+    legal = torch.ones((len(policies), 2), dtype=torch.bool)
+    return Choices(described, legal, policies, torch.from_numpy(-played.penalties).float())
+
+
+def parts_of(weights: dict[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
+    """Return the parameters of one of the selectors."""
+    return {name.removeprefix(prefix): values for name, values in weights.items() if name.startswith(prefix)}
+
+
