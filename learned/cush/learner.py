@@ -116,7 +116,9 @@ class CushLearner:
     ) -> None:
         self._jobs, self._policies = jobs, policies
         self._simulations, self._validator, self._settings, self._workers = simulations, validator, settings, workers
-        self._generator = torch.Generator().manual_seed(int(np.random.SeedSequence((seed, workers.rank)).generate_state(1)[0]))
+        self._generator = torch.Generator().manual_seed(
+            int(np.random.SeedSequence((seed, workers.rank)).generate_state(1)[0])
+        )
         how = (settings.optimizer, settings.last_rate, settings.largest_gradient)
         self._learners = {JOBS: PolicyGradient(jobs, settings.selector_rate, *how)}
         if isinstance(policies, PolicyModule):
@@ -234,5 +236,3 @@ def policy_choices(played: Played) -> Choices:
 def parts_of(weights: dict[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
     """Return the parameters of one of the selectors."""
     return {name.removeprefix(prefix): values for name, values in weights.items() if name.startswith(prefix)}
-
-

@@ -17,7 +17,7 @@ from learned.dras.networks import CompactNetwork
 FILTERS, SIDE = 16, 2
 HIDDEN = 10
 N_NUMBERS = 3
-"""What a policy selector is told of a job beside its traits; see `allocopt.envs.cush.episodes.Episodes.descriptions`."""
+"""What a policy selector is told of a job beside its traits; see `Episodes.descriptions`."""
 
 
 @dataclass(frozen=True, slots=True)

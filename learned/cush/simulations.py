@@ -119,9 +119,17 @@ def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Playe
         paid.append(starts.penalties[np.arange(len(how)), how])
         reward, over = episodes.step(slots, policies)
         rewards.append(reward)
+    observations_seen, legal_seen, slots_chosen = (np.concatenate(parts) for parts in (seen, masks, chosen))
     return Played(
-        *(np.concatenate(parts) for parts in (seen, masks, chosen)),
-        *(np.array(parts) for parts in (acts, runs, rewards, times)),
-        episodes.metrics()["normalized_turnaround"],
-        *(np.concatenate(parts) for parts in (described, allocated, paid)),
+        observations=observations_seen,
+        legal=legal_seen,
+        slots=slots_chosen,
+        acts=np.array(acts),
+        runs=np.array(runs),
+        rewards=np.array(rewards),
+        times=np.array(times),
+        turnaround=episodes.metrics()["normalized_turnaround"],
+        described=np.concatenate(described),
+        policies=np.concatenate(allocated),
+        penalties=np.concatenate(paid),
     )
