@@ -39,13 +39,19 @@ class Starts(NamedTuple):
 
 
 def look(episodes: Episodes) -> tuple[Float32Array, BoolArray]:
-    """Return observations and what agents may choose: to do nothing only while something runs, or nothing can start.
+    """Return observations, and what agents may choose; see `idling_forbidden`."""
+    observations, legal = episodes.observe()
+    return observations, idling_forbidden(legal, episodes.tally["running"])
+
+
+def idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:
+    """Return legal choices without doing nothing where nothing runs and something can start.
 
     An agent that liked to do nothing best on an idle machine would wait for ever.
     """
-    observations, legal = episodes.observe()
-    legal[:, -1] = (episodes.tally["running"] > 0) | ~legal[:, :-1].any(axis=1)
-    return observations, legal
+    allowed = legal.copy()
+    allowed[:, -1] = (running > 0) | ~legal[:, :-1].any(axis=1)
+    return allowed
 
 
 def starts_of(episodes: Episodes, slots: IntArray, over: BoolArray) -> Starts:

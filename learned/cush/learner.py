@@ -13,15 +13,13 @@ from learned.algorithms.learner import OptimizerName
 from learned.algorithms.pg import Choices, PolicyGradient
 from learned.cush.acting import Agent
 from learned.cush.modules import PolicyModule, SelectorModule
+from learned.cush.networks import JOBS, POLICIES
 from learned.cush.returns import Clock, baseline, returns_of, times_by
 from learned.cush.selectors import PolicySelector
 from learned.cush.simulations import Played, Simulations
 from learned.cush.validation import Validator
 from learned.networks.torch_modules import weights_of
 from learned.training.workers import Workers
-
-JOBS, POLICIES = "jobs.", "policies."
-"""What the names of both networks' parameters begin with where they are together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +229,3 @@ def policy_choices(played: Played) -> Choices:
     described, policies = torch.from_numpy(played.described), torch.from_numpy(played.policies)
     legal = torch.ones((len(policies), 2), dtype=torch.bool)
     return Choices(described, legal, policies, torch.from_numpy(-played.penalties).float())
-
-
-def parts_of(weights: dict[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
-    """Return the parameters of one of the selectors."""
-    return {name.removeprefix(prefix): values for name, values in weights.items() if name.startswith(prefix)}

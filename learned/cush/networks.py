@@ -6,13 +6,21 @@ looks at the features of one choice at a time, with the same weights for all of 
 the queue has a say in its size. The policy selector has 10 hidden neurons.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from allocopt.arrays import Float32Array
 from allocopt.envs.cush.describe import n_features
 from allocopt.envs.cush.jobsets import Machine
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
 from learned.dras.networks import CompactNetwork
+
+JOBS, POLICIES = "jobs.", "policies."
+"""What the names of both networks' parameters begin with where they are together."""
+LEARNED, ORACLE = "learned", "oracle"
+FIXED = (*(policy.label for policy in Policy), ORACLE)
+"""What may stand in the place of the policy selector: one policy for all jobs, or the better one of each."""
 
 FILTERS, SIDE = 16, 2
 HIDDEN = 10
@@ -94,3 +102,8 @@ def compact_network(traits: int) -> CompactNetwork:
 def image_network(machine: Machine, queue: int, horizon: int) -> ImageNetwork:
     """Return the paper's job selector for a machine."""
     return ImageNetwork(queue, horizon, machine.units)
+
+
+def parts_of(weights: Mapping[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
+    """Return the parameters of one of the selectors."""
+    return {name.removeprefix(prefix): values for name, values in weights.items() if name.startswith(prefix)}

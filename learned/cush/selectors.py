@@ -7,7 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from learned.cush.networks import N_NUMBERS, PolicyNetwork
+from allocopt.simulator.locality import Policy
+from learned.cush.networks import N_NUMBERS, ORACLE, PolicyNetwork
 from learned.dras.acting import best_actions, draw_actions
 from learned.dras.networks import check_weights
 from learned.inference.slots import PackedSlots, pack_slots
@@ -146,3 +147,10 @@ class OraclePolicies:
     def best(self, described: Float32Array, penalties: FloatArray) -> IntArray:
         """Return them; see `PolicySelector.best`."""
         return np.asarray(penalties.argmin(axis=1), dtype=np.int64)
+
+
+def fixed_policies(how: str) -> PolicySelector:
+    """Return what stands in the place of the policy selector, one of `learned.cush.networks.FIXED`."""
+    if how == ORACLE:
+        return OraclePolicies()
+    return OnePolicy(next(policy for policy in Policy if policy.label == how))

@@ -14,12 +14,11 @@ from allocopt.envs.cush.episodes import ObservationName, Options, Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, draw_measured, sierra, summit
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.files.locality import read_table
-from allocopt.simulator.locality import Policy
 from allocopt.simulator.locality_measured import read_measurements
 from allocopt.simulator.locality_table import SIERRA_TABLE
 from allocopt.training import TrainingProgress, TrainingRequest
-from learned.cush.networks import PolicyNetwork, compact_network, image_network
-from learned.cush.selectors import OnePolicy, OraclePolicies, PolicySelector
+from learned.cush.networks import FIXED, LEARNED, PolicyNetwork, compact_network, image_network
+from learned.cush.selectors import PolicySelector, fixed_policies
 
 if TYPE_CHECKING:
     from learned.cush.learner import CushLearner, Settings
@@ -27,13 +26,11 @@ if TYPE_CHECKING:
     from learned.training.workers import Workers
 
 MACHINES = {"sierra": sierra, "summit": summit}
-LEARNED, ORACLE = "learned", "oracle"
-POLICIES = (LEARNED, Policy.DEPTH_FIRST.label, Policy.BREADTH_FIRST.label, ORACLE)
 
 VALIDATION_SEED = 900_000
 """First seed of the job sets that validate; those that are trained on are drawn from the seeds below."""
 
-PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1500
+PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 2000
 """Epochs of the paper, and of the shipped weights."""
 OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "image"}
 
@@ -108,7 +105,7 @@ class CushTraining:
             "machine": MACHINES,
             "settings": ("usual", "published"),
             "network": OBSERVATION_OF,
-            "policies": POLICIES,
+            "policies": (LEARNED, *FIXED),
         }
         for name, known in choices.items():
             if getattr(self, name) not in known:
@@ -240,9 +237,7 @@ class CushTraining:
             jobs = ImageModule(image_network(self.cluster(), self.queue, self.horizon))
         if self.policies == LEARNED:
             return jobs, PolicyModule(PolicyNetwork(traits))
-        if self.policies == ORACLE:
-            return jobs, OraclePolicies()
-        return jobs, OnePolicy(next(policy for policy in Policy if policy.label == self.policies))
+        return jobs, fixed_policies(self.policies)
 
     def _write(self, learner: "CushLearner", request: TrainingRequest, commit: str, workers: int) -> None:
         """Write the best parameters; ``commit`` is that of the program which trained them."""
