@@ -86,7 +86,11 @@ class ImageModule(SelectorModule):
         """Return logits, shape ``(n, Q + 1)``."""
         found = torch.relu(self.filters(states))
         norm = self.norm
-        values = nn.functional.batch_norm(found, norm.running_mean, norm.running_var, norm.weight, norm.bias)
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        # Copies, for gradients still need what was used when the statistics have moved.
+        mean, variance = norm.running_mean.clone(), norm.running_var.clone()
+        values = nn.functional.batch_norm(found, mean, variance, norm.weight, norm.bias)
         if torch.is_grad_enabled():
             self._remember(found.detach())
         logits: torch.Tensor = self.output(values.flatten(1))

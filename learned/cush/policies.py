@@ -131,8 +131,8 @@ class Cush:
         n = len(view.ids)
         kinds = self.kinds or Kinds(unknown_traits(n, self._traits), np.zeros((n, len(Policy))))
         if kinds.traits.shape != (n, self._traits) or kinds.penalty_s.shape != (n, len(Policy)):
-            expected = f"{(n, self._traits)} and {(n, len(Policy))} for these jobs and weights"
-            raise UsageError(f"kinds have shapes {kinds.traits.shape} and {kinds.penalty_s.shape}, must have {expected}")
+            shapes, expected = (kinds.traits.shape, kinds.penalty_s.shape), ((n, self._traits), (n, len(Policy)))
+            raise UsageError(f"kinds have shapes {shapes}, must have {expected} for these jobs and weights")
         gpus = self._gpus(view)
         asked = view.request[:, [0, gpus]] if gpus else np.stack([view.request[:, 0], np.zeros(n, dtype=np.int64)], 1)
         total = view.platform.total

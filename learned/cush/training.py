@@ -118,8 +118,9 @@ class CushTraining:
                 raise UsageError(f"{name} is {getattr(self, name)}, must not be negative")
         if self.table and self.measured:
             raise UsageError("give either a table of penalties or a file of measured throughputs")
-        self.cluster()
         self.options()
+        if self.network == "published":
+            image_network(self.cluster(), self.queue, self.horizon)
 
     @property
     def label(self) -> str:
