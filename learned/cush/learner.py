@@ -146,8 +146,9 @@ class CushLearner:
         return {
             "samples": float(self._samples),
             "mean_return": 1.0 - turnaround,
-            "turnaround": turnaround,
-            "penalty": float(np.mean([part.penalties.mean() for part in played])),
+            "drawn_turnaround": turnaround,
+            "drawn_penalty": float(np.mean([part.penalties.mean() for part in played])),
+            "right_drawn": float(np.mean([part.right.mean() for part in played])),
             "entropy": entropy,
             "learning_rate": rates[JOBS],
             **self._measures,

@@ -31,8 +31,9 @@ class Played:
         Timesteps passed before each step, shape ``(T, E)``.
     turnaround
         Mean normalized turnaround time of each episode, shape ``(E,)``.
-    described, policies, penalties
-        Of all jobs that were started: shapes ``(n, inputs)``, ``(n,)`` and ``(n,)``.
+    described, policies, penalties, right
+        Of all jobs that were started: what the policy selector was told, shape ``(n, inputs)``; the policy that was
+        drawn, its penalty, and whether no other one has a smaller penalty, shape ``(n,)``.
     """
 
     observations: Float32Array
@@ -46,6 +47,7 @@ class Played:
     described: Float32Array
     policies: IntArray
     penalties: FloatArray
+    right: BoolArray
 
 
 class Simulations:
@@ -98,7 +100,7 @@ class Simulations:
 def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Played:
     """Draw choices until all episodes are over."""
     over = np.zeros(episodes.n_environments, dtype=np.bool_)
-    seen, masks, chosen, acts, runs, rewards, times, described, allocated, paid = ([] for _ in range(10))
+    seen, masks, chosen, acts, runs, rewards, times, described, allocated, paid, best = ([] for _ in range(11))
     while not over.all():
         observations, legal = look(episodes)
         uniform = torch.rand((2, len(over)), dtype=torch.float64, generator=generator).numpy()
@@ -117,6 +119,7 @@ def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Playe
         described.append(starts.described)
         allocated.append(how)
         paid.append(starts.penalties[np.arange(len(how)), how])
+        best.append(starts.penalties.min(axis=1))
         reward, over = episodes.step(slots, policies)
         rewards.append(reward)
     observations_seen, legal_seen, slots_chosen = (np.concatenate(parts) for parts in (seen, masks, chosen))
@@ -132,4 +135,5 @@ def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Playe
         described=np.concatenate(described),
         policies=np.concatenate(allocated),
         penalties=np.concatenate(paid),
+        right=np.concatenate(paid) <= np.concatenate(best) + 1e-9,
     )

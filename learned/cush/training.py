@@ -30,7 +30,7 @@ MACHINES = {"sierra": sierra, "summit": summit}
 VALIDATION_SEED = 900_000
 """First seed of the job sets that validate; those that are trained on are drawn from the seeds below."""
 
-PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 2000
+PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000
 """Epochs of the paper, and of the shipped weights."""
 OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "image"}
 

@@ -9,6 +9,9 @@ from allocopt.envs.cush.jobsets import JobSet, Machine
 from learned.cush.acting import Agent, right_share, run_agent
 from learned.training.workers import Workers
 
+MEANS = ("turnaround", "wait", "rewards", "penalty")
+"""Metrics of episodes that are told beside the score; see `Episodes.metrics`."""
+
 
 class Validator:
     """Plays job sets through by the best choices; every worker a share of them.
@@ -30,13 +33,17 @@ class Validator:
         self._episodes = Episodes(own, machine, len(own), options) if own else None
 
     def measures(self, agent: Agent, workers: Workers) -> dict[str, float]:
-        """Return mean normalized turnaround time, which is the score, and share of jobs with the better policy."""
-        sums = np.zeros(3)
+        """Return means over the job sets: normalized turnaround time, which is the score, and those of `MEANS`.
+
+        ``right_policies`` is the share of the jobs that got the better policy.
+        """
+        sums = np.zeros(3 + len(MEANS))
         episodes = self._episodes
         if episodes is not None:
             run_agent(agent, episodes)
-            n = len(episodes.jobsets)
-            turnaround = float(episodes.metrics()["normalized_turnaround"].sum())
-            sums += (n, turnaround, n * right_share(episodes))
-        count, turnaround, right = workers.total(sums)
-        return {"score": float(turnaround / count), "right_policies": float(right / count)}
+            metrics, n = episodes.metrics(), len(episodes.jobsets)
+            sums[:2] = n, n * right_share(episodes)
+            sums[2:] = [metrics[name].sum() for name in ("normalized_turnaround", *MEANS)]
+        count, right, score, *means = workers.total(sums).tolist()
+        named = {f"validated_{name}": mean / count for name, mean in zip(MEANS, means, strict=True)}
+        return {"score": score / count, "right_policies": right / count, **named}

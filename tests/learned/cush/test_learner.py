@@ -70,9 +70,7 @@ def test_returns_are_discounted_local_rewards_times_the_global_reward() -> None:
 def brute_baseline(returns: FloatArray, times: FloatArray, runs: FloatArray, groups: list[int]) -> FloatArray:
     means = np.zeros_like(returns)
     for t, e in np.argwhere(runs):
-        alike = [
-            returns[i, j] for i, j in np.argwhere(runs) if groups[j] == groups[e] and times[i, j] == times[t, e]
-        ]
+        alike = [returns[i, j] for i, j in np.argwhere(runs) if groups[j] == groups[e] and times[i, j] == times[t, e]]
         means[t, e] = np.mean(alike)
     return means
 

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from learned.networks.files import read_weights  # noqa: E402
-from learned.training.workers import Alone, any_of, is_leader  # noqa: E402
+from learned.networks.files import read_weights
+from learned.training.workers import Alone, any_of, is_leader
 
 TRAIN = (
     "from pathlib import Path; import sys\n"
