@@ -209,8 +209,7 @@ class CushLearner:
                 advantages = advantages / (advantages.std() + 1e-8)
             self._samples += len(advantages)
             played.append(part)
-            states = self._jobs.states(part.observations, part.legal)
-            yield Choices(states, torch.from_numpy(part.legal), torch.from_numpy(part.slots), advantages)
+            yield from selector_choices(self._jobs, part, advantages)
 
     def _average(self) -> None:
         """Average the parameters over the workers."""
@@ -223,6 +222,15 @@ class CushLearner:
         self._measures = self._validator.measures(self.agent(), self._workers)
         if self._measures["score"] < self.best_score:
             self.best_score, self.best = self._measures["score"], self.weights()
+
+
+def selector_choices(jobs: SelectorModule, played: Played, advantages: torch.Tensor) -> Iterator[Choices]:
+    """Return what a job selector learns from, in batches that it takes."""
+    for first in range(0, len(played.slots), jobs.largest_batch):
+        some = slice(first, first + jobs.largest_batch)
+        legal = played.legal[some]
+        states = jobs.states(played.observations[some], legal)
+        yield Choices(states, torch.from_numpy(legal), torch.from_numpy(played.slots[some]), advantages[some])
 
 
 def policy_choices(played: Played) -> Choices:

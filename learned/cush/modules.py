@@ -37,6 +37,9 @@ class SlotRows(NamedTuple):
 class SelectorModule(nn.Module):
     """A job selector that learns; its states are what `states` makes of observations."""
 
+    largest_batch: int
+    """Choices that it learns from together, at most; more do not fit in a cache."""
+
     def states(self, observations: Float32Array, legal: BoolArray) -> "SlotRows | torch.Tensor":
         """Turn observations of ``n`` choices into what the module takes."""
         raise NotImplementedError
@@ -48,6 +51,8 @@ class SelectorModule(nn.Module):
 
 class CompactModule(SelectorModule):
     """The compact job selector; takes `SlotRows`."""
+
+    largest_batch = 100_000
 
     def __init__(self, network: CompactNetwork) -> None:
         super().__init__()
@@ -74,6 +79,8 @@ class ImageModule(SelectorModule):
     Batch normalization is by running statistics also while it learns, so that probabilities are those by which choices
     were drawn; every batch that is learned from moves the statistics.
     """
+
+    largest_batch = 256
 
     def __init__(self, network: ImageNetwork) -> None:
         super().__init__()

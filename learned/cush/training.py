@@ -32,6 +32,8 @@ VALIDATION_SEED = 900_000
 
 PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000
 """Epochs of the paper, and of the shipped weights."""
+LARGEST_MEMORY, CHOICES = 200_000_000, 40
+"""Bytes of the images of choices that are kept, and choices of an episode, about."""
 OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "image"}
 
 
@@ -136,6 +138,16 @@ class CushTraining:
         """Return the machine."""
         return MACHINES[self.machine](self.nodes)
 
+    @property
+    def chunks(self) -> int:
+        """Parts in which an epoch is played: images of all its job sets may not fit in memory together."""
+        if self.network == "compact":
+            return 1
+        image = (self.queue + 1) * self.horizon * self.cluster().units * 4
+        fitting = max(1, LARGEST_MEMORY // (image * CHOICES * self.simulations))
+        parts = (parts for parts in range(1, self.jobsets + 1) if self.jobsets % parts == 0)
+        return next(part for part in parts if self.jobsets // part <= fitting)
+
     def options(self) -> Options:
         """Return what episodes have in common.
 
@@ -208,14 +220,12 @@ class CushTraining:
         """Return those of Algorithm 1."""
         from learned.cush.learner import Settings
 
-        # Images of all job sets of an epoch do not fit in memory together; the features of the compact network do.
-        chunks = self.jobsets if self.network == "published" else 1
-        timing = partial(Settings, chunks=chunks, average_every=self.average_every, validate_every=self.every)
+        timing = partial(Settings, chunks=self.chunks, average_every=self.average_every, validate_every=self.every)
         if self.settings == "published":
             return timing(selector_rate=self.selector_rate or 1e-4, policy_rate=self.policy_rate or 1e-3)
         return timing(
             optimizer="adam",
-            selector_rate=self.selector_rate or 3e-3,
+            selector_rate=self.selector_rate or (3e-3 if self.network == "compact" else 3e-4),
             policy_rate=self.policy_rate or 1e-2,
             last_rate=0.05,
             discount=1.0,
