@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.cush.applications import DynamicTypes
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from learned.cush.selectors import JobSelector, PolicySelector
@@ -91,6 +92,15 @@ def schedule_jobsets(
     episodes = Episodes(jobsets, machine, len(jobsets), options)
     run_agent(agent, episodes)
     return episodes.metrics(), episodes
+
+
+def run_dynamic(agent: Agent, types: DynamicTypes, episodes: Episodes, number: int) -> None:
+    """Play a job set of applications through by the best choices, whose types become known meanwhile."""
+    types.begin(number)
+    over = np.zeros(1, dtype=np.bool_)
+    while not over.all():
+        over = best_step(agent, episodes, over)
+        types.look()
 
 
 def right_share(episodes: Episodes) -> float:

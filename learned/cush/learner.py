@@ -13,12 +13,12 @@ from learned.algorithms.learner import OptimizerName
 from learned.algorithms.pg import Choices, PolicyGradient
 from learned.cush.acting import Agent
 from learned.cush.modules import PolicyModule, SelectorModule
-from learned.cush.networks import JOBS, POLICIES
+from learned.cush.networks import JOBS, POLICIES, parts_of
 from learned.cush.returns import Clock, baseline, returns_of, times_by
 from learned.cush.selectors import PolicySelector
 from learned.cush.simulations import Played, Simulations
 from learned.cush.validation import Validator
-from learned.networks.torch_modules import weights_of
+from learned.networks.torch_modules import load_weights, weights_of
 from learned.training.workers import Workers
 
 
@@ -195,6 +195,13 @@ class CushLearner:
         """Return what acts by the present parameters."""
         policies = self._policies
         return Agent(self._jobs.acting(), policies.acting() if isinstance(policies, PolicyModule) else policies)
+
+    def best_agent(self) -> Agent:
+        """Go back to the best parameters, and return what acts by them."""
+        load_weights(self._jobs, parts_of(self.best, JOBS))
+        if isinstance(self._policies, PolicyModule):
+            load_weights(self._policies, parts_of(self.best, POLICIES))
+        return self.agent()
 
     def _selections(self, played: list[Played]) -> Iterator[Choices]:
         """Play the parts of an epoch, keep what the policy selector needs, and yield what the job selector learns."""

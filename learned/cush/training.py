@@ -167,6 +167,10 @@ class CushTraining:
         table = read_table(self.table).in_unit(self.timestep_s) if self.table else SIERRA_TABLE
         return draw_jobsets(machine, table, seeds, recipe)
 
+    def validation_sets(self) -> list[JobSet]:
+        """Return the job sets that validate."""
+        return self.draw(range(VALIDATION_SEED, VALIDATION_SEED + self.validation))
+
     def train(self, request: TrainingRequest) -> Iterator[TrainingProgress]:
         """Train; see `allocopt.training.Training.train`. Of several workers, only the first one yields."""
         if find_spec("torch") is None:
@@ -207,13 +211,12 @@ class CushTraining:
             )
         torch.set_num_threads(1)
         pool = self.draw(np.random.default_rng((seed, 0)).integers(0, VALIDATION_SEED, self.pool).tolist())
-        validation = self.draw(range(VALIDATION_SEED, VALIDATION_SEED + self.validation))
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             jobs, policies = self._networks(pool[0].traits.shape[1])
         settings, own = self.hyperparameters(), self.simulations // workers.count
         simulations = Simulations(pool, self.cluster(), self.jobsets // settings.chunks, own, self.options(), seed)
-        validator = Validator(validation, self.cluster(), self.options(), workers)
+        validator = Validator(self.validation_sets(), self.cluster(), self.options(), workers)
         return CushLearner(jobs, policies, simulations, validator, settings, seed, workers)
 
     def hyperparameters(self) -> "Settings":

@@ -79,7 +79,3 @@ class LiveEpisode:
     def described(self, slot: int) -> Float32Array:
         """Return what the policy selector is told of the job in a slot, shape ``(1, inputs)``."""
         return self._episodes.descriptions()[:, slot]
-
-    def tell(self, job: int, traits: FloatArray) -> None:
-        """Say what is known of a job's kind from now on."""
-        self._batch.traits[job] = traits
