@@ -70,7 +70,7 @@ def run_updates(
     KeyboardInterrupt
         If it is interrupted; what was done so far can be gone on from.
     """
-    workers = Alone() if workers is None else workers
+    workers = workers or Alone()
     rows = _begin(learner, request, identity)
     started = saved = time.monotonic()
     before = rows[-1]["seconds"] if rows else 0.0

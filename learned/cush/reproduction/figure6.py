@@ -16,6 +16,7 @@ from allocopt.envs.cush.jobsets import HELD_OUT, JobSet
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.simulator.locality import Policy, WorkloadType
 from learned.cush.acting import Agent
+from learned.cush.reproduction.dynamic import right_by_set
 from learned.cush.reproduction.figure4 import curve_for
 from learned.cush.reproduction.outcomes import (
     MACHINES,
@@ -34,7 +35,8 @@ ALMOST = 0.99
 MEASURED = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"
 """Where the measured throughputs are among the data."""
 RATIO = "NTAT over the best baseline"
-RATIOS, CURVE, WITHOUT, ORACLE_GAIN = "policies by type", "policies while it learns", "policies", "measured"
+RATIOS, CURVE, DYNAMIC = "policies by type", "policies while it learns", "types not known at first"
+WITHOUT, ORACLE_GAIN = "policies", "measured"
 WAYS = ("learned", "depth-first", "breadth-first", "oracle")
 
 
@@ -58,6 +60,7 @@ class FigureSixReproduction:
         return [
             RATIOS,
             CURVE,
+            DYNAMIC,
             *(f"{WITHOUT}: {way}" for way in WAYS),
             *(f"{ORACLE_GAIN}: {way}" for way in WAYS),
         ]
@@ -71,6 +74,8 @@ class FigureSixReproduction:
             right = [point["right_drawn"] for point in curve]
             below = [epoch for epoch, share in enumerate(right, 1) if share < ALMOST]
             return {**points_of(curve, ("right_drawn",)), "from": (max(below) if below else 0) + 1}
+        if piece == DYNAMIC:
+            return dict(right_by_set(request))
         kind, way = piece.split(": ")
         training = CushTraining(policies=way, epochs=epochs_of(request))
         if kind == ORACLE_GAIN:
@@ -90,6 +95,10 @@ class FigureSixReproduction:
             rows.append(ReproductionRow(SIX, CURVE, column, None, 100 * share, None, 1))
         column = f"epoch from which over {100 * ALMOST:.0f} % are right"
         rows.append(ReproductionRow(SIX, CURVE, column, RIGHT_FROM_EPOCH, curve["from"], None, 1))
+        dynamic = records[DYNAMIC]
+        for number, share in enumerate(dynamic["right"], 1):
+            column = f"right policies % in job set {number}"
+            rows.append(ReproductionRow(SIX, DYNAMIC, column, None, 100 * share, None, int(dynamic["campaigns"][0])))
         for kind in (WITHOUT, ORACLE_GAIN):
             rows += _way_rows(kind, {way: records[f"{kind}: {way}"] for way in WAYS})
         return rows
