@@ -1,8 +1,11 @@
 """Workers on torch.distributed, as ``torchrun --standalone --nproc-per-node P`` starts them."""
 
 import os
+import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import torch
@@ -89,7 +92,8 @@ def joined_workers() -> Iterator[Workers]:
             f"the other workers cannot be joined: {error}; start them by torchrun --standalone --nproc-per-node P"
         ) from None
     try:
-        yield JoinedWorkers(device)
+        with _stop_told():
+            yield JoinedWorkers(device)
     finally:
         distributed.destroy_process_group()
 
@@ -100,7 +104,27 @@ def _loss_told() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        reason = str(error).splitlines()[0]
+        # Its first sentence, without the place in the library's source.
+        reason = str(error).split("] ", 1)[-1].split(". ")[0]
         raise UsageError(
             f"another worker has died, so this training ends ({reason}); --resume goes on from its last checkpoint"
         ) from None
+
+
+@contextmanager
+def _stop_told() -> Iterator[None]:
+    """Let a worker that is told to stop say so: torchrun tells all of them when one has died."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise UsageError(
+            "this worker was told to stop, as when another one has died; --resume goes on from the last checkpoint"
+        )
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -44,6 +44,12 @@ DIE = (
     "        os._exit(3)\n"
     "    workers.total(np.zeros(1))\n"
 )
+STOP = (
+    "import os, signal\n"
+    "from learned.training.distributed import joined_workers\n"
+    "with joined_workers():\n"
+    "    os.kill(os.getpid(), signal.SIGTERM)\n"
+)
 
 
 def free_port() -> int:
@@ -93,6 +99,13 @@ def test_a_dead_worker_is_told_to_the_user() -> None:
     assert first.returncode == 1
     assert "another worker has died" in first.stderr
     assert "--resume goes on from its last checkpoint" in first.stderr
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_told_to_stop_says_so() -> None:
+    for one in started(STOP):
+        assert one.returncode == 1
+        assert "told to stop, as when another one has died; --resume goes on" in one.stderr
 
 
 @pytest.mark.slow
