@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.two_level import MACHINE, random_workload
+from support.workloads import MACHINE, random_workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError

@@ -5,6 +5,9 @@ from hypothesis import strategies as st
 
 from allocopt.traces.workload import Workload
 
+MACHINE = 8
+"""Processors of `random_workload`'s machine."""
+
 Jobs = list[tuple[int, float, float, int, float]]
 
 _IDS = st.integers(-(2**53), 2**53)
@@ -23,6 +26,25 @@ def workload(jobs: Jobs, machine: int | None = None, name: str = "w") -> Workloa
     """Make a workload of its jobs."""
     ids, submit, run, processors, estimate = map(np.array, zip(*jobs, strict=True))
     return Workload(name, ids, submit, run, processors, estimate, machine)
+
+
+def random_workload(jobs: int, seed: int, *, dependent: bool = False) -> Workload:
+    """Many jobs at once on a small machine, with many equal times and wrong estimates."""
+    rng = np.random.default_rng(seed)
+    ids = np.arange(1, jobs + 1)
+    preceding = np.where(rng.random(jobs) < 0.3, rng.integers(0, ids), 0) if dependent else np.zeros(jobs, dtype=int)
+    preceding[preceding == 0] = -1
+    return Workload(
+        "random",
+        ids,
+        np.cumsum(rng.integers(0, 12, jobs)).astype(float) + 100.0,
+        rng.integers(1, 40, jobs).astype(float),
+        np.minimum(rng.geometric(0.35, jobs), MACHINE),
+        rng.integers(1, 40, jobs).astype(float),
+        MACHINE,
+        preceding=preceding,
+        think_s=np.where(preceding > 0, rng.integers(0, 9, jobs), 0.0),
+    )
 
 
 @st.composite

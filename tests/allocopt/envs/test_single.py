@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from hypothesis import given
 from hypothesis import strategies as st
 from support.slow_environment import SlowEnvironment
-from support.workloads import crowds, workload
+from support.workloads import MACHINE, crowds, random_workload, workload
 
 import allocopt.envs
 from allocopt.envs.rewards import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
@@ -27,27 +27,7 @@ from allocopt.traces.lublin import lublin_workload
 from allocopt.traces.workload import Workload
 from heuristics.queue_orders import FirstComeFirstServed
 
-MACHINE = 8
 REWARDS: list[Reward] = [BoundedSlowdown(), MeanWait(), MeanWait(60.0), Makespan(), Utilization()]
-
-
-def random_workload(jobs: int, seed: int, *, dependent: bool = False) -> Workload:
-    """Many jobs at once on a small machine, with many equal times and wrong estimates."""
-    rng = np.random.default_rng(seed)
-    ids = np.arange(1, jobs + 1)
-    preceding = np.where(rng.random(jobs) < 0.3, rng.integers(0, ids), 0) if dependent else np.zeros(jobs, dtype=int)
-    preceding[preceding == 0] = -1
-    return Workload(
-        "random",
-        ids,
-        np.cumsum(rng.integers(0, 3, jobs)).astype(float) + 100.0,
-        rng.integers(1, 40, jobs).astype(float),
-        rng.integers(1, MACHINE + 1, jobs),
-        rng.integers(1, 40, jobs).astype(float),
-        MACHINE,
-        preceding=preceding,
-        think_s=np.where(preceding > 0, rng.integers(0, 9, jobs), 0.0),
-    )
 
 
 def play(env: BatchSchedulingEnv, rng: np.random.Generator, **reset: Any) -> Iterator[tuple[float, dict[str, Any]]]:

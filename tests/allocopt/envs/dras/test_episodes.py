@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.two_level import MACHINE, played, random_workload
-from support.workloads import crowds
+from support.two_level import played
+from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.envs.dras.describe import FEATURES
 from allocopt.envs.dras.episodes import Episodes, Options

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.schedulers import PlainEasy, PlainFcfs, PlainFirstFit
-from support.two_level import MACHINE, played, random_workload
-from support.workloads import crowds
+from support.two_level import played
+from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.arrays import BoolArray
 from allocopt.envs.dras.batch import Observations

@@ -7,7 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from support.two_level import MACHINE, random_workload
+from support.workloads import MACHINE, random_workload
 
 import allocopt.envs
 from allocopt.envs.dras.single import TwoLevelEnv
