@@ -8,6 +8,7 @@ for the weights of several trainings; ``--rows`` is the folder with their files.
 import argparse
 import csv
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -83,14 +84,21 @@ def steps_per_second(episodes: Episodes, seconds: float = 1.0) -> float:
     return steps / (time.perf_counter() - started)
 
 
-def train_together(count: int, epochs: int, folder: Path) -> list[Row]:
-    """Train with some workers, and return the learning curve."""
+def train_together(count: int, epochs: int, folder: Path) -> tuple[list[Row], float]:
+    """Train with some workers, and return the learning curve, and the seconds of processor time of all of them."""
+    before = processor_s()
     options = [f"--option=epochs={epochs}", "--option=every=20"]
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)] if count > 1 else []
     command = [sys.executable, *launcher, "-m", "allocopt", "train", "cush", "--seed", str(SEED), "--out", str(folder)]
     subprocess.run([*command, *options], check=True, capture_output=True)
     with (folder / "curve.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+        return list(csv.DictReader(file)), processor_s() - before
+
+
+def processor_s() -> float:
+    """Return the processor time of all processes that have ended and were started here, in seconds."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def episodes_per_second(curve: Sequence[Row]) -> float:
@@ -102,36 +110,43 @@ def episodes_per_second(curve: Sequence[Row]) -> float:
 def measure_workers(path: Path) -> None:
     """Train with 1, 2 and 4 workers: some short runs in turn for their speed, one long one for what comes out."""
     speeds: dict[int, list[float]] = {count: [] for count in WORKERS}
-    scores: dict[int, list[float]] = {}
+    short_s: dict[int, list[float]] = {count: [] for count in WORKERS}
+    found = {}
     with tempfile.TemporaryDirectory() as folder:
         for run in range(SPEED_RUNS):
-            for count in WORKERS[:2]:
-                curve = train_together(count, SPEED_EPOCHS, Path(folder) / f"{count}-{run}")
+            for count in WORKERS:
+                curve, used_s = train_together(count, SPEED_EPOCHS, Path(folder) / f"{count}-{run}")
                 speeds[count].append(episodes_per_second(curve))
+                short_s[count].append(used_s)
         for count in WORKERS:
-            curve = train_together(count, QUALITY_EPOCHS, Path(folder) / f"{count}")
-            scores[count] = [float(row["score"]) for row in curve]
+            curve, used_s = train_together(count, QUALITY_EPOCHS, Path(folder) / f"{count}")
             speeds[count].append(episodes_per_second(curve))
-    found = {str(count): {"speeds": speeds[count], "scores": scores[count]} for count in WORKERS}
+            # What starting takes is the same in both.
+            epoch_s = (used_s - min(short_s[count])) / (QUALITY_EPOCHS - SPEED_EPOCHS)
+            scores = [float(row["score"]) for row in curve]
+            found[str(count)] = {"speeds": speeds[count], "scores": scores, "epoch_s": epoch_s}
     write_text(path, json.dumps(found) + "\n")
-    print({count: (max(speeds[count]), min(scores[count])) for count in WORKERS})
+    print({count: (max(one["speeds"]), one["epoch_s"], min(one["scores"])) for count, one in found.items()})
 
 
 def worker_section(path: Path) -> str:
     """Table of what was measured with several workers."""
     found = json.loads(path.read_text(encoding="utf-8"))
-    alone = max(found["1"]["speeds"])
+    alone, alone_s = max(found["1"]["speeds"]), found["1"]["epoch_s"]
     rows: list[list[Cell]] = []
     for count, one in found.items():
         late = sorted(set(one["scores"][-QUALITY_EPOCHS // 4 :]))
         fastest = max(one["speeds"])
-        rows.append([int(count), min(one["scores"]), late[0], late[-1], fastest, fastest / alone])
-    header = ("workers", "best NTAT", "last quarter, least", "last quarter, most", "episodes/s", "over 1 worker")
+        ideal = int(count) * alone_s / one["epoch_s"]
+        rows.append([int(count), min(one["scores"]), late[0], late[-1], fastest, fastest / alone, ideal])
+    header = ("workers", "best NTAT", "last quarter, least", "most", "episodes/s", "over 1 worker", "by processor time")
     text = (
         f"`torchrun --standalone --nproc-per-node P -m allocopt train cush`, gloo, {QUALITY_EPOCHS} epochs on Sierra "
-        f"with the same seed; validation NTAT, and the fastest of {SPEED_RUNS + 1} runs."
+        f"with the same seed; validation NTAT, and the fastest of {SPEED_RUNS + 1} runs. By processor time: how many "
+        "times as many episodes per second of each worker's own processor time, which other programs do not disturb, "
+        "times the workers; on two cores, more than two of them share these."
     )
-    return f"{text}\n\n{aligned_table(header, rows, (0, 3, 3, 3, 0, 2))}"
+    return f"{text}\n\n{aligned_table(header, rows, (0, 3, 3, 3, 0, 2, 2))}"
 
 
 def plain_table(rows: Sequence[Row], decimals: int = 3) -> str:
