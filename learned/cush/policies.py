@@ -52,19 +52,26 @@ class Cush:
         Machine that it was trained for, ``sierra`` or ``summit``, or a file that a training wrote.
     timestep_s
         Seconds of a timestep of its training: jobs took up to twenty.
+    waits
+        Whether it may do nothing though something could start. It has learned when that pays for jobs like those of its
+        training only: of other ones, some start whenever they fit without it.
+    queue
+        Waiting jobs among which it chooses, those that were submitted first; 0 for as many as in its training.
     kinds
         What is known of the jobs of the workload, in its order; None for nothing.
 
     Raises
     ------
     UsageError
-        If there are no such weights, or the timestep is not positive.
+        If there are no such weights, the timestep is not positive, or the queue is negative.
     BadFileError
         If they cannot be read.
     """
 
     weights: str = "sierra"
     timestep_s: float = 60.0
+    waits: bool = True
+    queue: int = 0
     kinds: Kinds | None = None
     policies: dict[str, Policy] = field(init=False, default_factory=dict, repr=False, compare=False)
     """What was chosen for the jobs that have started, by their numbers as text: for
@@ -79,9 +86,11 @@ class Cush:
     def __post_init__(self) -> None:
         if not self.timestep_s > 0:
             raise UsageError(f"the timestep is {self.timestep_s} s, must be positive")
+        if self.queue < 0:
+            raise UsageError(f"the queue is {self.queue}, must not be negative")
         trained = load_trained(self.weights)
         object.__setattr__(self, "_agent", trained.agent())
-        object.__setattr__(self, "_options", Options(trained.queue))
+        object.__setattr__(self, "_options", Options(self.queue or trained.queue))
         object.__setattr__(self, "_traits", trained.traits)
 
     def schedule(self, view: View) -> Iterator[Decision]:
@@ -93,9 +102,9 @@ class Cush:
         while len(view.queue):
             self._set(simulation)
             observations, legal = simulation.live.look()
-            legal = idling_forbidden(legal, np.array([len(view.running)]))
             if not legal[0, :-1].any():
                 return
+            legal = idling_forbidden(legal, np.array([len(view.running) if self.waits else 0]))
             slot = int(self._agent.jobs.best(observations, legal)[0])
             if slot == self._options.queue:
                 yield Wait((view.now // self.timestep_s + 1) * self.timestep_s)

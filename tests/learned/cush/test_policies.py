@@ -13,6 +13,7 @@ from allocopt.envs.cush.episodes import Options
 from allocopt.envs.cush.jobsets import GPUS, Recipe, draw_jobsets, sierra
 from allocopt.envs.cush.live import Kinds
 from allocopt.errors import UsageError
+from allocopt.simulator.engine import Simulation
 from allocopt.simulator.locality import ByPolicy, PenalisedByPolicy
 from allocopt.simulator.locality_table import SIERRA_TABLE
 from allocopt.simulator.rules import Rules
@@ -59,6 +60,18 @@ def test_it_schedules_a_trace_without_gpus() -> None:
     assert np.isfinite(schedule.end).all()
 
 
+def test_without_waiting_nobody_of_the_queue_waits_who_could_start() -> None:
+    rng = np.random.default_rng(1)
+    n = 60
+    run = rng.uniform(60, 1200, n)
+    jobs = Workload("plain", np.arange(n), np.sort(rng.uniform(0, 3000, n)), run, rng.integers(1, 33, n), run)
+
+    def look(simulation: Simulation) -> None:
+        assert not any(simulation.view.fits(job) for job in simulation.view.queue.tolist())
+
+    simulate(jobs, Platform.pool(64), Cush(waits=False, queue=n), observer=look)
+
+
 def test_kinds_must_fit_the_jobs_and_the_weights() -> None:
     (jobs,) = draw_jobsets(MACHINE, SIERRA_TABLE, [0])
     kinds = Kinds(jobs.traits[:, :2], jobs.penalty)
@@ -69,5 +82,7 @@ def test_kinds_must_fit_the_jobs_and_the_weights() -> None:
 def test_weights_that_are_not_there_and_a_timestep_that_is_none_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="must be one of sierra, summit or a file"):
         Cush(str(tmp_path / "none"))
+    with pytest.raises(UsageError, match="the queue is -1"):
+        Cush(queue=-1)
     with pytest.raises(UsageError, match="the timestep is 0"):
         replace(Cush(), timestep_s=0.0)
