@@ -28,6 +28,8 @@ class Starts(NamedTuple):
     ----------
     episodes
         In which episode each does, rising, shape ``(n,)``.
+    jobs
+        Their numbers in the job sets, shape ``(n,)``.
     described
         What the policy selector is told of them, shape ``(n, inputs)``.
     penalties
@@ -35,6 +37,7 @@ class Starts(NamedTuple):
     """
 
     episodes: IntArray
+    jobs: IntArray
     described: Float32Array
     penalties: FloatArray
 
@@ -59,7 +62,7 @@ def starts_of(episodes: Episodes, slots: IntArray, over: BoolArray) -> Starts:
     """Return the jobs in the chosen slots of the episodes that are not over."""
     chosen = np.flatnonzero((slots < episodes.options.queue) & ~over)
     places = chosen, slots[chosen]
-    return Starts(chosen, episodes.descriptions()[places], episodes.penalties()[places])
+    return Starts(chosen, episodes.jobs()[places], episodes.descriptions()[places], episodes.penalties()[places])
 
 
 def best_step(agent: Agent, episodes: Episodes, over: BoolArray) -> BoolArray:

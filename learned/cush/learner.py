@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from allocopt.arrays import Float32Array
+from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
+from allocopt.simulator.locality import Policy
 from learned.algorithms.learner import OptimizerName
 from learned.algorithms.pg import Choices, PolicyGradient
 from learned.cush.acting import Agent
 from learned.cush.modules import PolicyModule, SelectorModule
 from learned.cush.networks import JOBS, POLICIES, parts_of
-from learned.cush.returns import Clock, baseline, returns_of, times_by
+from learned.cush.returns import Clock, baseline, means_over, returns_of, times_by
 from learned.cush.selectors import PolicySelector
 from learned.cush.simulations import Played, Simulations
 from learned.cush.validation import Validator
@@ -40,6 +41,10 @@ class Settings:
         Whether returns are multiplied by the mean normalized turnaround time of the episode.
     clock
         What counts as the same time for the baseline.
+    policy_steps
+        Steps of the policy selector in an epoch, each along its share of the choices.
+    policy_baseline
+        Whether the mean return of the same job in all simulations is the baseline of the policy selector.
     scaled
         Whether advantages are divided by their standard deviation.
     entropy, last_entropy
@@ -66,6 +71,8 @@ class Settings:
     discount: float = 0.9
     global_reward: bool = True
     clock: Clock = "actions"
+    policy_steps: int = 1
+    policy_baseline: bool = False
     scaled: bool = False
     entropy: float = 0.0
     last_entropy: float = 0.0
@@ -136,7 +143,7 @@ class CushLearner:
         played: list[Played] = []
         entropy = self._learners[JOBS].improve(self._selections(played), entropy_weight)
         if POLICIES in self._learners:
-            self._learners[POLICIES].improve(map(policy_choices, played), entropy_weight)
+            self._improve_policies(played, entropy_weight)
         self._epochs += 1
         if self._epochs % settings.average_every == 0:
             self._average()
@@ -211,12 +218,28 @@ class CushLearner:
             returns = returns_of(part, settings.discount, global_reward=settings.global_reward)
             times = times_by(settings.clock, part)
             expected = baseline(returns, times, part.runs, self._simulations.groups, self._workers)
-            advantages = torch.from_numpy((returns - expected)[part.acts]).float()
-            if settings.scaled:
-                advantages = advantages / (advantages.std() + 1e-8)
+            advantages = advantages_of((returns - expected)[part.acts], settings)
             self._samples += len(advantages)
             played.append(part)
             yield from selector_choices(self._jobs, part, advantages)
+
+    def _improve_policies(self, played: list[Played], entropy_weight: float) -> None:
+        """Take the steps of the policy selector, where there are several each along some choices in random order."""
+        groups, settings = self._simulations.groups, self._settings
+        parts = [policy_choices(part, groups, settings, self._workers) for part in played]
+        if settings.policy_steps == 1:
+            self._learners[POLICIES].improve(parts, entropy_weight)
+            return
+        whole = Choices(
+            *(
+                torch.cat([getattr(part, name) for part in parts])
+                for name in ("states", "legal", "actions", "advantages")
+            )
+        )
+        order = torch.randperm(len(whole.actions), generator=self._generator)
+        for some in order.chunk(settings.policy_steps):
+            batch = Choices(whole.states[some], whole.legal[some], whole.actions[some], whole.advantages[some])
+            self._learners[POLICIES].improve([batch], entropy_weight)
 
     def _average(self) -> None:
         """Average the parameters over the workers."""
@@ -240,8 +263,30 @@ def selector_choices(jobs: SelectorModule, played: Played, advantages: torch.Ten
         yield Choices(states, torch.from_numpy(legal), torch.from_numpy(played.slots[some]), advantages[some])
 
 
-def policy_choices(played: Played) -> Choices:
-    """Return what the policy selector learns from: its return is minus the penalty, without a baseline."""
+def policy_choices(played: Played, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
+    """Return what the policy selector learns from: its return is minus the penalty.
+
+    Parameters
+    ----------
+    played
+        The simulations.
+    groups
+        Job set of each episode, from 0 on.
+    settings
+        Whether there is a baseline, the mean return of the same job in all simulations, and whether advantages are
+        scaled.
+    workers
+        Who plays simulations of the same job sets.
+    """
+    returns = -played.penalties
+    if settings.policy_baseline:
+        returns = returns - means_over(returns, groups[played.started], played.jobs, workers)
+    legal = torch.ones((len(returns), len(Policy)), dtype=torch.bool)
     described, policies = torch.from_numpy(played.described), torch.from_numpy(played.policies)
-    legal = torch.ones((len(policies), 2), dtype=torch.bool)
-    return Choices(described, legal, policies, torch.from_numpy(-played.penalties).float())
+    return Choices(described, legal, policies, advantages_of(returns, settings))
+
+
+def advantages_of(differences: FloatArray, settings: Settings) -> torch.Tensor:
+    """Return advantages, over their standard deviation where that is asked for."""
+    advantages = torch.from_numpy(differences).float()
+    return advantages / (advantages.std() + 1e-8) if settings.scaled else advantages

@@ -55,12 +55,17 @@ def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntA
     workers
         Who plays simulations of them.
     """
-    last = int(workers.largest(np.array([float(times[runs].max())]))[0])
-    sums = np.zeros((2, int(groups.max()) + 1, last + 1))
-    places = np.broadcast_to(groups, times.shape)[runs], times[runs]
-    np.add.at(sums[0], places, returns[runs])
-    np.add.at(sums[1], places, 1.0)
-    sums = workers.total(sums)
     means = np.zeros_like(returns)
-    means[runs] = (sums[0] / np.maximum(sums[1], 1.0))[places]
+    means[runs] = means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], workers)
+    return means
+
+
+def means_over(values: FloatArray, groups: IntArray, numbers: IntArray, workers: Workers) -> FloatArray:
+    """Return for each value the mean of those of all workers with the same group and number, shape ``(n,)``."""
+    size = workers.largest(np.array([groups.max(), numbers.max()], dtype=np.float64)).astype(np.int64) + 1
+    sums = np.zeros((2, *size))
+    np.add.at(sums[0], (groups, numbers), values)
+    np.add.at(sums[1], (groups, numbers), 1.0)
+    sums = workers.total(sums)
+    means: FloatArray = (sums[0] / np.maximum(sums[1], 1.0))[groups, numbers]
     return means

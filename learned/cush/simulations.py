@@ -31,9 +31,10 @@ class Played:
         Timesteps passed before each step, shape ``(T, E)``.
     turnaround
         Mean normalized turnaround time of each episode, shape ``(E,)``.
-    described, policies, penalties, right
-        Of all jobs that were started: what the policy selector was told, shape ``(n, inputs)``; the policy that was
-        drawn, its penalty, and whether no other one has a smaller penalty, shape ``(n,)``.
+    started, jobs, described, policies, penalties, right
+        Of all jobs that were started: the episode, and the number in its job set; what the policy selector was told,
+        shape ``(n, inputs)``; the policy that was drawn, its penalty, and whether no other one has a smaller penalty,
+        shape ``(n,)``.
     """
 
     observations: Float32Array
@@ -44,6 +45,8 @@ class Played:
     rewards: FloatArray
     times: IntArray
     turnaround: FloatArray
+    started: IntArray
+    jobs: IntArray
     described: Float32Array
     policies: IntArray
     penalties: FloatArray
@@ -100,7 +103,7 @@ class Simulations:
 def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Played:
     """Draw choices until all episodes are over."""
     over = np.zeros(episodes.n_environments, dtype=np.bool_)
-    seen, masks, chosen, acts, runs, rewards, times, described, allocated, paid, best = ([] for _ in range(11))
+    seen, masks, chosen, acts, runs, rewards, times, begun, allocated = ([] for _ in range(9))
     while not over.all():
         observations, legal = look(episodes)
         uniform = torch.rand((2, len(over)), dtype=torch.float64, generator=generator).numpy()
@@ -116,24 +119,26 @@ def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Playe
         acts.append(open_choice)
         runs.append(~over)
         times.append(episodes.tally["now"].copy())
-        described.append(starts.described)
+        begun.append(starts)
         allocated.append(how)
-        paid.append(starts.penalties[np.arange(len(how)), how])
-        best.append(starts.penalties.min(axis=1))
         reward, over = episodes.step(slots, policies)
         rewards.append(reward)
-    observations_seen, legal_seen, slots_chosen = (np.concatenate(parts) for parts in (seen, masks, chosen))
+    numbers, jobs, described, penalties = (np.concatenate(parts) for parts in zip(*begun, strict=True))
+    how = np.concatenate(allocated)
+    paid = penalties[np.arange(len(how)), how]
     return Played(
-        observations=observations_seen,
-        legal=legal_seen,
-        slots=slots_chosen,
+        observations=np.concatenate(seen),
+        legal=np.concatenate(masks),
+        slots=np.concatenate(chosen),
         acts=np.array(acts),
         runs=np.array(runs),
         rewards=np.array(rewards),
         times=np.array(times),
         turnaround=episodes.metrics()["normalized_turnaround"],
-        described=np.concatenate(described),
-        policies=np.concatenate(allocated),
-        penalties=np.concatenate(paid),
-        right=np.concatenate(paid) <= np.concatenate(best) + 1e-9,
+        started=numbers,
+        jobs=jobs,
+        described=described,
+        policies=how,
+        penalties=paid,
+        right=paid <= penalties.min(axis=1) + 1e-9,
     )

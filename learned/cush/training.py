@@ -234,6 +234,8 @@ class CushTraining:
             discount=1.0,
             global_reward=False,
             clock="timesteps",
+            policy_steps=8,
+            policy_baseline=True,
             scaled=True,
             entropy=0.01,
             last_entropy=0.0,

@@ -33,6 +33,8 @@ QUICK = Settings(
     discount=1.0,
     global_reward=False,
     clock="timesteps",
+    policy_steps=2,
+    policy_baseline=True,
     scaled=True,
     average_every=1,
     validate_every=1,
@@ -88,12 +90,29 @@ def test_the_baseline_is_the_mean_return_of_the_same_job_set_at_the_same_time(cl
     np.testing.assert_allclose(found, brute_baseline(returns, when, runs, groups.tolist()))
 
 
-def test_the_return_of_the_policy_selector_is_minus_the_penalty_without_a_baseline() -> None:
-    choices = policy_choices(
-        played(described=np.zeros((2, 6), dtype=np.float32), policies=np.array([0, 1]), penalties=np.array([3.0, 0.5]))
-    )
-    assert choices.advantages.tolist() == [-3.0, -0.5]
+STARTED = played(
+    started=np.array([0, 1, 1, 2]),
+    jobs=np.array([3, 3, 0, 3]),
+    described=np.zeros((4, 6), dtype=np.float32),
+    policies=np.array([0, 1, 0, 1]),
+    penalties=np.array([3.0, 0.5, 7.0, 4.0]),
+)
+
+
+def test_the_return_of_the_policy_selector_is_minus_the_penalty_without_a_baseline_as_published() -> None:
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(), Alone())
+    assert choices.advantages.tolist() == [-3.0, -0.5, -7.0, -4.0]
     assert choices.legal.all()
+
+
+def test_the_baseline_of_the_policy_selector_is_the_mean_return_of_the_same_job() -> None:
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(policy_baseline=True), Alone())
+    assert choices.advantages.tolist() == [-1.25, 1.25, 0.0, 0.0]
+
+
+def test_scaled_advantages_have_a_standard_deviation_of_one() -> None:
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(scaled=True), Alone())
+    assert float(choices.advantages.std()) == pytest.approx(1.0)
 
 
 def test_simulations_are_of_the_same_job_sets_and_differ_by_chance() -> None:
@@ -106,6 +125,7 @@ def test_simulations_are_of_the_same_job_sets_and_differ_by_chance() -> None:
     assert len(np.unique(one.turnaround.reshape(3, 4)[0])) > 1
     assert one.acts.sum() == len(one.slots) == len(one.legal) == len(one.observations)
     assert len(one.policies) == 12 * len(SETS[0])
+    assert sorted(one.jobs[one.started == 5].tolist()) == list(range(len(SETS[0])))
     assert (one.legal.sum(axis=1) > 1).all()
     assert one.legal[np.arange(len(one.slots)), one.slots].all()
     np.testing.assert_allclose(one.rewards.sum(axis=0), 1 - one.turnaround)
