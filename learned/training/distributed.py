@@ -13,7 +13,7 @@ from torch import distributed, nn
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from learned.training.workers import Alone, Workers
+from learned.training.workers import ALONE, Workers
 
 COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"
 """Variables in which every worker is told of the others."""
@@ -79,7 +79,7 @@ def joined_workers() -> Iterator[Workers]:
         If they cannot be joined.
     """
     if int(os.environ.get(COUNT, "1")) == 1:
-        yield Alone()
+        yield ALONE
         return
     has_accelerator = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get(LOCAL_RANK, "0"))) if has_accelerator else torch.device("cpu")

@@ -12,7 +12,7 @@ from allocopt.training import TrainingProgress, TrainingRequest
 from learned.training.checkpoint import NAME, damaged, read_checkpoint, write_checkpoint
 from learned.training.curve import write_curve
 from learned.training.interruption import interruption_held
-from learned.training.workers import Alone, Workers, any_of, is_leader
+from learned.training.workers import ALONE, Workers, any_of, is_leader
 
 BETWEEN_CHECKPOINTS_S = 30.0
 N_TIMES = 2
@@ -43,7 +43,7 @@ def run_updates(
     total: int,
     request: TrainingRequest,
     identity: dict[str, Any],
-    workers: Workers | None = None,
+    workers: Workers = ALONE,
 ) -> Iterator[TrainingProgress]:
     """Make all updates that are left, yielding after each; the caller writes the weights at the end.
 
@@ -58,7 +58,7 @@ def run_updates(
     identity
         What must be the same for a checkpoint to be of this training.
     workers
-        The processes that run this loop together, of which the first one writes files; None for this one alone.
+        The processes that run this loop together, of which the first one writes files.
 
     Raises
     ------
@@ -70,7 +70,6 @@ def run_updates(
     KeyboardInterrupt
         If it is interrupted; what was done so far can be gone on from.
     """
-    workers = workers or Alone()
     rows = _begin(learner, request, identity)
     started = saved = time.monotonic()
     before = rows[-1]["seconds"] if rows else 0.0
@@ -82,8 +81,8 @@ def run_updates(
             measures = learner.update(len(rows) / total)
         now = time.monotonic()
         rows.append({"update": float(len(rows) + 1), "seconds": round(before + now - started, 3), **measures})
-        late = request.minutes is not None and now - started >= 60 * request.minutes
-        out_of_time, stops, is_due = any_of(workers, late, interrupted(), now - saved >= BETWEEN_CHECKPOINTS_S)
+        is_due = now - saved >= BETWEEN_CHECKPOINTS_S
+        out_of_time, stops, is_due = any_of(workers, _is_late(request, now - started), interrupted(), is_due)
         if is_due or len(rows) == total or out_of_time or stops:
             _save(learner, rows, request.folder, identity, workers)
             saved = now
@@ -92,6 +91,11 @@ def run_updates(
         yield TrainingProgress(len(rows), total, measures)
         if out_of_time:
             return
+
+
+def _is_late(request: TrainingRequest, seconds: float) -> bool:
+    """Whether the time is over that was given."""
+    return request.minutes is not None and seconds >= 60 * request.minutes
 
 
 def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any]) -> list[dict[str, float]]:

@@ -58,6 +58,10 @@ class Alone:
         return [state]
 
 
+ALONE = Alone()
+"""One process; it holds nothing."""
+
+
 def is_leader(workers: Workers) -> bool:
     """Whether this process writes files and speaks."""
     return workers.rank == 0

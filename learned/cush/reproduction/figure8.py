@@ -86,12 +86,12 @@ def compared(agent: Agent, training: CushTraining, request: ReproductionRequest)
 def horizon_record(horizon: int, seed: int, request: ReproductionRequest) -> dict[str, float]:
     """Train the paper's network with a horizon, and return its turnaround on the held-out job sets."""
     from learned.cush.validation import Validator
-    from learned.training.workers import Alone
+    from learned.training.workers import ALONE
 
     epochs = epochs_of(request, HORIZON_EPOCHS)
     usual = CushTraining(nodes=HORIZON_NODES, network="published", horizon=horizon, epochs=epochs)
     training = replace(usual, jobsets=5, simulations=8)
     agent, _ = train_now(training, seed)
     jobsets = held_out(training.cluster(), request)
-    validator = Validator(jobsets, training.cluster(), training.options(), Alone())
-    return {"NTAT": validator.measures(agent, Alone())["score"], "sets": float(len(jobsets))}
+    validator = Validator(jobsets, training.cluster(), training.options(), ALONE)
+    return {"NTAT": validator.measures(agent, ALONE)["score"], "sets": float(len(jobsets))}

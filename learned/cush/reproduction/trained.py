@@ -50,9 +50,9 @@ def agents_for(folder: str, machine: str) -> list[Trained]:
 def train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
     """Train, and return the best agent and what was measured after every epoch."""
     from learned.cush.learner import CushLearner
-    from learned.training.workers import Alone
+    from learned.training.workers import ALONE
 
-    learner: CushLearner = training.learner(seed, Alone())
+    learner: CushLearner = training.learner(seed, ALONE)
     curve = [learner.update(epoch / training.n_epochs) for epoch in range(training.n_epochs)]
     return learner.best_agent(), curve
 
