@@ -25,12 +25,15 @@ from allocopt.envs.cush.jobsets import draw_jobsets, sierra, summit
 from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality_table import SIERRA_TABLE
+from learned.cush.reproduction.figure6 import WAYS
+from learned.cush.reproduction.figure8 import NODES
 from learned.training.curve import line_plot
 
 Row = dict[str, Any]
 ROUNDS = 5
 WORKERS = (1, 2, 4)
 SPEED_EPOCHS, SPEED_RUNS, QUALITY_EPOCHS, SEED = 60, 3, 400, 0
+GAIN = "% of the oracle's gain in penalty"
 SIMULATIONS = 240
 """Simulations of an epoch."""
 
@@ -205,6 +208,55 @@ def figure_four(rows: list[Row], curve: Path | None) -> str:
     return text + "\n\n![Figure 4](cush_figure4.svg)"
 
 
+def ours(rows: Sequence[Row], row: str, column: str) -> float | None:
+    """Return a number of a reproduction, None where it was not run."""
+    return next((one["ours"] for one in rows if (one["row"], one["column"]) == (row, column)), None)
+
+
+def claims(rows: dict[str, list[Row]], workers: Path | None, steps: list[list[Cell]]) -> str:
+    """Table of what was asked for beside what came out."""
+    ratio, six, eight = "NTAT over the best baseline", rows["figure6"], rows["figure8"]
+    one = rows["table1"]
+    horizons = [row["ours"] for row in eight if row["row"].startswith("horizon")]
+    lines: list[list[Cell]] = [
+        [f"CuSH's NTAT over the best baseline's, {name}", "<= 0.85", ours(one, f"{name}: CuSH", ratio)]
+        for name in ("sierra", "summit")
+    ]
+    lines += [
+        [f"right policies, {name}, %", "> 99", ours(one, f"{name}: CuSH", "right policies %")]
+        for name in ("sierra", "summit")
+    ]
+    lines += [
+        ["measured model: % of the oracle's gain in penalty", ">= 95", ours(six, "measured: learned", GAIN)],
+        *([f"{ratio}, {way}", "-", ours(six, f"policies: {way}", ratio)] for way in WAYS),
+        ["largest over smallest NTAT of the horizons", "<= 1.1", max(horizons) / min(horizons) if horizons else None],
+        *(
+            [
+                f"best baseline's NTAT over CuSH's, {nodes} nodes",
+                "-",
+                best_ratio(eight, f"{nodes} nodes: trained on it"),
+            ]
+            for nodes in NODES
+        ),
+        ["steps/s with images of 128 nodes, one core, the slower machine", ">= 10,000", slowest(steps)],
+    ]
+    if workers:
+        found = json.loads(workers.read_text(encoding="utf-8"))
+        speed = max(found["2"]["speeds"]) / max(found["1"]["speeds"])
+        lines.append(["episodes/s of two workers over one", ">= 1.6", speed])
+    return aligned_table(("claim", "bar", "measured"), lines, (None, None, 3))
+
+
+def best_ratio(rows: Sequence[Row], row: str) -> float | None:
+    """Return the smallest ratio of a baseline in a row of Figure 8."""
+    return min((one["ours"] for one in rows if one["row"] == row and "over CuSH's" in one["column"]), default=None)
+
+
+def slowest(steps: list[list[Cell]]) -> float:
+    """Return the smallest rate with images."""
+    return min(float(str(rate)) for _, _, observation, rate in steps if observation == "image")
+
+
 def main() -> None:
     """Measure and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -217,7 +269,12 @@ def main() -> None:
         measure_workers(options.measure_workers)
         return
     rows = {name: read_rows(options.rows, f"cush-{name}") for name in ("table1", *(f"figure{i}" for i in range(4, 9)))}
-    sections = [table_one(rows["table1"]), figure_four(rows["figure4"], options.curve)]
+    steps = step_rows()
+    sections = [
+        claims(rows, options.workers, steps),
+        table_one(rows["table1"]),
+        figure_four(rows["figure4"], options.curve),
+    ]
     five = wide_table(rows["figure5"], ("NTAT", "wait"), "method: length")
     sections.append(f"## Figure 5: turnaround and wait by length\n\n{five}")
     sections.append("## Figure 6: the policy selector\n\n" + plain_table(rows["figure6"]))
@@ -225,8 +282,8 @@ def main() -> None:
     sections.append("## Figure 8 and section 4.2.2\n\n" + plain_table(rows["figure8"]))
     if options.workers:
         sections.append("## K-step averaging\n\n" + worker_section(options.workers))
-    steps = aligned_table(("machine", "nodes", "observation", "steps/s"), step_rows(), (None, 0, None, 0))
-    sections.append(f"## Speed\n\nOne core, 16 episodes side by side, everything observed at every step.\n\n{steps}")
+    speed = aligned_table(("machine", "nodes", "observation", "steps/s"), steps, (None, 0, None, 0))
+    sections.append(f"## Speed\n\nOne core, 16 episodes side by side, everything observed at every step.\n\n{speed}")
     write_page("cush", "CuSH: job selector and policy selector", INTENT, sections)
 
 
