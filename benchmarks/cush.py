@@ -32,7 +32,7 @@ from learned.training.curve import line_plot
 Row = dict[str, Any]
 ROUNDS = 5
 WORKERS = (1, 2, 4)
-SPEED_EPOCHS, SPEED_RUNS, QUALITY_EPOCHS, SEED = 60, 3, 400, 0
+SPEED_EPOCHS, SPEED_RUNS, QUALITY_EPOCHS, SEED = 60, 3, 300, 0
 GAIN = "% of the oracle's gain in penalty"
 SIMULATIONS = 240
 """Simulations of an epoch."""

@@ -15,7 +15,7 @@ from learned.cush.training import CushTraining
 Curve = list[dict[str, float]]
 """What was measured after every epoch."""
 
-SHORT_EPOCHS, QUICK_EPOCHS = 400, 20
+SHORT_EPOCHS, QUICK_EPOCHS = 200, 20
 """Epochs of a training that is made for one number of a figure, and where the run is quick."""
 
 
