@@ -1,6 +1,6 @@
 """Algorithm 1: both selectors learn from simulations of job sets, and workers average what they learned."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from learned.cush.modules import PolicyModule, SelectorModule
 from learned.cush.networks import JOBS, POLICIES, parts_of
 from learned.cush.returns import Clock, baseline, means_over, returns_of, times_by
 from learned.cush.selectors import PolicySelector
-from learned.cush.simulations import Played, Simulations
+from learned.cush.simulations import Allocations, Played, Simulations
 from learned.cush.validation import Validator
 from learned.networks.torch_modules import load_weights, weights_of
 from learned.training.workers import Workers
@@ -138,24 +138,26 @@ class CushLearner:
         settings = self._settings
         if self._epochs == 0:
             self._average()
+            self._validate()
         rates = {name: learner.set_rate(share) for name, learner in self._learners.items()}
         entropy_weight = settings.entropy + share * (settings.last_entropy - settings.entropy)
-        played: list[Played] = []
-        entropy = self._learners[JOBS].improve(self._selections(played), entropy_weight)
+        found: list[tuple[Allocations, float]] = []
+        entropy = self._learners[JOBS].improve(self._selections(found), entropy_weight)
+        allocations = [part for part, _ in found]
         if POLICIES in self._learners:
-            self._improve_policies(played, entropy_weight)
+            self._improve_policies(allocations, entropy_weight)
         self._epochs += 1
         if self._epochs % settings.average_every == 0:
             self._average()
-        if self._epochs % settings.validate_every == 0 or not self._measures:
+        if self._epochs % settings.validate_every == 0:
             self._validate()
-        turnaround = float(np.mean([part.turnaround.mean() for part in played]))
+        turnaround = float(np.mean([mean for _, mean in found]))
         return {
             "samples": float(self._samples),
             "mean_return": 1.0 - turnaround,
             "drawn_turnaround": turnaround,
-            "drawn_penalty": float(np.mean([part.penalties.mean() for part in played])),
-            "right_drawn": float(np.mean([part.right.mean() for part in played])),
+            "drawn_penalty": float(np.mean([part.penalties.mean() for part in allocations])),
+            "right_drawn": float(np.mean([part.right.mean() for part in allocations])),
             "entropy": entropy,
             "learning_rate": rates[JOBS],
             **self._measures,
@@ -210,8 +212,8 @@ class CushLearner:
             load_weights(self._policies, parts_of(self.best, POLICIES))
         return self.agent()
 
-    def _selections(self, played: list[Played]) -> Iterator[Choices]:
-        """Play the parts of an epoch, keep what the policy selector needs, and yield what the job selector learns."""
+    def _selections(self, found: list[tuple[Allocations, float]]) -> Iterator[Choices]:
+        """Play the parts of an epoch, keep allocations and mean turnarounds, and yield what the job selector learns."""
         agent, settings = self.agent(), self._settings
         for _ in range(settings.chunks):
             part = self._simulations.play(agent, self._generator)
@@ -220,13 +222,13 @@ class CushLearner:
             expected = baseline(returns, times, part.runs, self._simulations.groups, self._workers)
             advantages = advantages_of((returns - expected)[part.acts], settings)
             self._samples += len(advantages)
-            played.append(part)
+            found.append((part.allocations, float(part.turnaround.mean())))
             yield from selector_choices(self._jobs, part, advantages)
 
-    def _improve_policies(self, played: list[Played], entropy_weight: float) -> None:
+    def _improve_policies(self, found: Sequence[Allocations], entropy_weight: float) -> None:
         """Take the steps of the policy selector, where there are several each along some choices in random order."""
         groups, settings = self._simulations.groups, self._settings
-        parts = [policy_choices(part, groups, settings, self._workers) for part in played]
+        parts = [policy_choices(part, groups, settings, self._workers) for part in found]
         if settings.policy_steps == 1:
             self._learners[POLICIES].improve(parts, entropy_weight)
             return
@@ -263,13 +265,13 @@ def selector_choices(jobs: SelectorModule, played: Played, advantages: torch.Ten
         yield Choices(states, torch.from_numpy(legal), torch.from_numpy(played.slots[some]), advantages[some])
 
 
-def policy_choices(played: Played, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
+def policy_choices(found: Allocations, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
     """Return what the policy selector learns from: its return is minus the penalty.
 
     Parameters
     ----------
-    played
-        The simulations.
+    found
+        How jobs were allocated.
     groups
         Job set of each episode, from 0 on.
     settings
@@ -278,11 +280,11 @@ def policy_choices(played: Played, groups: IntArray, settings: Settings, workers
     workers
         Who plays simulations of the same job sets.
     """
-    returns = -played.penalties
+    returns = -found.penalties
     if settings.policy_baseline:
-        returns = returns - means_over(returns, groups[played.started], played.jobs, workers)
+        returns = returns - means_over(returns, groups[found.episodes], found.jobs, workers)
     legal = torch.ones((len(returns), len(Policy)), dtype=torch.bool)
-    described, policies = torch.from_numpy(played.described), torch.from_numpy(played.policies)
+    described, policies = torch.from_numpy(found.described), torch.from_numpy(found.policies)
     return Choices(described, legal, policies, advantages_of(returns, settings))
 
 

@@ -10,7 +10,29 @@ import torch
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from learned.cush.acting import Agent, look, starts_of
+from learned.cush.acting import Agent, Starts, look, starts_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocations:
+    """How the n jobs of some episodes were allocated.
+
+    Parameters
+    ----------
+    episodes, jobs
+        In which episode each was, and its number in the job set, shape ``(n,)``.
+    described
+        What the policy selector was told of it, shape ``(n, inputs)``.
+    policies, penalties, right
+        The policy that was drawn, its penalty, and whether no other one has a smaller penalty, shape ``(n,)``.
+    """
+
+    episodes: IntArray
+    jobs: IntArray
+    described: Float32Array
+    policies: IntArray
+    penalties: FloatArray
+    right: BoolArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,10 +53,8 @@ class Played:
         Timesteps passed before each step, shape ``(T, E)``.
     turnaround
         Mean normalized turnaround time of each episode, shape ``(E,)``.
-    started, jobs, described, policies, penalties, right
-        Of all jobs that were started: the episode, and the number in its job set; what the policy selector was told,
-        shape ``(n, inputs)``; the policy that was drawn, its penalty, and whether no other one has a smaller penalty,
-        shape ``(n,)``.
+    allocations
+        How all jobs were allocated.
     """
 
     observations: Float32Array
@@ -45,12 +65,7 @@ class Played:
     rewards: FloatArray
     times: IntArray
     turnaround: FloatArray
-    started: IntArray
-    jobs: IntArray
-    described: Float32Array
-    policies: IntArray
-    penalties: FloatArray
-    right: BoolArray
+    allocations: Allocations
 
 
 class Simulations:
@@ -123,9 +138,6 @@ def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Playe
         allocated.append(how)
         reward, over = episodes.step(slots, policies)
         rewards.append(reward)
-    numbers, jobs, described, penalties = (np.concatenate(parts) for parts in zip(*begun, strict=True))
-    how = np.concatenate(allocated)
-    paid = penalties[np.arange(len(how)), how]
     return Played(
         observations=np.concatenate(seen),
         legal=np.concatenate(masks),
@@ -135,10 +147,13 @@ def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Playe
         rewards=np.array(rewards),
         times=np.array(times),
         turnaround=episodes.metrics()["normalized_turnaround"],
-        started=numbers,
-        jobs=jobs,
-        described=described,
-        policies=how,
-        penalties=paid,
-        right=paid <= penalties.min(axis=1) + 1e-9,
+        allocations=_allocations(begun, np.concatenate(allocated)),
     )
+
+
+def _allocations(begun: Sequence[Starts], policies: IntArray) -> Allocations:
+    """Put the jobs together that were started in one step after the other."""
+    numbers, jobs, described, penalties = (np.concatenate(parts) for parts in zip(*begun, strict=True))
+    paid = penalties[np.arange(len(policies)), policies]
+    right = paid <= penalties.min(axis=1) + 1e-9
+    return Allocations(numbers, jobs, described, policies, paid, right)

@@ -20,7 +20,7 @@ from learned.cush.learner import CushLearner, Settings, policy_choices  # noqa: 
 from learned.cush.modules import CompactModule, ImageModule, PolicyModule  # noqa: E402
 from learned.cush.networks import PolicyNetwork, compact_network, image_network  # noqa: E402
 from learned.cush.returns import baseline, returns_of, times_by  # noqa: E402
-from learned.cush.simulations import Played, Simulations  # noqa: E402
+from learned.cush.simulations import Allocations, Played, Simulations  # noqa: E402
 from learned.cush.validation import Validator  # noqa: E402
 from learned.training.workers import Alone  # noqa: E402
 
@@ -90,12 +90,13 @@ def test_the_baseline_is_the_mean_return_of_the_same_job_set_at_the_same_time(cl
     np.testing.assert_allclose(found, brute_baseline(returns, when, runs, groups.tolist()))
 
 
-STARTED = played(
-    started=np.array([0, 1, 1, 2]),
+STARTED = Allocations(
+    episodes=np.array([0, 1, 1, 2]),
     jobs=np.array([3, 3, 0, 3]),
     described=np.zeros((4, 6), dtype=np.float32),
     policies=np.array([0, 1, 0, 1]),
     penalties=np.array([3.0, 0.5, 7.0, 4.0]),
+    right=np.array([False, True, False, False]),
 )
 
 
@@ -124,8 +125,8 @@ def test_simulations_are_of_the_same_job_sets_and_differ_by_chance() -> None:
     assert len(set(jobsets[:, 0].tolist())) == 3
     assert len(np.unique(one.turnaround.reshape(3, 4)[0])) > 1
     assert one.acts.sum() == len(one.slots) == len(one.legal) == len(one.observations)
-    assert len(one.policies) == 12 * len(SETS[0])
-    assert sorted(one.jobs[one.started == 5].tolist()) == list(range(len(SETS[0])))
+    assert len(one.allocations.policies) == 12 * len(SETS[0])
+    assert sorted(one.allocations.jobs[one.allocations.episodes == 5].tolist()) == list(range(len(SETS[0])))
     assert (one.legal.sum(axis=1) > 1).all()
     assert one.legal[np.arange(len(one.slots)), one.slots].all()
     np.testing.assert_allclose(one.rewards.sum(axis=0), 1 - one.turnaround)
