@@ -1,8 +1,8 @@
 """CuSH: steps per second, workers side by side, and a page with what ``allocopt reproduce`` wrote.
 
 Run ``allocopt reproduce cush-table1`` and ``cush-figure4`` to ``cush-figure8`` first, with ``--option trained=FOLDER``
-for the weights of several trainings; ``--rows`` is the folder with their files. ``--workers FILE`` holds what
-``--measure-workers FILE`` wrote, which trains with 1, 2 and 4 workers and wants a quiet machine. Needs the extra train.
+for the weights of several trainings; ``--rows`` is the folder with their files. ``--measure-workers`` trains with 1, 2
+and 4 workers, wants a quiet machine, and writes what it measured to the same folder. Needs the extra train.
 """
 
 import argparse
@@ -33,6 +33,7 @@ Row = dict[str, Any]
 ROUNDS = 5
 WORKERS = (1, 2, 4)
 SPEED_EPOCHS, SPEED_RUNS, QUALITY_EPOCHS, SEED = 60, 3, 300, 0
+WORKER_FILE = "cush-workers.json"
 GAIN = "% of the oracle's gain in penalty"
 SIMULATIONS = 240
 """Simulations of an epoch."""
@@ -190,11 +191,11 @@ def table_one(rows: list[Row]) -> str:
     return "## Table 1\n\n" + table + "\n\n" + "\n".join(lines)
 
 
-def figure_four(rows: list[Row], curve: Path | None) -> str:
+def figure_four(rows: list[Row], curve: Path) -> str:
     """Where the curves end, and a plot of the validation's turnaround over epochs."""
     last = [row for row in rows if "epoch" not in row["column"] or row["published"] is not None]
     text = "## Figure 4\n\nOn the job sets that validate.\n\n" + plain_table(last)
-    if curve is None or not curve.exists():
+    if not curve.exists():
         return text
     with curve.open(encoding="utf-8") as file:
         points = list(csv.DictReader(file))
@@ -213,7 +214,7 @@ def ours(rows: Sequence[Row], row: str, column: str) -> float | None:
     return next((one["ours"] for one in rows if (one["row"], one["column"]) == (row, column)), None)
 
 
-def claims(rows: dict[str, list[Row]], workers: Path | None, steps: list[list[Cell]]) -> str:
+def claims(rows: dict[str, list[Row]], workers: Path, steps: list[list[Cell]]) -> str:
     """Table of what was asked for beside what came out."""
     ratio, six, eight = "NTAT over the best baseline", rows["figure6"], rows["figure8"]
     one = rows["table1"]
@@ -240,7 +241,7 @@ def claims(rows: dict[str, list[Row]], workers: Path | None, steps: list[list[Ce
         ),
         ["steps/s with images of 128 nodes, one core, the slower machine", ">= 10,000", slowest(steps)],
     ]
-    if workers:
+    if workers.exists():
         found = json.loads(workers.read_text(encoding="utf-8"))
         speed = max(found["2"]["speeds"]) / max(found["1"]["speeds"])
         lines.append(["episodes/s of two workers over one", ">= 1.6", speed])
@@ -261,27 +262,27 @@ def main() -> None:
     """Measure and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, default=Path("reproduced"), help="folder with the reproductions' files")
-    parser.add_argument("--curve", type=Path, help="curve.csv of the training that Figure 4 shows")
-    parser.add_argument("--workers", type=Path, help="file with what was measured with several workers")
-    parser.add_argument("--measure-workers", type=Path, metavar="FILE", help="measure that, write it, and stop")
+    parser.add_argument(
+        "--trained", type=Path, default=Path("trained"), help="folder with the training for Sierra that Figure 4 shows"
+    )
+    parser.add_argument("--measure-workers", action="store_true", help="measure workers, and stop")
     options = parser.parse_args()
     if options.measure_workers:
-        measure_workers(options.measure_workers)
+        measure_workers(options.rows / WORKER_FILE)
         return
     rows = {name: read_rows(options.rows, f"cush-{name}") for name in ("table1", *(f"figure{i}" for i in range(4, 9)))}
-    steps = step_rows()
-    sections = [
-        claims(rows, options.workers, steps),
-        table_one(rows["table1"]),
-        figure_four(rows["figure4"], options.curve),
-    ]
+    steps, workers = step_rows(), options.rows / WORKER_FILE
+    commits = sorted({row["commit"] for found in rows.values() for row in found})
+    sections = [f"Rows measured at commit {', '.join(commits)}.", claims(rows, workers, steps)]
+    curve = options.trained / "cush-sierra-seed-0" / "curve.csv"
+    sections += [table_one(rows["table1"]), figure_four(rows["figure4"], curve)]
     five = wide_table(rows["figure5"], ("NTAT", "wait"), "method: length")
     sections.append(f"## Figure 5: turnaround and wait by length\n\n{five}")
     sections.append("## Figure 6: the policy selector\n\n" + plain_table(rows["figure6"]))
     sections.append("## Figure 7: penalty by size\n\n" + wide_table(rows["figure7"], ("penalty",), "method: size"))
     sections.append("## Figure 8 and section 4.2.2\n\n" + plain_table(rows["figure8"]))
-    if options.workers:
-        sections.append("## K-step averaging\n\n" + worker_section(options.workers))
+    if workers.exists():
+        sections.append("## K-step averaging\n\n" + worker_section(workers))
     speed = aligned_table(("machine", "nodes", "observation", "steps/s"), steps, (None, 0, None, 0))
     sections.append(f"## Speed\n\nOne core, 16 episodes side by side, everything observed at every step.\n\n{speed}")
     write_page("cush", "CuSH: job selector and policy selector", INTENT, sections)
