@@ -19,7 +19,7 @@ from learned.cush.training import CushTraining
 NAME = "cush-figure8"
 NODES = (16, 32, 64, 128)
 HORIZONS = tuple(HORIZON_TURNAROUND)
-HORIZON_NODES, HORIZON_EPOCHS = 16, 150
+HORIZON_NODES, HORIZON_EPOCHS = 16, 300
 """Nodes of the cluster on which horizons are compared, and epochs of these trainings."""
 OWN, OTHER = "trained on it", "trained on 128 nodes"
 
