@@ -282,7 +282,9 @@ def policy_choices(found: Allocations, groups: IntArray, settings: Settings, wor
     """
     returns = -found.penalties
     if settings.policy_baseline:
-        returns = returns - means_over(returns, groups[found.episodes], found.jobs, workers)
+        # Every job of every job set is started once in each simulation.
+        size = int(groups.max()) + 1, int(found.jobs.max()) + 1
+        returns = returns - means_over(returns, groups[found.episodes], found.jobs, size, workers)
     legal = torch.ones((len(returns), len(Policy)), dtype=torch.bool)
     described, policies = torch.from_numpy(found.described), torch.from_numpy(found.policies)
     return Choices(described, legal, policies, advantages_of(returns, settings))

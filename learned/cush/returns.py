@@ -55,14 +55,19 @@ def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntA
     workers
         Who plays simulations of them.
     """
-    means = np.zeros_like(returns)
-    means[runs] = means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], workers)
+    last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
+    size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)
+    means[runs] = means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], size, workers)
     return means
 
 
-def means_over(values: FloatArray, groups: IntArray, numbers: IntArray, workers: Workers) -> FloatArray:
-    """Return for each value the mean of those of all workers with the same group and number, shape ``(n,)``."""
-    size = workers.largest(np.array([groups.max(), numbers.max()], dtype=np.float64)).astype(np.int64) + 1
+def means_over(
+    values: FloatArray, groups: IntArray, numbers: IntArray, size: tuple[int, int], workers: Workers
+) -> FloatArray:
+    """Return for each value the mean of those of all workers with the same group and number, shape ``(n,)``.
+
+    Groups and numbers are below the two numbers of ``size``, which must be the same for all workers.
+    """
     sums = np.zeros((2, *size))
     np.add.at(sums[0], (groups, numbers), values)
     np.add.at(sums[1], (groups, numbers), 1.0)
