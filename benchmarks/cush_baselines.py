@@ -12,28 +12,13 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality_table import SIERRA_TABLE
 from allocopt.simulator.rules import Backfill
 from heuristics.job_selection import POLICIES, RULES, run_baseline
+from learned.cush.reproduction.published import CUSH, TABLE_ONE
 
 PUBLISHED = {
-    "Sierra": {
-        ("fcfs", "depth-first"): (7.13, 22.68, -2342.47),
-        ("fcfs", "breadth-first"): (5.71, 15.58, -1407.31),
-        ("sjf", "depth-first"): (5.19, 18.53, -853.70),
-        ("sjf", "breadth-first"): (4.13, 12.07, -444.83),
-        ("drf", "depth-first"): (7.43, 21.45, -2623.49),
-        ("drf", "breadth-first"): (5.54, 12.76, -1267.79),
-        ("random", "depth-first"): (7.17, 23.62, -2197.91),
-        ("random", "breadth-first"): (5.42, 13.53, -1114.54),
-    },
-    "Summit": {
-        ("fcfs", "depth-first"): (6.54, 20.90, -2014.06),
-        ("fcfs", "breadth-first"): (7.07, 19.45, -2292.52),
-        ("sjf", "depth-first"): (5.23, 18.37, -949.60),
-        ("sjf", "breadth-first"): (5.14, 15.33, -766.75),
-        ("drf", "depth-first"): (6.40, 19.59, -1854.43),
-        ("drf", "breadth-first"): (6.69, 17.86, -2059.94),
-        ("random", "depth-first"): (7.01, 22.39, -2332.09),
-        ("random", "breadth-first"): (6.46, 16.38, -1820.30),
-    },
+    machine.capitalize(): {
+        tuple(method.split(", ")): tuple(printed) for method, printed in table.items() if method != CUSH
+    }
+    for machine, table in TABLE_ONE.items()
 }
 """Table 1: mean normalized turnaround time, wait and rewards."""
 ORDER = sorted(PUBLISHED["Sierra"], key=lambda key: PUBLISHED["Sierra"][key][0])

@@ -161,13 +161,46 @@ class Penalised:
 
 
 @dataclass(frozen=True, slots=True)
+class PenalisedByPolicy:
+    """Every job takes longer by the penalty of the policy that was chosen for it.
+
+    Parameters
+    ----------
+    run
+        Requested times of the jobs in seconds, shape ``(n,)``.
+    penalty_s
+        Seconds that they take longer under each policy, shape ``(n, 2)``; less where negative.
+    policies
+        The policy of each job, by its number as text; known when the job starts at the latest.
+
+    Raises
+    ------
+    InvalidProblemError
+        If a penalty would make a job end before it starts.
+    """
+
+    run: FloatArray
+    penalty_s: FloatArray
+    policies: Mapping[str, Policy]
+
+    def __post_init__(self) -> None:
+        for policy in Policy:
+            Penalised(self.run, self.penalty_s[:, policy])
+
+    def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
+        """Return the speeds of the jobs that have just started; they keep them."""
+        for job in change.started.tolist():
+            yield job, float(self.run[job] / (self.run[job] + self.penalty_s[job, self.policies[str(job)]]))
+
+
+@dataclass(frozen=True, slots=True)
 class ByPolicy:
     """An allocator that puts every job where its own policy says.
 
     Parameters
     ----------
     policies
-        The policy of each job, by its number as text.
+        The policy of each job, by its number as text; known when the job starts at the latest.
     """
 
     policies: Mapping[str, Policy]

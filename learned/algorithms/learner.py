@@ -1,7 +1,8 @@
 """What all learners share: a model, its optimizer, the environment it acts in, and how these are kept."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -10,35 +11,41 @@ from torch import nn
 from allocopt.errors import UsageError
 from learned.training.environment import Environment
 
+OptimizerName = Literal["adam", "rmsprop"]
+OPTIMIZERS: Mapping[str, type[torch.optim.Adam] | type[torch.optim.RMSprop]] = MappingProxyType(
+    {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
+)
+LAST_RATE = 0.05
+"""Share of a learning rate that is left at the end of a training, as a rule."""
 
-class GradientLearner:
-    """A model that is improved by gradients of what happened in an environment.
+
+class ModelLearner:
+    """A model and the optimizer that improves it.
 
     Parameters
     ----------
     model
         What learns.
-    environment
-        Where it acts.
     learning_rate
-        Of Adam, at the start.
-    seed
-        Fixes every random choice that is not the environment's.
+        At the start.
+    optimizer
+        ``adam`` or ``rmsprop``.
+    last_rate
+        Share of the learning rate that is left at the end; it falls linearly.
     """
 
-    def __init__(self, model: nn.Module, environment: Environment, learning_rate: float, seed: int) -> None:
-        self._environment = environment
+    def __init__(
+        self, model: nn.Module, learning_rate: float, optimizer: OptimizerName = "adam", last_rate: float = LAST_RATE
+    ) -> None:
         self._parameters = list(model.parameters())
         self._module = model
         self._learning_rate = learning_rate
-        self._optimizer = torch.optim.Adam(self._parameters, lr=learning_rate)
-        self._generator = torch.Generator().manual_seed(seed)
-        self._unfinished = np.zeros(environment.n_environments)
-        self._samples = 0
+        self._last_rate = last_rate
+        self._optimizer: torch.optim.Optimizer = OPTIMIZERS[optimizer](self._parameters, lr=learning_rate)
 
     def set_rate(self, share: float) -> float:
-        """Set the learning rate, which falls linearly to a twentieth, and return it."""
-        rate = self._learning_rate * (1 - 0.95 * share)
+        """Set the learning rate for a share of the training that is finished, and return it."""
+        rate = self._learning_rate * (1 - (1 - self._last_rate) * share)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         return rate
@@ -55,10 +62,41 @@ class GradientLearner:
         check_finite(self._parameters)
 
     def snapshot(self) -> dict[str, Any]:
+        """Return network and optimizer."""
+        return {"model": self._module.state_dict(), "optimizer": self._optimizer.state_dict()}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self._module.load_state_dict(snapshot["model"])
+        self._optimizer.load_state_dict(snapshot["optimizer"])
+
+
+class GradientLearner(ModelLearner):
+    """A model that is improved by gradients of what happened in an environment.
+
+    Parameters
+    ----------
+    model
+        What learns.
+    environment
+        Where it acts.
+    learning_rate
+        Of Adam, at the start; it falls linearly to a twentieth.
+    seed
+        Fixes every random choice that is not the environment's.
+    """
+
+    def __init__(self, model: nn.Module, environment: Environment, learning_rate: float, seed: int) -> None:
+        super().__init__(model, learning_rate)
+        self._environment = environment
+        self._generator = torch.Generator().manual_seed(seed)
+        self._unfinished = np.zeros(environment.n_environments)
+        self._samples = 0
+
+    def snapshot(self) -> dict[str, Any]:
         """Return networks, optimizer, environment and generators."""
         return {
-            "model": self._module.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
+            **super().snapshot(),
             "environment": self._environment.snapshot(),
             "generator": self._generator.get_state(),
             "unfinished": self._unfinished,
@@ -67,8 +105,7 @@ class GradientLearner:
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        self._module.load_state_dict(snapshot["model"])
-        self._optimizer.load_state_dict(snapshot["optimizer"])
+        super().restore(snapshot)
         self._environment.restore(snapshot["environment"])
         self._generator.set_state(snapshot["generator"])
         self._unfinished[:] = snapshot["unfinished"]

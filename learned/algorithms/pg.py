@@ -1,9 +1,12 @@
 """Policy gradient (REINFORCE) over batches of masked, discrete actions (DRAS paper, Eq. 4; Williams, 1992).
 
-The baseline of the k-th step of an update is the cumulative reward from the k-th step on, averaged over all updates
-before (and over the environments side by side).
+`PolicyGradient` improves a policy by choices whose advantages are known, wherever they come from. `PgLearner` lets it
+act in an environment too; its baseline of the k-th step of an update is the cumulative reward from the k-th step on,
+averaged over all updates before (and over the environments side by side).
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,88 @@ from torch import nn
 
 from allocopt.arrays import FloatArray
 from learned.algorithms.actor_critic import masked_log_softmax, mean_entropy
-from learned.algorithms.learner import GradientLearner
+from learned.algorithms.learner import GradientLearner, ModelLearner, OptimizerName, check_finite
 from learned.algorithms.settings import PgSettings
 from learned.training.environment import Environment
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What was seen and done, and how much better than expected it was.
+
+    Parameters
+    ----------
+    states
+        Of N choices, as the policy takes them.
+    legal
+        Which actions were, shape ``(N, actions)``.
+    actions, advantages
+        Shape ``(N,)``.
+    """
+
+    states: Any
+    legal: torch.Tensor
+    actions: torch.Tensor
+    advantages: torch.Tensor
+
+
+def policy_loss(actor: nn.Module, choices: Choices, entropy_weight: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return minus the mean of ``log pi(a|s) A``, less the weighted entropy, whose mean is the second value."""
+    log_probabilities = masked_log_softmax(actor(choices.states), choices.legal)
+    taken = log_probabilities.gather(1, choices.actions[:, None]).squeeze(1)
+    entropy = mean_entropy(log_probabilities)
+    return -(taken * choices.advantages).mean() - entropy_weight * entropy, entropy
+
+
+class PolicyGradient(ModelLearner):
+    """A policy that learns from choices which somebody else collects.
+
+    Parameters
+    ----------
+    actor
+        States to one logit per action, shape ``(batch, actions)``.
+    learning_rate, optimizer, last_rate
+        See `learned.algorithms.learner.ModelLearner`.
+    largest_gradient
+        Norm that gradients are cut at.
+    """
+
+    def __init__(
+        self,
+        actor: nn.Module,
+        learning_rate: float,
+        optimizer: OptimizerName,
+        last_rate: float,
+        largest_gradient: float,
+    ) -> None:
+        super().__init__(actor, learning_rate, optimizer, last_rate)
+        self.actor = actor
+        self._largest_gradient = largest_gradient
+
+    def improve(self, batches: Iterable[Choices], entropy_weight: float) -> float:
+        """Take one step along the gradient of all choices of all batches; return the mean entropy.
+
+        Batches are looked at one after the other, so that they need not be in memory together.
+
+        Raises
+        ------
+        UsageError
+            If the training diverges.
+        """
+        self._optimizer.zero_grad()
+        count, entropies = 0, 0.0
+        for choices in batches:
+            n = len(choices.actions)
+            loss, entropy = policy_loss(self.actor, choices, entropy_weight)
+            (loss * n).backward()  # type: ignore[no-untyped-call]
+            count, entropies = count + n, entropies + n * entropy.item()
+        for parameter in self._parameters:
+            if parameter.grad is not None:
+                parameter.grad /= max(count, 1)
+        nn.utils.clip_grad_norm_(self._parameters, self._largest_gradient)
+        self._optimizer.step()
+        check_finite(self._parameters)
+        return entropies / max(count, 1)
 
 
 class PgLearner(GradientLearner):
@@ -44,10 +126,8 @@ class PgLearner(GradientLearner):
         rate = self.set_rate(share)
         states, legal, actions, returns, ended = self._collect()
         advantages = torch.from_numpy(returns - self._baseline(returns)[:, None]).float().flatten()
-        log_probabilities = masked_log_softmax(self.actor(states), legal)
-        taken = log_probabilities.gather(1, actions[:, None]).squeeze(1)
-        entropy = mean_entropy(log_probabilities)
-        self.descend(-(taken * advantages).mean() - self._settings.entropy * entropy, self._settings.largest_gradient)
+        loss, entropy = policy_loss(self.actor, Choices(states, legal, actions, advantages), self._settings.entropy)
+        self.descend(loss, self._settings.largest_gradient)
         self._samples += len(actions)
         return {
             "samples": float(self._samples),

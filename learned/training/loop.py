@@ -12,6 +12,7 @@ from allocopt.training import TrainingProgress, TrainingRequest
 from learned.training.checkpoint import NAME, damaged, read_checkpoint, write_checkpoint
 from learned.training.curve import write_curve
 from learned.training.interruption import interruption_held
+from learned.training.workers import ALONE, Workers, any_of, is_leader
 
 BETWEEN_CHECKPOINTS_S = 30.0
 N_TIMES = 2
@@ -31,14 +32,18 @@ class Learner(Protocol):
         """
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that later updates depend on, for a checkpoint."""
+        """Everything that later updates depend on, for a checkpoint; where several workers learn, of all of them."""
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
 
 
 def run_updates(
-    learner: Learner, total: int, request: TrainingRequest, identity: dict[str, Any]
+    learner: Learner,
+    total: int,
+    request: TrainingRequest,
+    identity: dict[str, Any],
+    workers: Workers = ALONE,
 ) -> Iterator[TrainingProgress]:
     """Make all updates that are left, yielding after each; the caller writes the weights at the end.
 
@@ -52,11 +57,14 @@ def run_updates(
         Folder, time limit, and whether to go on from a checkpoint.
     identity
         What must be the same for a checkpoint to be of this training.
+    workers
+        The processes that run this loop together, of which the first one writes files.
 
     Raises
     ------
     UsageError
-        If the folder holds a training and this one does not go on with it, or the other way round.
+        If the folder holds a training and this one does not go on with it, or the other way round; if another worker
+        has died.
     BadFileError
         If the checkpoint cannot be read or written.
     KeyboardInterrupt
@@ -73,15 +81,21 @@ def run_updates(
             measures = learner.update(len(rows) / total)
         now = time.monotonic()
         rows.append({"update": float(len(rows) + 1), "seconds": round(before + now - started, 3), **measures})
-        out_of_time = request.minutes is not None and now - started >= 60 * request.minutes
-        if now - saved >= BETWEEN_CHECKPOINTS_S or len(rows) == total or out_of_time or interrupted():
-            _save(learner, rows, request.folder, identity)
+        is_due = now - saved >= BETWEEN_CHECKPOINTS_S
+        out_of_time, stops, is_due = any_of(workers, _is_late(request, now - started), interrupted(), is_due)
+        if is_due or len(rows) == total or out_of_time or stops:
+            _save(learner, rows, request.folder, identity, workers)
             saved = now
-        if interrupted():
+        if stops:
             raise KeyboardInterrupt(f"{request.folder}: --resume goes on from here")
         yield TrainingProgress(len(rows), total, measures)
         if out_of_time:
             return
+
+
+def _is_late(request: TrainingRequest, seconds: float) -> bool:
+    """Whether the time is over that was given."""
+    return request.minutes is not None and seconds >= 60 * request.minutes
 
 
 def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any]) -> list[dict[str, float]]:
@@ -127,7 +141,12 @@ def check_folder(request: TrainingRequest) -> None:
         raise bad_file(folder, "no permission to write into it")
 
 
-def _save(learner: Learner, rows: list[dict[str, float]], folder: Path, identity: dict[str, Any]) -> None:
+def _save(
+    learner: Learner, rows: list[dict[str, float]], folder: Path, identity: dict[str, Any], workers: Workers
+) -> None:
     """Write checkpoint and learning curve."""
-    write_checkpoint(folder, identity, {"learner": learner.snapshot(), "rows": rows})
+    snapshot = learner.snapshot()
+    if not is_leader(workers):
+        return
+    write_checkpoint(folder, identity, {"learner": snapshot, "rows": rows})
     write_curve(folder, rows, "samples", "mean_return", str(identity.get("title", folder.name)))

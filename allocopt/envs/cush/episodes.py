@@ -185,6 +185,11 @@ class Episodes(SideBySide[Batch]):
         described = np.concatenate([batch.traits[rows], np.minimum(np.stack(numbers, axis=-1), MOST)], axis=-1)
         return np.where((jobs != NOBODY)[..., np.newaxis], described, 0.0).astype(np.float32)
 
+    def tell(self, jobset: int, traits: FloatArray) -> None:
+        """Set what agents are told of a job set's jobs from now on, shape ``(n, K)``; see `JobSet`."""
+        first, end = self._batch.bounds[jobset : jobset + 2]
+        self._batch.traits[first:end] = traits
+
     def penalties(self) -> FloatArray:
         """Return the locality penalty of the job in each slot under each `Policy`, shape ``(E, Q, 2)``."""
         jobs, batch = self._batch.slots, self._batch

@@ -1,0 +1,167 @@
+"""Policy ``cush``: a trained agent as a scheduler of simulations, which chooses jobs and how they are allocated."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.envs.cush.episodes import Options
+from allocopt.envs.cush.jobsets import JobSet, Machine
+from allocopt.envs.cush.live import Kinds, LiveEpisode
+from allocopt.errors import UsageError
+from allocopt.simulator.locality import Policy, WorkloadType
+from allocopt.simulator.scheduler import Decision, Start, Wait
+from allocopt.simulator.view import View
+from learned.cush.acting import Agent, idling_forbidden
+from learned.cush.agents import load_trained
+
+GPUS = "gpus"
+"""The resource of a platform that policies are about."""
+
+
+@dataclass(slots=True, eq=False)
+class _Simulation:
+    """A simulation as an agent sees it: jobs in the order of their arrival, the shorter first, times in timesteps."""
+
+    view: View
+    live: LiveEpisode
+    order: IntArray
+    place: IntArray
+    penalty: FloatArray
+    chosen: IntArray
+
+    def ends(self, jobs: IntArray, timestep_s: float) -> IntArray:
+        """Return by which timestep running jobs end, as far as that is known; later than now in any case."""
+        penalty = self.penalty[jobs, self.chosen[jobs]]
+        ends = np.ceil((self.view.expected_end[jobs] + penalty) / timestep_s - 1e-9)
+        return np.asarray(np.maximum(ends, self.view.now // timestep_s + 1), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Cush:
+    """A trained agent.
+
+    It decides as in training, once a timestep at least while something can start. Without ``kinds`` all jobs are of an
+    unknown type; a platform without GPUs has none that are asked for.
+
+    Parameters
+    ----------
+    weights
+        Machine that it was trained for, ``sierra`` or ``summit``, or a file that a training wrote.
+    timestep_s
+        Seconds of a timestep of its training: jobs took up to twenty.
+    waits
+        Whether it may do nothing though something could start. It has learned when that pays for jobs like those of its
+        training only: of other ones, some start whenever they fit without it.
+    queue
+        Waiting jobs among which it chooses, those that were submitted first; 0 for as many as in its training.
+    kinds
+        What is known of the jobs of the workload, in its order; None for nothing.
+
+    Raises
+    ------
+    UsageError
+        If there are no such weights, the timestep is not positive, or the queue is negative.
+    BadFileError
+        If they cannot be read.
+    """
+
+    weights: str = "sierra"
+    timestep_s: float = 60.0
+    waits: bool = True
+    queue: int = 0
+    kinds: Kinds | None = None
+    policies: dict[str, Policy] = field(init=False, default_factory=dict, repr=False, compare=False)
+    """What was chosen for the jobs that have started, by their numbers as text: for
+    `allocopt.simulator.locality.ByPolicy` and `PenalisedByPolicy`."""
+    _agent: Agent = field(init=False, repr=False, compare=False)
+    _options: Options = field(init=False, repr=False, compare=False)
+    _traits: int = field(init=False, repr=False, compare=False)
+    _simulations: list[_Simulation] = field(init=False, default_factory=list, repr=False, compare=False)
+
+    name: ClassVar[str] = "cush"
+
+    def __post_init__(self) -> None:
+        if not self.timestep_s > 0:
+            raise UsageError(f"the timestep is {self.timestep_s} s, must be positive")
+        if self.queue < 0:
+            raise UsageError(f"the queue is {self.queue}, must not be negative")
+        trained = load_trained(self.weights)
+        object.__setattr__(self, "_agent", trained.agent())
+        object.__setattr__(self, "_options", Options(self.queue or trained.queue))
+        object.__setattr__(self, "_traits", trained.traits)
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        """Start jobs until the agent would rather wait or nothing fits."""
+        if not self._simulations or self._simulations[0].view is not view:
+            self.policies.clear()
+            self._simulations[:] = [self._begun(view)]
+        simulation = self._simulations[0]
+        while len(view.queue):
+            self._set(simulation)
+            observations, legal = simulation.live.look()
+            if not legal[0, :-1].any():
+                return
+            legal = idling_forbidden(legal, np.array([len(view.running) if self.waits else 0]))
+            slot = int(self._agent.jobs.best(observations, legal)[0])
+            if slot == self._options.queue:
+                yield Wait((view.now // self.timestep_s + 1) * self.timestep_s)
+                return
+            yield Start(self._started(simulation, slot))
+
+    def _started(self, simulation: _Simulation, slot: int) -> int:
+        """Return the job in a slot, and note the policy that the agent chooses for it."""
+        job = int(simulation.order[simulation.live.slots()[slot]])
+        described = simulation.live.described(slot)
+        how = int(self._agent.policies.best(described, simulation.penalty[[job]])[0])
+        simulation.chosen[job] = how
+        self.policies[str(job)] = Policy(how)
+        return job
+
+    def _set(self, simulation: _Simulation) -> None:
+        """Show the agent how things stand."""
+        view, place = simulation.view, simulation.place
+        running = view.running
+        ends = simulation.ends(running, self.timestep_s)
+        sooner = np.lexsort((place[running], ends))
+        free = view.free[[0, self._gpus(view)]] if self._gpus(view) else np.array([view.free[0], 1])
+        simulation.live.set(
+            int(view.now // self.timestep_s),
+            np.sort(place[view.queue]),
+            place[running[sooner]],
+            ends[sooner],
+            free,
+        )
+
+    def _begun(self, view: View) -> _Simulation:
+        """Describe the jobs of a simulation."""
+        n = len(view.ids)
+        kinds = self.kinds or Kinds(unknown_traits(n, self._traits), np.zeros((n, len(Policy))))
+        if kinds.traits.shape != (n, self._traits) or kinds.penalty_s.shape != (n, len(Policy)):
+            shapes, expected = (kinds.traits.shape, kinds.penalty_s.shape), ((n, self._traits), (n, len(Policy)))
+            raise UsageError(f"kinds have shapes {shapes}, must have {expected} for these jobs and weights")
+        gpus = self._gpus(view)
+        asked = view.request[:, [0, gpus]] if gpus else np.stack([view.request[:, 0], np.zeros(n, dtype=np.int64)], 1)
+        total = view.platform.total
+        machine = Machine(1, int(total[0]), max(1, int(total[gpus]) if gpus else 1))
+        arrival, length = (view.submit // self.timestep_s).astype(np.int64), view.estimate / self.timestep_s
+        order = np.lexsort((length, arrival))
+        service = np.maximum(length[:, None] + kinds.penalty_s / self.timestep_s, 1e-9)
+        jobs = JobSet(arrival, length, asked, service, kinds.traits)
+        live = LiveEpisode(jobs, machine, self._options)
+        return _Simulation(view, live, order, np.argsort(order), kinds.penalty_s, np.zeros(n, dtype=np.int64))
+
+    def _gpus(self, view: View) -> int:
+        """Return the number of the platform's resource that is GPUs, 0 where there are none."""
+        names = view.platform.resources
+        return names.index(GPUS) if GPUS in names[1:] else 0
+
+
+def unknown_traits(n: int, traits: int) -> FloatArray:
+    """Return what an agent is told of jobs of which nothing is known."""
+    told = np.zeros((n, traits))
+    if traits == len(WorkloadType):
+        told[:, WorkloadType.UNKNOWN] = 1.0
+    return told

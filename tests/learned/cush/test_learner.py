@@ -1,0 +1,167 @@
+"""Returns and baselines are those of the paper, and both selectors learn what is better."""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from allocopt.arrays import FloatArray
+from allocopt.envs.cush.episodes import Options, Weights
+from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
+from allocopt.errors import UsageError
+from allocopt.simulator.locality_table import SIERRA_TABLE
+from heuristics.job_selection import run_baseline
+
+torch = pytest.importorskip("torch")
+
+from learned.cush.acting import Agent  # noqa: E402
+from learned.cush.learner import CushLearner, Settings, policy_choices  # noqa: E402
+from learned.cush.modules import CompactModule, ImageModule, PolicyModule  # noqa: E402
+from learned.cush.networks import PolicyNetwork, compact_network, image_network  # noqa: E402
+from learned.cush.returns import baseline, returns_of, times_by  # noqa: E402
+from learned.cush.simulations import Allocations, Played, Simulations  # noqa: E402
+from learned.cush.validation import Validator  # noqa: E402
+from learned.training.workers import Alone  # noqa: E402
+
+SMALL = Machine(4, 2, 4)
+OPTIONS = Options(reward=Weights(waiting=0.0, normalized_turnaround=1.0), skips_forced=True)
+QUICK = Settings(
+    optimizer="adam",
+    selector_rate=1e-2,
+    policy_rate=3e-2,
+    discount=1.0,
+    global_reward=False,
+    clock="timesteps",
+    policy_steps=2,
+    policy_baseline=True,
+    scaled=True,
+    average_every=1,
+    validate_every=1,
+)
+SETS = draw_jobsets(SMALL, SIERRA_TABLE, range(40), Recipe(jobs=8))
+
+
+def learner(settings: Settings = QUICK, options: Options = OPTIONS, seed: int = 0) -> CushLearner:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        image = options.observation == "image"
+        jobs = ImageModule(image_network(SMALL, 5, 5)) if image else CompactModule(compact_network(3))
+        policies = PolicyModule(PolicyNetwork(3))
+    simulations = Simulations(SETS[:30], SMALL, 4 // settings.chunks, 6, options, seed)
+    validator = Validator(SETS[30:], SMALL, options, Alone())
+    return CushLearner(jobs, policies, simulations, validator, settings, seed, Alone())
+
+
+def played(**parts: object) -> Played:
+    """Make simulations of which only some parts matter."""
+    none = np.zeros(0)
+    values = dict.fromkeys(Played.__slots__, none) | parts
+    return Played(**values)  # type: ignore[arg-type]
+
+
+def test_returns_are_discounted_local_rewards_times_the_global_reward() -> None:
+    rewards = np.array([[-1.0, -2.0], [-3.0, -4.0], [-5.0, 0.0]])
+    runs = np.array([[True, True], [True, True], [True, False]])
+    both = played(rewards=rewards, runs=runs, turnaround=np.array([2.0, 3.0]))
+    expected = [[2 * (-1 - 0.9 * 3 - 0.81 * 5), 3 * (-2 - 0.9 * 4)], [2 * (-3 - 0.9 * 5), 3 * -4], [2 * -5, 0]]
+    np.testing.assert_allclose(returns_of(both, 0.9, global_reward=True), expected)
+    assert returns_of(both, 1.0, global_reward=False)[0].tolist() == [-9.0, -6.0]
+
+
+def brute_baseline(returns: FloatArray, times: FloatArray, runs: FloatArray, groups: list[int]) -> FloatArray:
+    means = np.zeros_like(returns)
+    for t, e in np.argwhere(runs):
+        alike = [returns[i, j] for i, j in np.argwhere(runs) if groups[j] == groups[e] and times[i, j] == times[t, e]]
+        means[t, e] = np.mean(alike)
+    return means
+
+
+@pytest.mark.parametrize("clock", ["actions", "timesteps"])
+def test_the_baseline_is_the_mean_return_of_the_same_job_set_at_the_same_time(clock: str) -> None:
+    rng = np.random.default_rng(0)
+    lengths = [5, 3, 4, 5]
+    runs = np.arange(5)[:, None] < np.array(lengths)
+    times = np.sort(rng.integers(0, 4, (5, 4)), axis=0)
+    one = played(runs=runs, times=times)
+    returns, groups = rng.normal(size=(5, 4)), np.array([0, 0, 1, 1])
+    when = times_by(clock, one)  # type: ignore[arg-type]
+    found = baseline(returns, when, runs, groups, Alone())
+    np.testing.assert_allclose(found, brute_baseline(returns, when, runs, groups.tolist()))
+
+
+STARTED = Allocations(
+    episodes=np.array([0, 1, 1, 2]),
+    jobs=np.array([3, 3, 0, 3]),
+    described=np.zeros((4, 6), dtype=np.float32),
+    policies=np.array([0, 1, 0, 1]),
+    penalties=np.array([3.0, 0.5, 7.0, 4.0]),
+    right=np.array([False, True, False, False]),
+)
+
+
+def test_the_return_of_the_policy_selector_is_minus_the_penalty_without_a_baseline_as_published() -> None:
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(), Alone())
+    assert choices.advantages.tolist() == [-3.0, -0.5, -7.0, -4.0]
+    assert choices.legal.all()
+
+
+def test_the_baseline_of_the_policy_selector_is_the_mean_return_of_the_same_job() -> None:
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(policy_baseline=True), Alone())
+    assert choices.advantages.tolist() == [-1.25, 1.25, 0.0, 0.0]
+
+
+def test_scaled_advantages_have_a_standard_deviation_of_one() -> None:
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(scaled=True), Alone())
+    assert float(choices.advantages.std()) == pytest.approx(1.0)
+
+
+def test_simulations_are_of_the_same_job_sets_and_differ_by_chance() -> None:
+    simulations = Simulations(SETS, SMALL, 3, 4, OPTIONS, 0)
+    modules = CompactModule(compact_network(3)), PolicyModule(PolicyNetwork(3))
+    one = simulations.play(Agent(modules[0].acting(), modules[1].acting()), torch.Generator().manual_seed(0))
+    jobsets = simulations.episodes.tally["jobset"].reshape(3, 4)
+    assert (jobsets == jobsets[:, :1]).all()
+    assert len(set(jobsets[:, 0].tolist())) == 3
+    assert len(np.unique(one.turnaround.reshape(3, 4)[0])) > 1
+    assert one.acts.sum() == len(one.slots) == len(one.legal) == len(one.observations)
+    assert len(one.allocations.policies) == 12 * len(SETS[0])
+    assert sorted(one.allocations.jobs[one.allocations.episodes == 5].tolist()) == list(range(len(SETS[0])))
+    assert (one.legal.sum(axis=1) > 1).all()
+    assert one.legal[np.arange(len(one.slots)), one.slots].all()
+    np.testing.assert_allclose(one.rewards.sum(axis=0), 1 - one.turnaround)
+
+
+def test_both_selectors_learn_what_is_better_than_shortest_job_first() -> None:
+    one = learner()
+    for epoch in range(30):
+        measures = one.update(epoch / 30)
+    found = run_baseline(SETS[30:], SMALL, "sjf", "breadth-first")["normalized_turnaround"].mean()
+    assert measures["right_policies"] > 0.99
+    assert one.best_score < found
+
+
+@pytest.mark.parametrize("kind", ["compact", "published"])
+def test_a_learner_goes_on_from_a_snapshot_as_if_nothing_had_happened(kind: str) -> None:
+    image = kind == "published"
+    options = Options(observation="image") if image else OPTIONS
+    settings = replace(Settings(), chunks=2, average_every=1, validate_every=2) if image else QUICK
+    one, other = learner(settings, options, 0), learner(settings, options, 1)
+    for epoch in range(2):
+        one.update(epoch / 4)
+    other.restore(deepcopy(one.snapshot()))
+    assert [one.update(0.5), one.update(0.75)] == [other.update(0.5), other.update(0.75)]
+    assert all(np.array_equal(values, other.weights()[name]) for name, values in one.weights().items())
+
+
+def test_a_snapshot_of_more_workers_is_refused() -> None:
+    one = learner()
+    snapshot = one.snapshot()
+    snapshot["workers"] *= 2
+    with pytest.raises(ValueError, match="of 2 workers"):
+        one.restore(snapshot)
+
+
+def test_validations_must_fall_on_averages() -> None:
+    with pytest.raises(UsageError, match="every 7 epochs must fall on averages, every 5"):
+        Settings(average_every=5, validate_every=7)

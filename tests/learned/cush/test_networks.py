@@ -1,0 +1,123 @@
+"""The networks of CuSH have the published sizes, and act without torch as with it."""
+
+import numpy as np
+import pytest
+
+from allocopt.envs.cush.describe import n_features
+from allocopt.envs.cush.jobsets import sierra, summit
+from allocopt.errors import UsageError
+from learned.cush.networks import ImageNetwork, PolicyNetwork, compact_network, image_network
+from learned.cush.selectors import LearnedPolicies
+
+torch = pytest.importorskip("torch")
+
+from learned.cush.modules import CompactModule, ImageModule, ImageSelector, PolicyModule  # noqa: E402
+from learned.networks.torch_modules import weights_of  # noqa: E402
+
+
+def n_learned(module: "torch.nn.Module") -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize(("machine", "number"), [(sierra(), 294_966), (summit(), 393_270), (sierra(16), 36_918)])
+def test_the_published_job_selector_has_this_many_parameters(machine: object, number: int) -> None:
+    network = image_network(machine, 5, 5)  # type: ignore[arg-type]
+    module = ImageModule(network)
+    shapes = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    assert shapes == network.shapes()
+    assert n_learned(module) == sum(int(np.prod(shape)) for shape in network.shapes().values()) == number
+
+
+def test_the_published_job_selector_is_a_convolution_a_rectifier_a_normalization_and_a_dense_layer() -> None:
+    network = ImageNetwork(queue=2, horizon=3, units=6)
+    module = ImageModule(network)
+    with torch.no_grad():
+        module.norm.running_mean.copy_(torch.linspace(0.0, 1.0, 16))
+        module.norm.running_var.copy_(torch.linspace(0.5, 2.0, 16))
+    image = np.random.default_rng(0).random((1, 3, 3, 6), dtype=np.float32)
+    filters, bias = (weights_of(module)[f"filters.{name}"] for name in ("weight", "bias"))
+    found = np.zeros((16, 2, 5))
+    for row in range(2):
+        for column in range(5):
+            patch = image[0, :, row : row + 2, column : column + 2]
+            found[:, row, column] = np.maximum((filters * patch).sum(axis=(1, 2, 3)) + bias, 0.0)
+    mean, variance = np.linspace(0.0, 1.0, 16), np.linspace(0.5, 2.0, 16)
+    normal = (found - mean[:, None, None]) / np.sqrt(variance[:, None, None] + 1e-5)
+    weight, last = (weights_of(module)[f"output.{name}"] for name in ("weight", "bias"))
+    with torch.no_grad():
+        logits = module(torch.from_numpy(image)).numpy()
+    np.testing.assert_allclose(logits[0], weight @ normal.ravel() + last, rtol=1e-4, atol=1e-5)
+
+
+def test_running_statistics_move_where_it_learns_and_stay_where_it_acts() -> None:
+    module = ImageModule(ImageNetwork(queue=2, horizon=3, units=6))
+    images = torch.rand((4, 3, 3, 6))
+    before = module.norm.running_mean.clone()
+    with torch.no_grad():
+        module(images)
+    assert torch.equal(module.norm.running_mean, before)
+    module(images)
+    assert not torch.equal(module.norm.running_mean, before)
+
+
+def test_a_filter_that_has_no_place_in_the_image_is_refused() -> None:
+    with pytest.raises(UsageError, match="the horizon is 1, must be at least 2"):
+        ImageNetwork(5, 1, 24)
+
+
+def test_the_policy_selector_has_ten_hidden_neurons() -> None:
+    module = PolicyModule(PolicyNetwork(3))
+    assert {name: tuple(values.shape) for name, values in module.named_parameters()} == PolicyNetwork(3).shapes()
+    assert n_learned(module) == 92
+
+
+def test_the_compact_job_selector_has_the_same_size_for_every_machine_and_queue() -> None:
+    assert n_learned(CompactModule(compact_network(3))) == compact_network(3).n_parameters == 1_729
+
+
+def test_both_selectors_act_without_torch_by_the_probabilities_of_their_modules() -> None:
+    rng = np.random.default_rng(0)
+    seen = rng.random((5000, 6, n_features(3)), dtype=np.float32)
+    seen[:] = seen[0]
+    legal = np.ones((5000, 6), dtype=np.bool_)
+    legal[:, 2] = False
+    module = CompactModule(compact_network(3))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.mul_(3.0)
+        logits = module(module.states(seen[:1], legal[:1]))
+    chances = torch.softmax(logits, 1)[0].numpy()
+    drawn = module.acting().draw(seen, legal, rng.random(5000))
+    np.testing.assert_allclose(np.bincount(drawn, minlength=6) / 5000, chances, atol=0.03)
+    assert chances[2] == 0
+    assert (module.acting().best(seen, legal) == chances.argmax()).all()
+
+
+def test_the_policy_selector_draws_by_the_probabilities_of_its_module() -> None:
+    rng = np.random.default_rng(0)
+    module = PolicyModule(PolicyNetwork(3))
+    jobs = np.repeat(rng.random((2, 6), dtype=np.float32), 5000, axis=0)
+    with torch.no_grad():
+        chances = torch.softmax(3 * module(torch.from_numpy(jobs[[0, 5000]])), 1).numpy()
+        module[2].weight.mul_(3.0)
+        module[2].bias.mul_(3.0)
+    drawn = module.acting().draw(jobs, np.zeros((10_000, 2)), rng.random(10_000))
+    np.testing.assert_allclose([drawn[:5000].mean(), drawn[5000:].mean()], chances[:, 1], atol=0.03)
+
+
+def test_an_image_selector_draws_legal_choices_by_their_probabilities() -> None:
+    module = ImageModule(ImageNetwork(queue=2, horizon=2, units=6))
+    images = np.zeros((5000, 3, 2, 6), dtype=np.float32)
+    legal = np.tile([True, False, True], (5000, 1))
+    chosen = ImageSelector(module).draw(images, legal, np.random.default_rng(0).random(5000))
+    with torch.no_grad():
+        logits = module(torch.from_numpy(images[:1]))[0, [0, 2]]
+    assert set(chosen.tolist()) == {0, 2}
+    assert (chosen == 0).mean() == pytest.approx(float(torch.softmax(logits, 0)[0]), abs=0.03)
+    assert (ImageSelector(module).draw(images[:2], legal[:2], np.array([0.0, 1.0])) == [0, 2]).all()
+
+
+def test_parameters_of_another_shape_are_refused() -> None:
+    weights = weights_of(PolicyModule(PolicyNetwork(3)))
+    with pytest.raises(ValueError, match=r"'2\.bias' is missing"):
+        LearnedPolicies({name: values for name, values in weights.items() if name != "2.bias"})

@@ -1,0 +1,88 @@
+"""In a simulation the agent decides as in episodes, job for job, and its choices of policy take effect."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allocopt.cluster.platform import Platform
+from allocopt.envs.cush.episodes import Options
+from allocopt.envs.cush.jobsets import GPUS, Recipe, draw_jobsets, sierra
+from allocopt.envs.cush.live import Kinds
+from allocopt.errors import UsageError
+from allocopt.simulator.engine import Simulation
+from allocopt.simulator.locality import ByPolicy, PenalisedByPolicy
+from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.rules import Rules
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.workload import Workload
+from learned.cush.acting import schedule_jobsets
+from learned.cush.agents import load_trained
+from learned.cush.policies import Cush
+
+MACHINE = sierra(6)
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.5]), st.sampled_from(["sierra", "summit"]))
+def test_the_agent_makes_the_schedules_of_its_episodes_in_the_simulator(
+    seed: int, unknown: float, weights: str
+) -> None:
+    recipe = Recipe(jobs=12, unknown_share=unknown)
+    (jobs,) = (one.in_whole_timesteps() for one in draw_jobsets(MACHINE, SIERRA_TABLE, [seed], recipe))
+    trained = load_trained(weights)
+    _, episodes = schedule_jobsets(trained.agent(), [jobs], MACHINE, Options(trained.queue, skips_forced=True))
+    starts, ends, policies = episodes.times(0)
+    cush = Cush(weights, timestep_s=1.0, kinds=Kinds(jobs.traits, jobs.penalty))
+    schedule = simulate(
+        jobs.workload(),
+        MACHINE.platform(),
+        cush,
+        Rules(kill_at_limit=False),
+        demands={"gpus": jobs.request[:, GPUS]},
+        allocator=ByPolicy(cush.policies),
+        execution=PenalisedByPolicy(jobs.length, jobs.penalty, cush.policies),
+    )
+    np.testing.assert_allclose(schedule.start, starts)
+    np.testing.assert_allclose(schedule.end, ends)
+    assert [cush.policies[str(job)] for job in range(len(jobs))] == policies.tolist()
+
+
+def test_it_schedules_a_trace_without_gpus() -> None:
+    rng = np.random.default_rng(0)
+    n = 200
+    run = rng.uniform(60, 1200, n)
+    jobs = Workload("plain", np.arange(n), np.sort(rng.uniform(0, 9000, n)), run, rng.integers(1, 33, n), run)
+    schedule = simulate(jobs, Platform.pool(64), "cush")
+    assert np.isfinite(schedule.end).all()
+
+
+def test_without_waiting_nobody_of_the_queue_waits_who_could_start() -> None:
+    rng = np.random.default_rng(1)
+    n = 60
+    run = rng.uniform(60, 1200, n)
+    jobs = Workload("plain", np.arange(n), np.sort(rng.uniform(0, 3000, n)), run, rng.integers(1, 33, n), run)
+
+    def look(simulation: Simulation) -> None:
+        assert not any(simulation.view.fits(job) for job in simulation.view.queue.tolist())
+
+    simulate(jobs, Platform.pool(64), Cush(waits=False, queue=n), observer=look)
+
+
+def test_kinds_must_fit_the_jobs_and_the_weights() -> None:
+    (jobs,) = draw_jobsets(MACHINE, SIERRA_TABLE, [0])
+    kinds = Kinds(jobs.traits[:, :2], jobs.penalty)
+    with pytest.raises(UsageError, match=r"must have \(\(20, 3\), \(20, 2\)\)"):
+        simulate(jobs.workload(), 512, Cush(kinds=kinds))
+
+
+def test_weights_that_are_not_there_and_a_timestep_that_is_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="must be one of sierra, summit or a file"):
+        Cush(str(tmp_path / "none"))
+    with pytest.raises(UsageError, match="the queue is -1"):
+        Cush(queue=-1)
+    with pytest.raises(UsageError, match="the timestep is 0"):
+        replace(Cush(), timestep_s=0.0)

@@ -1,0 +1,80 @@
+"""The training writes weights that act, ends the same whatever interrupts it, and refuses what makes no sense."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.envs.cush.jobsets import HELD_OUT
+from allocopt.errors import BadFileError, UsageError
+from allocopt.simulator.locality import Policy
+from allocopt.training import TrainingRequest, get_training
+from learned.cush.agents import load_trained
+from learned.cush.training import VALIDATION_SEED, CushTraining
+from learned.networks.files import read_weights
+
+pytest.importorskip("torch")
+
+TINY = CushTraining(nodes=4, epochs=4, jobsets=2, simulations=4, pool=10, validation=4, average_every=2, every=2)
+
+
+def request(folder: Path, minutes: float | None = None, *, resumes: bool = False) -> TrainingRequest:
+    return TrainingRequest(folder, 3, minutes, resumes, "test")
+
+
+@pytest.mark.parametrize("settings", ["usual", "published"])
+def test_a_training_writes_an_agent_that_acts(settings: str, tmp_path: Path) -> None:
+    *_, last = replace(TINY, settings=settings).train(request(tmp_path))
+    assert last.measures["score"] >= last.measures["best_score"] > 1
+    trained = load_trained(str(tmp_path / "weights.safetensors"))
+    assert (trained.queue, trained.traits) == (5, 3)
+    assert trained.card.settings["workers"] == 1
+
+
+def test_the_published_network_trains_and_is_not_taken_for_one_that_acts_without_torch(tmp_path: Path) -> None:
+    list(replace(TINY, network="published", epochs=2).train(request(tmp_path)))
+    weights, card = read_weights(tmp_path / "weights.safetensors")
+    assert card.network == "published"
+    assert weights["jobs.output.weight"].shape == (6, 16 * 4 * 23)
+    with pytest.raises(BadFileError, match="only compact ones act without torch"):
+        load_trained(str(tmp_path / "weights.safetensors"))
+
+
+def test_without_a_policy_selector_all_jobs_get_the_policy_that_was_asked_for(tmp_path: Path) -> None:
+    list(replace(TINY, policies="breadth-first", epochs=2).train(request(tmp_path)))
+    trained = load_trained(str(tmp_path / "weights.safetensors"))
+    chosen = trained.policies().best(np.zeros((2, 6), dtype=np.float32), np.zeros((2, 2)))
+    assert chosen.tolist() == [Policy.BREADTH_FIRST] * 2
+
+
+def test_a_training_that_was_cut_off_ends_with_the_same_weights(tmp_path: Path) -> None:
+    list(TINY.train(request(tmp_path / "whole")))
+    for resumes in (False, True, True, True):
+        list(TINY.train(request(tmp_path / "cut", 0.0, resumes=resumes)))
+    whole, cut = (read_weights(tmp_path / name / "weights.safetensors")[0] for name in ("whole", "cut"))
+    assert all(np.array_equal(values, cut[name]) for name, values in whole.items())
+
+
+def test_measured_throughputs_may_stand_for_penalties(shared_data: Path) -> None:
+    path = shared_data / "gpu_colocation" / "gavel_physical_cluster_throughputs.json.gz"
+    (jobs,) = replace(TINY, measured=str(path)).draw([1])
+    assert jobs.traits.shape[1] > 3
+
+
+def test_job_sets_of_trainings_and_tests_do_not_meet() -> None:
+    assert VALIDATION_SEED + CushTraining().validation <= HELD_OUT
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    for options, message in (
+        ({"machine": "fugaku"}, "must be one of sierra, summit"),
+        ({"network": "large"}, "must be one of compact, published"),
+        ({"policies": "none"}, "must be one of learned, depth-first, breadth-first, oracle"),
+        ({"simulations": 0}, "simulations is 0"),
+        ({"epochs": -1}, "epochs is -1, must not be negative"),
+        ({"table": "a.json", "measured": "b.json"}, "either a table"),
+        ({"network": "published", "horizon": 1}, "must be at least 2"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            get_training("cush", options)
