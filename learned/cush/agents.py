@@ -2,20 +2,18 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.cush.describe import n_features
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import BadFileError
 from learned.cush.acting import Agent
 from learned.cush.networks import FIXED, JOBS, POLICIES, parts_of
 from learned.cush.selectors import CompactSelector, LearnedPolicies, PolicySelector, fixed_policies
-from learned.networks.files import Card, read_weights
+from learned.networks.files import Card
+from learned.networks.shipped import find_weights, read_weights_of
 
 NAME = "cush"
-SHIPPED = ("sierra", "summit")
-"""Machines that agents are shipped for."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +57,7 @@ def load_trained(weights: str) -> Trained:
     Parameters
     ----------
     weights
-        One of `SHIPPED`, or a file that a training wrote.
+        One of `learned.networks.shipped.shipped_weights`, or a file that a training wrote.
 
     Raises
     ------
@@ -68,21 +66,14 @@ def load_trained(weights: str) -> Trained:
     BadFileError
         If it cannot be read, or is of another agent.
     """
-    path = Path(weights)
-    if weights in SHIPPED:
-        path = Path(str(files("learned.weights").joinpath(f"{NAME}-{weights}.safetensors")))
-    if not path.exists():
-        known = f"must be one of {', '.join(SHIPPED)} or a file that `allocopt train {NAME}` wrote"
-        raise UsageError(f"policy {NAME!r} has no weights {weights!r}: {known}")
+    path = find_weights(NAME, weights)
     return _load(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=16)
 def _load(path: Path, changed_ns: int) -> Trained:
     """Read a file, once as long as it does not change."""
-    weights, card = read_weights(path)
-    if card.training != NAME:
-        raise BadFileError(f"{path}: holds weights of {card.training!r}, not of {NAME!r}")
+    weights, card = read_weights_of(NAME, path)
     if card.network != "compact":
         raise BadFileError(f"{path}: its job selector is {card.network!r}; only compact ones act without torch")
     trained = Trained(weights, card)

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +9,10 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.dras.batch import Observations
 from allocopt.envs.dras.rewards import Weights
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import BadFileError
 from learned.dras.acting import best_actions
 from learned.inference.slots import PackedSlots, pack_slots
-from learned.networks.files import read_weights
-
-SHIPPED = ("theta", "sdsc-sp2", "generic")
-"""Machines that agents are shipped for."""
+from learned.networks.shipped import find_weights, read_weights_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,7 +66,7 @@ def load_agent(name: str, weights: str) -> Agent:
     name
         Name of the training, such as ``dras-ppo``.
     weights
-        One of `SHIPPED`, or a file that a training wrote.
+        One of `learned.networks.shipped.shipped_weights`, or a file that a training wrote.
 
     Raises
     ------
@@ -79,21 +75,14 @@ def load_agent(name: str, weights: str) -> Agent:
     BadFileError
         If it cannot be read, or is of another agent.
     """
-    path = Path(weights)
-    if weights in SHIPPED:
-        path = Path(str(files("learned.weights").joinpath(f"{name}-{weights}.safetensors")))
-    if not path.exists():
-        known = f"must be one of {', '.join(SHIPPED)} or a file that `allocopt train {name}` wrote"
-        raise UsageError(f"policy {name!r} has no weights {weights!r}: {known}")
+    path = find_weights(name, weights)
     return _load(name, path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=16)
 def _load(name: str, path: Path, changed_ns: int) -> Agent:
     """Read a file, once as long as it does not change."""
-    weights, card = read_weights(path)
-    if card.training != name:
-        raise BadFileError(f"{path}: holds weights of {card.training!r}, not of {name!r}")
+    weights, card = read_weights_of(name, path)
     try:
         pack_slots(weights)
         return Agent(weights, int(card.settings["window"]), Weights(**card.settings["reward"]))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from allocopt.files.faults import bad_file
@@ -14,9 +13,9 @@ from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from heuristics.queue_orders import F1, FirstComeFirstServed, ShortestJobFirst, Unicep, Wfp3
 from heuristics.runnable import RandomRunnable, bin_packing
 from heuristics.two_level_policy import TwoLevelOrders
-from learned.dras.agents import SHIPPED
 from learned.dras.reproduction.sites import Site
 from learned.networks.files import Card, read_weights
+from learned.networks.shipped import find_weights
 
 Maker = Callable[[Site, int], ListScheduler | Scheduler]
 """Makes a scheduler for a site, its random choices fixed by a seed."""
@@ -96,12 +95,12 @@ class Trained:
         found = [path for path in self.paths(agent) if _fits(path, traces)]
         if found:
             return [str(path) for path in found]
-        return [shipped] if _path(agent, shipped).is_file() else []
+        return [shipped] if find_weights(agent, shipped).is_file() else []
 
     def card(self, agent: str, site: Site) -> Card | None:
         """Return what is known of the first weights of an agent for a site; None where there are none."""
         known = self.weights(agent, site)
-        return read_weights(_path(agent, known[0]))[1] if known else None
+        return read_weights(find_weights(agent, known[0]))[1] if known else None
 
     def trainings(self, agent: str, site: Site, seed: int) -> list[Path]:
         """Return the weights in the folder of an agent's trainings for a site with a seed."""
@@ -114,14 +113,6 @@ class Trained:
             return []
         every = sorted(Path(self.folder).glob("*/weights.safetensors"))
         return [path for path in every if read_weights(path)[1].training == agent]
-
-
-def _path(agent: str, weights: str) -> Path:
-    """Return the file of weights that are named as a policy names them."""
-    is_shipped = weights in SHIPPED
-    return (
-        Path(str(files("learned.weights").joinpath(f"{agent}-{weights}.safetensors"))) if is_shipped else Path(weights)
-    )
 
 
 def _fits(path: Path, traces: tuple[str, ...]) -> bool:
