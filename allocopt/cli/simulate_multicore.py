@@ -136,12 +136,13 @@ def simulate_on_cores(
             raise UsageError(f"--{name.replace('_', '-')} does not go with --platform")
     assert cores.platform is not None
     machine, jobs, execution = read_machine(cores.platform, cores.types), read_irmasim(trace), cores.how(kill_at_limit)
-    if max_jobs is not None:
-        jobs = jobs.first(max_jobs)
     policy = ALIASES.get(policy, policy)
     if policy == VOID_NAME:
         raise UsageError(f"policy {policy!r} starts no job, so that none would ever end")
+    if cores.placement is not None and policy != ALIASES["fcfs"]:
+        raise UsageError("--policy does not go with --placement, which says when and where jobs start")
     known = None if cores.placement is None else read_placed_jobs(cores.placement, jobs.names)
+    jobs = jobs if max_jobs is None else jobs.first(max_jobs)
     extra: Row = {"policy": policy, "execution": str(execution.kind)}
     began = time.perf_counter()
     if known is None:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from allocopt.errors import InvalidProblemError
 from allocopt.files.models import FileModel, InstanceName, Positive, Text
 from allocopt.files.placement import short_number
 from allocopt.problems.coallocation.interference import Interference, Sharing
@@ -196,4 +197,10 @@ def _stage_object(stage: Stage) -> dict[str, object]:
 
 def _measured(pairs: list[MeasuredPairModel]) -> dict[tuple[str, str], tuple[float, float]]:
     """Measured slowdowns by host and guest."""
-    return {(pair.host, pair.guest): (pair.host_slowdown, pair.guest_slowdown) for pair in pairs}
+    measured: dict[tuple[str, str], tuple[float, float]] = {}
+    for index, pair in enumerate(pairs):
+        if (pair.host, pair.guest) in measured:
+            fault = f"is of host {pair.host!r} and guest {pair.guest!r}, which come twice"
+            raise InvalidProblemError(f"pairs[{index}]", fault)
+        measured[pair.host, pair.guest] = (pair.host_slowdown, pair.guest_slowdown)
+    return measured

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from allocopt.errors import InvalidSolutionError
+from allocopt.files.faults import bad_file
 from allocopt.files.kinds import KINDS
 from allocopt.files.models import SOLUTION_FORMAT, VERSION
 from allocopt.files.reading import parse_json, read_text
@@ -89,6 +90,8 @@ def read_solution(path: Path | str) -> StoredSolution:
     path = Path(path)
     held = check_header(parse_json(read_text(path), path), path, SOLUTION_FORMAT)
     kind = next((name for name, kind in KINDS.items() if kind.answer in held), TopologyProblem.kind)
+    if KINDS[kind].answer not in held and held.get("strategy") is None:
+        raise bad_file(path, "top level", f"has none of {', '.join(one.answer for one in KINDS.values())}")
     fields: dict[str, Any] = dict(validated(KINDS[kind].solution, held, path))
     del fields["format"], fields["version"]
     fields["status"] = Status(fields["status"])

@@ -1,12 +1,14 @@
 """The energy of a schedule on a multicore machine as a CSV file."""
 
+import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 from allocopt.files.writing import write_text
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 
-HEADER = "part,name,energy_j,energy_delay_js"
+HEADER = ("part", "name", "energy_j", "energy_delay_js")
 
 
 def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
@@ -26,11 +28,13 @@ def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
     BadFileError
         If the file cannot be written.
     """
-    write_text(path, "\n".join((HEADER, *_lines(schedule), "")))
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows((HEADER, *_rows(schedule)))
+    write_text(path, text.getvalue())
 
 
-def _lines(schedule: MulticoreSchedule) -> Iterator[str]:
-    """Yield the lines below the header."""
+def _rows(schedule: MulticoreSchedule) -> Iterator[tuple[str, ...]]:
+    """Yield the rows below the header."""
     nodes = [node.name for node in schedule.machine.nodes()]
     clusters = [cluster.name for cluster in schedule.machine.clusters]
     parts = (
@@ -41,4 +45,4 @@ def _lines(schedule: MulticoreSchedule) -> Iterator[str]:
     )
     for part, names, energies, products in parts:
         for name, energy, product in zip(names, energies, products, strict=True):
-            yield f"{part},{name},{energy:.6f},{product:.6f}"
+            yield part, name, f"{energy:.6f}", f"{product:.6f}"

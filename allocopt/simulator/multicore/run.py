@@ -22,10 +22,11 @@ def put_task(state: State, multicore: Multicore, task: int, processor: int) -> N
     now = state.clock[0].now
     touch(multicore, processor, now)
     record, mine = multicore.processors[processor], multicore.tasks[task]
-    core = record.first_core
+    core = record.idle_from
     while multicore.core_task[core] != IDLE:
         core += 1
     multicore.core_task[core] = task
+    record.idle_from = core + 1
     mine.core, mine.processor = core, processor
     record.active += 1
     record.demand += mine.intensity * record.speed
@@ -64,6 +65,7 @@ def free_ended(state: State, multicore: Multicore) -> None:
         touch(multicore, mine.processor, now)
         record, job = multicore.processors[mine.processor], multicore.jobs[mine.job]
         multicore.core_task[mine.core] = IDLE
+        record.idle_from = min(record.idle_from, mine.core)
         record.active -= 1
         record.demand -= multicore.tasks[task].intensity * record.speed
         node = multicore.nodes[record.node]

@@ -172,7 +172,7 @@ def _processors(machine: Machine, execution: Execution, began: float) -> Any:
     records = np.zeros(len(processors), dtype=PROCESSOR_DTYPE)
     records["node"] = [number for number, node in enumerate(machine.nodes()) for _ in node.processors]
     records["cores"] = [processor.cores for processor in processors]
-    records["first_core"] = np.cumsum(records["cores"]) - records["cores"]
+    records["first_core"] = records["idle_from"] = np.cumsum(records["cores"]) - records["cores"]
     records["speed"] = [processor.core_speed for processor in processors]
     # Where nothing is known of a bandwidth, processors differ by what is asked for only.
     records["bandwidth"] = [processor.bandwidth if isfinite(processor.bandwidth) else 0.0 for processor in processors]

@@ -43,6 +43,8 @@ class ProcessorRecord(Protocol):
     node: int
     first_core: int
     cores: int
+    idle_from: int
+    """No core before this one is idle."""
     speed: float
     """Billions of cycles per second of a core whose factor is 1."""
     bandwidth: float

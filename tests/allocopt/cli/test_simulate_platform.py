@@ -183,6 +183,34 @@ def test_no_output_overwrites_what_is_read(
     assert (tmp_path / read).read_bytes() == before
 
 
+def test_names_are_quoted_in_the_file_of_energies(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
+    name, energy = 'a,"b"', tmp_path / "energy.csv"
+    workload.write_text(json.dumps({"jobs": [{"id": name, "subtime": 0, "res": 1, **PROFILE}]}), encoding="utf-8")
+    assert run("simulate", workload, "--platform", platform, "--energy-csv", energy).code == 0
+    with energy.open(encoding="utf-8", newline="") as lines:
+        assert [row["name"] for row in csv.DictReader(lines)] == [name, "left", "right", "c", "pair"]
+
+
+def test_the_first_jobs_start_where_a_file_of_all_says(
+    run: Run, workload: Path, platform: Path, tmp_path: Path
+) -> None:
+    placed = tmp_path / "placed.csv"
+    placed.write_text("job_id,node,start_s\n7,left,0\n8,right,1\n9,right,12\n", encoding="utf-8")
+    arguments = ("simulate", workload, "--platform", platform, "--placement", placed)
+    assert run(*arguments, "--max-jobs", "2", "--json").rows[0]["jobs"] == 2
+    answer = run(*arguments, "--policy", "shortest-random")
+    assert answer.code == 2
+    assert "--policy does not go with --placement" in answer.err
+
+
+def test_a_job_of_very_many_tasks_is_not_searched_for_task_by_task(run: Run, workload: Path, platform: Path) -> None:
+    platform.write_text(PLATFORM.replace("cores = 2", "cores = 200000"), encoding="utf-8")
+    job = {"subtime": 0, "res": 200_000, **PROFILE, "mem_vol": 0}
+    workload.write_text(json.dumps({"jobs": [job]}), encoding="utf-8")
+    (row,) = run("simulate", workload, "--platform", platform, "--json").rows
+    assert row["utilization"] == pytest.approx(0.5)
+
+
 def test_a_job_that_can_never_start_is_told_with_its_file(run: Run, workload: Path, platform: Path) -> None:
     workload.write_text(json.dumps({"jobs": [{"id": "a", "subtime": 0, "res": 3, **PROFILE}]}), encoding="utf-8")
     answer = run("simulate", workload, "--platform", platform)

@@ -74,6 +74,10 @@ def test_every_problem_survives_its_file(tmp_path: Path, case: CoallocationProbl
         ({"sharing": "shares", "max_guests": 2}, "sharing: is 'shares', which is for one guest a host"),
         ({"objective": "response"}, "guests[0].wait_s: is missing"),
         ({"pairs": [{"host": "h", "guest": "x", "host_slowdown": 1, "guest_slowdown": 1}]}, "pairs[0].guest: is 'x'"),
+        (
+            {"pairs": [{"host": "h", "guest": "g", "host_slowdown": n, "guest_slowdown": 1} for n in (1, 2)]},
+            "pairs[1]: is of host 'h' and guest 'g', which come twice",
+        ),
         ({"interference": {"paging": 1}}, "interference: unknown key 'paging'"),
         ({"hosts": [{**DESIGN_EXAMPLE["hosts"][0], "profile": [{"share": 1}]}]}, "hosts[0].profile[0].cpu: is missing"),
     ],
@@ -103,6 +107,13 @@ def test_no_placement_and_no_answer_are_two_things(tmp_path: Path) -> None:
     none = Result(Status.UNKNOWN, StopReason.TIME_LIMIT, None, None, 0.1, None, 0, "greedy", "1")
     with pytest.raises(InvalidSolutionError, match="holds no co-allocation"):
         check_solution(CASE, stored_solution(CASE, none))
+
+
+def test_a_solution_without_the_key_of_any_kind_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "solution.json"
+    path.write_text('{"format": "allocopt-solution", "version": 1, "strategy": null}', encoding="utf-8")
+    with pytest.raises(BadFileError, match=r"solution\.json: top level: has none of allocation, selected, placements"):
+        read_solution(path)
 
 
 def test_a_solution_that_breaks_a_rule_is_refused() -> None:
