@@ -69,7 +69,7 @@ class Simulation:
         if advance(self.state, until) != HAPPENED:
             if until == np.inf:
                 return False
-            self.state.clock["now"] = until
+            self.state.clock["now"][0] = until
             return True
         ended = self._listed(ENDED, "n_ended").tolist()
         if self.guests.of:

@@ -50,7 +50,9 @@ def drawn_job(number: int, rng: np.random.Generator) -> QueuedJob:
     """Draw a job of one to four stages; its times are of no round number."""
     shares = rng.dirichlet(np.ones(rng.integers(1, 5)))
     kinds = list(StageKind)
-    profile = tuple(Stage(float(share), *rng.uniform(0.05, 1, 3), kinds[rng.integers(2)]) for share in shares)
+    demands = rng.uniform(0.05, 1, (len(shares), 3)).tolist()
+    stages = zip(shares.tolist(), demands, strict=True)
+    profile = tuple(Stage(share, cpu, memory, io, kinds[rng.integers(2)]) for share, (cpu, memory, io) in stages)
     cores, run = int(rng.integers(1, CORES + 1)), float(rng.uniform(1, 500))
     submit = float(rng.uniform(0, 300)) if rng.random() < 0.7 else 0.0
     return QueuedJob("drawn", submit, ProfiledJob(str(number), cores, profile, run, run * float(rng.uniform(0.7, 2))))
