@@ -18,7 +18,18 @@ Row = dict[str, str | float | int | None]
 """What is printed as JSON."""
 ALIASES = {"fcfs": "first-high_gflops"}
 """Policies of other machines that mean one of these."""
-REFUSED = ("processors", "fat-tree", "allocator", "strategy", "backfill", "backfill-order", "option", "explain")
+REFUSED = (
+    "processors",
+    "fat-tree",
+    "topology",
+    "columns",
+    "allocator",
+    "strategy",
+    "backfill",
+    "backfill-order",
+    "option",
+    "explain",
+)
 """Options that are for other machines."""
 
 

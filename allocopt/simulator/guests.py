@@ -44,6 +44,8 @@ class Guests:
         self._asked: dict[int, IntArray] = {}
         self.of: Mapping[int, Guest] = MappingProxyType(self._of)
         """The guest of each job that has one, by the number of the job."""
+        self.ended_at: dict[int, float] = {}
+        """When each job that was a guest came to hold its own units, or ended as one."""
 
     def start(self, job: int, host: int, percent: int) -> bool:
         """Start a waiting job as the guest of a running one; return False if it does not wait.
@@ -84,6 +86,7 @@ class Guests:
             if host in gone or guest.job in gone:
                 del self._of[host]
                 self._state.request[guest.job] = self._asked.pop(guest.job)
+                self.ended_at[guest.job] = float(self._state.clock["now"][0])
                 if guest.job not in gone:
                     self._hold(guest.job)
 

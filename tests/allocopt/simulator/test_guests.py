@@ -10,6 +10,7 @@ from allocopt.cluster.platform import Platform
 from allocopt.simulator.execution import Change, StagedModel
 from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.guests import Guest
+from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota, Start
 from allocopt.simulator.simulate import simulate
@@ -121,3 +122,11 @@ def test_guests_need_a_pool_and_a_model_for_them(platform: Platform) -> None:
     execution = Halves() if platform.has_nodes else None
     with pytest.raises(SchedulerError, match="script shares units: that needs a pool, and an execution model for it"):
         simulate(jobs_of((8, 10.0), (4, 30.0)), platform, script, UNLIMITED, execution=execution)
+
+
+def test_the_machine_is_used_by_who_holds_it_not_by_guests() -> None:
+    script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)]})
+    done = simulate(jobs_of((8, 10.0), (4, 30.0)), 8, script, UNLIMITED, execution=Halves())
+    assert done.held_from is not None
+    assert done.held_from.tolist() == [0.0, 20.0]
+    assert measure(done).machine.utilization == (8 * 20 + 4 * 20) / (8 * 40)
