@@ -7,9 +7,10 @@ from typing import ClassVar
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
 from allocopt.problems.coallocation.profile import ProfiledJob
-from allocopt.simulator.quota.decisions import PlaceGuest, QuotaDecision
+from allocopt.simulator.quota.decisions import QuotaDecision
 from allocopt.simulator.quota.space_sharing import easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
+from allocopt.simulator.scheduler import PlaceGuest
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from allocopt.cli.simulate_options import (
     PolicyName,
     Processors,
     ProcessorsPerNode,
+    Profiles,
     ScheduleSwf,
     Seed,
     Sharing,
@@ -42,6 +43,7 @@ from allocopt.cli.simulate_options import (
     Trimmed,
     Types,
 )
+from allocopt.cli.simulate_sharing import SharingPolicy, sharing_policy
 from allocopt.cli.topology_options import Labels, TableColumns, read_cluster, read_jobs
 
 if TYPE_CHECKING:
@@ -85,6 +87,7 @@ def command(
     execution: ExecutionName = None,
     sharing: Sharing = None,
     placement: PlacementFile = None,
+    profiles: Profiles = None,
     jobs_csv: JobsCsv = None,
     swf: ScheduleSwf = None,
     energy_csv: EnergyCsv = None,
@@ -96,9 +99,8 @@ def command(
     """Simulate a trace on a machine under a scheduling policy, and measure the schedule."""
     from allocopt.simulator.rules import EventOrder, Rules
     from allocopt.simulator.simulate import simulate
-    from allocopt.simulator.window import WindowScheduler
 
-    check_files_differ(trace, platform_path(platform_file), topology, placement, jobs_csv, swf, energy_csv)
+    check_files_differ(trace, platform_path(platform_file), topology, placement, profiles, jobs_csv, swf, energy_csv)
     cores = CoreOptions(platform_file, types, execution, sharing, placement, energy_csv)
     if cores.are_meant():
         machine = dict(processors=processors, fat_tree=fat_tree, topology=topology, labels=labels, columns=columns)
@@ -109,23 +111,25 @@ def command(
         others = {**machine, **nodes, **order, **given}
         outputs = Outputs(jobs_csv, swf, trim, starvation, as_json)
         return simulate_on_cores(trace, policy, bool(kill_at_limit), max_jobs, seed, cores, outputs, others)
-    kills = kill_at_limit is not False
-    scheduler = _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
+    shared = sharing_policy(policy, option or [], profiles, (fat_tree, topology, allocator, backfill, backfill_order))
+    kills = shared is None if kill_at_limit is None else kill_at_limit
+    plain = shared or _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
     jobs, tree = read_jobs(trace, columns), _topology(topology, labels, fat_tree, processors)
     workload, platform = _read(jobs, processors, processors_per_node, tree, skip_oversized, max_jobs)
     if exact_estimates:
         workload = (workload.killed_at_limit() if kills else workload).with_exact_estimates()
     rules = Rules(EventOrder[event_order.upper()], kills, dependencies)
+    scheduler, model = plain.of(workload, seed) if isinstance(plain, SharingPolicy) else (plain, None)
     places = _allocator(platform, scheduler, allocator, strategy, seed)
-    explanation = None if explain is None else _explanation(workload, explain, scheduler)
+    explanation = _explanation(workload, explain, scheduler)
     started = time.perf_counter()
-    schedule = simulate(workload, platform, scheduler, rules, seed, allocator=places, observer=explanation)
+    schedule = simulate(
+        workload, platform, scheduler, rules, seed, allocator=places, execution=model, observer=explanation
+    )
     runtime_s = time.perf_counter() - started
     _write(schedule, jobs_csv, swf, rules, policy)
     _print(schedule, _measured(schedule, trim, starvation), runtime_s, as_json)
-    if isinstance(scheduler, WindowScheduler):
-        for remark in scheduler.remarks():
-            print(f"allocopt: {remark}", file=sys.stderr)
+    _print_remarks(scheduler)
     if explanation is not None:
         _print_explanation(explanation, schedule, as_json)
 
@@ -240,11 +244,11 @@ def _allocator(
     return TopologyAllocator(platform.topology, get_solver(name), strategy or "free", seed=seed)
 
 
-def _explanation(workload: "Workload", job: int, scheduler: "ListScheduler | Scheduler") -> "Explanation":
-    """Make the observer of a job."""
+def _explanation(workload: "Workload", job: int | None, scheduler: "ListScheduler | Scheduler") -> "Explanation | None":
+    """Make the observer of a job, if one is meant."""
     from allocopt.simulator.explain import Explanation
 
-    return Explanation(workload, job, scheduler)
+    return None if job is None else Explanation(workload, job, scheduler)
 
 
 def _write(schedule: "Schedule", jobs_csv: Path | None, swf: Path | None, rules: "Rules", policy: str) -> None:
@@ -279,6 +283,14 @@ def _print(schedule: "Schedule", metrics: "Metrics", runtime_s: float, as_json: 
         return
     print(metrics_table(metrics))
     print(f"\n{row.jobs:,} jobs measured; simulated in {runtime_s:.3f} s, {row.jobs_per_s:,.0f} jobs/s")
+
+
+def _print_remarks(scheduler: "ListScheduler | Scheduler") -> None:
+    """Print what a scheduler of windows has to say of them, on standard error."""
+    from allocopt.simulator.window import WindowScheduler
+
+    for remark in scheduler.remarks() if isinstance(scheduler, WindowScheduler) else ():
+        print(f"allocopt: {remark}", file=sys.stderr)
 
 
 def _print_explanation(explanation: "Explanation", schedule: "Schedule", as_json: bool) -> None:

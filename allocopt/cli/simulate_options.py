@@ -8,7 +8,7 @@ import typer
 from allocopt.cli.options import LARGEST
 from allocopt.cli.topology_options import TOPOLOGY_HELP
 
-_RULES, _NODES, _CORES, _OUTPUT = "Rules", "Nodes", "Multicore platform", "Output"
+_RULES, _NODES, _CORES, _SHARING, _OUTPUT = "Rules", "Nodes", "Multicore platform", "Shared cores", "Output"
 
 Trace = Annotated[
     Path,
@@ -27,8 +27,9 @@ PolicyName = Annotated[
     typer.Option(
         "--policy",
         help="Queue order (fcfs, sjf, ljf, smallest-area, largest, wfp3, unicep, f1 to f4, drf, random), window, "
-        "optimization, binpacking, random-runnable, or a policy of another package. With --platform, JOBS-NODES: which "
-        "job (random, first, shortest, smallest, low_mem, low_mem_bw) on which cores (random, high_gflops, high_cores, "
+        "optimization, binpacking, random-runnable, or a policy of another package. Jobs share cores by quotas "
+        "under asax, static-50, coallocation, and do not under space-sharing. With --platform, JOBS-NODES: which job "
+        "(random, first, shortest, smallest, low_mem, low_mem_bw) on which cores (random, high_gflops, high_cores, "
         "high_mem, high_mem_bw, low_power).",
     ),
 ]
@@ -175,6 +176,16 @@ Trimmed = Annotated[
 ]
 StarvationS = Annotated[
     float, typer.Option(min=0.0, rich_help_panel=_OUTPUT, help="Wait beyond which a job counts as starved, in seconds.")
+]
+Profiles = Annotated[
+    Path | None,
+    typer.Option(
+        "--profiles",
+        readable=False,
+        rich_help_panel=_SHARING,
+        help="For policies under which jobs share cores: what the executables of the trace (column 14 of .swf) ask of "
+        "them, as .toml; if not given, 1 to 4 are Montage, BLAST, Statistics, Synthetic of the ASAX paper.",
+    ),
 ]
 Explain = Annotated[
     int | None, typer.Option(rich_help_panel=_OUTPUT, metavar="JOB", help="Say why this job waited, pass by pass.")

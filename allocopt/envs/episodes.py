@@ -112,6 +112,7 @@ def part(workload: Workload, offset: int, jobs: int) -> Workload:
         processors=workload.processors[kept],
         estimate=workload.estimate[kept],
         users=workload.users[kept],
+        executables=workload.executables[kept],
         preceding=preceding,
         think_s=think_s,
     )

@@ -8,13 +8,14 @@ from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
 from allocopt.simulator.allocators import Allocator
-from allocopt.simulator.execution import Change, ExecutionModel
+from allocopt.simulator.execution import Change, ExecutionModel, StagedModel
 from allocopt.simulator.faults import Blame, SchedulerError
+from allocopt.simulator.guests import Guests
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.queue import place_in_queue
 from allocopt.simulator.kernels.run import scheduling_pass, start_waiting
 from allocopt.simulator.placement import Placement, Share
-from allocopt.simulator.scheduler import Decision, Reserve, Scheduler, Start, Wait
+from allocopt.simulator.scheduler import Decision, PlaceGuest, Reserve, Scheduler, SetQuota, Start, Wait
 from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, State
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -52,21 +53,52 @@ class Simulation:
     ) -> None:
         self.state = state
         self.placement = None if allocator is None else Placement(platform, workload.ids)
-        self.view = View(workload, platform, state, self.placement)
+        self.guests = Guests(state, workload.ids)
+        self.view = View(workload, platform, state, self.placement, self.guests.of)
         self._allocator = allocator
         self._execution = execution
+        self._staged = execution if isinstance(execution, StagedModel) else None
         self._ids = workload.ids
         self._still_passes = 0
+        self._still_changes = 0
         self._n_queued = 0
 
     def advance(self) -> bool:
         """Go to the next scheduling point; return False when nothing is left to happen."""
-        if advance(self.state, np.inf) != HAPPENED:
-            return False
+        until = np.inf if self._staged is None else self._next_change(self._staged)
+        if advance(self.state, until) != HAPPENED:
+            if until == np.inf:
+                return False
+            self.state.clock["now"][0] = until
+            return True
+        ended = self._listed(ENDED, "n_ended").tolist()
+        if self.guests.of:
+            self.guests.leave(ended)
         if self.placement is not None:
-            for job in self._listed(ENDED, "n_ended").tolist():
+            for job in ended:
                 self.placement.release(job)
         return True
+
+    def _next_change(self, model: StagedModel) -> float:
+        """When the speeds of running jobs change next although nothing happens.
+
+        Raises
+        ------
+        SchedulerError
+            If that is not later than now, or has been so often that nothing will ever happen.
+        """
+        if not self.state.clock["n_running"][0]:
+            return np.inf
+        name = name_of(model)
+        with Blame(name, self.view.now):
+            until = float(model.next_change())
+        if not until > self.view.now:
+            raise SchedulerError(f"{name} changes speeds at {until:g} s, which is not after {self.view.now:g} s")
+        happened = self.state.clock["n_started"][0] or self.state.clock["n_ended"][0]
+        self._still_changes = 0 if happened else self._still_changes + 1
+        if self._still_changes > LONG_PATIENCE:
+            raise SchedulerError(never_ends(self.view))
+        return until
 
     def built_in_pass(self) -> None:
         """Let the built-in scheduler decide."""
@@ -100,8 +132,11 @@ class Simulation:
             self.state.jobs["reserved"][job] = decision.time
         elif isinstance(decision, Wait):
             self._wake_at(name, decision.until)
+        elif isinstance(decision, PlaceGuest | SetQuota):
+            self._share(name, decision)
         else:
-            raise SchedulerError(f"{name} returned {decision!r}, which is no decision: Start, Reserve or Wait")
+            kinds = "Start, Reserve, Wait, PlaceGuest or SetQuota"
+            raise SchedulerError(f"{name} returned {decision!r}, which is no decision: {kinds}")
 
     def _start(self, name: str, decision: Start) -> None:
         """Start a job that a scheduler has chosen, on the nodes it has chosen if it has."""
@@ -114,6 +149,21 @@ class Simulation:
             raise SchedulerError(f"{name} chooses nodes for job {self._ids[job]}, but the platform is a pool")
         share = self.placement.share_of(frozen_integers(decision.nodes), self.view.request[job])
         self._hold(name, self.placement, job, share)
+
+    def _share(self, name: str, decision: PlaceGuest | SetQuota) -> None:
+        """Start a job beside another one, or change its quota."""
+        if self.placement is not None or self._execution is None:
+            raise SchedulerError(f"{name} shares units: that needs a pool, and an execution model for it")
+        host = self._number(name, decision.host)
+        try:
+            if isinstance(decision, SetQuota):
+                self.guests.set_quota(host, decision.percent)
+                return
+            job = self._number(name, decision.job)
+            if not self.guests.start(job, host, decision.percent):
+                raise InvalidSolutionError(self._start_fault(job))
+        except InvalidSolutionError as error:
+            raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
 
     def _wake_at(self, name: str, time: float) -> None:
         """Call the scheduler again at a time."""
@@ -174,7 +224,7 @@ class Simulation:
     def _change_speeds(self, execution: ExecutionModel, started: IntArray) -> None:
         """Ask the execution model."""
         running = self._listed(RUNNING, "n_running")
-        change = Change(self.view.now, started, self._listed(ENDED, "n_ended"), running, self.placement)
+        change = Change(self.view.now, started, self._listed(ENDED, "n_ended"), running, self.placement, self.guests.of)
         name = name_of(execution)
         with Blame(name, self.view.now):
             speeds = [(self._number(name, job), float(speed)) for job, speed in execution.speeds(change)]

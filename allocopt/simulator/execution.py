@@ -1,13 +1,14 @@
 """Execution models: how fast a started job runs where it was put."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.simulator.guests import Guest
 from allocopt.simulator.placement import Placement
 
 
@@ -24,6 +25,8 @@ class Change(NamedTuple):
         All jobs that run now.
     placement
         Who holds what on which node; None where nodes are not tracked.
+    guests
+        The guest of each job that has one, by the number of the job.
     """
 
     now: float
@@ -31,6 +34,7 @@ class Change(NamedTuple):
     ended: IntArray
     running: IntArray
     placement: Placement | None
+    guests: Mapping[int, Guest]
 
 
 class ExecutionModel(Protocol):
@@ -45,6 +49,14 @@ class ExecutionModel(Protocol):
             What has changed; a job that has just started runs at speed 1 unless this says otherwise. Speeds are
             seconds of recorded run time per second, not negative.
         """
+
+
+@runtime_checkable
+class StagedModel(ExecutionModel, Protocol):
+    """An execution model under which speeds also change between two events; then, too, the scheduler is called."""
+
+    def next_change(self) -> float:
+        """When that is next, in seconds, after the last call of `speeds`; infinite for not before the next event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,13 @@ class Schedule:
     release
         When each job joined the queue: its submit time, or later where it had to wait for a preceding job.
     start, end
-        A job holds its processors on ``[start, end)``.
+        A job runs on ``[start, end)``, and holds its processors for as long.
     nodes
         Nodes of each job, where the platform has nodes; else None.
     topology
         How the nodes are connected; None where that is not known.
+    held_from
+        Where jobs were guests on processors that others held: from when on each job held its own, ``end`` if never.
     """
 
     workload: Workload
@@ -34,3 +36,4 @@ class Schedule:
     end: FloatArray
     nodes: tuple[IntArray, ...] | None = None
     topology: Topology | None = None
+    held_from: FloatArray | None = None

@@ -55,7 +55,42 @@ class Wait(NamedTuple):
     until: float
 
 
-Decision = Start | Reserve | Wait
+class PlaceGuest(NamedTuple):
+    """Start a waiting job on units that a running one holds; an execution model says how they slow each other down.
+
+    The guest holds nothing of its own. When its host ends it holds what it asks for, and the rest becomes free.
+
+    Parameters
+    ----------
+    job
+        Its number.
+    host
+        Number of a running job that has no guest and is none, and that holds at least what the guest asks for.
+    percent
+        Share of the host's units that the guest may use, above 0 and at most 90.
+    """
+
+    job: int
+    host: int
+    percent: int
+
+
+class SetQuota(NamedTuple):
+    """Change the quota of the guest of a job.
+
+    Parameters
+    ----------
+    host
+        Number of the job that has the guest.
+    percent
+        Share of the host's units that the guest may use, above 0 and at most 90.
+    """
+
+    host: int
+    percent: int
+
+
+Decision = Start | Reserve | Wait | PlaceGuest | SetQuota
 
 
 @runtime_checkable

@@ -230,7 +230,10 @@ def _check_finished(simulation: Simulation, name: str) -> None:
 
 def _schedule(workload: Workload, platform: Platform, simulation: Simulation) -> Schedule:
     """Return what the simulation gave."""
-    jobs = simulation.state.jobs
+    jobs, guests = simulation.state.jobs, simulation.guests.ended_at
+    held_from = jobs["start"].copy() if guests else None
+    if held_from is not None:
+        held_from[list(guests)] = list(guests.values())
     return Schedule(
         workload,
         platform.size,
@@ -239,4 +242,5 @@ def _schedule(workload: Workload, platform: Platform, simulation: Simulation) ->
         jobs["end"].copy(),
         None if simulation.placement is None else simulation.placement.nodes(),
         platform.topology,
+        held_from,
     )

@@ -32,7 +32,8 @@ class Window:
 
 def utilization(schedule: Schedule, window: Window) -> float:
     """Share of the machine's processor-seconds that jobs hold."""
-    held = window.clip(schedule.end) - window.clip(schedule.start)
+    start = schedule.start if schedule.held_from is None else schedule.held_from
+    held = window.clip(schedule.end) - window.clip(start)
     return window.mean(float((held * schedule.workload.processors).sum())) / schedule.processors
 
 

@@ -1,5 +1,7 @@
 """What a scheduler sees: the queue and the machine, not how long jobs will really run."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -7,9 +9,12 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
+from allocopt.simulator.guests import Guest
 from allocopt.simulator.placement import Placement
 from allocopt.simulator.state import FREE, QUEUE, RUNNING, State
 from allocopt.traces.workload import Workload
+
+NO_GUESTS: Mapping[int, Guest] = MappingProxyType({})
 
 
 class View:
@@ -25,12 +30,33 @@ class View:
         The simulation.
     placement
         Which job holds which nodes; None where nodes are not tracked.
+    guests
+        The guest of each job that has one, by the number of the job.
     """
 
-    __slots__ = ("_placement", "_state", "estimate", "ids", "platform", "processors", "request", "submit", "users")
+    __slots__ = (
+        "_placement",
+        "_state",
+        "estimate",
+        "guests",
+        "ids",
+        "platform",
+        "processors",
+        "request",
+        "submit",
+        "users",
+    )
 
-    def __init__(self, workload: Workload, platform: Platform, state: State, placement: Placement | None) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        platform: Platform,
+        state: State,
+        placement: Placement | None,
+        guests: Mapping[int, Guest] = NO_GUESTS,
+    ) -> None:
         self._state = state
+        self.guests = guests
         self._placement = placement
         self.platform = platform
         self.ids = workload.ids

@@ -3,6 +3,7 @@
 The paper counts 512 cores; its geometry, 8 to 64 for three workflows and 16 to 64 for the fourth, sums to 472.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,8 @@ from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES
 from allocopt.traces.workload import Workload
 
 REPEATS = 3
+JOBS = sum(len(application.sizes) for application in APPLICATIONS.values())
+"""Jobs of a repeat: 15."""
 WALLTIME_FACTOR = 1.5
 """Limit over the run time alone: the paper says that users ask for more than they need, not how much more."""
 
@@ -75,7 +78,11 @@ def asax_queue(
 
 
 def queue_workload(queue: tuple[QueuedJob, ...], name: str = "asax-queue") -> Workload:
-    """Return the queue as a workload for schedulers that give every job cores of its own."""
+    """Return the queue as a workload for schedulers that give every job cores of its own.
+
+    Its executables are the paper's workflows, numbered from 1 in the order of `APPLICATIONS`, others 0.
+    """
+    numbers = defaultdict(int, {application: number for number, application in enumerate(APPLICATIONS, 1)})
     return Workload(
         name,
         ids=np.arange(1, len(queue) + 1),
@@ -83,4 +90,5 @@ def queue_workload(queue: tuple[QueuedJob, ...], name: str = "asax-queue") -> Wo
         run=np.array([one.job.remaining_s for one in queue]),
         estimate=np.array([one.job.walltime_s for one in queue]),
         processors=np.array([one.job.cores for one in queue]),
+        executables=np.array([numbers[one.application] for one in queue]),
     )

@@ -56,6 +56,8 @@ class Records:
     users, preceding, think_s
         As in a `Workload`: a row's user, its preceding job, which need not be there, and the seconds after its end;
         empty where the trace does not say.
+    executables
+        Number of each job's application; empty where the trace does not say.
     """
 
     submit: FloatArray
@@ -66,6 +68,7 @@ class Records:
     users: IntArray = field(default_factory=no_integers)
     preceding: IntArray = field(default_factory=no_integers)
     think_s: FloatArray = field(default_factory=no_seconds)
+    executables: IntArray = field(default_factory=no_integers)
 
 
 def workload_of(source: Source, places: Places, records: Records, name: str, machine: int | None = None) -> Workload:
@@ -115,6 +118,7 @@ def workload_of(source: Source, places: Places, records: Records, name: str, mac
         records.users[rows] if len(records.users) else records.users,
         preceding,
         think_s,
+        records.executables[rows] if len(records.executables) else records.executables,
     )
 
 

@@ -25,6 +25,7 @@ class Row(NamedTuple):
     user: int
     preceding: int
     think: Number
+    executable: int
 
 
 def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
@@ -45,11 +46,11 @@ def rows_of(path: Path, workload: Workload) -> Iterator[Row]:
     if not len(workload):
         raise bad_file(path, "cannot be written: the workload holds no jobs")
     _check_sizes(path, workload)
-    integers = (workload.ids, workload.processors, workload.users, workload.preceding)
-    ids, processors, users, preceding = (values.tolist() for values in integers)
+    integers = (workload.ids, workload.processors, workload.users, workload.preceding, workload.executables)
+    ids, processors, users, preceding, executables = (values.tolist() for values in integers)
     seconds = (workload.submit, workload.run, workload.estimate, workload.think_s)
     submit, run, estimate, think = map(plain, seconds)
-    return map(Row, ids, submit, run, processors, estimate, users, preceding, think)
+    return map(Row, ids, submit, run, processors, estimate, users, preceding, think, executables)
 
 
 def _check_sizes(path: Path, workload: Workload) -> None:
@@ -64,6 +65,7 @@ def _check_sizes(path: Path, workload: Workload) -> None:
         "estimate": workload.estimate,
         "user": workload.users,
         "think time": workload.think_s,
+        "executable": workload.executables,
     }
     for what, values in columns.items():
         wrong = (values < -most) | (values > most)

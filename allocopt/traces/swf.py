@@ -14,10 +14,10 @@ from allocopt.traces.names import trace_name
 from allocopt.traces.precedence import NONE
 from allocopt.traces.records import Places, Records, workload_of
 from allocopt.traces.table import Layout, Table, lines_of, read_table
-from allocopt.traces.workload import UNKNOWN_USER, Workload
+from allocopt.traces.workload import UNKNOWN_EXECUTABLE, UNKNOWN_USER, Workload
 
 JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME = 1, 2, 4, 5, 8, 9
-USER, PRECEDING, THINK_TIME = 12, 17, 18
+USER, EXECUTABLE, PRECEDING, THINK_TIME = 12, 14, 17, 18
 
 SWF_LAYOUT = Layout(
     {
@@ -28,6 +28,7 @@ SWF_LAYOUT = Layout(
         REQUESTED: "requested processors",
         REQUESTED_TIME: "requested time",
         USER: "user",
+        EXECUTABLE: "executable",
         PRECEDING: "preceding job",
         THINK_TIME: "think time",
     },
@@ -94,4 +95,5 @@ def _records(table: Table) -> Records:
         np.maximum(table.integers(USER), UNKNOWN_USER),
         preceding,
         np.where(preceding == NONE, 0.0, np.maximum(table.numbers(THINK_TIME), 0.0)),
+        np.maximum(table.integers(EXECUTABLE), UNKNOWN_EXECUTABLE),
     )

@@ -47,5 +47,5 @@ def _header(workload: Workload) -> list[str]:
 def _line(row: Row) -> str:
     """Return the 18 columns of a job; those that a workload does not have are -1."""
     think = UNKNOWN if row.preceding == NONE else row.think
-    requested = f"{row.processors} {row.estimate} -1 -1 {row.user}"
-    return f"{row.job} {row.submit} -1 {row.run} {row.processors} -1 -1 {requested} -1 -1 -1 -1 {row.preceding} {think}"
+    requested = f"{row.processors} {row.estimate} -1 -1 {row.user} -1 {row.executable}"
+    return f"{row.job} {row.submit} -1 {row.run} {row.processors} -1 -1 {requested} -1 -1 {row.preceding} {think}"

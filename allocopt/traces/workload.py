@@ -17,10 +17,11 @@ SURPLUS = "beyond the number of jobs asked for"
 PRECEDING_LOST = "preceding job not in the trace"
 
 UNKNOWN_USER = -1
+UNKNOWN_EXECUTABLE = -1
 
-_INTEGERS = ("ids", "processors", "users", "preceding")
+_INTEGERS = ("ids", "processors", "users", "preceding", "executables")
 _SECONDS = ("submit", "run", "estimate", "think_s")
-_UNKNOWN = {"users": UNKNOWN_USER, "preceding": NONE, "think_s": 0.0}
+_UNKNOWN = {"users": UNKNOWN_USER, "preceding": NONE, "think_s": 0.0, "executables": UNKNOWN_EXECUTABLE}
 
 
 def no_integers() -> IntArray:
@@ -61,6 +62,8 @@ class Workload:
         Number of the job of this workload that has to end before this one can be submitted, -1 for none.
     think_s
         Seconds from the end of that job to the submission of this one, not negative; 0 for a job without one.
+    executables
+        Number of each job's application, -1 where it is not known.
 
     Raises
     ------
@@ -80,6 +83,7 @@ class Workload:
     users: IntArray = field(default_factory=no_integers)
     preceding: IntArray = field(default_factory=no_integers)
     think_s: FloatArray = field(default_factory=no_seconds)
+    executables: IntArray = field(default_factory=no_integers)
 
     def __post_init__(self) -> None:
         for name, value in _UNKNOWN.items():
@@ -162,6 +166,7 @@ class Workload:
             users=self.users[keep],
             preceding=preceding,
             think_s=think_s,
+            executables=self.executables[keep],
             dropped=_with_count(self.dropped, reason, int((~keep).sum())),
             repaired=_with_count(self.repaired, PRECEDING_LOST, lost),
         )
@@ -196,6 +201,7 @@ def _check(workload: Workload) -> None:
         ("estimate", workload.estimate, workload.estimate > 0, "positive"),
         ("number of processors", workload.processors, workload.processors > 0, "positive"),
         ("user", workload.users, workload.users >= UNKNOWN_USER, "-1 or more"),
+        ("executable", workload.executables, workload.executables >= UNKNOWN_EXECUTABLE, "-1 or more"),
         ("think time", workload.think_s, workload.think_s >= 0, "not negative"),
     ]
     for what, values, right, must in rules:

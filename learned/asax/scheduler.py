@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from allocopt.simulator.quota.decisions import PlaceGuest, QuotaDecision, SetQuota
+from allocopt.simulator.quota.decisions import QuotaDecision
 from allocopt.simulator.quota.space_sharing import easy_starts
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
+from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from learned.asax.agent import Asax, Asked, Decision, Offer, first_fit, performance_loss
 from learned.asax.trees import Leaf, State
 

@@ -74,6 +74,7 @@ def cut(workload: Workload, chosen: IntArray, begin_s: float, name: str) -> Work
         processors=workload.processors[chosen],
         estimate=workload.estimate[chosen],
         users=workload.users[chosen],
+        executables=workload.executables[chosen],
         preceding=preceding,
         think_s=think_s,
     )

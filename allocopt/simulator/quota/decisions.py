@@ -1,33 +1,12 @@
-"""What schedulers of shared allocations decide, and the protocol that they follow."""
+"""The protocol of schedulers of shared allocations."""
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from allocopt.simulator.quota.state import Allocation, QuotaView
+from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
 
-
-class StartJob(NamedTuple):
-    """Start a waiting job on free cores, which it owns from now on."""
-
-    job: int
-
-
-class PlaceGuest(NamedTuple):
-    """Start a waiting job on an allocation that has no guest, at a quota in percent of its cores."""
-
-    job: int
-    allocation: int
-    percent: int
-
-
-class SetQuota(NamedTuple):
-    """Change the quota of the guest of an allocation."""
-
-    allocation: int
-    percent: int
-
-
-QuotaDecision = StartJob | PlaceGuest | SetQuota
+QuotaDecision = Start | PlaceGuest | SetQuota
 
 
 class QuotaScheduler(Protocol):
@@ -45,4 +24,4 @@ class QuotaScheduler(Protocol):
         """Return what is to be done now; each decision is taken, and seen in the view, before the next one."""
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
-        """Take note that the owner of an allocation has just ended; it is still there, with its guest."""
+        """Take note that the owner of an allocation has just ended; the guest that it had, if any, now owns its own."""

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from allocopt.errors import UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
-from allocopt.problems.coallocation.problem import LARGEST_PERCENT
-from allocopt.simulator.quota.decisions import PlaceGuest, QuotaDecision, QuotaScheduler, StartJob
+from allocopt.simulator.quota.decisions import QuotaScheduler
+from allocopt.simulator.quota.execution import QuotaExecution
+from allocopt.simulator.quota.policy import QuotaPolicy
 from allocopt.simulator.quota.schedule import QuotaSchedule
-from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
-from allocopt.traces.asax_queue import QueuedJob
-
-SAME_TIME_S = 1e-9
-NOBODY = -1
+from allocopt.simulator.rules import Rules
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.asax_queue import QueuedJob, queue_workload
 
 
 def simulate_quotas(
@@ -32,7 +30,7 @@ def simulate_quotas(
     Parameters
     ----------
     jobs
-        The jobs, by submission.
+        The jobs.
     cores
         Cores of the cluster.
     scheduler
@@ -42,172 +40,34 @@ def simulate_quotas(
     sharing, interference
         How jobs that share slow each other down.
 
+    Returns
+    -------
+    QuotaSchedule
+        What happened, the jobs by submission.
+
     Raises
     ------
-    UsageError
-        If a job asks for more cores than there are, or the scheduler decides what cannot be, or nothing any more.
+    InvalidProblemError
+        If a job asks for more cores than there are.
+    SchedulerError
+        If the scheduler decides what cannot be, or nothing any more.
     """
-    simulation = _Simulation(tuple(jobs), cores, scheduler, seed, sharing, interference or Interference())
-    while simulation.step():
-        pass
-    return simulation.result()
-
-
-class _Simulation:
-    """One run."""
-
-    def __init__(
-        self,
-        jobs: tuple[QueuedJob, ...],
-        cores: int,
-        scheduler: QuotaScheduler,
-        seed: int,
-        sharing: Sharing,
-        interference: Interference,
-    ) -> None:
-        for one in jobs:
-            if one.job.cores > cores:
-                raise UsageError(f"job {one.job.id!r} asks for {one.job.cores} cores, the cluster has {cores}")
-        n = len(jobs)
-        self.jobs, self.cores, self.scheduler = jobs, cores, scheduler
-        self.sharing, self.interference = sharing, interference
-        self.coming = sorted(range(n), key=lambda job: (jobs[job].submit_s, job))
-        self.now, self.asked_s, self.created = 0.0, 0.0, 0
-        self.queue: list[int] = []
-        self.allocations: list[Allocation] = []
-        self.rng = np.random.default_rng(seed)
-        self.start, self.end = np.full(n, np.nan), np.full(n, np.nan)
-        self.host_of, self.guests = np.full(n, NOBODY), np.zeros(n, dtype=np.int64)
-        self.busy, self.allotted, self.used, self.memory, self.owned, self.hosting = (np.zeros(n) for _ in range(6))
-
-    def step(self) -> bool:
-        """Go on to the next event, take it, and let the scheduler decide; False where all jobs have ended."""
-        self._submit()
-        self._ask()
-        if not self.allocations and not self.coming:
-            if self.queue:
-                raise UsageError(f"scheduler {self.scheduler.name!r} leaves {len(self.queue)} jobs waiting for ever")
-            return False
-        self._pass(self._next_s() - self.now)
-        for allocation in list(self.allocations):
-            self._settle(allocation)
-        return True
-
-    def _submit(self) -> None:
-        """Let jobs that are due join the queue."""
-        while self.coming and self.jobs[self.coming[0]].submit_s <= self.now + SAME_TIME_S:
-            self.queue.append(self.coming.pop(0))
-
-    def _view(self) -> QuotaView:
-        return QuotaView(self.now, self.cores, self.jobs, self.queue, self.allocations, self.rng)
-
-    def _ask(self) -> None:
-        """Take the scheduler's decisions one after the other."""
-        self.asked_s = self.now
-        for decision in self.scheduler.schedule(self._view()):
-            self._take(decision)
-
-    def _take(self, decision: QuotaDecision) -> None:
-        """Take a decision, if it can be."""
-        if isinstance(decision, StartJob):
-            self._start_own(decision.job)
-            return
-        allocation = next((one for one in self.allocations if one.number == decision.allocation), None)
-        if allocation is None:
-            raise UsageError(f"there is no allocation {decision.allocation}")
-        if not 0 < decision.percent <= LARGEST_PERCENT:
-            raise UsageError(f"the quota is {decision.percent} %, must be above 0 and at most {LARGEST_PERCENT} %")
-        if isinstance(decision, PlaceGuest):
-            self._place(decision.job, allocation)
-        elif allocation.guest is None:
-            raise UsageError(f"allocation {allocation.number} has no guest whose quota could change")
-        allocation.percent = decision.percent
-        allocation.set_rates(self.sharing, self.interference)
-
-    def _begin(self, job: int) -> Progress:
-        """Take a job out of the queue."""
-        if job not in self.queue:
-            raise UsageError(f"job number {job} does not wait")
-        self.queue.remove(job)
-        self.start[job] = self.now
-        return Progress(job, self.jobs[job], self.now)
-
-    def _start_own(self, job: int) -> None:
-        """Start a job on cores of its own."""
-        free = self._view().free_cores
-        if self.jobs[job].job.cores > free:
-            raise UsageError(f"job number {job} asks for {self.jobs[job].job.cores} cores, {free} are free")
-        self._own(self._begin(job))
-
-    def _own(self, progress: Progress) -> None:
-        """Give a job an allocation of its own."""
-        allocation = Allocation(self.created, progress)
-        self.created += 1
-        allocation.set_rates(self.sharing, self.interference)
-        self.allocations.append(allocation)
-
-    def _place(self, job: int, allocation: Allocation) -> None:
-        """Start a job as a guest."""
-        if allocation.guest is not None:
-            raise UsageError(f"allocation {allocation.number} has a guest already")
-        if self.jobs[job].job.cores > allocation.cores:
-            fault = f"asks for {self.jobs[job].job.cores} cores, allocation {allocation.number} has {allocation.cores}"
-            raise UsageError(f"job number {job} {fault}")
-        allocation.guest = self._begin(job)
-        self.host_of[job] = allocation.host.number
-        self.guests[allocation.host.number] += 1
-
-    def _next_s(self) -> float:
-        """When something happens: a submission, the end of a stage, or the end of the scheduler's period."""
-        times = [self.now + one.until_next_s() for allocation in self.allocations for one in allocation.jobs]
-        if self.coming:
-            times.append(self.jobs[self.coming[0]].submit_s)
-        period = self.scheduler.period_s
-        if period is not None and any(one.guest is not None for one in self.allocations):
-            times.append(self.asked_s + period)
-        return max(self.now, min(times))
-
-    def _pass(self, seconds: float) -> None:
-        """Let time pass."""
-        for allocation in self.allocations:
-            self.owned[allocation.host.number] += seconds
-            self.hosting[allocation.host.number] += seconds * (allocation.guest is not None)
-            for one, allotted in zip(allocation.jobs, allocation.allotted_cores(), strict=True):
-                self.busy[one.number] += one.busy_cores * seconds
-                self.allotted[one.number] += allotted * seconds
-                self.used[one.number] += min(one.busy_cores, allotted) * seconds
-                self.memory[one.number] += one.used_memory * seconds
-                one.advance(seconds)
-        self.now += seconds
-
-    def _settle(self, allocation: Allocation) -> None:
-        """Take jobs that have ended off an allocation, and set its rates anew."""
-        guest = allocation.guest
-        if guest is not None and not guest.left:
-            self.end[guest.number] = self.now
-            allocation.guest, allocation.percent = None, 0
-        if not allocation.host.left:
-            self.end[allocation.host.number] = self.now
-            self.scheduler.ended(self._view(), allocation)
-            self.allocations.remove(allocation)
-            if allocation.guest is not None:
-                self._own(allocation.guest)
-            return
-        allocation.set_rates(self.sharing, self.interference)
-
-    def result(self) -> QuotaSchedule:
-        """Return what happened."""
-        return QuotaSchedule(
-            self.jobs,
-            self.cores,
-            self.start,
-            self.end,
-            self.host_of,
-            self.guests,
-            self.busy,
-            self.allotted,
-            self.used,
-            self.memory,
-            self.owned,
-            self.hosting,
-        )
+    queue = tuple(sorted(jobs, key=lambda one: one.submit_s))
+    execution = QuotaExecution(queue, sharing, interference, scheduler.period_s)
+    policy = QuotaPolicy(scheduler, execution, np.random.default_rng(seed))
+    done = simulate(queue_workload(queue), cores, policy, Rules(kill_at_limit=False), execution=execution)
+    accounts = execution.accounts
+    return QuotaSchedule(
+        queue,
+        cores,
+        done.start,
+        done.end,
+        accounts.host_of,
+        accounts.guests,
+        accounts.busy_core_s,
+        accounts.allotted_core_s,
+        accounts.used_core_s,
+        accounts.memory_core_s,
+        accounts.owned_s,
+        accounts.hosting_s,
+    )

@@ -4,17 +4,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from allocopt.simulator.quota.decisions import QuotaDecision, StartJob
+from allocopt.simulator.quota.decisions import QuotaDecision
 from allocopt.simulator.quota.state import Allocation, QuotaView
+from allocopt.simulator.scheduler import Start
 
 
-def easy_starts(view: QuotaView) -> Iterator[StartJob]:
+def easy_starts(view: QuotaView) -> Iterator[Start]:
     """Start jobs in order while they fit; then those behind that do not delay the first one that does not.
 
     Estimates are the limits; a job beyond its limit is expected to end now, and a guest after its host.
     """
     while view.queue and view.jobs[view.queue[0]].job.cores <= view.free_cores:
-        yield StartJob(view.queue[0])
+        yield Start(view.queue[0])
     if not view.queue:
         return
     shadow, extra = _reservation(view, view.jobs[view.queue[0]].job.cores)
@@ -23,7 +24,7 @@ def easy_starts(view: QuotaView) -> Iterator[StartJob]:
         in_time = view.now + asked.walltime_s <= shadow
         if asked.cores <= view.free_cores and (in_time or asked.cores <= extra):
             extra -= 0 if in_time else asked.cores
-            yield StartJob(job)
+            yield Start(job)
 
 
 def _reservation(view: QuotaView, cores: int) -> tuple[float, int]:

@@ -63,11 +63,16 @@ class Progress:
         """Memory that it occupies now, in cores' worth of it."""
         return self.stage.memory * self.queued.job.cores
 
+    @property
+    def is_over(self) -> bool:
+        """Whether all its work is done."""
+        return len(self.left) == 1 and self.left[0][1] <= LEAST_S
+
     def advance(self, seconds: float) -> None:
-        """Let time pass; a stage that is done is left."""
+        """Let time pass; a stage that is done is left, the last one when the job ends."""
         stage, left = self.left[0]
         self.left[0] = (stage, left - seconds / self.slowdown)
-        if self.left[0][1] <= LEAST_S:
+        if self.left[0][1] <= LEAST_S and len(self.left) > 1:
             self.left.pop(0)
 
     def until_next_s(self) -> float:
@@ -88,8 +93,6 @@ class Allocation:
 
     Parameters
     ----------
-    number
-        Its number, never used again.
     host
         The job that owns it.
     guest
@@ -98,10 +101,14 @@ class Allocation:
         The guest's quota in percent of the cores.
     """
 
-    number: int
     host: Progress
     guest: Progress | None = None
     percent: int = 0
+
+    @property
+    def number(self) -> int:
+        """Its number: that of its owner, for no job owns another one before or after it."""
+        return self.host.number
 
     @property
     def cores(self) -> int:

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
-from allocopt.simulator.quota.decisions import PlaceGuest, QuotaDecision
+from allocopt.simulator.quota.decisions import QuotaDecision
 from allocopt.simulator.quota.space_sharing import easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
+from allocopt.simulator.scheduler import PlaceGuest
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 

@@ -9,7 +9,7 @@ from allocopt.traces.reading import read_workload
 Run = Callable[..., Any]
 
 
-@pytest.mark.parametrize("model", ["lublin", "nsa"])
+@pytest.mark.parametrize("model", ["lublin", "nsa", "asax"])
 def test_a_workload_of_a_model_is_written(run: Run, tmp_path: Path, model: str) -> None:
     out = tmp_path / "made.swf.gz"
     answer = run("generate", "workload", "--model", model, "--jobs", "50", "--processors", "64", "--seed", "3", out)
@@ -20,7 +20,7 @@ def test_a_workload_of_a_model_is_written(run: Run, tmp_path: Path, model: str) 
     assert made.processors.max() <= 64
 
 
-@pytest.mark.parametrize("model", ["lublin", "nsa"])
+@pytest.mark.parametrize("model", ["lublin", "nsa", "asax"])
 def test_the_seed_alone_decides_the_bytes(run: Run, tmp_path: Path, model: str) -> None:
     files = []
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):

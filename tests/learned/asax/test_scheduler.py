@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
-from allocopt.simulator.quota.decisions import PlaceGuest, SetQuota
 from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
+from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
 from learned.asax.agent import Asax
 from learned.asax.scheduler import AsaxScheduler, state_of
@@ -31,7 +31,7 @@ def queued(name: str, cores: int, cpu: float, memory: float = 0.1, run: float = 
 
 def view_of(running: list[QueuedJob], waiting: list[QueuedJob], now: float = 0.0) -> QuotaView:
     jobs = (*running, *waiting)
-    allocations = [Allocation(number, Progress(number, one, 0.0)) for number, one in enumerate(running)]
+    allocations = [Allocation(Progress(number, one, 0.0)) for number, one in enumerate(running)]
     cores = sum(one.job.cores for one in running)
     queue = list(range(len(running), len(jobs)))
     return QuotaView(now, cores, jobs, queue, allocations, np.random.default_rng(0))
@@ -98,7 +98,7 @@ def test_a_quota_is_drawn_anew_and_the_foreseen_loss_learned() -> None:
 def test_what_the_experts_see_is_the_owner_as_it_is_now() -> None:
     host = Progress(0, queued("h", 8, 0.5, memory=0.3), 100.0)
     host.left, host.slowdown = [(Stage(1.0, 0.25, 0.3, 0.0, StageKind.SEQUENTIAL), 300.0)], 2.0
-    state = state_of(500.0, Allocation(0, host))
+    state = state_of(500.0, Allocation(host))
     assert (state.cpu, state.memory, state.stage) == (0.25, 0.3, StageKind.SEQUENTIAL)
     assert state.interval == pytest.approx(400 / 1000)
     assert state.happiness == pytest.approx((1250 - 400) / 600)

@@ -9,19 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.coallocations import stages
 
-from allocopt.errors import UsageError
+from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.corun import finish_times
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.problems.coallocation.profile import ProfiledJob, Stage
-from allocopt.simulator.quota.decisions import PlaceGuest, QuotaDecision, QuotaScheduler, SetQuota, StartJob
+from allocopt.simulator.faults import SchedulerError
+from allocopt.simulator.quota.decisions import QuotaDecision, QuotaScheduler
 from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.schedule import QuotaSchedule
 from allocopt.simulator.quota.space_sharing import SpaceSharing
 from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.quota.window import CoallocationScheduler
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.scheduler import ListScheduler, PlaceGuest, SetQuota, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
 from heuristics.queue_orders import FirstComeFirstServed
@@ -55,7 +56,7 @@ class Script:
 
 def test_a_guest_takes_its_quota_and_then_owns_its_cores() -> None:
     jobs = [queued("host", 8, 75.0), queued("guest", 4, 90.0), queued("third", 4, 10.0)]
-    script = Script({0.0: [StartJob(0), PlaceGuest(1, 0, 25)], 100.0: [StartJob(2)]})
+    script = Script({0.0: [Start(0), PlaceGuest(1, 0, 25)], 100.0: [Start(2)]})
     done = simulate_quotas(jobs, 8, script, sharing=Sharing.SHARES, interference=QUIET)
     # The host has 3/4 of its cores, the guest 2 of its 4, for 100 s; then the guest owns four cores, and four are free.
     assert done.end.tolist() == pytest.approx([100.0, 100.0 + 40.0, 110.0])
@@ -70,7 +71,7 @@ def test_a_guest_takes_its_quota_and_then_owns_its_cores() -> None:
 
 def test_a_quota_may_change_while_jobs_share() -> None:
     jobs = [queued("host", 8, 100.0), queued("guest", 8, 50.0), queued("late", 8, 1.0, submit=60.0)]
-    script = Script({0.0: [StartJob(0), PlaceGuest(1, 0, 50)], 60.0: [SetQuota(0, 90)]})
+    script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)], 60.0: [SetQuota(0, 90)]})
     done = simulate_quotas(jobs, 8, Replaying(script), sharing=Sharing.CAPS, interference=QUIET)
     # 30 s of work each by 60 s; the guest's other 20 s at 9/10, in which the host does 1/10.
     guest = 60 + 20 / 0.9
@@ -89,7 +90,7 @@ class Replaying:
     def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
         yield from self.script.schedule(view)
         if not view.allocations and view.queue:
-            yield StartJob(view.queue[0])
+            yield Start(view.queue[0])
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
         pass
@@ -102,7 +103,7 @@ def test_two_jobs_that_share_end_as_in_a_co_run(
     sharing: Sharing, first: tuple[Stage, ...], second: tuple[Stage, ...], percent: int
 ) -> None:
     jobs = [queued("host", 8, 60.0, *first), queued("guest", 8, 45.0, *second)]
-    script = Script({0.0: [StartJob(0), PlaceGuest(1, 0, percent)]})
+    script = Script({0.0: [Start(0), PlaceGuest(1, 0, percent)]})
     done = simulate_quotas(jobs, 8, script, sharing=sharing)
     expected = finish_times([one.job for one in jobs], [1 - percent / 100, percent / 100], 8, sharing)
     assert done.end.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
@@ -192,31 +193,37 @@ def test_the_seed_decides_the_schedule(name: str) -> None:
 @pytest.mark.parametrize(
     ("decisions", "fault"),
     [
-        ([StartJob(2), StartJob(2)], "job number 2 does not wait"),
-        ([StartJob(0), StartJob(1)], "job number 1 asks for 4 cores, 0 are free"),
-        ([PlaceGuest(0, 3, 50)], "there is no allocation 3"),
-        ([StartJob(0), PlaceGuest(1, 0, 0)], "the quota is 0 %"),
-        ([StartJob(0), PlaceGuest(1, 0, 95)], "the quota is 95 %"),
-        ([StartJob(0), SetQuota(0, 50)], "allocation 0 has no guest whose quota could change"),
-        ([StartJob(0), PlaceGuest(1, 0, 50), PlaceGuest(2, 0, 50)], "allocation 0 has a guest already"),
-        ([StartJob(2), PlaceGuest(0, 0, 50)], "job number 0 asks for 8 cores, allocation 0 has 2"),
-        ([], "scheduler 'script' leaves 3 jobs waiting for ever"),
+        ([Start(2), Start(2)], "job 3 is started twice, first at 0 s"),
+        ([Start(0), Start(1)], r"job 2 is started, it asks for \[4\] units where \[0\] are free"),
+        ([PlaceGuest(0, 2, 50)], "job 1 is to be a guest of job 3, which does not run"),
+        ([PlaceGuest(0, 3, 50)], "script names job number 3, there are 3 jobs, numbered from 0"),
+        ([Start(0), PlaceGuest(0, 0, 50)], "script at time 0 s: job 1 is started twice, first at 0 s"),
+        ([Start(0), PlaceGuest(1, 0, 0)], "the quota is 0 %"),
+        ([Start(0), PlaceGuest(1, 0, 95)], "the quota is 95 %"),
+        ([Start(0), SetQuota(0, 50)], "job 1 has no guest whose quota could change"),
+        (
+            [Start(0), PlaceGuest(1, 0, 50), PlaceGuest(2, 0, 50)],
+            "job 3 is to be a guest of job 1, which has one already",
+        ),
+        ([Start(0), PlaceGuest(1, 0, 50), PlaceGuest(2, 1, 50)], "job 3 is to be a guest of job 2, which is a guest"),
+        ([Start(2), PlaceGuest(0, 2, 50)], r"job 1 is to be a guest of job 3: it asks for \[8\] units of its \[2\]"),
+        ([], "script leaves jobs waiting for ever: 3 jobs wait"),
     ],
 )
 def test_what_cannot_be_is_refused(decisions: list[QuotaDecision], fault: str) -> None:
     jobs = [queued("a", 8, 10.0), queued("b", 4, 10.0), queued("c", 2, 10.0)]
-    with pytest.raises(UsageError, match=fault):
+    with pytest.raises(SchedulerError, match=fault):
         simulate_quotas(jobs, 8, Script({0.0: decisions}))
 
 
 def test_a_job_larger_than_the_cluster_is_refused() -> None:
-    with pytest.raises(UsageError, match="job 'a' asks for 8 cores, the cluster has 4"):
+    with pytest.raises(InvalidProblemError, match="job 1: asks for 8 processors, the machine has 4"):
         simulate_quotas([queued("a", 8, 10.0)], 4, SpaceSharing())
 
 
 def test_a_scheduler_is_asked_again_after_its_period_while_jobs_share() -> None:
     jobs = [queued("host", 8, 50.0), queued("guest", 8, 50.0)]
-    script = Script({0.0: [StartJob(0), PlaceGuest(1, 0, 50)]}, period_s=30.0)
+    script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)]}, period_s=30.0)
     simulate_quotas(jobs, 8, script, interference=QUIET)
     assert script.asked == pytest.approx([0.0, 30.0, 60.0, 90.0, 100.0])
 

@@ -1,0 +1,77 @@
+"""Tables of the profiles of applications, as TOML."""
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from allocopt.errors import BadFileError, InvalidProblemError
+from allocopt.files.coallocation import ShareOfOne
+from allocopt.files.faults import bad_file
+from allocopt.files.models import FileModel, Text
+from allocopt.files.reading import read_text
+from allocopt.files.validation import validated
+from allocopt.problems.coallocation.profile import Stage, StageKind
+from allocopt.traces.executables import Executable, Executables
+
+
+class StageModel(FileModel):
+    """A stage of an application."""
+
+    share: Annotated[ShareOfOne, Field(description="Share of the run time alone; they sum to 1.")]
+    cpu: Annotated[ShareOfOne, Field(description="Share of its cores that a parallel stage keeps busy alone.")] = 1.0
+    memory: Annotated[ShareOfOne, Field(description="Share of the memory beside the job's cores.")] = 0.0
+    io: Annotated[ShareOfOne, Field(description="Share of the time in which it does I/O, alone.")] = 0.0
+    kind: Annotated[Literal["sequential", "parallel"], Field(description="Whether it uses one core or all.")] = (
+        "parallel"
+    )
+
+
+class ApplicationModel(FileModel):
+    """An application."""
+
+    executable: Annotated[int, Field(ge=0, description="Its number in traces.")]
+    name: Annotated[Text, Field(description="Its name.")]
+    stages: Annotated[list[StageModel], Field(min_length=1, description="Its stages, in order.")]
+
+
+class ProfilesModel(FileModel):
+    """A table."""
+
+    application: Annotated[list[ApplicationModel], Field(min_length=1, description="The applications.")]
+
+
+def read_profiles(path: Path | str) -> Executables:
+    """Read a table of profiles.
+
+    Parameters
+    ----------
+    path
+        A TOML file with a list ``application`` of tables: ``executable``, ``name`` and ``stages``, each of which has a
+        ``share`` and may have ``cpu``, ``memory``, ``io`` and ``kind``.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read, or a value is wrong; it names the place.
+    """
+    try:
+        held = tomllib.loads(read_text(Path(path)))
+    except tomllib.TOMLDecodeError as error:
+        raise bad_file(path, f"is not TOML: {error}") from None
+    table: dict[int, Executable] = {}
+    for index, one in enumerate(validated(ProfilesModel, held, path).application):
+        if one.executable in table:
+            raise bad_file(path, f"application[{index}].executable", f"is {one.executable}, which is given before")
+        table[one.executable] = _executable(one, path)
+    return table
+
+
+def _executable(model: ApplicationModel, path: Path | str) -> Executable:
+    """Make an application."""
+    stages = (Stage(one.share, one.cpu, one.memory, one.io, StageKind(one.kind)) for one in model.stages)
+    try:
+        return Executable(model.name, tuple(stages))
+    except InvalidProblemError as error:
+        raise BadFileError(f"{path}: {error}") from None

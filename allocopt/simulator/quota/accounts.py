@@ -1,0 +1,38 @@
+"""What jobs that share keep busy, are entitled to, and how long they share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.simulator.quota.state import Allocation
+from allocopt.simulator.state import NOBODY
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Accounts:
+    """Sums over time, in the order of the jobs; see `QuotaSchedule` for what each of them is."""
+
+    host_of: IntArray
+    guests: IntArray
+    busy_core_s: FloatArray
+    allotted_core_s: FloatArray
+    used_core_s: FloatArray
+    memory_core_s: FloatArray
+    owned_s: FloatArray
+    hosting_s: FloatArray
+
+    @classmethod
+    def of(cls, jobs: int) -> "Accounts":
+        """Return the accounts before anything has happened."""
+        return cls(np.full(jobs, NOBODY), np.zeros(jobs, dtype=np.int64), *(np.zeros(jobs) for _ in range(6)))
+
+    def note(self, allocation: Allocation, seconds: float) -> None:
+        """Count some seconds in which nothing changes on an allocation."""
+        self.owned_s[allocation.number] += seconds
+        self.hosting_s[allocation.number] += seconds * (allocation.guest is not None)
+        for one, allotted in zip(allocation.jobs, allocation.allotted_cores(), strict=True):
+            self.busy_core_s[one.number] += one.busy_cores * seconds
+            self.allotted_core_s[one.number] += allotted * seconds
+            self.used_core_s[one.number] += min(one.busy_cores, allotted) * seconds
+            self.memory_core_s[one.number] += one.used_memory * seconds

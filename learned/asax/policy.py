@@ -1,0 +1,62 @@
+"""Policy ``asax`` of the command line: the learner by its files and numbers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from allocopt.errors import UsageError
+from allocopt.simulator.quota.decisions import QuotaDecision
+from allocopt.simulator.quota.state import Allocation, QuotaView
+from learned.asax.agent import Asax
+from learned.asax.knowledge import load_knowledge
+from learned.asax.scheduler import AsaxScheduler
+from learned.asax.trees import read_experts
+
+
+@dataclass
+class AsaxPolicy:
+    """`AsaxScheduler` with experts and knowledge from files.
+
+    Parameters
+    ----------
+    experts
+        File of the experts' trees; empty for those of the package.
+    knowledge
+        File of what was learned before; empty for nothing.
+    full_loss_at
+        See `performance_loss`.
+    period_s
+        Seconds between two looks at jobs that share, positive.
+
+    Raises
+    ------
+    BadFileError
+        If a file is not what it should be.
+    UsageError
+        If a number is not positive.
+    """
+
+    experts: str = ""
+    knowledge: str = ""
+    full_loss_at: float = 1.0
+    period_s: float = 60.0
+    inner: AsaxScheduler = field(init=False, repr=False)
+
+    name: ClassVar[str] = "asax"
+
+    def __post_init__(self) -> None:
+        for what in ("full_loss_at", "period_s"):
+            if not getattr(self, what) > 0:
+                raise UsageError(f"{what} is {getattr(self, what):g}, must be positive")
+        asax = Asax.untrained(read_experts(self.experts or None), full_loss_at=self.full_loss_at)
+        if self.knowledge:
+            asax.knowledge = load_knowledge(self.knowledge, asax.knowledge.metrics)
+        self.inner = AsaxScheduler(asax, self.period_s)
+
+    def schedule(self, view: QuotaView) -> Iterable[QuotaDecision]:
+        """Decide; see `QuotaScheduler.schedule`."""
+        return self.inner.schedule(view)
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+        """Learn; see `QuotaScheduler.ended`."""
+        self.inner.ended(view, allocation)

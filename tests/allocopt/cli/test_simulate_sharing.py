@@ -1,0 +1,106 @@
+"""``allocopt simulate`` under policies that let jobs share cores."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocopt.simulator.quota.engine import simulate_quotas
+from allocopt.simulator.quota.registry import get_sharing_policy, sharing_policy_names
+from allocopt.traces.executables import WORKFLOWS, profiled_jobs
+from allocopt.traces.swf import read_swf
+
+Run = Callable[..., Any]
+
+HALVES = """
+[[application]]
+executable = 5
+name = "half"
+stages = [{share = 1.0, cpu = 0.5}]
+"""
+
+
+@pytest.fixture
+def queue(run: Run, tmp_path: Path) -> Path:
+    """Draw the first 20 jobs of a queue of the ASAX paper."""
+    path = tmp_path / "queue.swf"
+    model = ("--model", "asax", "--jobs", "20", "--processors", "64", "--seed", "4")
+    assert run("generate", "workload", path, *model).code == 0
+    return path
+
+
+def ends(path: Path) -> list[float]:
+    """Read the end times from a schedule's CSV file."""
+    with path.open() as file:
+        return [float(row["end"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("policy", sharing_policy_names())
+def test_a_policy_gives_the_schedule_that_it_gives_as_a_library(run: Run, queue: Path, policy: str) -> None:
+    out = queue.parent / "jobs.csv"
+    row = json.loads(run("simulate", queue, "--policy", policy, "--seed", "2", "--jobs-csv", out, "--json").out)
+    jobs = profiled_jobs(read_swf(queue), WORKFLOWS)
+    done = simulate_quotas(jobs, 64, get_sharing_policy(policy), 2)
+    assert ends(out) == pytest.approx(done.end.tolist())
+    held = sum(one.job.cores * seconds for one, seconds in zip(jobs, done.owned_s.tolist(), strict=True))
+    assert row["utilization"] == pytest.approx(held / (64 * done.makespan_s))
+    assert row["mean_wait_s"] == pytest.approx(done.wait_s.mean())
+    assert bool(done.guests.any()) is (policy != "space-sharing")
+
+
+def test_space_sharing_is_fcfs_with_easy(run: Run, queue: Path) -> None:
+    rows = []
+    for options in (("--policy", "space-sharing"), ("--policy", "fcfs", "--backfill", "easy", "--no-kill-at-limit")):
+        row = json.loads(run("simulate", queue, *options, "--json").out)
+        rows.append([row[key] for key in ("mean_wait_s", "max_wait_s", "utilization", "makespan_s")])
+    assert rows[0] == pytest.approx(rows[1])
+
+
+@pytest.fixture
+def halves(tmp_path: Path) -> Path:
+    """Write two jobs of 100 s with limits of 150 s on all eight processors, and what they ask for."""
+    lines = [f"{job} 0 -1 100 8 -1 -1 8 150 -1 1 -1 -1 5 -1 -1 -1 -1" for job in (1, 2)]
+    path = tmp_path / "halves.swf"
+    path.write_text("\n".join(["; MaxProcs: 8", *lines]))
+    (tmp_path / "halves.toml").write_text(HALVES)
+    return path
+
+
+def test_a_table_of_ones_own_says_what_jobs_ask_for(run: Run, halves: Path) -> None:
+    out, table = halves.parent / "jobs.csv", halves.with_suffix(".toml")
+    answer = run("simulate", halves, "--policy", "static-50", "--profiles", table, "--jobs-csv", out)
+    # Each keeps half of the cores busy beside the other one: contention for caches alone, 0.1 x 0.5 x 0.5.
+    assert answer.code == 0
+    assert ends(out) == pytest.approx([102.5, 102.5])
+
+
+def test_jobs_that_share_are_killed_at_their_limits_if_asked_for(run: Run, halves: Path) -> None:
+    table = halves.with_suffix(".toml")
+    table.write_text(HALVES.replace("0.5", "1.0"))
+    out, given = halves.parent / "jobs.csv", ("--policy", "static-50", "--profiles", table)
+    assert run("simulate", halves, *given, "--jobs-csv", out).code == 0
+    assert ends(out) == pytest.approx([210.0, 210.0])
+    assert run("simulate", halves, *given, "--kill-at-limit", "--jobs-csv", out).code == 0
+    assert ends(out) == [150.0, 150.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "fault"),
+    [
+        (("--policy", "asax"), 3, "job 1: its executable is 5, there are profiles of 1 montage"),
+        (("--policy", "static-50", "--backfill", "easy"), 2, "--backfill does not go with policy 'static-50'"),
+        (("--policy", "asax", "--fat-tree", "2,2,2"), 2, "--fat-tree does not go with policy 'asax'"),
+        (("--policy", "sjf", "--profiles", "t.toml"), 2, "--profiles goes with the policies asax, coallocation"),
+        (("--policy", "asax", "--profiles", "none.toml"), 3, "none.toml: "),
+        (("--policy", "asax", "--option", "period_s=0"), 2, "period_s is 0, must be positive"),
+        (("--policy", "asax", "--option", "experts=none.toml"), 3, "none.toml: "),
+        (("--policy", "static-50", "--option", "percent=95"), 2, "the quota is 95 %"),
+    ],
+)
+def test_a_wrong_request_is_told(run: Run, halves: Path, options: tuple[str, ...], code: int, fault: str) -> None:
+    answer = run("simulate", halves, *options)
+    assert (answer.code, answer.out) == (code, "")
+    assert fault in answer.lines_of_error[-1]

@@ -1,0 +1,64 @@
+"""Applications by their numbers in a trace."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.errors import BadFileError, InvalidProblemError
+from allocopt.problems.coallocation.profile import Stage, StageKind
+from allocopt.traces.applications import APPLICATIONS
+from allocopt.traces.asax_queue import asax_queue, queue_workload
+from allocopt.traces.executables import WORKFLOWS, Executable, profiled_jobs
+from allocopt.traces.swf import read_swf
+from allocopt.traces.swf_writing import write_swf
+
+
+def test_a_trace_keeps_the_applications_of_its_jobs(tmp_path: Path) -> None:
+    made = queue_workload(asax_queue(np.random.default_rng(0), repeats=1))
+    write_swf(tmp_path / "queue.swf", made)
+    read = read_swf(tmp_path / "queue.swf")
+    assert sorted(read.executables.tolist()) == [1] * 4 + [2] * 4 + [3] * 4 + [4] * 3
+    assert read.executables.tolist() == made.executables.tolist()
+    assert read.first(3).executables.tolist() == made.executables.tolist()[:3]
+
+
+def test_the_queue_of_the_paper_comes_back_with_its_profiles(tmp_path: Path) -> None:
+    queue = asax_queue(np.random.default_rng(1), between_s=100.0)
+    write_swf(tmp_path / "queue.swf", queue_workload(queue))
+    found = profiled_jobs(read_swf(tmp_path / "queue.swf"), WORKFLOWS)
+    assert [(one.application, one.submit_s, one.job.profile) for one in found] == [
+        (one.application, one.submit_s, one.job.profile) for one in queue
+    ]
+    assert [replace(one.job, id="") for one in found] == [replace(one.job, id="") for one in queue]
+
+
+def test_a_sequential_stage_keeps_one_core_busy() -> None:
+    one = Executable("one", (Stage(0.5, 0.9, kind=StageKind.SEQUENTIAL), Stage(0.5, 0.9)))
+    assert [stage.cpu for stage in one.on(16)] == [1 / 16, 0.9]
+
+
+def test_a_workflow_is_the_same_by_number_and_by_name() -> None:
+    for number, (name, application) in enumerate(APPLICATIONS.items(), 1):
+        assert WORKFLOWS[number].name == name
+        for cores in application.sizes:
+            assert WORKFLOWS[number].on(cores) == application.profile(cores)
+
+
+def test_a_job_of_an_application_without_profile_is_named() -> None:
+    workload = replace(queue_workload(asax_queue(np.random.default_rng(0), repeats=1)), executables=np.arange(15))
+    with pytest.raises(InvalidProblemError, match=r"job 1: its executable is 0, there are profiles of 1 montage, 2"):
+        profiled_jobs(workload, WORKFLOWS)
+
+
+@pytest.mark.parametrize(("cell", "known"), [("-1", -1), ("-7", -1), ("0", 0), ("12", 12)])
+def test_column_14_is_the_executable(tmp_path: Path, cell: str, known: int) -> None:
+    (tmp_path / "log.swf").write_text(f"1 0 -1 60 4 -1 -1 4 60 -1 1 5 -1 {cell} -1 -1 -1 -1\n")
+    assert read_swf(tmp_path / "log.swf").executables.tolist() == [known]
+
+
+def test_an_executable_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.swf").write_text("1 0 -1 60 4 -1 -1 4 60 -1 1 5 -1 vasp -1 -1 -1 -1\n")
+    with pytest.raises(BadFileError, match=r"line 1: column 14 \(executable\) is 'vasp'"):
+        read_swf(tmp_path / "log.swf")
