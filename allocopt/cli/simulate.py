@@ -130,8 +130,7 @@ def command(
     _write(schedule, jobs_csv, swf, rules, policy)
     _print(schedule, _measured(schedule, trim, starvation), runtime_s, as_json)
     _print_remarks(scheduler)
-    if explanation is not None:
-        _print_explanation(explanation, schedule, as_json)
+    _print_explanation(explanation, schedule, as_json)
 
 
 def _scheduler(
@@ -293,10 +292,12 @@ def _print_remarks(scheduler: "ListScheduler | Scheduler") -> None:
         print(f"allocopt: {remark}", file=sys.stderr)
 
 
-def _print_explanation(explanation: "Explanation", schedule: "Schedule", as_json: bool) -> None:
+def _print_explanation(explanation: "Explanation | None", schedule: "Schedule", as_json: bool) -> None:
     """Print why a job waited; where standard output holds a row, on standard error."""
     from allocopt.simulator.waiting import seconds
 
+    if explanation is None:
+        return
     job, out = explanation.job, sys.stderr if as_json else sys.stdout
     release, start = float(schedule.release[job]), float(schedule.start[job])
     times = f"submitted at {seconds(release)}, started at {seconds(start)}, waited {seconds(start - release)}"

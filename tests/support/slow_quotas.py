@@ -7,6 +7,7 @@ import numpy as np
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
+from allocopt.simulator.quota.accounts import Accounts
 from allocopt.simulator.quota.decisions import QuotaDecision, QuotaScheduler
 from allocopt.simulator.quota.schedule import QuotaSchedule
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
@@ -14,7 +15,6 @@ from allocopt.simulator.scheduler import PlaceGuest, Start
 from allocopt.traces.asax_queue import QueuedJob
 
 SAME_TIME_S = 1e-9
-NOBODY = -1
 
 
 def simulate_slowly(
@@ -78,8 +78,7 @@ class _Simulation:
         self.allocations: list[Allocation] = []
         self.rng = np.random.default_rng(seed)
         self.start, self.end = np.full(n, np.nan), np.full(n, np.nan)
-        self.host_of, self.guests = np.full(n, NOBODY), np.zeros(n, dtype=np.int64)
-        self.busy, self.allotted, self.used, self.memory, self.owned, self.hosting = (np.zeros(n) for _ in range(6))
+        self.accounts = Accounts.of(n)
 
     def step(self) -> bool:
         """Go on to the next event, take it, and let the scheduler decide; False where all jobs have ended."""
@@ -154,8 +153,8 @@ class _Simulation:
             fault = f"asks for {self.jobs[job].job.cores} cores, allocation {allocation.number} has {allocation.cores}"
             raise UsageError(f"job number {job} {fault}")
         allocation.guest = self._begin(job)
-        self.host_of[job] = allocation.host.number
-        self.guests[allocation.host.number] += 1
+        self.accounts.host_of[job] = allocation.host.number
+        self.accounts.guests[allocation.host.number] += 1
 
     def _next_s(self) -> float:
         """When something happens: a submission, the end of a stage, or the end of the scheduler's period."""
@@ -170,13 +169,13 @@ class _Simulation:
     def _pass(self, seconds: float) -> None:
         """Let time pass."""
         for allocation in self.allocations:
-            self.owned[allocation.host.number] += seconds
-            self.hosting[allocation.host.number] += seconds * (allocation.guest is not None)
+            self.accounts.owned_s[allocation.host.number] += seconds
+            self.accounts.hosting_s[allocation.host.number] += seconds * (allocation.guest is not None)
             for one, allotted in zip(allocation.jobs, allocation.allotted_cores(), strict=True):
-                self.busy[one.number] += one.busy_cores * seconds
-                self.allotted[one.number] += allotted * seconds
-                self.used[one.number] += min(one.busy_cores, allotted) * seconds
-                self.memory[one.number] += one.used_memory * seconds
+                self.accounts.busy_core_s[one.number] += one.busy_cores * seconds
+                self.accounts.allotted_core_s[one.number] += allotted * seconds
+                self.accounts.used_core_s[one.number] += min(one.busy_cores, allotted) * seconds
+                self.accounts.memory_core_s[one.number] += one.used_memory * seconds
                 one.advance(seconds)
         self.now += seconds
 
@@ -202,12 +201,5 @@ class _Simulation:
             self.cores,
             self.start,
             self.end,
-            self.host_of,
-            self.guests,
-            self.busy,
-            self.allotted,
-            self.used,
-            self.memory,
-            self.owned,
-            self.hosting,
+            self.accounts,
         )

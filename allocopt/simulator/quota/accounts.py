@@ -11,7 +11,24 @@ from allocopt.simulator.state import NOBODY
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Accounts:
-    """Sums over time, in the order of the jobs; see `QuotaSchedule` for what each of them is."""
+    """Sums over time, in the order of the jobs.
+
+    Parameters
+    ----------
+    host_of
+        Job beside which each started, -1 where it started on cores of its own, shape ``(n,)``.
+    guests
+        Guests that each job has had, shape ``(n,)``.
+    busy_core_s
+        Core-seconds that each job kept busy, shape ``(n,)``.
+    allotted_core_s, used_core_s
+        Core-seconds that each job was entitled to by its quota, and those of them that it used; what a job takes beyond
+        its quota, because another one leaves it, is not counted, shape ``(n,)``.
+    memory_core_s
+        Memory that each job occupied, in cores' worth of it times seconds, shape ``(n,)``.
+    owned_s, hosting_s
+        Seconds for which each job owned its cores, and for which it had a guest on them, shape ``(n,)``.
+    """
 
     host_of: IntArray
     guests: IntArray

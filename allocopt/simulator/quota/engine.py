@@ -56,18 +56,4 @@ def simulate_quotas(
     execution = QuotaExecution(queue, sharing, interference, scheduler.period_s)
     policy = QuotaPolicy(scheduler, execution, np.random.default_rng(seed))
     done = simulate(queue_workload(queue), cores, policy, Rules(kill_at_limit=False), execution=execution)
-    accounts = execution.accounts
-    return QuotaSchedule(
-        queue,
-        cores,
-        done.start,
-        done.end,
-        accounts.host_of,
-        accounts.guests,
-        accounts.busy_core_s,
-        accounts.allotted_core_s,
-        accounts.used_core_s,
-        accounts.memory_core_s,
-        accounts.owned_s,
-        accounts.hosting_s,
-    )
+    return QuotaSchedule(queue, cores, done.start, done.end, execution.accounts)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.simulator.quota.accounts import Accounts
 from allocopt.traces.asax_queue import QueuedJob
 
 
@@ -20,33 +21,15 @@ class QuotaSchedule:
         Cores of the cluster.
     start, end
         Shape ``(n,)``.
-    host_of
-        Job beside which each started, -1 where it started on cores of its own, shape ``(n,)``.
-    guests
-        Guests that each job has had, shape ``(n,)``.
-    busy_core_s
-        Core-seconds that each job kept busy, shape ``(n,)``.
-    allotted_core_s, used_core_s
-        Core-seconds that each job was entitled to by its quota, and those of them that it used; what a job takes beyond
-        its quota, because another one leaves it, is not counted, shape ``(n,)``.
-    memory_core_s
-        Memory that each job occupied, in cores' worth of it times seconds, shape ``(n,)``.
-    owned_s, hosting_s
-        Seconds for which each job owned its cores, and for which it had a guest on them, shape ``(n,)``.
+    accounts
+        What each job used, and with whom.
     """
 
     jobs: tuple[QueuedJob, ...]
     cores: int
     start: FloatArray
     end: FloatArray
-    host_of: IntArray
-    guests: IntArray
-    busy_core_s: FloatArray
-    allotted_core_s: FloatArray
-    used_core_s: FloatArray
-    memory_core_s: FloatArray
-    owned_s: FloatArray
-    hosting_s: FloatArray
+    accounts: Accounts
 
     @property
     def submit(self) -> FloatArray:
@@ -81,17 +64,17 @@ class QuotaSchedule:
     @property
     def cpu_utilization(self) -> float:
         """Busy core-seconds over those of the cluster."""
-        return float(self.busy_core_s.sum()) / (self.cores * self.makespan_s)
+        return float(self.accounts.busy_core_s.sum()) / (self.cores * self.makespan_s)
 
     @property
     def allotted_utilization(self) -> float:
         """Core-seconds that jobs used of what they were entitled to."""
-        return float(self.used_core_s.sum() / self.allotted_core_s.sum())
+        return float(self.accounts.used_core_s.sum() / self.accounts.allotted_core_s.sum())
 
     @property
     def memory_utilization(self) -> float:
         """Occupied memory over that of the cluster, over time."""
-        return float(self.memory_core_s.sum()) / (self.cores * self.makespan_s)
+        return float(self.accounts.memory_core_s.sum()) / (self.cores * self.makespan_s)
 
     def of(self, application: str) -> IntArray:
         """Numbers of the jobs of an application."""

@@ -93,17 +93,18 @@ def _metrics(done: QuotaSchedule) -> dict[str, float]:
         "response_h": float(done.response_s.mean()) / HOUR_S,
         "run_h": float(done.run_s.mean()) / HOUR_S,
         "makespan_h": done.makespan_s / HOUR_S,
-        "guests": float((done.host_of >= 0).sum()),
+        "guests": float((done.accounts.host_of >= 0).sum()),
     }
+    used = done.accounts
     for name in APPLICATIONS:
         jobs = done.of(name)
-        allotted = float(done.allotted_core_s[jobs].sum())
+        allotted = float(used.allotted_core_s[jobs].sum())
         cores = np.array([done.jobs[job].job.cores for job in jobs.tolist()])
         found[f"{name}: run_h"] = float(done.run_s[jobs].mean()) / HOUR_S
-        found[f"{name}: cpu"] = 100 * float(done.used_core_s[jobs].sum()) / allotted
-        found[f"{name}: memory"] = 100 * float((done.memory_core_s[jobs] / (done.run_s[jobs] * cores)).mean())
-        owned = float(done.owned_s[jobs].sum())
-        found[f"{name}: hosting"] = 100 * float(done.hosting_s[jobs].sum()) / owned if owned else 0.0
+        found[f"{name}: cpu"] = 100 * float(used.used_core_s[jobs].sum()) / allotted
+        found[f"{name}: memory"] = 100 * float((used.memory_core_s[jobs] / (done.run_s[jobs] * cores)).mean())
+        owned = float(used.owned_s[jobs].sum())
+        found[f"{name}: hosting"] = 100 * float(used.hosting_s[jobs].sum()) / owned if owned else 0.0
     return found
 
 

@@ -45,10 +45,10 @@ def test_a_policy_gives_the_schedule_that_it_gives_as_a_library(run: Run, queue:
     jobs = profiled_jobs(read_swf(queue), WORKFLOWS)
     done = simulate_quotas(jobs, 64, get_sharing_policy(policy), 2)
     assert ends(out) == pytest.approx(done.end.tolist())
-    held = sum(one.job.cores * seconds for one, seconds in zip(jobs, done.owned_s.tolist(), strict=True))
+    held = sum(one.job.cores * seconds for one, seconds in zip(jobs, done.accounts.owned_s.tolist(), strict=True))
     assert row["utilization"] == pytest.approx(held / (64 * done.makespan_s))
     assert row["mean_wait_s"] == pytest.approx(done.wait_s.mean())
-    assert bool(done.guests.any()) is (policy != "space-sharing")
+    assert bool(done.accounts.guests.any()) is (policy != "space-sharing")
 
 
 def test_space_sharing_is_fcfs_with_easy(run: Run, queue: Path) -> None:

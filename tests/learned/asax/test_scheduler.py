@@ -112,7 +112,8 @@ def test_busy_and_full_workflows_seldom_host_once_it_has_learned() -> None:
         done = simulate_quotas(queue, 64, AsaxScheduler(asax), seed)
         for name, shares in hosting.items():
             jobs = done.of(name)
-            shares.append(float(done.hosting_s[jobs].sum() / max(1.0, done.owned_s[jobs].sum())))
+            used = done.accounts
+            shares.append(float(used.hosting_s[jobs].sum() / max(1.0, used.owned_s[jobs].sum())))
     late = {name: np.mean(shares[6:]) for name, shares in hosting.items()}
     assert late["blast"] < 0.2
     assert late["synthetic"] < 0.35

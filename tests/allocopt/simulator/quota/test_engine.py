@@ -60,11 +60,11 @@ def test_a_guest_takes_its_quota_and_then_owns_its_cores() -> None:
     done = simulate_quotas(jobs, 8, script, sharing=Sharing.SHARES, interference=QUIET)
     # The host has 3/4 of its cores, the guest 2 of its 4, for 100 s; then the guest owns four cores, and four are free.
     assert done.end.tolist() == pytest.approx([100.0, 100.0 + 40.0, 110.0])
-    assert done.host_of.tolist() == [-1, 0, -1]
-    assert done.guests.tolist() == [1, 0, 0]
+    assert done.accounts.host_of.tolist() == [-1, 0, -1]
+    assert done.accounts.guests.tolist() == [1, 0, 0]
     assert script.over == [(pytest.approx(100.0), 0), (pytest.approx(110.0), 2), (pytest.approx(140.0), 1)]
-    assert done.busy_core_s.tolist() == pytest.approx([600.0, 360.0, 40.0])
-    assert done.allotted_core_s.tolist() == pytest.approx([600.0, 200.0 + 160.0, 40.0])
+    assert done.accounts.busy_core_s.tolist() == pytest.approx([600.0, 360.0, 40.0])
+    assert done.accounts.allotted_core_s.tolist() == pytest.approx([600.0, 200.0 + 160.0, 40.0])
     assert done.cpu_utilization == pytest.approx(1000 / (8 * 140))
     assert done.allotted_utilization == pytest.approx(1.0)
 
@@ -180,7 +180,7 @@ def test_no_scheduler_gives_anything_twice_and_nobody_starves(name: str, sharing
     assert (done.slowdown >= 1 - 1e-9).all()
     # Whoever shares or not, the work that is done is the same.
     work = [one.job.mean("cpu") * one.job.cores * one.job.remaining_s for one in queue]
-    assert done.busy_core_s == pytest.approx(work, rel=1e-6)
+    assert done.accounts.busy_core_s == pytest.approx(work, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["asax", "coallocation-assignment"])

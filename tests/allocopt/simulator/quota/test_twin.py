@@ -11,6 +11,7 @@ from support.slow_quotas import simulate_slowly
 
 from allocopt.problems.coallocation.interference import Sharing
 from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
+from allocopt.simulator.quota.accounts import Accounts
 from allocopt.simulator.quota.decisions import QuotaDecision, QuotaScheduler
 from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.schedule import QuotaSchedule
@@ -61,9 +62,11 @@ def drawn_job(number: int, rng: np.random.Generator) -> QueuedJob:
 def check_equal(found: QuotaSchedule, slow: QuotaSchedule) -> None:
     """Compare everything that two simulations of the same jobs by submission say."""
     assert found.jobs == slow.jobs
-    for field in fields(QuotaSchedule)[2:]:
-        expected = getattr(slow, field.name)
-        assert getattr(found, field.name) == pytest.approx(expected, rel=1e-9, abs=1e-5), field.name
+    assert found.start == pytest.approx(slow.start, rel=1e-9, abs=1e-5)
+    assert found.end == pytest.approx(slow.end, rel=1e-9, abs=1e-5)
+    for field in fields(Accounts):
+        expected = getattr(slow.accounts, field.name)
+        assert getattr(found.accounts, field.name) == pytest.approx(expected, rel=1e-9, abs=1e-5), field.name
 
 
 @settings(max_examples=60, deadline=None)
