@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from allocopt.simulator.registry import get_policy, policy_names
     from allocopt.simulator.rules import Backfill, EventOrder, Rules
     from allocopt.simulator.schedule import Schedule
-    from allocopt.simulator.scheduler import ListScheduler, Reserve, Scheduler, Start, Wait
+    from allocopt.simulator.scheduler import ListScheduler, PlaceGuest, Reserve, Scheduler, SetQuota, Start, Wait
     from allocopt.simulator.simulate import simulate
     from allocopt.simulator.view import View
     from allocopt.simulator.what_if import WhatIf
@@ -87,6 +87,7 @@ _HOMES = {
     "OrderKind": "simulator.order",
     "ParetoPoint": "solving.pareto",
     "Part": "cluster.platform",
+    "PlaceGuest": "simulator.scheduler",
     "Placement": "problems.side",
     "Platform": "cluster.platform",
     "Preference": "problems.side",
@@ -102,6 +103,7 @@ _HOMES = {
     "Scheduler": "simulator.scheduler",
     "Segments": "problems.side",
     "Selection": "problems.knapsack",
+    "SetQuota": "simulator.scheduler",
     "Share": "simulator.placement",
     "Sharing": "problems.coallocation.interference",
     "Solver": "solving.protocol",
@@ -167,6 +169,7 @@ __all__ = [
     "OrderKind",
     "ParetoPoint",
     "Part",
+    "PlaceGuest",
     "Placement",
     "Platform",
     "Preference",
@@ -182,6 +185,7 @@ __all__ = [
     "Scheduler",
     "Segments",
     "Selection",
+    "SetQuota",
     "Share",
     "Sharing",
     "Solver",

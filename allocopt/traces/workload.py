@@ -21,6 +21,8 @@ UNKNOWN_EXECUTABLE = -1
 
 _INTEGERS = ("ids", "processors", "users", "preceding", "executables")
 _SECONDS = ("submit", "run", "estimate", "think_s")
+COLUMNS = (*_INTEGERS, *_SECONDS)
+"""Names of the arrays that hold a value for every job."""
 _UNKNOWN = {"users": UNKNOWN_USER, "preceding": NONE, "think_s": 0.0, "executables": UNKNOWN_EXECUTABLE}
 
 
@@ -89,7 +91,7 @@ class Workload:
         for name, value in _UNKNOWN.items():
             if not np.size(getattr(self, name)):
                 object.__setattr__(self, name, np.full(np.shape(self.ids), value))
-        shapes = [np.shape(getattr(self, name)) for name in (*_INTEGERS, *_SECONDS)]
+        shapes = [np.shape(getattr(self, name)) for name in COLUMNS]
         if len(shapes[0]) != 1 or len(set(shapes)) != 1:
             raise InvalidProblemError("workload", f"its arrays have shapes {shapes}, must all be (jobs,)")
         for name in _INTEGERS:

@@ -12,7 +12,7 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.windows import windows
-from allocopt.traces.workload import Workload
+from allocopt.traces.workload import COLUMNS, Workload
 from heuristics.annealing.metropolis import Annealing
 from learned.training.seeds import check_training_seed
 
@@ -33,8 +33,7 @@ REPLAY_STEPS = 300
 def epoch_workload(workload: Workload, first: int, n_jobs: int) -> Workload:
     """Return some consecutive jobs of a workload alone, the first submitted at time 0."""
     jobs = slice(first, first + n_jobs)
-    columns = ("ids", "submit", "run", "processors", "estimate", "users", "preceding", "think_s")
-    alone = replace(workload, **{column: getattr(workload, column)[jobs] for column in columns})
+    alone = replace(workload, **{column: getattr(workload, column)[jobs] for column in COLUMNS})
     return replace(alone, submit=alone.submit - alone.submit[0])
 
 

@@ -25,29 +25,7 @@ def simulate_slowly(
     sharing: Sharing = Sharing.SHARES,
     interference: Interference | None = None,
 ) -> QuotaSchedule:
-    """Simulate a queue to its end.
-
-    A guest whose host has ended owns as many of the cores as it asked for, and the others become free; a host whose
-    guest has ended has all its cores again. Jobs are not killed at their limits (ASAX paper, section 5).
-
-    Parameters
-    ----------
-    jobs
-        The jobs, by submission.
-    cores
-        Cores of the cluster.
-    scheduler
-        Who decides.
-    seed
-        Fixes every random choice of the scheduler.
-    sharing, interference
-        How jobs that share slow each other down.
-
-    Raises
-    ------
-    UsageError
-        If a job asks for more cores than there are, or the scheduler decides what cannot be, or nothing any more.
-    """
+    """Simulate a queue to its end; see `simulate_quotas`."""
     simulation = _Simulation(tuple(jobs), cores, scheduler, seed, sharing, interference or Interference())
     while simulation.step():
         pass
