@@ -1,7 +1,6 @@
 """Exact knapsack schedulers beside the learned ones on a small trace: all valid, rewards recomputed independently."""
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -24,17 +23,13 @@ from allocopt.simulator.two_level_rules import Mode, Reservations
 from allocopt.simulator.view import View
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload
-from learned.dras.agents import SHIPPED, Agent, load_agent
+from learned.dras.agents import Agent, load_agent
+from learned.networks.shipped import shipped_weights
 
 MACHINE, JOBS = 24, 90
 UNTRAINED = "untrained"
 
-SHIPPED_AGENTS = [
-    (agent, site)
-    for agent in AGENT_NAMES
-    for site in SHIPPED
-    if files("learned.weights").joinpath(f"{agent}-{site}.safetensors").is_file()
-]
+SHIPPED_AGENTS = [(agent, site) for agent in AGENT_NAMES for site in shipped_weights(agent)]
 AGENTS = [*SHIPPED_AGENTS, *((agent, UNTRAINED) for agent in AGENT_NAMES)]
 
 
