@@ -9,18 +9,14 @@ from numba import int64, njit, uint64
 
 from allocopt.arrays import WordArray
 from allocopt.kernels.options import inlined
+from allocopt.kernels.random import STEP, mixed_bits, unit_interval
 
 WORDS = uint64[::1]
 """Numba type of the state."""
 
 _MOST_SEED = 2**63
-_STEP, _FACTOR, _OTHER_FACTOR = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)
-_17, _19, _23, _27, _30, _31, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 27, 30, 31, 41, 45))
-_11, _16, _32, _48, _LOW = (np.uint64(number) for number in (11, 16, 32, 48, 0xFFFF))
+_17, _19, _23, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 41, 45))
+_16, _32, _48, _LOW = (np.uint64(number) for number in (16, 32, 48, 0xFFFF))
 _MEAN, _DEVIATION = 4 * 32767.5, 65536.0 / 3.0**0.5
 """Mean and standard deviation of the sum of four numbers of 16 bits."""
 
@@ -35,10 +31,8 @@ def random_words(seed: int) -> WordArray:
     """Make the state of a generator; one seed, one sequence."""
     words, at = np.empty(4, dtype=np.uint64), np.uint64(seed)
     for i in range(4):
-        at += _STEP
-        mixed = (at ^ (at >> _30)) * _FACTOR
-        mixed = (mixed ^ (mixed >> _27)) * _OTHER_FACTOR
-        words[i] = mixed ^ (mixed >> _31)
+        at += STEP
+        words[i] = mixed_bits(at)
     return words
 
 
@@ -57,7 +51,7 @@ def _draw(words: WordArray) -> "np.uint64":
 @inlined
 def uniform(words: WordArray) -> float:
     """Draw a number from 0 to below 1."""
-    return float(_draw(words) >> _11) * 2.0**-53
+    return unit_interval(_draw(words))
 
 
 @inlined

@@ -1,9 +1,9 @@
 """Which job is next and which core it gets, by the selections of `policies`."""
 
-import numpy as np
 from numba import boolean, float64, int64
 
 from allocopt.kernels.options import hot_kernel, inlined
+from allocopt.kernels.random import STEP, mixed_bits, unit_interval
 from allocopt.simulator.kernels.queue import dequeue, queued
 from allocopt.simulator.multicore.policies import JobSelection, NodeSelection
 from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
@@ -16,23 +16,12 @@ HIGH_MEM, HIGH_MEM_BW = int(NodeSelection.HIGH_MEM), int(NodeSelection.HIGH_MEM_
 ROUNDING = 1e-9
 """What values must differ by to be different, as a share of 1 + value: sums depend on the order of the tasks."""
 
-_STEP, _FACTOR, _OTHER_FACTOR = (
-    np.uint64(0x9E3779B97F4A7C15),
-    np.uint64(0xBF58476D1CE4E5B9),
-    np.uint64(0x94D049BB133111EB),
-)
-_30, _27, _31, _11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
-
 
 @inlined
 def draw_below(multicore: Multicore, count: int) -> int:
-    """Draw a whole number from 0 to below ``count`` (splitmix64)."""
-    multicore.word[0] += _STEP
-    mixed = multicore.word[0]
-    mixed = (mixed ^ (mixed >> _30)) * _FACTOR
-    mixed = (mixed ^ (mixed >> _27)) * _OTHER_FACTOR
-    mixed ^= mixed >> _31
-    return int(float(mixed >> _11) * 2.0**-53 * count)
+    """Draw a whole number from 0 to below ``count``."""
+    multicore.word[0] += STEP
+    return int(unit_interval(mixed_bits(multicore.word[0])) * count)
 
 
 @hot_kernel(int64(STATE, MULTICORE, int64))
