@@ -41,7 +41,7 @@ format: .venv/installed-dev
 	@touch $@
 
 .venv/installed-dev: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,plot,rl,train]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,distributed,plot,rl,train]"
 	@touch .venv/installed $@
 
 clean:
