@@ -22,9 +22,13 @@ ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "timelimitraw", "timelimit", "time_limit", "estimate", "estimate_s", "wallclock_req", "walltime",
             "requested_time", "req_walltime",
         ),
-        "nodes": ("allocnodes", "nnodes", "nodes_alloc", "reqnodes", "nodes_req", "num_nodes", "n_nodes", "nodes"),
+        "nodes": (
+            "allocnodes", "nnodes", "nodes_alloc", "reqnodes", "nodes_req", "num_nodes", "n_nodes", "nodes",
+            "alloctres", "tres_alloc", "reqtres", "tres_req",
+        ),
         "processors": (
             "alloccpus", "ncpus", "reqcpus", "processors", "processors_req", "num_procs", "n_cpus", "cpus", "cores",
+            "alloctres", "tres_alloc", "reqtres", "tres_req",
         ),
         "user": ("uid", "user", "user_id", "username"),
         "state": ("state", "job_state", "status"),

@@ -55,6 +55,15 @@ def test_a_dump_of_sacct_is_read_without_steps_and_with_every_drop_counted(tmp_p
     }
 
 
+def test_sizes_are_found_in_lists_of_allocated_resources(tmp_path: Path) -> None:
+    head = "JobID|Submit|Elapsed|AllocTRES|State"
+    rows = ["1|2026-01-01T00:00:00|01:00:00|billing=72,cpu=72,mem=186G,node=2|COMPLETED", "2|2026-01-01T00:00:10|0||"]
+    workload = read(tmp_path, "\n".join((head, *rows)), name="dump.txt")
+    assert workload.processors.tolist() == [2]
+    cores = read(tmp_path, "\n".join((head, *rows)), "processors=AllocTRES", name="dump.txt")
+    assert cores.processors.tolist() == [72]
+
+
 @given(st.permutations(range(12)))
 def test_the_order_of_columns_does_not_matter(tmp_path_factory: pytest.TempPathFactory, order: list[int]) -> None:
     lines = [[line.split("|")[column] for column in order] for line in SACCT.splitlines()]
