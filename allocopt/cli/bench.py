@@ -11,6 +11,7 @@ import typer
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit
+from allocopt.cli.screen import screen_width
 
 if TYPE_CHECKING:
     from allocopt.report.bench import Contender
@@ -78,8 +79,8 @@ def command(
     if out is not None and journal is not None:
         write_rows(out, rows, facts)
         journal.close()
-    table = f"{summary_table(rows)}\n\n{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
-    print(table, file=sys.stderr if as_json else sys.stdout)
+    made_by = f"{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
+    print(f"{summary_table(rows, screen_width())}\n\n{made_by}", file=sys.stderr if as_json else sys.stdout)
 
 
 @contextmanager
