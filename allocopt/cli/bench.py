@@ -90,8 +90,7 @@ def _interruption_explained(rows: "Sequence[BenchRow]", total: int, journal: "Jo
         yield
     except KeyboardInterrupt:
         kept = "" if journal is None else f", kept in {journal.path}; the same command goes on from there"
-        print(f"allocopt: {len(rows)} of {total} solves done{kept}", file=sys.stderr)
-        raise
+        raise KeyboardInterrupt(f"{len(rows)} of {total} solves done{kept}") from None
 
 
 def _journal(out: Path, instances: Sequence[Path], budget: "Budget", facts: "Provenance") -> "Journal":

@@ -65,8 +65,7 @@ def command(
     try:
         rows = _measured(reproduction, request, journal)
     except KeyboardInterrupt:
-        print("allocopt: interrupted; the same command goes on from here", file=sys.stderr)
-        raise
+        raise KeyboardInterrupt("the same command goes on from here") from None
     records = [{**row.as_dict(), **facts} for row in rows]
     write_text(path, "[\n" + ",\n".join(json.dumps(record, allow_nan=False) for record in records) + "\n]\n")
     journal.close()
