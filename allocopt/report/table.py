@@ -17,7 +17,7 @@ def aligned_table(header: Sequence[str], rows: Sequence[Sequence[Cell]], digits:
     digits
         Per column the digits behind the point of its numbers, or None for a column of text, which stands left.
     """
-    texts = [[_text(cell, places) for cell, places in zip(row, digits, strict=True)] for row in rows]
+    texts = [[cell_text(cell, places) for cell, places in zip(row, digits, strict=True)] for row in rows]
     widths = [max(2, *(len(line[i]) for line in [header, *texts])) for i in range(len(header))]
     rule = [
         ("-" * width if places is None else "-" * (width - 1) + ":")
@@ -26,7 +26,7 @@ def aligned_table(header: Sequence[str], rows: Sequence[Sequence[Cell]], digits:
     return "\n".join(_line(cells, widths, digits) for cells in [list(header), rule, *texts])
 
 
-def _text(cell: Cell, places: int | None) -> str:
+def cell_text(cell: Cell, places: int | None) -> str:
     """Format one cell."""
     if cell is None:
         return "-"

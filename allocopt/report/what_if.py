@@ -88,7 +88,7 @@ def what_if_tables(rows: Sequence[WhatIfRow]) -> str:
         f"scheduler {scheduler}\n{aligned_table(HEADER, [_cells(row) for row in group], DIGITS)}"
         for scheduler, group in groupby(rows, key=lambda row: row.scheduler)
     ]
-    return "\n\n".join((*tables, "\n".join(_verdict(rows))))
+    return "\n\n".join((*tables, "\n".join(verdict(rows))))
 
 
 def _cells(row: WhatIfRow) -> list[Cell]:
@@ -104,7 +104,7 @@ def _cells(row: WhatIfRow) -> list[Cell]:
     ]
 
 
-def _verdict(rows: Sequence[WhatIfRow]) -> list[str]:
+def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
     """Name the best combination by each measure; one line each, and what they are compared with."""
     lines = [f"+/- beside {_name(rows[0])}; waits and slowdowns are means over {rows[0].jobs:,} jobs"]
     measures: tuple[tuple[str, Callable[[WhatIfRow], float | None], Callable[[WhatIfRow], float | None], int], ...] = (
