@@ -118,7 +118,7 @@ class Canvas:
         roles: Sequence[str],
         titles: Sequence[str] = (),
         edge: str | None = None,
-        line_width: float = 0.4,
+        line_width: float | FloatArray = 0.4,
     ) -> None:
         """Draw rectangles.
 
@@ -135,7 +135,7 @@ class Canvas:
         edge
             Role of the colour of their edges; None for no edges.
         line_width
-            Of the edges, in points.
+            Of the edges, in points; one for all, or one for each.
         """
         if not len(boxes):
             return
@@ -149,7 +149,8 @@ class Canvas:
             edgecolors=LIGHT[edge] if edge else "none",
             linewidths=line_width if edge else 0.0,
         )
-        if titles:
+        # Nobody points at anything on a phone.
+        if titles and not self.is_narrow:
             name = f"titled-{len(self.titles) + 1}"
             drawn.set_gid(name)
             self.titles[name] = list(titles)

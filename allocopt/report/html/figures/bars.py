@@ -33,7 +33,7 @@ class Measure:
     def is_best(self, value: float | None) -> bool:
         """Whether no other value is better."""
         known = [each for each in self.values if each is not None]
-        if value is None or max(known) <= min(known) * (1 + 1e-9):
+        if value is None or max(known) <= min(known) * (1 + 1e-3):
             return False
         wanted = min(known) if self.best == "min" else max(known)
         return abs(value - wanted) <= 1e-9 * max(abs(wanted), 1e-9)

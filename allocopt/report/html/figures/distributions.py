@@ -78,4 +78,5 @@ def _steps(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     ordered = np.sort(values)
     places = np.unique(np.linspace(0, len(ordered) - 1, MOST_POINTS).round().astype(int))
     shares = np.searchsorted(ordered, ordered[places], "right") / len(ordered)
-    return np.concatenate(([1.0], ordered[places])), np.concatenate(([0.0], shares))
+    least = float((ordered <= 1.0).mean())
+    return np.concatenate(([1.0], ordered[places])), np.concatenate(([least], shares))

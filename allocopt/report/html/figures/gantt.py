@@ -1,19 +1,22 @@
 """Which nodes are held when: a rectangle per job, or, of many jobs, how much of each part of the machine is held."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.report.html.canvas import Canvas
+from allocopt.cluster.tree import Tree
+from allocopt.report.html.canvas import POINTS, Canvas
 from allocopt.report.html.document import Figure
 from allocopt.report.html.figures.usage import shared_bins
-from allocopt.report.html.palette import N_STEPS, colour, step
+from allocopt.report.html.palette import LIGHT, N_STEPS, colour, step
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.html.words import duration, percent, shortened, time_unit
 
 MOST_RECTANGLES = 2_500
 MOST_JOBS_WITHOUT_NODES = 1_500
+MOST_LEAVES = 20
 BINS, BANDS = 200, 48
 
 
@@ -65,9 +68,8 @@ class Gantt:
                     "known; it is drawn on the lowest that are free. Point at it for its name."
                 )
             return "A rectangle is a job on neighbouring nodes. Point at it for its name, nodes and times."
-        if line.nodes is None:
-            return "Too many jobs to draw one by one: the share of the machine that jobs of each size hold. Dark is much."
-        return "Too many jobs to draw one by one: the share of the nodes in each part of the machine that are held."
+        whole = "the machine that jobs of each size hold" if line.nodes is None else "each part of the machine that is held"
+        return f"Too many jobs to draw one by one: the share of {whole}. The stronger the colour, the more."
 
     def _draw_jobs(self, canvas: Canvas) -> None:
         """Draw every job."""
@@ -80,13 +82,17 @@ class Gantt:
             boxes.append((start, low, end - start, high - low))
             roles.append(colour(job))
             titles.append(self._said(job))
-        (axes,) = canvas.panels(1, 1, 3.6 if canvas.is_narrow else 3.9)
+        height = 3.6 if canvas.is_narrow else 3.9
+        (axes,) = canvas.panels(1, 1, height)
         axes.grid(visible=False)
-        canvas.boxes(axes, np.array(boxes), roles, titles, edge="surface", line_width=0.35)
-        axes.set_xlim(0.0, line.makespan_s / seconds)
+        placed, across = np.array(boxes), line.makespan_s / seconds
+        widths = edge_widths(placed, canvas.width / across, height * POINTS / line.size)
+        canvas.boxes(axes, placed, roles, titles, edge="surface", line_width=widths)
+        axes.set_xlim(0.0, across)
         axes.set_ylim(line.size, 0)
         axes.set_xlabel(f"{unit} since the first submission")
         axes.set_ylabel("processors" if line.nodes is None else "nodes")
+        _name_leaves(axes, line)
 
     def _draw_shares(self, canvas: Canvas) -> None:
         """Draw how much of each part of the machine is held."""
@@ -114,6 +120,29 @@ class Gantt:
         what = "processors" if line.nodes is None else "nodes"
         size = int(line.processors[job])
         return f"job {shortened(line.names[job], 40)}: {size:,} {what}, waited {duration(wait)}, ran {duration(run)}"
+
+
+def edge_widths(boxes: FloatArray, points_across: float, points_down: float) -> FloatArray:
+    """Width of the edges of boxes, given the points of a unit: small boxes have none, for nothing else would be seen."""
+    is_large = (boxes[:, 2] * points_across > 3.0) & (boxes[:, 3] * points_down > 2.0)
+    return np.where(is_large, 0.4, 0.0)
+
+
+def _name_leaves(axes: Any, line: Timeline) -> None:
+    """Put the names of the leaf switches where their nodes stand, if there are few of them."""
+    if not isinstance(line.topology, Tree) or not len(line.topology.groups):
+        return
+    leaves = line.topology.groups[0][np.argsort(node_places(line))]
+    firsts = np.append(np.flatnonzero(np.diff(leaves, prepend=-1)), line.size)
+    if len(firsts) > MOST_LEAVES + 1 or np.diff(firsts).min() < line.size / 40:
+        return
+    for first in firsts[1:-1].tolist():
+        axes.axhline(first, color=LIGHT["muted"], linewidth=0.6)
+    names = [shortened(line.topology.names[0][leaf], 14) for leaf in leaves[firsts[:-1]].tolist()]
+    axes.set_yticks((firsts[:-1] + firsts[1:]) / 2, names)
+    for text in axes.get_yticklabels():
+        text.set_parse_math(False)
+    axes.set_ylabel("nodes by leaf switch")
 
 
 def node_places(line: Timeline) -> IntArray:

@@ -27,11 +27,14 @@ class GapsOverTime:
         What the gaps are to.
     times_s, gaps
         By the name of the solver: seconds, and per cent, of every solve.
+    numbers
+        By the name of the solver the number of its colour.
     """
 
     yardstick: str
     times_s: Mapping[str, FloatArray]
     gaps: Mapping[str, FloatArray]
+    numbers: Mapping[str, int]
 
     def figure(self) -> Figure:
         """Return the figure."""
@@ -53,10 +56,10 @@ class GapsOverTime:
         axes.set_xscale("log")
         every = np.concatenate(list(self.gaps.values()))
         axes.set_yscale("symlog", linthresh=LEAST_GAP, linscale=0.6)
-        for index, name in enumerate(self.times_s):
+        for name in self.times_s:
             times, gaps = np.maximum(self.times_s[name], 1e-6), self.gaps[name]
             kept = np.unique(np.linspace(0, len(times) - 1, MOST_POINTS).round().astype(int))
-            shade, shape = LIGHT[colour(index)], marker(index)
+            shade, shape = LIGHT[colour(self.numbers[name])], marker(self.numbers[name])
             axes.plot(times[kept], gaps[kept], shape, color=shade, markersize=3.2, alpha=0.35, markeredgewidth=0)
             axes.plot(
                 [np.median(times)], [gaps.mean()], shape, color=shade, markersize=8.5, zorder=4,

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.report.html.canvas import Canvas
+from allocopt.report.html.canvas import POINTS, Canvas
 from allocopt.report.html.document import Figure
+from allocopt.report.html.figures.gantt import edge_widths
 from allocopt.report.html.palette import LIGHT, colour
 from allocopt.report.html.words import duration, shortened, time_unit
 
@@ -61,12 +62,15 @@ class NodeGantt:
         boxes = np.stack((left, self.node[kept] + 0.07 + lane * heights, width, heights), axis=1)
         titles = [self._said(job) for job in kept.tolist()]
         rows = len(self.node_names)
-        (axes,) = canvas.panels(1, 1, float(np.clip(0.9 + 0.2 * rows, 2.2, 6.5)))
+        height = float(np.clip(0.9 + 0.2 * rows, 2.2, 6.5))
+        (axes,) = canvas.panels(1, 1, height)
         axes.grid(visible=False)
         for row in range(0, rows, 2):
             axes.axhspan(row, row + 1, color=LIGHT["raised"], linewidth=0)
-        canvas.boxes(axes, boxes, [colour(job) for job in kept.tolist()], titles, edge="surface", line_width=0.35)
-        axes.set_xlim(0.0, float((left + width).max()))
+        across = max(float((left + width).max()), 1e-9)
+        edges = edge_widths(boxes, canvas.width / across, POINTS * height / rows)
+        canvas.boxes(axes, boxes, [colour(job) for job in kept.tolist()], titles, edge="surface", line_width=edges)
+        axes.set_xlim(0.0, across)
         axes.set_ylim(rows, 0)
         shown = np.unique(np.linspace(0, rows - 1, min(rows, MOST_NAMES)).round().astype(int))
         axes.set_yticks(shown + 0.5, [shortened(self.node_names[row], 16) for row in shown.tolist()])

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from allocopt.report.html.palette import N_COLOURS
+
 DURATIONS = (
     (1.0, "1 s"),
     (10.0, "10 s"),
@@ -20,19 +22,19 @@ MARKERS = "osD^vP*X"
 
 def dash(index: int) -> Any:
     """Return the dashes of a line, so that lines differ in more than colour."""
-    return DOTTED[index % len(DOTTED)]
+    return DOTTED[(index + index // N_COLOURS) % len(DOTTED)]
 
 
 def marker(index: int) -> str:
     """Return the shape of a point, so that points differ in more than colour."""
-    return MARKERS[index % len(MARKERS)]
+    return MARKERS[(index + index // N_COLOURS) % len(MARKERS)]
 
 
 def durations_across(axes: Any, longest_s: float, is_narrow: bool) -> None:
     """Make the x axis logarithmic in seconds, from one second on, with the durations of clocks and calendars."""
     shown = [(seconds, name) for seconds, name in DURATIONS if seconds <= max(longest_s * 1.3, 60.0)]
     if is_narrow and len(shown) > 5:
-        shown = shown[:: 2]
+        shown = shown[::2]
     axes.set_xscale("log")
     axes.set_xlim(1.0, max(longest_s * 1.1, 60.0))
     axes.set_xticks([seconds for seconds, _ in shown], [name for _, name in shown])

@@ -70,8 +70,8 @@ class TreePicture:
             self.title,
             f"{counts} ({percent(held / size)}); {rest}. Each job has a colour of its own among its neighbours.",
             self.draw,
-            f"{counts}, {rest}. A cell is {what}; frames are {_frames(cells)}. Point at a cell for its name and job. "
-            f"Light cells are idle{', grey ones not to be had' if taken else ''}.",
+            f"{counts}, {rest}. A cell is {what}; frames are {_frames(cells)}. Point at a cell for its name and job."
+            f"{' Light cells are idle.' if idle else ''}{' Grey cells are not to be had.' if taken else ''}",
         )
 
     def draw(self, canvas: Canvas) -> None:
@@ -94,7 +94,7 @@ class TreePicture:
         boxes: list[tuple[float, float, float, float]] = []
         roles: list[str] = []
         titles: list[str] = []
-        for cell, (x, y, width, height) in enumerate(placed.cells.tolist()):
+        for cell, (x, y, width, height) in enumerate(self._joined(cells, placed).tolist()):
             owners, counts = np.unique(self.owner[cells.members(cell)], return_counts=True)
             title = f"{cells.names[cell]}: {self._said(owners, counts)}"
             left = x
@@ -107,6 +107,17 @@ class TreePicture:
                 left += share
         canvas.boxes(axes, np.array(boxes), roles, titles)
         self._label(canvas, axes, cells, placed)
+
+    def _joined(self, cells: Cells, placed: Layout) -> FloatArray:
+        """Return the boxes of the cells; nodes of one job that stand side by side have no gap between them."""
+        if cells.level:
+            return placed.cells
+        boxes = placed.cells.copy()
+        owner = self.owner[cells.order]
+        for first, length in _runs(owner, placed.cells):
+            if owner[first] >= 0 and length > 1:
+                boxes[first : first + length - 1, 2] = np.diff(placed.cells[first : first + length, 0])
+        return boxes
 
     def _said(self, owners: IntArray, counts: IntArray) -> str:
         """Say who holds the nodes of a cell."""
@@ -135,8 +146,11 @@ class TreePicture:
             if not name or 0.64 * LABEL_POINTS * len(name) > room or height < LABEL_POINTS or written > MOST_LABELS:
                 continue
             written += 1
+            # Between two cells a short name would be cut in two.
+            middle = placed.cells[first + (length - 1) // 2][0] + width / 2
+            is_short = 0.64 * LABEL_POINTS * len(name) <= width
             canvas.text(
-                axes, x + room / 2, y + height / 2, name, "on", fontsize=LABEL_POINTS, ha="center",
+                axes, middle if is_short else x + room / 2, y + height / 2, name, "on", fontsize=LABEL_POINTS, ha="center",
                 va="center_baseline",
             )  # fmt: skip
 

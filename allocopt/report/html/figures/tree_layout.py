@@ -77,7 +77,7 @@ class _Placing:
         self.named, self.boxes = named, boxes
         self.whole = _flow(boxes, self.room, self.gap + 1)
         self.height = self.whole.height + 2 * MARGIN
-        self.is_unbroken = all(
+        self.is_unbroken = not cells.has_outer or all(
             flow.height <= max(sizes[frame][1] for frame in frames) + 1e-9
             for flow, frames in zip(self.flows, self.members, strict=True)
         )

@@ -13,7 +13,7 @@ from allocopt.report.html.palette import LIGHT, colour
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.html.words import percent, shortened, time_unit
 
-BINS = 320
+BINS = 160
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class Usage:
     def draw(self, canvas: Canvas) -> None:
         """Draw utilization above and the queue below, over the same time."""
         used, queue = canvas.panels(2, 1, 3.9, height_ratios=(1.0, 0.8))
-        edges = shared_bins(list(self.timelines.values()), BINS // 2 if canvas.is_narrow else BINS)
+        edges = shared_bins(list(self.timelines.values()), BINS * 2 // 3 if canvas.is_narrow else BINS)
         seconds, unit = time_unit(edges[-1] - edges[0])
         middles = ((edges[:-1] + edges[1:]) / 2 - edges[0]) / seconds
         for index, (name, timeline) in enumerate(self.timelines.items()):

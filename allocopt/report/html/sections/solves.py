@@ -63,7 +63,8 @@ def _gap_figure(groups: dict[str, list[SolveRecord]], yardstick: str) -> list[Fi
         if known:
             pairs = np.array(known)
             times[name], gaps[name] = pairs[:, 0], _without_noise(pairs[:, 1])
-    return [GapsOverTime(yardstick, times, gaps).figure()] if times else []
+    numbers = {name: index for index, name in enumerate(groups)}
+    return [GapsOverTime(yardstick, times, gaps, numbers).figure()] if times else []
 
 
 def _without_noise(gaps: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> "np.ndarray[tuple[int], np.dtype[np.float64]]":

@@ -65,7 +65,7 @@ def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) 
         """Draw the panels."""
         draw_bars(canvas, labels, measures)
 
-    return Figure("measures", title, f"{'. '.join(said)}.", draw, "The best of each is dark.")
+    return Figure("measures", title, f"{'. '.join(said)}.", draw, "The best of each stands out.")
 
 
 def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Section:

@@ -10,7 +10,7 @@ from allocopt.report.html.figures.bars import Measure
 from allocopt.report.html.figures.gantt import Gantt
 from allocopt.report.html.figures.tree import IDLE, TreePicture
 from allocopt.report.html.figures.usage import Usage
-from allocopt.report.html.sections.schedules import distributions, without_equals
+from allocopt.report.html.sections.schedules import distributions
 from allocopt.report.html.sections.tables import bars_figure
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.html.words import duration, number, percent
@@ -38,7 +38,7 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
     parts: list[Figure | Table] = [_table(combinations)]
     parts.append(_bars(combinations))
     if lines:
-        distinct = without_equals(lines)
+        distinct = _distinct(combinations)
         parts += [distributions(distinct), Usage(distinct).figure()]
         for role, each in _shown(combinations):
             assert each.timeline is not None, "those that are shown have schedules"
@@ -47,9 +47,9 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
     facts = (
         Fact("jobs", f"{first.jobs:,}"),
         Fact("combinations", str(len(rows))),
-        Fact("compared with", combinations[0].name),
-        Fact("of the machine in use there", percent(first.utilization)),
-        Fact("mean wait there", duration(first.mean_wait_s)),
+        Fact("baseline", combinations[0].name),
+        Fact("its utilization", percent(first.utilization)),
+        Fact("its mean wait", duration(first.mean_wait_s)),
     )
     return Section("What if", source, facts, tuple(_sentences(rows)), tuple(parts))
 
@@ -101,10 +101,36 @@ def _bars(combinations: Sequence[Combination]) -> Figure:
 
 
 def _shown(combinations: Sequence[Combination]) -> list[tuple[str, Combination]]:
-    """Return the first combination, and the one with the lowest hop cost if that is another."""
+    """Return the first combination, and those with the lowest hop cost and the shortest wait if they are others."""
     known = [each for each in combinations if each.timeline is not None]
-    best = min(known, key=lambda each: _cost(each.row))
-    return [("first", known[0])] if best is known[0] else [("first", known[0]), ("best", best)]
+    nearest = min(known, key=lambda each: _cost(each.row))
+    soonest = min(known, key=lambda each: (each.row.mean_wait_s, _cost(each.row)))
+    named = {each.name: (role, each) for role, each in (("soonest", soonest), ("nearest", nearest), ("first", known[0]))}
+    return [named[each.name] for each in combinations if each.name in named]
+
+
+def _distinct(combinations: Sequence[Combination]) -> dict[str, Timeline]:
+    """Bring combinations in which all jobs run at the same times together; those of one scheduler are named by it."""
+    groups: list[tuple[list[Combination], Timeline]] = []
+    for each in combinations:
+        if each.timeline is None:
+            continue
+        same = next((members for members, line in groups if each.timeline.is_same(line)), None)
+        if same is None:
+            groups.append(([each], each.timeline))
+        else:
+            same.append(each)
+    return {_group_name(members, combinations): line for members, line in groups}
+
+
+def _group_name(members: Sequence[Combination], every: Sequence[Combination]) -> str:
+    """Name combinations that are the same in time."""
+    names = []
+    for scheduler in dict.fromkeys(each.row.scheduler for each in members):
+        own = [each.row.allocator for each in members if each.row.scheduler == scheduler]
+        all_of_it = sum(each.row.scheduler == scheduler for each in every)
+        names.append(scheduler if len(own) == all_of_it > 1 else f"{', '.join(own)} under {scheduler}")
+    return "; ".join(names)
 
 
 def _cost(row: WhatIfRow) -> float:
