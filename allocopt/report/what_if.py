@@ -109,7 +109,12 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
     lines = [f"+/- beside {_name(rows[0])}; waits and slowdowns are means over {rows[0].jobs:,} jobs"]
     measures: tuple[tuple[str, Callable[[WhatIfRow], float | None], Callable[[WhatIfRow], float | None], str], ...] = (
         ("shortest mean wait", lambda row: row.mean_wait_s, lambda row: row.mean_wait_change, "{:,.0f} s"),
-        ("least slowdown", lambda row: row.mean_bounded_slowdown, lambda row: row.mean_bounded_slowdown_change, "{:,.2f}"),
+        (
+            "least slowdown",
+            lambda row: row.mean_bounded_slowdown,
+            lambda row: row.mean_bounded_slowdown_change,
+            "{:,.2f}",
+        ),
         ("lowest hop cost", lambda row: row.mean_hop_cost, lambda row: row.mean_hop_cost_change, "{:,.0f}"),
     )
     for name, value, change, written in measures:

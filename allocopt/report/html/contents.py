@@ -63,7 +63,9 @@ def _key(file: ResultFile) -> tuple[str, ...]:
 def _sections(files: Sequence[ResultFile], pool: Instances, cluster: NamedTree | None) -> Iterator[Section]:
     """Show files that belong together."""
     makers: dict[Kind, Callable[[], Section]] = {
-        Kind.SOLVES: lambda: solves_section(_sources(files), [row for each in files for row in rows_of(each, SolveRecord)]),
+        Kind.SOLVES: lambda: solves_section(
+            _sources(files), [row for each in files for row in rows_of(each, SolveRecord)]
+        ),
         Kind.SIMULATIONS: lambda: _simulations(files),
         Kind.WHAT_IF: lambda: what_if_section(
             _sources(files), [Combination(row) for row in rows_of(files[0], WhatIfRow)]
@@ -107,4 +109,4 @@ def _simulations(files: Sequence[ResultFile]) -> Section:
 
 def _sources(files: Sequence[ResultFile]) -> str:
     """Name the files."""
-    return ", ".join(str(file.path) for file in files)
+    return ", ".join(file.path.name for file in files)

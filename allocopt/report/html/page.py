@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,8 +17,11 @@ from allocopt.report.html.canvas import drawn, matplotlib, pdf_bytes, svg_text
 from allocopt.report.html.document import Column, Figure, Section, Table
 from allocopt.report.html.palette import DARK, LIGHT, variables
 from allocopt.report.html.svg import file_text, page_element
-from allocopt.report.html.words import number, slug
+from allocopt.report.html.words import EN_DASH, number, slug
 from allocopt.report.table import Cell, cell_text
+
+UNIT = re.compile(r" (s|ms|%|J|J s)$")
+"""Units at the end of a title, which are not to stand alone in a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,7 @@ def page(title: str, sections: Sequence[Section]) -> str:
         drawings=lambda figure: [markup(each) for each in _drawings(figure, names[id(figure)])],
         cells=_cells,
         is_text=lambda column: column.digits is None,
+        heading=lambda column: UNIT.sub("\u00a0\\1", column.title),
     )
     return text
 
@@ -131,7 +136,7 @@ def _cell(cell: Cell, column: Column) -> _Cell:
     """Return a cell; numbers have a minus sign of their own."""
     is_text = column.digits is None
     if cell is None:
-        return _Cell("–", "", is_text)
+        return _Cell(EN_DASH, "", is_text)
     if is_text or isinstance(cell, str):
         return _Cell(str(cell), str(cell), is_text)
     text = number(cell) if column.is_mixed else cell_text(cell, column.digits)

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -206,7 +207,7 @@ def _is_curve(records: Sequence[Record]) -> bool:
         cells = [[float(cell or "nan") for cell in record.values.values()] for record in records]
     except ValueError:
         return False
-    return all(before[0] < after[0] for before, after in zip(cells, cells[1:], strict=False))
+    return all(before[0] < after[0] for before, after in pairwise(cells))
 
 
 def _value(path: Path, place: str, name: str, value: object, wanted: Any) -> Any:

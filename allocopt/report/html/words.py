@@ -2,6 +2,8 @@
 
 import re
 
+EN_DASH = "\u2013"
+"""Stands between the ends of a range, and for what is not there."""
 UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
 TIME_UNITS = ((259_200.0, 86_400.0, "days"), (10_800.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from allocopt.report.html.canvas import Canvas
 from allocopt.report.html.palette import LIGHT
-from allocopt.report.html.words import shortened
+from allocopt.report.html.words import EN_DASH, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,5 @@ def _panel(axes: Any, labels: Sequence[str], measure: Measure) -> None:
     axes.set_xticks([])
     axes.set_xlim(0.0, 1.28 * max(*lengths, 1e-9))
     for place, value in zip(places, measure.values, strict=True):
-        shown = "–" if value is None else measure.shown(value)
-        axes.annotate(
-            shown, (value or 0.0, place), (4, 0), textcoords="offset points", va="center", color=LIGHT["ink"]
-        )
+        shown = EN_DASH if value is None else measure.shown(value)
+        axes.annotate(shown, (value or 0.0, place), (4, 0), textcoords="offset points", va="center", color=LIGHT["ink"])

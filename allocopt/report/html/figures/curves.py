@@ -71,7 +71,7 @@ class LearningCurves:
         """Draw one measure of all runs."""
         axes.set_title(measure.replace("_", " "), parse_math=False)
         axes.locator_params(nbins=5)
-        axes.ticklabel_format(useOffset=False, scilimits=(-4, 6))
+        axes.yaxis.set_major_formatter(lambda value, _: number(round(value, 9)))
         for index, (name, run) in enumerate(self.runs.items()):
             x, y = run[self.x], run[measure]
             every = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).round().astype(int))
@@ -88,7 +88,9 @@ def _smoothed(values: FloatArray) -> FloatArray:
     sums, counts = (np.concatenate(([0.0], np.cumsum(part))) for part in (np.where(known, values, 0.0), known))
     last = np.arange(1, len(values) + 1)
     first = np.maximum(last - span, 0)
-    return np.where(counts[last] > counts[first], (sums[last] - sums[first]) / np.maximum(counts[last] - counts[first], 1), np.nan)
+    return np.where(
+        counts[last] > counts[first], (sums[last] - sums[first]) / np.maximum(counts[last] - counts[first], 1), np.nan
+    )
 
 
 def _first(values: FloatArray) -> float:

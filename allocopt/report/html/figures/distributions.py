@@ -41,7 +41,7 @@ class Distributions:
             "Waits and slowdowns",
             f"Cumulative shares of jobs by wait and by bounded slowdown. {'. '.join(said)}.",
             self.draw,
-            "Share of the jobs that wait, or are slowed down, at most so much. A line that lies higher is better; where "
+            "Share of the jobs that wait, or are slowed down, at most so much. The higher a line, the better; where "
             "it begins, jobs do not wait at all. Waits under a second are drawn as one second.",
         )
 
@@ -68,9 +68,7 @@ def _lines(axes: Any, held: Mapping[str, FloatArray]) -> None:
     """Draw the share at or below each value as steps, one line per schedule."""
     for index, (name, values) in enumerate(held.items()):
         x, y = _steps(np.maximum(values, 1.0))
-        axes.step(
-            x, y, where="post", color=LIGHT[colour(index)], linestyle=dash(index), label=shortened(name, 40)
-        )
+        axes.step(x, y, where="post", color=LIGHT[colour(index)], linestyle=dash(index), label=shortened(name, 40))
 
 
 def _steps(values: FloatArray) -> tuple[FloatArray, FloatArray]:

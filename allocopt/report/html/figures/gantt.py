@@ -12,7 +12,7 @@ from allocopt.report.html.document import Figure
 from allocopt.report.html.figures.usage import shared_bins
 from allocopt.report.html.palette import LIGHT, N_STEPS, colour, step
 from allocopt.report.html.timeline import Timeline
-from allocopt.report.html.words import duration, percent, shortened, time_unit
+from allocopt.report.html.words import EN_DASH, duration, percent, shortened, time_unit
 
 MOST_RECTANGLES = 2_500
 MOST_JOBS_WITHOUT_NODES = 1_500
@@ -68,7 +68,9 @@ class Gantt:
                     "known; it is drawn on the lowest that are free. Point at it for its name."
                 )
             return "A rectangle is a job on neighbouring nodes. Point at it for its name, nodes and times."
-        whole = "the machine that jobs of each size hold" if line.nodes is None else "each part of the machine that is held"
+        whole = (
+            "the machine that jobs of each size hold" if line.nodes is None else "each part of the machine that is held"
+        )
         return f"Too many jobs to draw one by one: the share of {whole}. The stronger the colour, the more."
 
     def _draw_jobs(self, canvas: Canvas) -> None:
@@ -108,7 +110,7 @@ class Gantt:
         canvas.boxes(axes, boxes, roles)
         axes.set_xlim(0.0, times[-1])
         axes.set_ylim(len(shares), 0)
-        ticks = np.unique(np.linspace(0, len(names) - 1, min(len(names), 9)).round().astype(int))
+        ticks = np.unique(np.linspace(0, len(names) - 1, min(len(names), 16 if line.nodes is None else 9)).astype(int))
         axes.set_yticks(ticks + 0.5, [names[tick] for tick in ticks])
         axes.set_xlabel(f"{unit} since the first submission")
         axes.set_ylabel("processors per job" if line.nodes is None else "nodes")
@@ -123,7 +125,7 @@ class Gantt:
 
 
 def edge_widths(boxes: FloatArray, points_across: float, points_down: float) -> FloatArray:
-    """Width of the edges of boxes, given the points of a unit: small boxes have none, for nothing else would be seen."""
+    """Width of the edges of boxes, given the points of a unit: small boxes have none, as they would be hidden."""
     is_large = (boxes[:, 2] * points_across > 3.0) & (boxes[:, 3] * points_down > 2.0)
     return np.where(is_large, 0.4, 0.0)
 
@@ -215,7 +217,7 @@ def _by_size(line: Timeline, edges: FloatArray) -> tuple[FloatArray, list[str]]:
         own = classes == number
         part = Timeline((), line.submit[own], line.start[own], line.end[own], line.processors[own], line.size)
         rows.append(part.held(edges) / line.size)
-        names.append("1" if number == 0 else f"{limits[number - 1] + 1:,}–{limits[number]:,}")
+        names.append("1" if number == 0 else f"{limits[number - 1] + 1:,}{EN_DASH}{limits[number]:,}")
     return np.array(rows), names
 
 

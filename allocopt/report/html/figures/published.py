@@ -55,7 +55,7 @@ class Published:
             "Ours beside the paper's",
             f"Values measured and published. {'; '.join(said[:15])}.",
             self.draw,
-            "Filled: ours, with one standard deviation to either side where there are several runs. Hollow: the paper's.",
+            "Filled: ours, with a standard deviation to either side where there are several runs. Hollow: the paper's.",
         )
 
     def draw(self, canvas: Canvas) -> None:
@@ -85,9 +85,9 @@ def _points(axes: Any, place: int, value: Value) -> None:
     if value.published is not None and value.ours is not None:
         axes.plot([value.published, value.ours], [place, place], color=LIGHT["taken"], linewidth=1.4, zorder=2)
     if value.ours is not None:
-        axes.errorbar(value.ours, place, xerr=value.spread, fmt="o", color=LIGHT["c1"], markersize=5, capsize=2.5)
+        axes.errorbar(value.ours, place, xerr=value.spread, fmt="o", color=LIGHT["c1"], markersize=4.5, capsize=2.5)
     if value.published is not None:
         axes.plot(
-            [value.published], [place], "o", markersize=6, markerfacecolor=LIGHT["surface"],
+            [value.published], [place], "o", markersize=8, markerfacecolor="none",
             markeredgecolor=LIGHT["ink"], markeredgewidth=1.2, zorder=4,
         )  # fmt: skip

@@ -5,6 +5,7 @@ On a large machine a cell is a leaf switch, or a group of them, filled by the sh
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from allocopt.report.html.palette import N_COLOURS, colour
 from allocopt.report.html.words import percent, shortened
 
 IDLE, TAKEN = -1, -2
-"""Owners of nodes that no job holds: idle, and not to be had."""
+"""Owners of nodes that no job holds: idle, and taken before."""
 MOST_LABELS = 160
 LABEL_POINTS = 6.6
 
@@ -64,14 +65,14 @@ class TreePicture:
         what = {0: "a node", 1: "a leaf switch, filled by the shares of its nodes"}.get(
             cells.level, f"a group of level {cells.level}, filled by the shares of its nodes"
         )
-        rest = f"{idle:,} idle" + (f", {taken:,} not to be had" if taken else "")
+        rest = f"{idle:,} idle" + (f", {taken:,} taken before" if taken else "")
         return Figure(
             self.name,
             self.title,
             f"{counts} ({percent(held / size)}); {rest}. Each job has a colour of its own among its neighbours.",
             self.draw,
             f"{counts}, {rest}. A cell is {what}; frames are {_frames(cells)}. Point at a cell for its name and job."
-            f"{' Light cells are idle.' if idle else ''}{' Grey cells are not to be had.' if taken else ''}",
+            f"{' Light cells are idle.' if idle else ''}{' Grey cells were taken before.' if taken else ''}",
         )
 
     def draw(self, canvas: Canvas) -> None:
@@ -89,11 +90,12 @@ class TreePicture:
         """Return the cells of the figure."""
         return cells_of(self.topology, self.node_names)
 
-    def _fill(self, canvas: Canvas, axes: object, cells: Cells, placed: Layout) -> None:
+    def _fill(self, canvas: Canvas, axes: Any, cells: Cells, placed: Layout) -> None:
         """Colour the cells by who holds them."""
         boxes: list[tuple[float, float, float, float]] = []
         roles: list[str] = []
         titles: list[str] = []
+        counted: list[str] = []
         for cell, (x, y, width, height) in enumerate(self._joined(cells, placed).tolist()):
             owners, counts = np.unique(self.owner[cells.members(cell)], return_counts=True)
             title = f"{cells.names[cell]}: {self._said(owners, counts)}"
@@ -104,9 +106,13 @@ class TreePicture:
                 boxes.append((left, y, share, height))
                 roles.append(self._role(int(owners[place])))
                 titles.append(title)
+                counted.append(f"{counts[place]}" if owners[place] >= 0 else "")
                 left += share
         canvas.boxes(axes, np.array(boxes), roles, titles)
-        self._label(canvas, axes, cells, placed)
+        if cells.level:
+            _count(canvas, axes, boxes, counted)
+        else:
+            self._label(canvas, axes, cells, placed)
 
     def _joined(self, cells: Cells, placed: Layout) -> FloatArray:
         """Return the boxes of the cells; nodes of one job that stand side by side have no gap between them."""
@@ -121,7 +127,7 @@ class TreePicture:
 
     def _said(self, owners: IntArray, counts: IntArray) -> str:
         """Say who holds the nodes of a cell."""
-        names = {IDLE: "idle", TAKEN: "not to be had"}
+        names = {IDLE: "idle", TAKEN: "taken"}
         parts = [
             names.get(owner, "") or f"job {shortened(self.jobs[owner], 40)}" for owner in owners.tolist()
         ]  # fmt: skip
@@ -133,10 +139,8 @@ class TreePicture:
         """Return the role of an owner's colour."""
         return {IDLE: "idle", TAKEN: "taken"}.get(owner) or self.roles[owner]
 
-    def _label(self, canvas: Canvas, axes: object, cells: Cells, placed: Layout) -> None:
+    def _label(self, canvas: Canvas, axes: Any, cells: Cells, placed: Layout) -> None:
         """Write the names of jobs where the cells that they hold side by side leave room."""
-        if cells.level:
-            return
         written = 0
         for first, length in _runs(self.owner[cells.order], placed.cells):
             owner = int(self.owner[cells.order[first]])
@@ -149,10 +153,10 @@ class TreePicture:
             # Between two cells a short name would be cut in two.
             middle = placed.cells[first + (length - 1) // 2][0] + width / 2
             is_short = 0.64 * LABEL_POINTS * len(name) <= width
+            place = middle if is_short else x + room / 2
             canvas.text(
-                axes, middle if is_short else x + room / 2, y + height / 2, name, "on", fontsize=LABEL_POINTS, ha="center",
-                va="center_baseline",
-            )  # fmt: skip
+                axes, place, y + height / 2, name, "on", fontsize=LABEL_POINTS, ha="center", va="center_baseline"
+            )
 
 
 def job_roles(jobs: int, owner: IntArray, group: IntArray) -> list[str]:
@@ -181,6 +185,19 @@ def job_roles(jobs: int, owner: IntArray, group: IntArray) -> list[str]:
             seen[number].add(index)
         roles.append(colour(index))
     return roles
+
+
+def _count(canvas: Canvas, axes: Any, boxes: Sequence[tuple[float, float, float, float]], texts: Sequence[str]) -> None:
+    """Write numbers of nodes into the boxes that have room for them, unless there are too many."""
+    fitting = [
+        (box, text)
+        for box, text in zip(boxes, texts, strict=True)
+        if text and 0.75 * LABEL_POINTS * len(text) <= box[2] and LABEL_POINTS <= box[3]
+    ]
+    for (x, y, width, height), text in fitting if len(fitting) <= MOST_LABELS else ():
+        canvas.text(
+            axes, x + width / 2, y + height / 2, text, "on", fontsize=LABEL_POINTS, ha="center", va="center_baseline"
+        )
 
 
 def _runs(owner: IntArray, cells: FloatArray) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import Topology
 from allocopt.cluster.tree import Tree
 
-MOST_CELLS = 2_400
+MOST_CELLS = 3_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +75,7 @@ def cells_of(topology: Topology, node_names: tuple[str, ...] = ()) -> Cells:
 
 
 def _ranks(groups: IntArray) -> IntArray:
-    """Number groups that stand together in the order in which they come."""
+    """Return numbers of groups that stand together in the order in which they come."""
     ranks: IntArray = np.cumsum(np.diff(groups, prepend=groups[:1]) != 0)
     return ranks
 

@@ -1,5 +1,6 @@
 """Where the cells of a tree stand: frames flow from left to right like words, and the cells are as large as may be."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,9 +8,9 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.report.html.figures.tree_cells import Cells
 
-SIDES = (14.0, 12.0, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0)
+SIDES = (18.0, 16.0, 14.0, 13.0, 12.0, 11.5, 11.0, 10.0, 9.0, 8.0, 7.0, 6.0, 5.0, 4.5, 4.0, 3.5, 3.0, 2.5, 2.0)
 """Sides of a cell in points, tried one after the other."""
-MOST_HEIGHT, MOST_HEIGHT_NARROW = 430.0, 560.0
+MOST_HEIGHT, MOST_HEIGHT_NARROW = 560.0, 560.0
 MARGIN, GAP, PAD, NAME = 1.0, 5.0, 2.0, 12.0
 WIDE_CELL = 2.6
 """How many times as wide as high a cell is that holds several nodes."""
@@ -46,7 +47,7 @@ class _Flow:
 
 
 def layout(cells: Cells, width: float, is_narrow: bool) -> Layout:
-    """Place cells in a width in points: the largest that leave each outer frame in one row, if any, in a fair height."""
+    """Place cells in a width in points: the largest that leave each outer frame in one row, if any do."""
     most = MOST_HEIGHT_NARROW if is_narrow else MOST_HEIGHT
     tried = [_Placing(cells, width, side) for side in SIDES]
     fitting = [each for each in tried if each.height <= most]
@@ -122,7 +123,7 @@ class _Placing:
 
 def _rows(count: int, level: int) -> int:
     """Rows of cells in an inner frame of usual size."""
-    return max(1, round((count / (2.5 if level == 0 else 1.5)) ** 0.5))
+    return max(1, round(math.sqrt(count / (2.5 if level == 0 else 1.5))))
 
 
 def _firsts(numbers: IntArray) -> IntArray:
@@ -133,7 +134,7 @@ def _firsts(numbers: IntArray) -> IntArray:
 def _flow(sizes: list[tuple[float, float]], room: float, gap: float) -> _Flow:
     """Put boxes side by side; where several rows are needed, they hold about as many each."""
     total = sum(width + gap for width, _ in sizes) - gap
-    rows = max(1, int(np.ceil(total / room)))
+    rows = max(1, math.ceil(total / room))
     most = -(-len(sizes) // rows)
     corners: list[tuple[float, float]] = []
     x = y = high = wide = 0.0

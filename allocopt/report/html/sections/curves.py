@@ -1,6 +1,6 @@
 """Learning curves of trainings."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from allocopt.report.html.results import ResultFile
 from allocopt.report.html.sections.schedules import labels_of
 from allocopt.report.table import Cell
 
+BOOKKEEPING = ("seconds", "samples", "learning_rate", "steps", "time_s")
 FAVOURITES = ("mean_return", "return", "reward", "loss", "value_loss", "entropy", "gap", "valid", "score")
 MOST_MEASURES = 8
 
@@ -21,8 +22,19 @@ def curves_section(files: Sequence[ResultFile]) -> Section:
     columns = list(files[0].records[0].values)
     runs = {label: _columns(file) for label, file in zip(labels_of(files), files, strict=True)}
     measures = [name for name in columns[1:] if any(_varies(run[name]) for run in runs.values())] or columns[1:2]
-    drawn = sorted(measures, key=_importance)[:MOST_MEASURES]
+    judged = [name for name in measures if name not in BOOKKEEPING] or measures
+    drawn = sorted(judged, key=_importance)[:MOST_MEASURES]
     curves = LearningCurves(columns[0], tuple(sorted(drawn, key=columns.index)), runs)
+    updates = max(len(run[columns[0]]) for run in runs.values())
+    facts = (Fact("runs" if len(runs) > 1 else "run", str(len(runs)) if len(runs) > 1 else next(iter(runs))),
+             Fact("updates", f"{updates:,}"), Fact("measures", str(len(measures))))  # fmt: skip
+    return Section(
+        "Training", ", ".join(dict.fromkeys(file.path.name for file in files)), facts, parts=(curves.figure(), table)
+    )
+
+
+def _table(runs: Mapping[str, Mapping[str, FloatArray]], measures: Sequence[str]) -> Table:
+    """Return a line per run and measure."""
     rows: list[tuple[Cell, ...]] = []
     for label, run in runs.items():
         for name in measures:
@@ -31,16 +43,11 @@ def curves_section(files: Sequence[ResultFile]) -> Section:
                 tail = known[-max(1, len(known) // 20) :]
                 cells = (float(known[0]), float(tail.mean()), float(known.min()), float(known.max()))
                 rows.append((label, name.replace("_", " "), *cells))
-    table = Table(
-        "Measures",
-        (Column("run"), Column("measure"), *(Column(each, 0, is_mixed=True) for each in ("first", "last twentieth", "least", "most"))),
-        tuple(rows),
-        tuple(colour(list(runs).index(str(row[0]))) for row in rows) if len(runs) > 1 else (),
-    )
-    updates = max(len(run[columns[0]]) for run in runs.values())
-    facts = (Fact("runs" if len(runs) > 1 else "run", str(len(runs)) if len(runs) > 1 else next(iter(runs))),
-             Fact("updates", f"{updates:,}"), Fact("measures", str(len(measures))))  # fmt: skip
-    return Section("Training", ", ".join(str(file.path) for file in files), facts, parts=(curves.figure(), table))
+    titles = ("first", "last twentieth", "least", "most")
+    columns = (Column("run"), Column("measure"), *(Column(each, 0, is_mixed=True) for each in titles))
+    numbers = {label: number for number, label in enumerate(runs)}
+    swatches = tuple(colour(numbers[str(row[0])]) for row in rows) if len(runs) > 1 else ()
+    return Table("Measures", columns, tuple(rows), swatches)
 
 
 def _columns(file: ResultFile) -> dict[str, FloatArray]:

@@ -37,16 +37,14 @@ def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Sectio
         (name, int((node == place).sum()), float(run[node == place].sum()), float((start + run)[node == place].max()))
         for place, name in enumerate(order)
     )
-    table = Table(
-        "Nodes", (Column("node"), Column("jobs", 0), Column("job seconds", 0), Column("last end s", 0)), rows
-    )
+    table = Table("Nodes", (Column("node"), Column("jobs", 0), Column("job seconds", 0), Column("last end s", 0)), rows)
     facts = (
         Fact("jobs", f"{len(jobs):,}"),
         Fact("nodes", f"{len(order):,}"),
         Fact("from first to last", duration(float((start + run).max() - start.min()))),
         Fact("mean run", duration(float(run.mean()))),
     )
-    return Section("Placed jobs", str(file.path), facts, parts=(gantt.figure(), table))
+    return Section("Placed jobs", file.path.name, facts, parts=(gantt.figure(), table))
 
 
 def _order(names: list[str], cluster: NamedTree | None) -> list[str]:

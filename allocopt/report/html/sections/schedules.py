@@ -13,7 +13,7 @@ from allocopt.report.html.figures.gantt import Gantt
 from allocopt.report.html.figures.usage import Usage
 from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
-from allocopt.report.html.words import duration, number, percent, slug
+from allocopt.report.html.words import EN_DASH, duration, number, percent, slug
 from allocopt.report.table import Cell
 
 MOST_GANTTS = 4
@@ -103,7 +103,7 @@ def by_size(line: Timeline) -> Table:
         own = classes == number_of_class
         fewest = 1 if number_of_class == 0 else int(SIZE_LIMITS[number_of_class - 1]) + 1
         most = int(SIZE_LIMITS[number_of_class])
-        rows.append((str(most) if fewest == most else f"{fewest}–{most}", *_measures(line, own)))
+        rows.append((str(most) if fewest == most else f"{fewest}{EN_DASH}{most}", *_measures(line, own)))
     rows.append(("all", *_measures(line, np.ones(len(line.start), dtype=bool))))
     columns = (
         Column("processors"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
@@ -163,8 +163,12 @@ def numbers_of(file: ResultFile, name: str) -> FloatArray:
 
 def labels_of(files: Sequence[ResultFile]) -> list[str]:
     """Name files by what tells them apart: their stems, or with the folders before them."""
-    for depth in range(1, 6):
-        names = ["/".join((*file.path.resolve().parts[-depth:-1], _stem(file))) for file in files]
+    stems = [_stem(file) for file in files]
+    if len(set(stems)) == len(stems):
+        return stems
+    for depth in range(2, 7):
+        folders = ["/".join(file.path.resolve().parts[-depth:-1]) for file in files]
+        names = folders if len(set(stems)) == 1 else [f"{a}/{b}" for a, b in zip(folders, stems, strict=True)]
         if len(set(names)) == len(names):
             return names
     return [str(file.path) for file in files]

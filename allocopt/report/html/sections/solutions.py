@@ -18,7 +18,7 @@ from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.topology import TopologyProblem
 from allocopt.report.html.document import Column, Fact, Section, Table
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture
-from allocopt.report.html.words import number, percent
+from allocopt.report.html.words import EN_DASH, number, percent
 from allocopt.report.table import Cell
 from allocopt.solving.result import gap_between
 
@@ -53,7 +53,7 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
         parts = [_selected(problem, stored)]
     elif isinstance(problem, CoallocationProblem):
         parts = [_placements(stored)]
-    return Section(f"Solution of {stored.instance}", str(path), tuple(_facts(stored)), parts=tuple(parts))
+    return Section(f"Solution of {stored.instance}", path.name, tuple(_facts(stored)), parts=tuple(parts))
 
 
 def instance_section(path: Path, problem: TopologyProblem, cluster: NamedTree | None = None) -> Section:
@@ -64,7 +64,7 @@ def instance_section(path: Path, problem: TopologyProblem, cluster: NamedTree | 
     rows = tuple((job.id, int(job.nodes)) for job in problem.jobs)
     return Section(
         f"Window {problem.name}",
-        str(path),
+        path.name,
         (
             Fact("jobs", f"{len(problem.jobs):,}"),
             Fact("nodes asked for", f"{int(problem.sizes.sum()):,}"),
@@ -82,7 +82,7 @@ def _topology_section(
     facts = tuple(_facts(stored))
     title = f"Allocation of {stored.instance}"
     if stored.answer is None:
-        return Section(title, str(path), facts, ("There is no allocation.",))
+        return Section(title, path.name, facts, ("There is no allocation.",))
     held = solution_of(problem, stored).nodes
     owner = _owners(problem)
     for job, nodes in enumerate(held):
@@ -91,7 +91,7 @@ def _topology_section(
     picture = TreePicture(problem.topology, owner, [job.id for job in problem.jobs], node_names=names)
     left = Fact("nodes left idle", f"{problem.n_left:,} of {len(problem.idle_nodes):,}")
     table = _job_table(problem, held, names, picture.roles)
-    return Section(title, str(path), (*facts, left), parts=(picture.figure(), table))
+    return Section(title, path.name, (*facts, left), parts=(picture.figure(), table))
 
 
 def _facts(stored: StoredSolution) -> list[Fact]:
@@ -101,7 +101,7 @@ def _facts(stored: StoredSolution) -> list[Fact]:
     if stored.strategy is not None:
         facts.append(Fact("strategy", str(stored.strategy)))
     name = "hop cost" if stored.kind == TopologyProblem.kind else "objective"
-    facts.append(Fact(name, "–" if stored.objective is None else number(stored.objective)))
+    facts.append(Fact(name, EN_DASH if stored.objective is None else number(stored.objective)))
     if gap is not None and stored.bound is not None:
         facts.append(Fact("gap to the bound", f"{percent(gap, 3)}"))
     return facts
@@ -144,7 +144,7 @@ def _listed(nodes: IntArray, names: tuple[str, ...]) -> str:
         return fold_hostlist(names[node] for node in ordered.tolist())
     breaks = np.flatnonzero(np.diff(ordered) > 1) + 1
     runs = np.split(ordered, breaks)
-    return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs)
+    return ", ".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}{EN_DASH}{run[-1]}" for run in runs)
 
 
 def _selected(problem: KnapsackProblem, stored: StoredSolution) -> Table:

@@ -32,7 +32,10 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     facts = (
         Fact("solves", f"{len(rows):,}"),
         Fact("instances", f"{len({row.instance for row in rows}):,}"),
-        Fact("solvers and strategies" if len(groups) > 1 else "solver", str(len(groups)) if len(groups) > 1 else next(iter(groups))),
+        Fact(
+            "solvers and strategies" if len(groups) > 1 else "solver",
+            str(len(groups)) if len(groups) > 1 else next(iter(groups)),
+        ),
         Fact("proved optimal", percent(proved / len(rows), 0)),
         Fact("time in all", duration(sum(row.runtime_s for row in rows))),
     )
@@ -67,7 +70,9 @@ def _gap_figure(groups: dict[str, list[SolveRecord]], yardstick: str) -> list[Fi
     return [GapsOverTime(yardstick, times, gaps, numbers).figure()] if times else []
 
 
-def _without_noise(gaps: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _without_noise(
+    gaps: "np.ndarray[tuple[int], np.dtype[np.float64]]",
+) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """Take for 0 what rounding has left."""
     return np.where(np.abs(gaps) < 1e-4, 0.0, gaps)
 
@@ -129,8 +134,8 @@ def _verdict(groups: dict[str, list[SolveRecord]], yardstick: str) -> list[str]:
         also = f", the fastest of {len(best)} as near" if len(best) > 1 else ""
         lines.append(f"Nearest to {yardstick}: {nearest}{also}, {least:.3f} % on average in {_time(times[nearest])}.")
     fastest = min(times, key=lambda name: times[name])
-    gap = f", {gaps[fastest]:.3f} % from {yardstick}" if fastest in gaps else ""
-    lines.append(f"Fastest: {fastest}, {_time(times[fastest])}{gap}.")
+    distance = f", {gaps[fastest]:.3f} % from {yardstick}" if fastest in gaps else ""
+    lines.append(f"Fastest: {fastest}, {_time(times[fastest])}{distance}.")
     return lines
 
 

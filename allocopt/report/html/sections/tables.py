@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from allocopt.reproduction import ReproductionRow
 from allocopt.report.html.canvas import Canvas
 from allocopt.report.html.document import Column, Fact, Figure, Section, Table
 from allocopt.report.html.figures.bars import Measure, draw_bars
@@ -11,6 +10,7 @@ from allocopt.report.html.results import ResultFile
 from allocopt.report.html.sections.schedules import numbers_of
 from allocopt.report.html.words import duration, number, percent
 from allocopt.report.simulate_row import SimulateRow
+from allocopt.reproduction import ReproductionRow
 
 
 def simulations_section(source: str, rows: Sequence[SimulateRow], labels: Sequence[str]) -> Section:
@@ -95,4 +95,4 @@ def energy_section(file: ResultFile) -> Section:
         for record, energy, product in zip(file.records, energies.tolist(), products.tolist(), strict=True)
     )
     columns = (Column("part"), Column("name"), Column("energy J", 1), Column("energy-delay J s", 1))
-    return Section("Energy", str(file.path), parts=(Table("Energy", columns, rows),))
+    return Section("Energy", file.path.name, parts=(Table("Energy", columns, rows),))

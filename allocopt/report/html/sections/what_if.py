@@ -64,9 +64,9 @@ def _table(combinations: Sequence[Combination]) -> Table:
     """Return a line per combination."""
     rows = tuple(_cells(each) for each in combinations)
     columns = (
-        Column("allocator"), Column("scheduler"), Column("mean wait s", 0), Column("± %", 1), Column("max wait s", 0),
-        Column("slowdown", 2), Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("fragmentation", 3),
-        Column("utilization %", 1), Column("makespan s", 0), Column("simulated in s", 1),
+        Column("allocator"), Column("scheduler"), Column("mean wait s", 0), Column("± %", 1), Column("slowdown", 2),
+        Column("± %", 1), Column("hop cost", 0), Column("± %", 1), Column("fragmentation", 3),
+        Column("utilization %", 1), Column("makespan s", 0),
     )  # fmt: skip
     note = "± % beside the first line. Slowdown is the mean bounded slowdown, hop cost the mean over jobs of several "
     return Table("Combinations", columns, rows, note=f"{note}nodes, fragmentation that of the idle nodes over leaves.")
@@ -78,9 +78,9 @@ def _cells(each: Combination) -> tuple[Cell, ...]:
     changes = (row.mean_wait_change, row.mean_bounded_slowdown_change, row.mean_hop_cost_change)
     wait, slowdown, cost = (None if change is None else 100 * change for change in changes)
     return (
-        row.allocator, row.scheduler, row.mean_wait_s, wait, row.max_wait_s, row.mean_bounded_slowdown, slowdown,
+        row.allocator, row.scheduler, row.mean_wait_s, wait, row.mean_bounded_slowdown, slowdown,
         row.mean_hop_cost, cost, row.fragmentation[0] if row.fragmentation else None, 100 * row.utilization,
-        row.makespan_s, row.runtime_s,
+        row.makespan_s,
     )  # fmt: skip
 
 
@@ -105,7 +105,9 @@ def _shown(combinations: Sequence[Combination]) -> list[tuple[str, Combination]]
     known = [each for each in combinations if each.timeline is not None]
     nearest = min(known, key=lambda each: _cost(each.row))
     soonest = min(known, key=lambda each: (each.row.mean_wait_s, _cost(each.row)))
-    named = {each.name: (role, each) for role, each in (("soonest", soonest), ("nearest", nearest), ("first", known[0]))}
+    named = {
+        each.name: (role, each) for role, each in (("soonest", soonest), ("nearest", nearest), ("first", known[0]))
+    }
     return [named[each.name] for each in combinations if each.name in named]
 
 
