@@ -1,7 +1,9 @@
 """Where figures are drawn: matplotlib, at the width of a page or of a phone, with colours by role."""
 
 import io
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +13,7 @@ from allocopt.arrays import FloatArray
 from allocopt.errors import MissingPackageError
 from allocopt.report.html.document import Figure
 from allocopt.report.html.palette import LIGHT
+from allocopt.report.html.words import printable
 
 WIDE_IN, NARROW_IN = 8.4, 3.6
 """Widths of a figure in inches."""
@@ -158,7 +161,7 @@ class Canvas:
 
     def text(self, axes: Any, x: float, y: float, text: str, role: str = "ink", **settings: Any) -> None:
         """Write a text as it is: nothing in it is mathematics."""
-        axes.text(x, y, text, color=LIGHT[role], parse_math=False, **settings)
+        axes.text(x, y, printable(text), color=LIGHT[role], parse_math=False, **settings)
 
     def legend(self, columns: int, **settings: Any) -> None:
         """Put one legend of all lines above the figure."""
@@ -173,16 +176,24 @@ class Canvas:
 
 def drawn(figure: Figure, is_narrow: bool) -> Canvas:
     """Draw a figure."""
-    with matplotlib().rc_context(STYLE):
+    with _quiet_style():
         canvas = Canvas(is_narrow)
         figure.draw(canvas)
     return canvas
 
 
+@contextmanager
+def _quiet_style() -> Iterator[None]:
+    """Set the style; characters that matplotlib's own font lacks are for the browser's fonts to show."""
+    with matplotlib().rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        yield
+
+
 def svg_text(canvas: Canvas) -> str:
     """Return a drawn figure as SVG."""
     buffer = io.StringIO()
-    with matplotlib().rc_context(STYLE):
+    with _quiet_style():
         canvas.figure.savefig(buffer, format="svg", metadata=SVG_METADATA)
     return buffer.getvalue()
 
@@ -190,6 +201,6 @@ def svg_text(canvas: Canvas) -> str:
 def pdf_bytes(canvas: Canvas) -> bytes:
     """Return a drawn figure as PDF."""
     buffer = io.BytesIO()
-    with matplotlib().rc_context(STYLE):
+    with _quiet_style():
         canvas.figure.savefig(buffer, format="pdf", metadata=PDF_METADATA, facecolor=LIGHT["surface"])
     return buffer.getvalue()

@@ -9,6 +9,7 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.instance import read_problems
 from allocopt.problems.base import Problem
 
+LARGEST_BYTES = 64_000_000
 ENDINGS = (".json", ".json.gz", ".jsonl", ".jsonl.gz")
 
 
@@ -69,7 +70,9 @@ def _beside(solution: Path, name: str) -> Iterator[Path]:
 
 
 def _problems(path: Path) -> list[Problem]:
-    """Read a file that may hold anything; what is no instance holds none."""
+    """Read a file that may hold anything; what is no instance holds none, and what is very large is not looked into."""
+    if path.stat().st_size > LARGEST_BYTES:
+        return []
     try:
         return read_problems(path)
     except BadFileError:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,8 @@ def page(title: str, sections: Sequence[Section]) -> str:
     markup = import_module("markupsafe").Markup
     script = _data("report.js")
     style = _data("report.css").replace("/*light*/", variables(LIGHT)).replace("/*dark*/", variables(DARK))
-    names = {id(figure): name for name, figure in _named(sections)}
+    # The template draws them in the same order.
+    names = iter([name for name, _ in _named(sections)])
     text: str = environment.from_string(_data("report.html.j2")).render(
         title=title,
         sections=sections,
@@ -83,7 +85,7 @@ def page(title: str, sections: Sequence[Section]) -> str:
         script=markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         is_figure=lambda part: isinstance(part, Figure),
-        drawings=lambda figure: [markup(each) for each in _drawings(figure, names[id(figure)])],
+        drawings=lambda figure: [markup(each) for each in _drawings(figure, next(names))],
         cells=_cells,
         is_text=lambda column: column.digits is None,
         heading=lambda column: UNIT.sub("\u00a0\\1", column.title),
@@ -97,7 +99,8 @@ def _drawings(figure: Figure, name: str) -> list[str]:
     for is_narrow, css_class in ((False, "wide"), (True, "narrow")):
         canvas = drawn(figure, is_narrow)
         text = svg_text(canvas)
-        elements.append(page_element(text, f"{name}-{css_class}", css_class, figure.description, canvas.titles))
+        said = figure.title, figure.description
+        elements.append(page_element(text, f"{name}-{css_class}", css_class, said, canvas.titles))
     return elements
 
 
@@ -111,13 +114,14 @@ def _figure_files(sections: Sequence[Section]) -> Iterator[tuple[str, bytes]]:
 
 def _named(sections: Sequence[Section]) -> list[tuple[str, Figure]]:
     """Give every figure a name that is unique on the page."""
-    taken: dict[str, int] = {}
+    taken: set[str] = set()
     named = []
     for section in sections:
         for figure in section.figures():
             name = slug(figure.name if len(sections) == 1 else f"{section.title}-{figure.name}")
-            taken[name] = taken.get(name, 0) + 1
-            named.append((name if taken[name] == 1 else f"{name}-{taken[name]}", figure))
+            free = next(each for each in chain((name,), (f"{name}-{n}" for n in count(2))) if each not in taken)
+            taken.add(free)
+            named.append((free, figure))
     return named
 
 

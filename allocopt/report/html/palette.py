@@ -1,7 +1,7 @@
 """Colours of pages and figures, in light and in dark; a figure names a colour by its role.
 
-The eight colours of jobs and lines differ in lightness as well as in hue, so that they stay apart for colour-blind
-eyes, and each is at least three times as light or dark as the surface it stands on (WCAG 2.2, 1.4.11).
+The eight colours of jobs and lines were searched for so that any two of them stay apart for colour-blind eyes too, and
+each has at least three times the contrast to the surface that it stands on (WCAG 2.2, 1.4.11).
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ LIGHT = {
     "on": "#fdfdfe",
     "idle": "#e9edf1",
     "taken": "#b9c1cb",
-    "c1": "#0a6ab4",
-    "c2": "#d4560c",
-    "c3": "#0d8f73",
-    "c4": "#8f2f7c",
-    "c5": "#a87900",
-    "c6": "#3a9ad1",
-    "c7": "#3b2f8f",
-    "c8": "#7c6f64",
+    "c1": "#2866b6",
+    "c2": "#ae5f31",
+    "c3": "#00867d",
+    "c4": "#950b65",
+    "c5": "#b6850a",
+    "c6": "#3b8ff4",
+    "c7": "#41308e",
+    "c8": "#74936a",
     "s1": "#dfeaf4",
     "s2": "#b3d0e8",
     "s3": "#7aafd8",
@@ -44,14 +44,14 @@ DARK = {
     "on": "#0f1113",
     "idle": "#272c33",
     "taken": "#4b535e",
-    "c1": "#58aef0",
-    "c2": "#f58a4b",
-    "c3": "#35c7a1",
-    "c4": "#d988c6",
-    "c5": "#e3b341",
-    "c6": "#a5dcff",
-    "c7": "#9b8ff0",
-    "c8": "#b5a79a",
+    "c1": "#75b7f3",
+    "c2": "#ff8100",
+    "c3": "#57d0c4",
+    "c4": "#d66ebd",
+    "c5": "#eaba5d",
+    "c6": "#6ce0f6",
+    "c7": "#978ff0",
+    "c8": "#b4a290",
     "s1": "#1b2c3b",
     "s2": "#23476a",
     "s3": "#2f6c9e",

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
 from allocopt.report.html.palette import LIGHT
+from allocopt.report.html.words import printable
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -18,7 +19,9 @@ _FONT = re.compile(r"(font: [^;']*?)'DejaVu Sans'[^;]*")
 _DECIMALS = re.compile(r"(\d+\.\d\d)\d+")
 
 
-def page_element(text: str, name: str, css_class: str, label: str, titles: Mapping[str, Sequence[str]]) -> str:
+def page_element(
+    text: str, name: str, css_class: str, said: tuple[str, str], titles: Mapping[str, Sequence[str]]
+) -> str:
     """Return the element of a page: colours are variables, the width is the page's, ids begin with its name.
 
     Parameters
@@ -29,8 +32,8 @@ def page_element(text: str, name: str, css_class: str, label: str, titles: Mappi
         Unique in the page.
     css_class
         Class of the element.
-    label
-        What the figure shows, for those who do not see it.
+    said
+        Title and description of the figure, for those who do not see it.
     titles
         What is said of the shapes of a group when a reader points at them.
     """
@@ -38,7 +41,13 @@ def page_element(text: str, name: str, css_class: str, label: str, titles: Mappi
     for element in root.iter():
         for key, value in list(element.attrib.items()):
             element.set(key, _for_page(key, value, name))
-    root.attrib.update({"class": css_class, "role": "img", "aria-label": label, "id": name})
+    title, description = map(printable, said)
+    about = ElementTree.Element(f"{{{SVG}}}desc", {"id": f"{name}-desc"})
+    about.text = description
+    root.insert(0, about)
+    root.attrib.update(
+        {"class": css_class, "role": "img", "aria-label": title, "aria-describedby": f"{name}-desc", "id": name}
+    )
     for size in ("width", "height"):
         root.attrib.pop(size, None)
     return ElementTree.tostring(root, encoding="unicode")
@@ -51,7 +60,7 @@ def file_text(text: str, title: str, description: str, titles: Mapping[str, Sequ
     ground = ElementTree.Element(f"{{{SVG}}}rect", {"width": "100%", "height": "100%", "fill": LIGHT["surface"]})
     for place, (tag, words) in enumerate((("title", title), ("desc", description))):
         child = ElementTree.Element(f"{{{SVG}}}{tag}")
-        child.text = words
+        child.text = printable(words)
         root.insert(place, child)
     root.insert(2, ground)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
@@ -80,7 +89,7 @@ def _put_titles(group: ElementTree.Element, titles: Sequence[str]) -> None:
     shapes = list(_shapes(group))
     for shape, title in zip(shapes, titles, strict=True):
         child = ElementTree.SubElement(shape, f"{{{SVG}}}title")
-        child.text = title
+        child.text = printable(title)
 
 
 def _shapes(group: ElementTree.Element) -> Iterator[ElementTree.Element]:

@@ -48,5 +48,11 @@ def slug(text: str) -> str:
 
 
 def shortened(text: str, longest: int = 24) -> str:
-    """Cut a text that is too long for its place."""
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    """Cut a text that is too long for its place, and replace what cannot be printed."""
+    seen = printable(text)
+    return seen if len(seen) <= longest else f"{seen[: longest - 1]}…"
+
+
+def printable(text: str) -> str:
+    """Replace what cannot be printed, and no file of a figure may hold."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)

@@ -11,7 +11,7 @@ from allocopt.report.html.canvas import Canvas
 from allocopt.report.html.document import Figure
 from allocopt.report.html.figures.scales import dash
 from allocopt.report.html.palette import LIGHT, colour
-from allocopt.report.html.words import number, shortened
+from allocopt.report.html.words import number, printable, shortened
 
 SMOOTHED_SHARE = 0.05
 MOST_POINTS = 500
@@ -63,13 +63,13 @@ class LearningCurves:
             if index + columns < len(self.measures):
                 axes.tick_params(labelbottom=False)
             else:
-                axes.set_xlabel(self.x.replace("_", " "), parse_math=False)
+                axes.set_xlabel(printable(self.x.replace("_", " ")), parse_math=False)
         if len(self.runs) > 1:
             canvas.legend(4)
 
     def _panel(self, axes: Any, measure: str) -> None:
         """Draw one measure of all runs."""
-        axes.set_title(measure.replace("_", " "), parse_math=False)
+        axes.set_title(printable(measure.replace("_", " ")), parse_math=False)
         axes.locator_params(nbins=5)
         axes.yaxis.set_major_formatter(lambda value, _: number(round(value, 9)))
         for index, (name, run) in enumerate(self.runs.items()):

@@ -69,7 +69,7 @@ class Published:
             if index >= len(columns):
                 axes.set_axis_off()
                 continue
-            axes.set_title(columns[index], parse_math=False)
+            axes.set_title(shortened(columns[index], 40), parse_math=False)
             axes.set_ylim(len(rows) - 0.5, -0.5)
             axes.set_yticks(range(len(rows)), [shortened(row, 26) if index % across == 0 else "" for row in rows])
             for text in axes.get_yticklabels():

@@ -28,9 +28,8 @@ def curves_section(files: Sequence[ResultFile]) -> Section:
     updates = max(len(run[columns[0]]) for run in runs.values())
     facts = (Fact("runs" if len(runs) > 1 else "run", str(len(runs)) if len(runs) > 1 else next(iter(runs))),
              Fact("updates", f"{updates:,}"), Fact("measures", str(len(measures))))  # fmt: skip
-    return Section(
-        "Training", ", ".join(dict.fromkeys(file.path.name for file in files)), facts, parts=(curves.figure(), table)
-    )
+    sources = ", ".join(dict.fromkeys(file.path.name for file in files))
+    return Section("Training", sources, facts, parts=(curves.figure(), _table(runs, measures)))
 
 
 def _table(runs: Mapping[str, Mapping[str, FloatArray]], measures: Sequence[str]) -> Table:
