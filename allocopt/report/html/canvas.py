@@ -168,7 +168,8 @@ class Canvas:
         handles, labels = self.figure.axes[0].get_legend_handles_labels()
         if not handles:
             return
-        across = min(len(handles), 1 if self.is_narrow else columns)
+        longest = max(map(len, labels))
+        across = min(len(handles), columns if not self.is_narrow else 2 if longest <= 18 else 1)
         legend = self.figure.legend(handles, labels, loc="outside upper left", ncols=across, **settings)
         for text in legend.get_texts():
             text.set_parse_math(False)

@@ -52,7 +52,7 @@ class GapsOverTime:
 
     def draw(self, canvas: Canvas) -> None:
         """Draw a point per solve and a large one per solver."""
-        (axes,) = canvas.panels(1, 1, 4.0 if canvas.is_narrow else 3.6)
+        (axes,) = canvas.panels(1, 1, 3.4 + 0.1 * len(self.times_s) if canvas.is_narrow else 3.6)
         axes.set_xscale("log")
         every = np.concatenate(list(self.gaps.values()))
         axes.set_yscale("symlog", linthresh=LEAST_GAP, linscale=0.6)

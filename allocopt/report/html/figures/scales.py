@@ -17,7 +17,7 @@ DURATIONS = (
     (31_536_000.0, "1 y"),
 )
 DOTTED = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (7, 1.5, 1.5, 1.5)))
-MARKERS = "osD^vP*X"
+MARKERS = "osD^vPpX"
 
 
 def dash(index: int) -> Any:

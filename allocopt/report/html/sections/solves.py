@@ -10,9 +10,10 @@ from allocopt.report.html.document import Column, Fact, Figure, Section, Table
 from allocopt.report.html.figures.gaps import GapsOverTime
 from allocopt.report.html.palette import colour
 from allocopt.report.html.results import SolveRecord
-from allocopt.report.html.words import duration, percent
+from allocopt.report.html.words import duration, number, percent
 from allocopt.report.summary import MAXIMIZED
 from allocopt.report.table import Cell
+from allocopt.solving.result import EQUAL_RELATIVE
 
 MOST_ROWS = 1_000
 BEST_KNOWN, BOUND = "the best known", "the bound"
@@ -40,7 +41,7 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
         Fact("time in all", duration(sum(row.runtime_s for row in rows))),
     )
     title = "Comparison of solvers" if len(groups) > 1 else "Solves"
-    return Section(title, source, facts, tuple(_verdict(groups, yardstick)), tuple(parts))
+    return Section(title, source, facts, tuple(_verdict(groups)), tuple(parts))
 
 
 def contender(row: SolveRecord) -> str:
@@ -96,7 +97,7 @@ def _summary(groups: dict[str, list[SolveRecord]], yardstick: str, is_drawn: boo
         Column("worst gap %", 3), Column("proved %", 0), Column("median ms", 2), Column("max ms", 2),
     )  # fmt: skip
     swatches = tuple(colour(index) for index in range(len(rows))) if is_drawn else ()
-    return Table("Solvers", columns, tuple(rows), swatches, f"Gaps are to {yardstick}.")
+    return Table("Solvers", columns, tuple(rows), swatches, f"Gaps are to {_described(yardstick)}.")
 
 
 def _table(rows: Sequence[SolveRecord], yardstick: str) -> Table:
@@ -113,30 +114,45 @@ def _table(rows: Sequence[SolveRecord], yardstick: str) -> Table:
         Column("gap %", 3), Column("ms", 2), Column("seed", 0),
     )  # fmt: skip
     cut = f" The first {MOST_ROWS:,} of {len(rows):,} are shown." if len(rows) > MOST_ROWS else ""
-    return Table("Every solve", columns, shown, note=f"The gap is to {yardstick}.{cut}")
+    return Table("Every solve", columns, shown, note=f"The gap is to {_described(yardstick)}.{cut}")
 
 
-def _verdict(groups: dict[str, list[SolveRecord]], yardstick: str) -> list[str]:
-    """Say which solver comes nearest and which is fastest."""
+def _verdict(groups: dict[str, list[SolveRecord]]) -> list[str]:
+    """Say which solver has the best objectives, where they can be compared, and which is the fastest."""
     if len(groups) < 2:
         return []
-    gaps = {}
-    for name, rows in groups.items():
-        known = [gap for row in rows if (gap := gap_percent(row, yardstick)) is not None]
-        if known:
-            gaps[name] = fmean(known)
     times = {name: median(row.runtime_s for row in rows) for name, rows in groups.items()}
     lines = []
-    if gaps:
-        least = min(gaps.values())
-        best = [name for name in gaps if gaps[name] <= least + 1e-4]
-        nearest = min(best, key=lambda name: times[name])
-        also = f", the fastest of {len(best)} as near" if len(best) > 1 else ""
-        lines.append(f"Nearest to {yardstick}: {nearest}{also}, {least:.3f} % on average in {_time(times[nearest])}.")
+    means = _means(groups)
+    if means:
+        is_max = next(iter(groups.values()))[0].kind in MAXIMIZED
+        best = max(means.values()) if is_max else min(means.values())
+        equal = [name for name in means if abs(means[name] - best) <= EQUAL_RELATIVE * max(1e-9, abs(best))]
+        fastest = min(equal, key=lambda name: times[name])
+        also = f", the fastest of {len(equal)} that are equal" if len(equal) > 1 else ""
+        what = "Highest" if is_max else "Lowest"
+        lines.append(f"{what} mean objective: {fastest}{also}, {number(best)} in {_time(times[fastest])}.")
     fastest = min(times, key=lambda name: times[name])
-    distance = f", {gaps[fastest]:.3f} % from {yardstick}" if fastest in gaps else ""
-    lines.append(f"Fastest: {fastest}, {_time(times[fastest])}{distance}.")
+    worse = f", mean objective {number(means[fastest])}" if fastest in means else ""
+    lines.append(f"Fastest: {fastest}, {_time(times[fastest])}{worse}.")
     return lines
+
+
+def _means(groups: dict[str, list[SolveRecord]]) -> dict[str, float]:
+    """Mean objective of every solver; empty where they did not solve the same instances, or of several kinds."""
+    solved = {
+        name: sorted((row.kind, row.instance, row.seed) for row in rows if row.objective is not None)
+        for name, rows in groups.items()
+    }
+    first = next(iter(solved.values()))
+    if not first or any(each != first for each in solved.values()) or len({kind for kind, _, _ in first}) > 1:
+        return {}
+    return {name: fmean(row.objective or 0.0 for row in rows) for name, rows in groups.items()}
+
+
+def _described(yardstick: str) -> str:
+    """Say what the yardstick is."""
+    return f"{yardstick} of the instance under the same strategy" if yardstick == BEST_KNOWN else yardstick
 
 
 def _time(seconds: float) -> str:
