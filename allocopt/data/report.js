@@ -11,7 +11,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       headers.forEach((other) => other.removeAttribute("aria-sort"));
       header.setAttribute("aria-sort", next);
       const sign = next === "ascending" ? 1 : -1;
-      const keyed = [...body.rows].map((row) => [row.cells[column].dataset.key, row]);
+      const keyed = [...body.rows].map((row) => [row.cells[column].dataset.key ?? row.cells[column].textContent, row]);
       keyed.sort(([a], [b]) => {
         if (a === "" || b === "") return (a === "") - (b === "");
         return sign * (number ? a - b : a.localeCompare(b, "en", { numeric: true }));

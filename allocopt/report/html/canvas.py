@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import MissingPackageError
@@ -146,6 +147,8 @@ class Canvas:
         corners = np.stack(
             (left, upper, left + width, upper, left + width, upper + height, left, upper + height), axis=1
         ).reshape(-1, 4, 2)
+        if not titles and edge is None:
+            return _fill(axes, corners, np.array(roles))
         drawn = matplotlib("collections").PolyCollection(
             corners,
             facecolors=[LIGHT[role] for role in roles],
@@ -173,6 +176,16 @@ class Canvas:
         legend = self.figure.legend(handles, labels, loc="outside upper left", ncols=across, **settings)
         for text in legend.get_texts():
             text.set_parse_math(False)
+
+
+def _fill(axes: Any, corners: FloatArray, roles: "NDArray[np.str_]") -> None:
+    """Fill rectangles of the same colour as one shape, which takes little room in a file."""
+    path = matplotlib("path").Path
+    for role in np.unique(roles).tolist():
+        own = corners[roles == role]
+        closed = np.concatenate((own, own[:, :1]), axis=1).reshape(-1, 2)
+        codes = [path.MOVETO, *[path.LINETO] * 3, path.CLOSEPOLY] * len(own)
+        axes.add_artist(matplotlib("patches").PathPatch(path(closed, codes), facecolor=LIGHT[role], linewidth=0.0))
 
 
 def drawn(figure: Figure, is_narrow: bool) -> Canvas:

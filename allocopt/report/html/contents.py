@@ -1,6 +1,7 @@
 """What a page shows of some files: a section each, and one for those that are best compared."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -10,7 +11,15 @@ from allocopt.files.solution import read_solution
 from allocopt.problems.topology import TopologyProblem
 from allocopt.report.html.document import Section
 from allocopt.report.html.instances import Instances
-from allocopt.report.html.results import Kind, ResultFile, SolveRecord, recognized, rows_of
+from allocopt.report.html.results import (
+    Kind,
+    ResultFile,
+    SimulationRecord,
+    SolveRecord,
+    failures,
+    recognized,
+    rows_of,
+)
 from allocopt.report.html.sections.curves import curves_section
 from allocopt.report.html.sections.placed import placed_section
 from allocopt.report.html.sections.schedules import labels_of, schedules_section, timeline_of
@@ -18,7 +27,6 @@ from allocopt.report.html.sections.solutions import instance_section, solution_s
 from allocopt.report.html.sections.solves import solves_section
 from allocopt.report.html.sections.tables import energy_section, reproduction_section, simulations_section
 from allocopt.report.html.sections.what_if import Combination, what_if_section
-from allocopt.report.simulate_row import SimulateRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
 
@@ -81,8 +89,14 @@ def _sections(files: Sequence[ResultFile], pool: Instances, cluster: NamedTree |
         problems = read_problems(files[0].path)
         windows = [problem for problem in problems if isinstance(problem, TopologyProblem)]
         yield from (instance_section(files[0].path, problem, cluster) for problem in windows[:MOST_WINDOWS])
-    else:
-        yield makers[files[0].kind]()
+        return
+    section = makers[files[0].kind]()
+    failed = failures(files)
+    yield (
+        replace(section, verdict=(*section.verdict, f"Runs that failed and are left out: {failed:,}."))
+        if failed
+        else section
+    )
 
 
 def _solution(path: Path, pool: Instances, cluster: NamedTree | None) -> Section:
@@ -99,12 +113,14 @@ def _schedules(files: Sequence[ResultFile], cluster: NamedTree | None) -> Sectio
 
 def _simulations(files: Sequence[ResultFile]) -> Section:
     """Show what was measured of simulations, each named by its file."""
-    rows, labels = [], []
+    named: list[tuple[str, SimulationRecord]] = []
     for file, label in zip(files, labels_of(files), strict=True):
-        own = rows_of(file, SimulateRow)
-        rows += own
-        labels += [label if len(own) == 1 else f"{label} {number}" for number in range(1, len(own) + 1)]
-    return simulations_section(_sources(files), rows, labels)
+        own = rows_of(file, SimulationRecord)
+        numbers = range(1, len(own) + 1)
+        named += [
+            (label if len(own) == 1 else f"{label} {number}", row) for number, row in zip(numbers, own, strict=True)
+        ]
+    return simulations_section(_sources(files), named)
 
 
 def _sources(files: Sequence[ResultFile]) -> str:

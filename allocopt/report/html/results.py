@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,6 +27,8 @@ EXPECTED = (
     "is no result that is known: expected a solution, rows of solve, bench, simulate, what-if or reproduce (--json, "
     "--out), a schedule (--jobs-csv), placed jobs (job_id,node,start_s,duration_s), or the curve.csv of a training"
 )
+ERROR = "error"
+"""Column in which a sweep says why a run failed."""
 SCHEDULE_COLUMNS = tuple(SCHEDULE_HEADER.split(","))
 
 
@@ -58,11 +61,30 @@ class SolveRecord(SolveRow):
     best_known_scas: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SimulationRecord(SimulateRow):
+    """A simulation, and what a sweep says of it; None for what is not said.
+
+    Parameters
+    ----------
+    trace, policy, backfill, allocator
+        What was simulated, and how.
+    seed
+        The seed.
+    """
+
+    trace: str | None = None
+    policy: str | None = None
+    backfill: str | None = None
+    allocator: str | None = None
+    seed: int | None = None
+
+
 ROW_TYPES: Mapping[Kind, type[Any]] = {
     Kind.SOLVES: SolveRecord,
     Kind.WHAT_IF: WhatIfRow,
     Kind.REPRODUCTION: ReproductionRow,
-    Kind.SIMULATIONS: SimulateRow,
+    Kind.SIMULATIONS: SimulationRecord,
 }
 CSV_COLUMNS = {Kind.SCHEDULE: SCHEDULE_COLUMNS, Kind.PLACED: PLACED_COLUMNS, Kind.ENERGY: ENERGY_COLUMNS}
 
@@ -118,7 +140,7 @@ def recognized(path: Path) -> ResultFile:
 
 
 def rows_of(file: ResultFile, row_type: type[Row]) -> list[Row]:
-    """Turn the records of a file into rows.
+    """Turn the records of a file into rows; those of runs that failed are left out.
 
     Raises
     ------
@@ -129,6 +151,8 @@ def rows_of(file: ResultFile, row_type: type[Row]) -> list[Row]:
     needed = {name for name in hints if name in _required(row_type)}
     rows = []
     for place, record in file.records:
+        if record.get(ERROR):
+            continue
         missing = sorted(needed - record.keys())
         if missing:
             raise bad_file(file.path, place, f"has no {missing[0]}")
@@ -137,10 +161,15 @@ def rows_of(file: ResultFile, row_type: type[Row]) -> list[Row]:
     return rows
 
 
+def failures(files: Iterable[ResultFile]) -> int:
+    """Count the runs that failed."""
+    return sum(bool(record.values.get(ERROR)) for file in files for record in file.records)
+
+
 def _objects(path: Path, text: str) -> list[Record]:
     """Parse one object, a list of them, or one a line."""
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    if lines[0][1].strip().endswith("}"):
+    if _is_object(lines[0][1]):
         parsed = [(f"line {number}", parse_json(line, path, first_line=number)) for number, line in lines]
     else:
         whole = parse_json(text, path)
@@ -153,6 +182,14 @@ def _objects(path: Path, text: str) -> list[Record]:
         if not isinstance(each, dict):
             raise bad_file(path, place, f"is {shown(each)}, must be an object")
     return [Record(place, each) for place, each in parsed if isinstance(each, dict)]
+
+
+def _is_object(line: str) -> bool:
+    """Whether a line is a whole object, so that more may follow."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _row_kind(path: Path, records: Iterable[Record]) -> Kind:

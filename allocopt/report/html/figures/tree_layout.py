@@ -51,7 +51,8 @@ def layout(cells: Cells, width: float, is_narrow: bool) -> Layout:
     most = MOST_HEIGHT_NARROW if is_narrow else MOST_HEIGHT
     tried = [_Placing(cells, width, side) for side in SIDES]
     fitting = [each for each in tried if each.height <= most]
-    whole = [each for each in fitting if each.is_unbroken and each.side >= 4.0]
+    least = 4.0 if cells.has_outer else 9.0
+    whole = [each for each in fitting if each.is_unbroken and each.side >= least]
     return (whole or fitting or tried[-1:])[0].layout()
 
 
@@ -78,7 +79,7 @@ class _Placing:
         self.named, self.boxes = named, boxes
         self.whole = _flow(boxes, self.room, self.gap + 1)
         self.height = self.whole.height + 2 * MARGIN
-        self.is_unbroken = not cells.has_outer or all(
+        self.is_unbroken = all(
             flow.height <= max(sizes[frame][1] for frame in frames) + 1e-9
             for flow, frames in zip(self.flows, self.members, strict=True)
         )

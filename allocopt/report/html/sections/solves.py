@@ -21,6 +21,8 @@ BEST_KNOWN, BOUND = "the best known", "the bound"
 
 def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     """Show solves."""
+    if not rows:
+        return Section("Solves", source)
     order = {name: index for index, name in enumerate(dict.fromkeys(map(contender, rows)))}
     kept = sorted(rows, key=lambda row: order[contender(row)])
     yardstick = BEST_KNOWN if any(row.best_known is not None for row in rows) else BOUND
