@@ -36,10 +36,10 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def number(value: float) -> str:
-    """Write a number with four digits that count, large ones whole."""
+    """Write a number with four digits that count, large ones whole, huge ones with an exponent."""
     if value == 0:
         return "0"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def slug(text: str) -> str:

@@ -71,7 +71,7 @@ class LearningCurves:
         """Draw one measure of all runs."""
         axes.set_title(printable(measure.replace("_", " ")), parse_math=False)
         axes.locator_params(nbins=5)
-        axes.yaxis.set_major_formatter(lambda value, _: number(round(value, 9)))
+        axes.yaxis.set_major_formatter(lambda value, _: number(value))
         for index, (name, run) in enumerate(self.runs.items()):
             x, y = run[self.x], run[measure]
             every = np.unique(np.linspace(0, len(x) - 1, MOST_POINTS).round().astype(int))

@@ -16,6 +16,7 @@ from allocopt.report.html.words import EN_DASH, duration, percent, shortened, ti
 
 MOST_RECTANGLES = 2_500
 MOST_JOBS_WITHOUT_NODES = 1_500
+MOST_PROCESSORS = 200_000
 MOST_LEAVES = 20
 BINS, BANDS = 200, 48
 
@@ -54,7 +55,7 @@ class Gantt:
         """Whether every job can be drawn."""
         line = self.timeline
         if line.nodes is None:
-            return len(line.start) <= MOST_JOBS_WITHOUT_NODES
+            return len(line.start) <= MOST_JOBS_WITHOUT_NODES and line.size <= MOST_PROCESSORS
         places = node_places(line)
         return sum(1 + int((np.diff(np.sort(places[held])) > 1).sum()) for held in line.nodes) <= MOST_RECTANGLES
 
@@ -71,7 +72,7 @@ class Gantt:
         whole = (
             "the machine that jobs of each size hold" if line.nodes is None else "each part of the machine that is held"
         )
-        return f"Too many jobs to draw one by one: the share of {whole}. The stronger the colour, the more."
+        return f"Too much to draw job by job: the share of {whole}. The stronger the colour, the more."
 
     def _draw_jobs(self, canvas: Canvas) -> None:
         """Draw every job."""
@@ -87,7 +88,7 @@ class Gantt:
         height = 3.6 if canvas.is_narrow else 3.9
         (axes,) = canvas.panels(1, 1, height)
         axes.grid(visible=False)
-        placed, across = np.array(boxes), line.makespan_s / seconds
+        placed, across = np.array(boxes), max(line.makespan_s, 1.0) / seconds
         widths = edge_widths(placed, canvas.width / across, height * POINTS / line.size)
         canvas.boxes(axes, placed, roles, titles, edge="surface", line_width=widths)
         axes.set_xlim(0.0, across)

@@ -85,7 +85,15 @@ def _points(axes: Any, place: int, value: Value) -> None:
     if value.published is not None and value.ours is not None:
         axes.plot([value.published, value.ours], [place, place], color=LIGHT["taken"], linewidth=1.4, zorder=2)
     if value.ours is not None:
-        axes.errorbar(value.ours, place, xerr=value.spread, fmt="o", color=LIGHT["c1"], markersize=4.5, capsize=2.5)
+        axes.errorbar(
+            value.ours,
+            place,
+            xerr=abs(value.spread or 0.0) or None,
+            fmt="o",
+            color=LIGHT["c1"],
+            markersize=4.5,
+            capsize=2.5,
+        )
     if value.published is not None:
         axes.plot(
             [value.published], [place], "o", markersize=8, markerfacecolor="none",

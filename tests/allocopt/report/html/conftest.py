@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from allocopt.report.html.timeline import Timeline
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
@@ -21,12 +23,15 @@ FLAGS = (
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Chromium without a window; skipped where it is absent, but not in continuous integration."""
-    if BROWSER is None or DRIVER is None:
-        message = "needs chromium and chromedriver"
+    try:
+        webdriver = import_module("selenium.webdriver")
+    except ModuleNotFoundError:
+        webdriver = None
+    if BROWSER is None or DRIVER is None or webdriver is None:
+        message = "needs chromium, chromedriver and selenium"
         if os.environ.get("CI") == "true":
             pytest.fail(message)
         pytest.skip(message)
-    webdriver = pytest.importorskip("selenium.webdriver")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):

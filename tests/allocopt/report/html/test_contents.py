@@ -176,3 +176,41 @@ def test_nodes_of_placed_jobs_stand_in_the_order_of_their_numbers(tmp_path: Path
     (tmp_path / "placed.csv").write_text(text, encoding="utf-8")
     (section,) = contents([tmp_path / "placed.csv"])
     assert column(tables(section)["Nodes"], "node") == ["a", "n2", "n10"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("nothing lasts.csv", "1,0,0,0,1,0,1\n"),
+        ("before the epoch.csv", "1,-5,0,5,1,5,1\n"),
+        ("huge.csv", "1,1e15,1e15,1e15,1,0,1\n2,1e15,2e15,3e15,1000000000,5,5\n"),
+    ],
+)
+def test_odd_schedules_are_drawn(tmp_path: Path, name: str, text: str) -> None:
+    header = "job_id,submit,start,end,processors,run,estimate\n"
+    (tmp_path / name).write_text(header + text, encoding="utf-8")
+    assert page("title", contents([tmp_path / name])).count("<figure>") == 3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", ["1,inf\n2,inf\n", "1,5\n", "1,1e300\n2,-1e300\n", "1,\n"])
+def test_odd_curves_are_drawn(tmp_path: Path, text: str) -> None:
+    (tmp_path / "curve.csv").write_text(f"update,loss\n{text}", encoding="utf-8")
+    assert page("title", contents([tmp_path / "curve.csv"])).count("<figure>") == 1
+
+
+def test_odd_rows_are_drawn(lines: Callable[..., Path]) -> None:
+    nothing = {**SIMULATION, **dict.fromkeys(SIMULATION, 0)}
+    what_if = {
+        **nothing, "allocator": "a", "scheduler": "b", "mean_hop_cost": None, "fragmentation": [],
+    }  # fmt: skip
+    row = {"artifact": "t", "row": "r", "column": "c", "published": 1e300, "ours": -1e300, "spread": -1.0, "n": 1}
+    solves = [
+        {**SOLVE, "runtime_s": 0, "gap": 0},
+        {**SOLVE, "solver": "b", "runtime_s": -1, "objective": 1e300, "gap": 1e9},
+    ]
+    paths = [
+        lines(nothing, nothing, name="a.jsonl"), lines(what_if, name="b.jsonl"), lines(row, name="c.jsonl"),
+        lines({**row, "ours": None}, name="d.jsonl"), lines(*solves, name="e.jsonl"),
+    ]  # fmt: skip
+    assert page("title", contents(paths)).count("<section ") == 5

@@ -39,7 +39,7 @@ def test_many_jobs_are_drawn_as_shares_in_a_small_figure(timeline: Callable[...,
         line = replace(line, nodes=tuple(np.arange(size) for size in line.processors))
     text = svg_text(drawn(Gantt(line).figure(), is_narrow=False))
     assert len(text) < 1_000_000
-    assert "Too many jobs" in Gantt(line).figure().caption
+    assert "Too much to draw job by job" in Gantt(line).figure().caption
 
 
 def test_a_job_is_named_when_it_is_pointed_at(timeline: Callable[..., Timeline]) -> None:
