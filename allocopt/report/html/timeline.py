@@ -8,7 +8,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.times import SLOWDOWN_BOUND_S
+from allocopt.simulator.times import JobTimes, times_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,9 +66,11 @@ class Timeline:
     @property
     def slowdowns(self) -> FloatArray:
         """Bounded slowdown, ``max(1, (wait + run) / max(run, 10 s))``."""
-        run = self.end - self.start
-        bounded: FloatArray = np.maximum((self.waits_s + run) / np.maximum(run, SLOWDOWN_BOUND_S), 1.0)
-        return bounded
+        return self.times().bounded_slowdown
+
+    def times(self) -> JobTimes:
+        """Return what each job experienced."""
+        return times_of(self.waits_s, self.end - self.start)
 
     @property
     def makespan_s(self) -> float:

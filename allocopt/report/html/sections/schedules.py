@@ -15,9 +15,9 @@ from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.html.words import EN_DASH, duration, number, percent, slug
 from allocopt.report.table import Cell
+from allocopt.simulator.job_statistics import JobStatistics, MeasuredJobs
 
 MOST_GANTTS = 4
-SIZE_LIMITS = 4 ** np.arange(16, dtype=np.int64)
 
 
 def timeline_of(file: ResultFile, topology: Topology | None = None) -> Timeline:
@@ -97,26 +97,24 @@ def without_equals(lines: Mapping[str, Timeline]) -> dict[str, Timeline]:
 
 def by_size(line: Timeline) -> Table:
     """Return a line per class of size: waits and slowdowns."""
-    classes = np.searchsorted(SIZE_LIMITS, line.processors)
-    rows: list[tuple[Cell, ...]] = []
-    for number_of_class in np.unique(classes).tolist():
-        own = classes == number_of_class
-        fewest = 1 if number_of_class == 0 else int(SIZE_LIMITS[number_of_class - 1]) + 1
-        most = int(SIZE_LIMITS[number_of_class])
-        rows.append((str(most) if fewest == most else f"{fewest}{EN_DASH}{most}", *_measures(line, own)))
-    rows.append(("all", *_measures(line, np.ones(len(line.start), dtype=bool))))
+    nobody = np.zeros(len(line.start), dtype=np.bool_)
+    measured = MeasuredJobs(line.processors, line.times(), nobody, None)
+    every = slice(None)
+    rows = [
+        (str(each.most) if each.fewest == each.most else f"{each.fewest}{EN_DASH}{each.most}", *_cells(each.statistics))
+        for each in measured.by_size(every)
+    ]
     columns = (
         Column("processors"), Column("jobs", 0), Column("mean wait s", 0), Column("median wait s", 0),
         Column("95 % wait s", 0), Column("max wait s", 0), Column("mean bounded slowdown", 2),
     )  # fmt: skip
-    return Table("Jobs by size", columns, tuple(rows))
+    return Table("Jobs by size", columns, (*rows, ("all", *_cells(measured.statistics(every)))))
 
 
-def _measures(line: Timeline, own: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> tuple[Cell, ...]:
-    """Measure some of the jobs."""
-    waits = line.waits_s[own]
-    median, most, longest = np.percentile(waits, [50, 95, 100]).tolist()
-    return len(waits), float(waits.mean()), median, most, longest, float(line.slowdowns[own].mean())
+def _cells(jobs: JobStatistics) -> tuple[Cell, ...]:
+    """Return the cells of some jobs."""
+    wait = jobs.wait_s
+    return jobs.jobs, wait.mean, wait.median, wait.percentile_95, wait.maximum, jobs.bounded_slowdown.mean
 
 
 def _comparison(lines: Mapping[str, Timeline]) -> Table:
