@@ -13,6 +13,7 @@ from allocopt.cli import (
     doctor,
     fetch_trace,
     generate,
+    report,
     reproduce,
     schema,
     simulate,
@@ -45,6 +46,7 @@ app.command("train")(train.command)
 app.command("reproduce")(reproduce.command)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("what-if")(what_if.command)
+app.command("report")(report.command)
 app.command("fetch-trace")(fetch_trace.command)
 app.command("convert")(convert.command)
 app.command("schema")(schema.command)

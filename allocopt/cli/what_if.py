@@ -13,6 +13,7 @@ from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, r
 
 if TYPE_CHECKING:
     from allocopt.cluster.topology import Topology
+    from allocopt.report.html.what_if_page import WhatIfPage
     from allocopt.report.what_if import WhatIfRow
     from allocopt.simulator.what_if import Outcome
     from allocopt.traces.workload import Workload
@@ -57,6 +58,14 @@ TimeLimit = Annotated[
 ]
 Iterations = Annotated[int | None, typer.Option(min=1, max=LARGEST, help="Steps that it may spend on them.")]
 Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice.")]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        readable=False,
+        metavar="FILE.html",
+        help="Write a page of the comparison, with figures; needs the extra plot (matplotlib, Jinja).",
+    ),
+]
 JobsCsv = Annotated[
     Path | None,
     typer.Option(
@@ -82,6 +91,7 @@ def command(
     iterations: Iterations = None,
     seed: Seed = 0,
     jobs_csv: JobsCsv = None,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Simulate a site's trace on its topology under every allocator and scheduler, and compare with the first.
@@ -94,7 +104,9 @@ def command(
     from allocopt.simulator.what_if import Limits, WhatIf
 
     named = _names("--allocators", allocators), _names("--schedulers", schedulers)
-    cluster = read_cluster(topology, labels).tree
+    page = None if report is None else _page(report, trace, topology)
+    site = read_cluster(topology, labels)
+    cluster = site.tree
     workload = _prepared(read_jobs(trace, columns), cluster, processors_per_node, max_jobs, load)
     asked = WhatIf(
         workload, cluster, Rules(kill_at_limit=kill_at_limit), Limits(time_limit, iterations), hop_slowdown, seed
@@ -110,8 +122,12 @@ def command(
         _tell(rows[-1], len(rows), len(named[0]) * len(named[1]), as_json)
         if jobs_csv is not None:
             _write(jobs_csv, outcome)
+        if page is not None:
+            page.add(rows[-1], outcome.schedule, site.nodes)
     if not as_json:
         print(what_if_tables(rows))
+    if page is not None:
+        page.write()
 
 
 def _names(option: str, text: str) -> list[str]:
@@ -140,6 +156,17 @@ def _prepared(
     if not len(ready):
         raise BadFileError(f"{workload.name}: none of its {len(workload)} jobs fits {topology.size} nodes")
     return replace(ready, submit=ready.submit / load)
+
+
+def _page(path: Path, trace: Path, topology: Path) -> "WhatIfPage":
+    """Make an empty page; what it needs is there."""
+    from allocopt.cli.outputs import check_files_differ
+    from allocopt.report.html.page import check_installed
+    from allocopt.report.html.what_if_page import WhatIfPage
+
+    check_files_differ(trace, topology, path)
+    check_installed()
+    return WhatIfPage(path, f"{trace.name} on {topology.name}")
 
 
 def _tell(row: "WhatIfRow", number: int, of: int, as_json: bool) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.notebook import html_table
 from allocopt.problems.base import Sense
 
 JobT = TypeVar("JobT", bound=Hashable)
@@ -185,6 +186,12 @@ class KnapsackProblem:
         if self.slots is not None:
             object.__setattr__(self, "slots", tuple(self.slots))
             _check_slots(self.slots, self.free)
+
+    def _repr_html_(self) -> str:
+        """Describe it in a notebook."""
+        capacities = ((f"free {name}", int(units)) for name, units in self.capacity.items())
+        facts = (("jobs", len(self.jobs)), *capacities, ("objective", str(self.reward)))
+        return html_table(f"Knapsack problem {self.name}", facts)
 
     @property
     def resources(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, Strategy
 from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.side import Placement, penalty, placement_faults
@@ -125,6 +126,18 @@ class TopologyProblem:
             fault = f"is {self.fragmentation_weight}, must be within 0 .. {LARGEST_FRAGMENTATION_WEIGHT:g}"
             raise InvalidProblemError("fragmentation_weight", fault)
         _check_placements(self.jobs, self.topology)
+
+    def _repr_html_(self) -> str:
+        """Describe it in a notebook."""
+        facts = (
+            ("strategy", str(self.strategy)),
+            ("nodes", self.topology.size),
+            ("idle nodes", len(self.idle_nodes)),
+            ("jobs", len(self.jobs)),
+            ("nodes asked for", int(self.sizes.sum())),
+            ("hop cost", float(self.hop_cost)),
+        )
+        return html_table(f"Topology problem {self.name}", facts)
 
     @property
     def sizes(self) -> IntArray:

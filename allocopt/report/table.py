@@ -22,7 +22,7 @@ def aligned_table(
         Most characters in a line; columns beyond stand in further tables below, each with the first columns of text.
         None for one table, however wide.
     """
-    texts = [[_text(cell, places) for cell, places in zip(row, digits, strict=True)] for row in rows]
+    texts = [[cell_text(cell, places) for cell, places in zip(row, digits, strict=True)] for row in rows]
     widths = [max(2, *(len(line[i]) for line in [header, *texts])) for i in range(len(header))]
     rule = [_dashes(wide, places) for wide, places in zip(widths, digits, strict=True)]
     lines = [list(header), rule, *texts]
@@ -49,7 +49,7 @@ def _parts(widths: Sequence[int], digits: Sequence[int | None], width: int) -> l
     return parts
 
 
-def _text(cell: Cell, places: int | None) -> str:
+def cell_text(cell: Cell, places: int | None) -> str:
     """Format one cell."""
     if cell is None:
         return "-"

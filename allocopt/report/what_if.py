@@ -88,7 +88,7 @@ def what_if_tables(rows: Sequence[WhatIfRow]) -> str:
         f"scheduler {scheduler}\n{aligned_table(HEADER, [_cells(row) for row in group], DIGITS)}"
         for scheduler, group in groupby(rows, key=lambda row: row.scheduler)
     ]
-    return "\n\n".join((*tables, "\n".join(_verdict(rows))))
+    return "\n\n".join((*tables, "\n".join(verdict(rows))))
 
 
 def _cells(row: WhatIfRow) -> list[Cell]:
@@ -104,15 +104,20 @@ def _cells(row: WhatIfRow) -> list[Cell]:
     ]
 
 
-def _verdict(rows: Sequence[WhatIfRow]) -> list[str]:
+def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
     """Name the best combination by each measure; one line each, and what they are compared with."""
     lines = [f"+/- beside {_name(rows[0])}; waits and slowdowns are means over {rows[0].jobs:,} jobs"]
-    measures: tuple[tuple[str, Callable[[WhatIfRow], float | None], Callable[[WhatIfRow], float | None], int], ...] = (
-        ("shortest mean wait", lambda row: row.mean_wait_s, lambda row: row.mean_wait_change, 0),
-        ("least slowdown", lambda row: row.mean_bounded_slowdown, lambda row: row.mean_bounded_slowdown_change, 2),
-        ("lowest hop cost", lambda row: row.mean_hop_cost, lambda row: row.mean_hop_cost_change, 0),
+    measures: tuple[tuple[str, Callable[[WhatIfRow], float | None], Callable[[WhatIfRow], float | None], str], ...] = (
+        ("shortest mean wait", lambda row: row.mean_wait_s, lambda row: row.mean_wait_change, "{:,.0f} s"),
+        (
+            "least slowdown",
+            lambda row: row.mean_bounded_slowdown,
+            lambda row: row.mean_bounded_slowdown_change,
+            "{:,.2f}",
+        ),
+        ("lowest hop cost", lambda row: row.mean_hop_cost, lambda row: row.mean_hop_cost_change, "{:,.0f}"),
     )
-    for name, value, change, digits in measures:
+    for name, value, change, written in measures:
         known = [row for row in rows if value(row) is not None]
         if not known:
             lines.append(f"{name}: no job has several nodes")
@@ -121,7 +126,7 @@ def _verdict(rows: Sequence[WhatIfRow]) -> list[str]:
         best = [row for row in known if (value(row) or 0.0) <= least * (1 + 1e-9)]
         relative = change(best[0])
         shown = "" if relative is None or rows[0] in best else f" ({100 * relative:+.1f} %)"
-        lines.append(f"{name}: {_names(best, known)}, {least:,.{digits}f}{shown}")
+        lines.append(f"{name}: {_names(best, known)}, {written.format(least)}{shown}")
     return lines
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
+from allocopt.notebook import html_table
 from allocopt.traces.workload import Workload
 
 
@@ -37,3 +38,16 @@ class Schedule:
     nodes: tuple[IntArray, ...] | None = None
     topology: Topology | None = None
     held_from: FloatArray | None = None
+
+    def _repr_html_(self) -> str:
+        """Describe it in a notebook."""
+        waits = self.start - self.release
+        has_jobs = len(waits) > 0
+        facts = (
+            ("jobs", len(waits)),
+            ("processors", self.processors),
+            ("mean wait s", float(waits.mean()) if has_jobs else None),
+            ("longest wait s", float(waits.max()) if has_jobs else None),
+            ("makespan s", float(self.end.max() - self.workload.submit.min()) if has_jobs else None),
+        )
+        return html_table(f"Schedule of {self.workload.name}", facts)

@@ -39,7 +39,11 @@ class JobTimes:
 
 def job_times(schedule: Schedule) -> JobTimes:
     """Measure every job of a schedule; a job that was killed has run until it was killed."""
-    wait, run = schedule.start - schedule.release, run_times(schedule)
+    return times_of(schedule.start - schedule.release, run_times(schedule))
+
+
+def times_of(wait: FloatArray, run: FloatArray) -> JobTimes:
+    """Measure jobs of which the waits and the times from start to end are known, in seconds, shape ``(n,)``."""
     response = wait + run
     slowdown = np.divide(response, run, out=np.ones(len(run)), where=run > 0)
     bounded: FloatArray = np.maximum(response / np.maximum(run, SLOWDOWN_BOUND_S), 1.0)

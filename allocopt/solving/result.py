@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from allocopt.notebook import html_table
+
 EQUAL_RELATIVE = 1e-6
 """Objectives and bounds within this relative distance are equal."""
 
@@ -82,6 +84,19 @@ class Result:
     def gap(self) -> float | None:
         """``|objective - bound| / max(1e-9, |objective|)``, or None where one of them is missing."""
         return gap_between(self.objective, self.bound)
+
+    def _repr_html_(self) -> str:
+        """Describe it in a notebook."""
+        facts = (
+            ("status", str(self.status)),
+            ("stopped by", str(self.stopped_by)),
+            ("objective", self.objective),
+            ("bound", self.bound),
+            ("gap", None if self.gap is None else f"{100 * self.gap:.3f} %"),
+            ("time", f"{self.runtime_s:.3f} s"),
+            ("seed", self.seed),
+        )
+        return html_table(f"Result of {self.solver}", facts)
 
     def unless_interrupted(self) -> "Result":
         """Return the answer; raise `KeyboardInterrupt` if Ctrl-C cut it, for what solves many problems must end too."""

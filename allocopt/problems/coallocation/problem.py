@@ -22,6 +22,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidSolutionError
+from allocopt.notebook import html_table
 from allocopt.problems.base import Sense
 from allocopt.problems.coallocation import checks
 from allocopt.problems.coallocation.excess import (
@@ -191,6 +192,17 @@ class CoallocationProblem:
         object.__setattr__(self, "host_demands", Demands.of(self.hosts))
         object.__setattr__(self, "guest_demands", Demands.of(self.guests))
         object.__setattr__(self, "measured_steps", None if self.measured is None else _measured_steps(self))
+
+    def _repr_html_(self) -> str:
+        """Describe it in a notebook."""
+        facts = (
+            ("hosts", len(self.hosts)),
+            ("guests", len(self.guests)),
+            ("quotas", ", ".join(f"{quota:g}" for quota in self.quotas)),
+            ("greatest slowdown", float(self.max_slowdown)),
+            ("objective", str(self.objective_name)),
+        )
+        return html_table(f"Co-allocation problem {self.name}", facts)
 
     @property
     def host_limits(self) -> IntArray:

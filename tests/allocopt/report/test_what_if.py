@@ -36,7 +36,7 @@ def test_jobs_of_one_node_have_no_hop_cost() -> None:
 
 def test_allocators_that_differ_in_nothing_are_named_together() -> None:
     rows = [FIRST, *(other(allocator=name, scheduler="sjf", mean_wait_s=100.0, mean_wait_change=-0.5) for name in "ab")]
-    assert "shortest mean wait: any under sjf, 100 (-50.0 %)" in what_if_tables(rows)
+    assert "shortest mean wait: any under sjf, 100 s (-50.0 %)" in what_if_tables(rows)
 
 
 @pytest.mark.parametrize("name", ["mean_wait_s", "mean_bounded_slowdown", "mean_hop_cost"])

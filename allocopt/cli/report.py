@@ -1,0 +1,61 @@
+"""``allocopt report``."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels
+
+Results = Annotated[
+    list[Path],
+    typer.Argument(
+        readable=False,
+        metavar="RESULT",
+        help="Files that allocopt wrote: solutions, rows of solve, bench, simulate, what-if and reproduce, schedules, "
+        "placed jobs, learning curves.",
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", "-o", readable=False, help="The page.")]
+Figures = Annotated[
+    Path | None, typer.Option(readable=False, help="Folder; every figure is written there as .svg and .pdf too.")
+]
+Instance = Annotated[
+    list[Path] | None,
+    typer.Option(
+        readable=False, help="Instances of the solutions, where they do not lie beside them; repeatable; @tiny too."
+    ),
+]
+TopologyFile = Annotated[
+    Path | None, typer.Option("--topology", readable=False, help=f"Names and switches of the nodes: {TOPOLOGY_HELP}")
+]
+Title = Annotated[str | None, typer.Option(help="Title of the page.")]
+
+
+def command(
+    results: Results,
+    out: Out = Path("report.html"),
+    figures: Figures = None,
+    instance: Instance = None,
+    topology: TopologyFile = None,
+    labels: Labels = None,
+    title: Title = None,
+) -> None:
+    """Make one page of results, with figures and tables, that needs no network.
+
+    What a file holds is told by its content. Needs the extra plot (matplotlib, Jinja).
+    """
+    from allocopt.cli.outputs import check_files_differ
+    from allocopt.cli.reading import instance_path
+    from allocopt.cli.topology_options import read_cluster
+    from allocopt.report.html.contents import contents
+    from allocopt.report.html.page import check_installed, write_report
+
+    check_files_differ(out, *results, *(instance or ()), topology)
+    check_installed()
+    cluster = None if topology is None else read_cluster(topology, labels)
+    sections = contents(results, [instance_path(path) for path in instance or ()], cluster)
+    named = title or (sections[0].title if len(sections) == 1 else f"{len(sections)} results")
+    write_report(out, named, sections, figures)
+    print(f"{out}: {out.stat().st_size / 1e6:.1f} MB", file=sys.stderr)

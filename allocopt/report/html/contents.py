@@ -1,0 +1,128 @@
+"""What a page shows of some files: a section each, and one for those that are best compared."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from allocopt.cluster.named import NamedTree
+from allocopt.files.instance import read_problems
+from allocopt.files.solution import read_solution
+from allocopt.problems.topology import TopologyProblem
+from allocopt.report.html.document import Section
+from allocopt.report.html.instances import Instances
+from allocopt.report.html.results import (
+    Kind,
+    ResultFile,
+    SimulationRecord,
+    SolveRecord,
+    failures,
+    recognized,
+    rows_of,
+)
+from allocopt.report.html.sections.curves import curves_section
+from allocopt.report.html.sections.placed import placed_section
+from allocopt.report.html.sections.schedules import labels_of, schedules_section, timeline_of
+from allocopt.report.html.sections.solutions import instance_section, solution_section
+from allocopt.report.html.sections.solves import solves_section
+from allocopt.report.html.sections.tables import energy_section, reproduction_section, simulations_section
+from allocopt.report.html.sections.what_if import Combination, what_if_section
+from allocopt.report.what_if import WhatIfRow
+from allocopt.reproduction import ReproductionRow
+
+COMPARED = (Kind.SCHEDULE, Kind.CURVE, Kind.SIMULATIONS, Kind.SOLVES)
+"""Kinds of which several files make one section."""
+MOST_WINDOWS = 8
+"""Windows of a file of instances that are drawn."""
+
+
+def contents(paths: Sequence[Path], instances: Sequence[Path] = (), cluster: NamedTree | None = None) -> list[Section]:
+    """Read files of results and say what is shown of them, in the order in which they are given.
+
+    Parameters
+    ----------
+    paths
+        Files that allocopt has written.
+    instances
+        Instances that solutions among them are about, where they do not lie beside.
+    cluster
+        What nodes are called, and how they are connected; None where that is not said.
+
+    Raises
+    ------
+    BadFileError
+        If a file is no result, or wrong.
+    """
+    known = [recognized(path) for path in paths]
+    own = [file.path for file in known if file.kind is Kind.INSTANCE]
+    pool = Instances([*instances, *own])
+    order = {key: place for place, key in reversed(list(enumerate(map(_key, known))))}
+    grouped = groupby(sorted(known, key=lambda file: order[_key(file)]), key=_key)
+    return [section for _, group in grouped for section in _sections(list(group), pool, cluster)]
+
+
+def _key(file: ResultFile) -> tuple[str, ...]:
+    """Say which files belong together."""
+    if file.kind is Kind.CURVE:
+        return (file.kind, *file.records[0].values)
+    return (file.kind,) if file.kind in COMPARED else (file.kind, str(file.path))
+
+
+def _sections(files: Sequence[ResultFile], pool: Instances, cluster: NamedTree | None) -> Iterator[Section]:
+    """Show files that belong together."""
+    makers: dict[Kind, Callable[[], Section]] = {
+        Kind.SOLVES: lambda: solves_section(
+            _sources(files), [row for each in files for row in rows_of(each, SolveRecord)]
+        ),
+        Kind.SIMULATIONS: lambda: _simulations(files),
+        Kind.WHAT_IF: lambda: what_if_section(
+            _sources(files), [Combination(row) for row in rows_of(files[0], WhatIfRow)]
+        ),
+        Kind.REPRODUCTION: lambda: reproduction_section(_sources(files), rows_of(files[0], ReproductionRow)),
+        Kind.SCHEDULE: lambda: _schedules(files, cluster),
+        Kind.PLACED: lambda: placed_section(files[0], cluster),
+        Kind.ENERGY: lambda: energy_section(files[0]),
+        Kind.CURVE: lambda: curves_section(files),
+        Kind.SOLUTION: lambda: _solution(files[0].path, pool, cluster),
+    }
+    if files[0].kind is Kind.INSTANCE:
+        problems = read_problems(files[0].path)
+        windows = [problem for problem in problems if isinstance(problem, TopologyProblem)]
+        yield from (instance_section(files[0].path, problem, cluster) for problem in windows[:MOST_WINDOWS])
+        return
+    section = makers[files[0].kind]()
+    failed = failures(files)
+    yield (
+        replace(section, verdict=(*section.verdict, f"Runs that failed and are left out: {failed:,}."))
+        if failed
+        else section
+    )
+
+
+def _solution(path: Path, pool: Instances, cluster: NamedTree | None) -> Section:
+    """Show a solution."""
+    return solution_section(path, pool.of(path, read_solution(path).instance), cluster)
+
+
+def _schedules(files: Sequence[ResultFile], cluster: NamedTree | None) -> Section:
+    """Show schedules."""
+    topology = None if cluster is None else cluster.tree
+    lines = {label: timeline_of(file, topology) for label, file in zip(labels_of(files), files, strict=True)}
+    return schedules_section(lines, _sources(files))
+
+
+def _simulations(files: Sequence[ResultFile]) -> Section:
+    """Show what was measured of simulations, each named by its file."""
+    named: list[tuple[str, SimulationRecord]] = []
+    for file, label in zip(files, labels_of(files), strict=True):
+        own = rows_of(file, SimulationRecord)
+        numbers = range(1, len(own) + 1)
+        named += [
+            (label if len(own) == 1 else f"{label} {number}", row) for number, row in zip(numbers, own, strict=True)
+        ]
+    return simulations_section(_sources(files), named)
+
+
+def _sources(files: Sequence[ResultFile]) -> str:
+    """Name the files."""
+    return ", ".join(file.path.name for file in files)

@@ -1,0 +1,290 @@
+"""Files of results, told apart by what they hold."""
+
+import csv
+import dataclasses
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import INSTANCE_FORMAT, SOLUTION_FORMAT
+from allocopt.files.placed_jobs import COLUMNS as PLACED_COLUMNS
+from allocopt.files.reading import parse_json, read_text
+from allocopt.report.energy_csv import HEADER as ENERGY_COLUMNS
+from allocopt.report.rows import SolveRow
+from allocopt.report.schedule_csv import HEADER as SCHEDULE_HEADER
+from allocopt.report.simulate_row import SimulateRow
+from allocopt.report.what_if import WhatIfRow
+from allocopt.reproduction import ReproductionRow
+
+EXPECTED = (
+    "is no result that is known: expected a solution, rows of solve, bench, simulate, what-if or reproduce (--json, "
+    "--out), a schedule (--jobs-csv), placed jobs (job_id,node,start_s,duration_s), or the curve.csv of a training"
+)
+ERROR = "error"
+"""Column in which a sweep says why a run failed."""
+SCHEDULE_COLUMNS = tuple(SCHEDULE_HEADER.split(","))
+
+
+class Kind(StrEnum):
+    """What a file holds."""
+
+    SOLUTION = "solution"
+    INSTANCE = "instance"
+    SOLVES = "solves"
+    SIMULATIONS = "simulations"
+    WHAT_IF = "what-if"
+    REPRODUCTION = "reproduction"
+    SCHEDULE = "schedule"
+    PLACED = "placed jobs"
+    ENERGY = "energy"
+    CURVE = "learning curve"
+
+
+@dataclass(frozen=True, slots=True)
+class SolveRecord(SolveRow):
+    """A solve, and what `bench` knows of its instance.
+
+    Parameters
+    ----------
+    best_known, best_known_scas
+        Best values known; None where there is none.
+    """
+
+    best_known: float | None = None
+    best_known_scas: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationRecord(SimulateRow):
+    """A simulation, and what a sweep says of it; None for what is not said.
+
+    Parameters
+    ----------
+    trace, policy, backfill, allocator
+        What was simulated, and how.
+    seed
+        The seed.
+    """
+
+    trace: str | None = None
+    policy: str | None = None
+    backfill: str | None = None
+    allocator: str | None = None
+    seed: int | None = None
+
+
+ROW_TYPES: Mapping[Kind, type[Any]] = {
+    Kind.SOLVES: SolveRecord,
+    Kind.WHAT_IF: WhatIfRow,
+    Kind.REPRODUCTION: ReproductionRow,
+    Kind.SIMULATIONS: SimulationRecord,
+}
+CSV_COLUMNS = {Kind.SCHEDULE: SCHEDULE_COLUMNS, Kind.PLACED: PLACED_COLUMNS, Kind.ENERGY: ENERGY_COLUMNS}
+
+
+class Record(NamedTuple):
+    """A row as it stands in a file, and where."""
+
+    place: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A file of results.
+
+    Parameters
+    ----------
+    path
+        The file.
+    kind
+        What it holds.
+    records
+        Its rows as they stand there; empty for solutions and instances.
+    """
+
+    path: Path
+    kind: Kind
+    records: Sequence[Record] = ()
+
+
+Row = TypeVar("Row")
+
+
+def recognized(path: Path) -> ResultFile:
+    """Read a file and tell what it holds.
+
+    Raises
+    ------
+    BadFileError
+        If it cannot be read or is no result; it says what was expected.
+    """
+    text = read_text(path)
+    head = text.lstrip()[:1]
+    if head not in ("{", "["):
+        return _csv_file(path, text)
+    objects = _objects(path, text)
+    formats = {record.values.get("format") for record in objects}
+    if formats == {SOLUTION_FORMAT}:
+        return ResultFile(path, Kind.SOLUTION)
+    if formats == {INSTANCE_FORMAT}:
+        return ResultFile(path, Kind.INSTANCE)
+    return ResultFile(path, _row_kind(path, objects), objects)
+
+
+def rows_of(file: ResultFile, row_type: type[Row]) -> list[Row]:
+    """Turn the records of a file into rows; those of runs that failed are left out.
+
+    Raises
+    ------
+    BadFileError
+        If a value is missing or not of its type; it names row and column.
+    """
+    hints = get_type_hints(row_type)
+    needed = {name for name in hints if name in _required(row_type)}
+    rows = []
+    for place, record in file.records:
+        if record.get(ERROR):
+            continue
+        missing = sorted(needed - record.keys())
+        if missing:
+            raise bad_file(file.path, place, f"has no {missing[0]}")
+        values = {name: _value(file.path, place, name, record[name], hints[name]) for name in hints if name in record}
+        rows.append(row_type(**values))
+    return rows
+
+
+def failures(files: Iterable[ResultFile]) -> int:
+    """Count the runs that failed."""
+    return sum(bool(record.values.get(ERROR)) for file in files for record in file.records)
+
+
+def _objects(path: Path, text: str) -> list[Record]:
+    """Parse one object, a list of them, or one a line."""
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if _is_object(lines[0][1]):
+        parsed = [(f"line {number}", parse_json(line, path, first_line=number)) for number, line in lines]
+    else:
+        whole = parse_json(text, path)
+        parsed = [(f"row {number}", each) for number, each in enumerate(whole, 1)] if isinstance(whole, list) else [
+            ("top level", whole)
+        ]  # fmt: skip
+    if not parsed:
+        raise bad_file(path, "holds no rows")
+    for place, each in parsed:
+        if not isinstance(each, dict):
+            raise bad_file(path, place, f"is {shown(each)}, must be an object")
+    return [Record(place, each) for place, each in parsed if isinstance(each, dict)]
+
+
+def _is_object(line: str) -> bool:
+    """Whether a line is a whole object, so that more may follow."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _row_kind(path: Path, records: Iterable[Record]) -> Kind:
+    """Tell rows apart by their keys."""
+    first = next(iter(records)).values.keys()
+    for kind, row_type in ROW_TYPES.items():
+        if _required(row_type) <= first:
+            return kind
+    raise bad_file(path, EXPECTED)
+
+
+def _required(row_type: type[Any]) -> set[str]:
+    """Return the names of the fields without default."""
+    return {field.name for field in dataclasses.fields(row_type) if field.default is dataclasses.MISSING}
+
+
+def _csv_file(path: Path, text: str) -> ResultFile:
+    """Tell a CSV file by its header."""
+    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True)
+    try:
+        header = tuple(reader.fieldnames or ())
+        kind = _csv_kind(path, header)
+        records = [Record(f"line {reader.line_num}", row) for row in reader]
+    except csv.Error:
+        raise bad_file(path, EXPECTED) from None
+    if not records:
+        raise bad_file(path, "holds no rows")
+    for place, row in records:
+        if None in row or None in row.values():
+            raise bad_file(path, place, f"does not have {len(header)} columns as line 1")
+    if kind is Kind.CURVE and not _is_curve(records):
+        raise bad_file(path, EXPECTED)
+    return ResultFile(path, kind, records)
+
+
+def _csv_kind(path: Path, header: tuple[str, ...]) -> Kind:
+    """Tell what columns are those of; a learning curve may have any."""
+    for kind, columns in CSV_COLUMNS.items():
+        if set(columns) <= set(header):
+            return kind
+    for kind, row_type in ROW_TYPES.items():
+        if _required(row_type) <= set(header):
+            return kind
+    if len(header) < 2 or len(set(header)) < len(header) or not all(header):
+        raise bad_file(path, EXPECTED)
+    return Kind.CURVE
+
+
+def _is_curve(records: Sequence[Record]) -> bool:
+    """Whether every cell is a number and the first column rises."""
+    try:
+        cells = [[float(cell or "nan") for cell in record.values.values()] for record in records]
+    except ValueError:
+        return False
+    return all(before[0] < after[0] for before, after in pairwise(cells))
+
+
+def _value(path: Path, place: str, name: str, value: object, wanted: Any) -> Any:
+    """Bring a value to its type; the cells of CSV files are texts."""
+    if isinstance(value, str) and wanted is not str:
+        value = _parsed(value, wanted)
+    if not _is_of(value, wanted):
+        raise bad_file(path, place, f"{name} is {shown(value)}, must be {_words(wanted)}")
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _parsed(text: str, wanted: Any) -> object:
+    """Read the text of a cell; it stays what it is if it is nothing else."""
+    kinds = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
+    if not text and NoneType in kinds:
+        return None
+    for kind in (int, float):
+        if kind in kinds:
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text
+
+
+def _is_of(value: object, wanted: Any) -> bool:
+    """Whether a value is of a type."""
+    if isinstance(wanted, UnionType):
+        return any(_is_of(value, each) for each in get_args(wanted))
+    if get_origin(wanted) is tuple:
+        return isinstance(value, list | tuple) and all(_is_of(each, get_args(wanted)[0]) for each in value)
+    if wanted is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+    return isinstance(value, wanted) and not (wanted is int and isinstance(value, bool))
+
+
+def _words(wanted: Any) -> str:
+    """Name a type."""
+    if isinstance(wanted, UnionType):
+        return " or ".join(_words(each) for each in get_args(wanted))
+    if get_origin(wanted) is tuple:
+        return "a list of numbers"
+    return {float: "a number", int: "a whole number", str: "a text", NoneType: "null"}[wanted]

@@ -1,0 +1,1 @@
+"""What a page says of each kind of result, a file each."""

@@ -1,0 +1,138 @@
+"""Results that are rows of numbers: simulations, reproductions, energy."""
+
+from collections.abc import Callable, Sequence
+from statistics import fmean
+
+from allocopt.report.html.canvas import Canvas
+from allocopt.report.html.document import Column, Fact, Figure, Section, Table
+from allocopt.report.html.figures.bars import Measure, draw_bars
+from allocopt.report.html.figures.published import Published, Value
+from allocopt.report.html.results import ResultFile, SimulationRecord
+from allocopt.report.html.sections.schedules import numbers_of
+from allocopt.report.html.words import duration, number, percent
+from allocopt.report.table import Cell
+from allocopt.reproduction import ReproductionRow
+
+MOST_BARS = 24
+"""Simulations that are compared by bars."""
+
+
+def simulations_section(source: str, named: Sequence[tuple[str, SimulationRecord]]) -> Section:
+    """Show what was measured of simulations, each with the name that its file gives it.
+
+    Simulations of a sweep are named by what was simulated; bars are means over its seeds.
+    """
+    if not named:
+        return Section("Simulations", source)
+    rows = [row for _, row in named]
+    several_traces = len({row.trace for row in rows}) > 1
+    labels = [_label(row, name, several_traces) for name, row in named]
+    table = _simulation_table(labels, rows)
+    if len(rows) == 1:
+        return Section("Simulation", source, _simulation_facts(rows[0]), parts=(table,))
+    groups: dict[str, list[SimulationRecord]] = {}
+    for label, row in zip(labels, rows, strict=True):
+        groups.setdefault(label, []).append(row)
+    parts = (bars_figure("Simulations side by side", list(groups), _measures(list(groups.values()))), table)
+    return Section("Simulations", source, parts=parts if len(groups) <= MOST_BARS else (table,))
+
+
+def _label(row: SimulationRecord, name: str, has_trace: bool) -> str:
+    """Name a simulation by what was simulated where a sweep says so, else by its file."""
+    if row.policy is None:
+        return name
+    policy = row.policy if row.backfill in (None, "none") else f"{row.policy}+{row.backfill}"
+    return ", ".join(part for part in (row.trace if has_trace else None, policy, row.allocator) if part)
+
+
+def _simulation_facts(row: SimulationRecord) -> tuple[Fact, ...]:
+    """Return the numbers of one simulation."""
+    return (
+        Fact("jobs", f"{row.jobs:,}"),
+        Fact("mean wait", duration(row.mean_wait_s)),
+        Fact("longest wait", duration(row.max_wait_s)),
+        Fact("mean bounded slowdown", number(row.mean_bounded_slowdown)),
+        Fact("of the machine in use", percent(row.utilization)),
+    )
+
+
+def _simulation_table(labels: Sequence[str], rows: Sequence[SimulationRecord]) -> Table:
+    """Return a line per simulation."""
+    columns = [
+        Column("simulation"), Column("seed", 0), Column("jobs", 0), Column("mean wait s", 1), Column("max wait s", 0),
+        Column("mean bounded slowdown", 2), Column("utilization %", 2), Column("makespan s", 0), Column("jobs/s", 0),
+    ]  # fmt: skip
+    cells: list[tuple[Cell, ...]] = [
+        (
+            label, row.seed, row.jobs, row.mean_wait_s, row.max_wait_s, row.mean_bounded_slowdown,
+            100 * row.utilization, row.makespan_s, row.jobs_per_s,
+        )
+        for label, row in zip(labels, rows, strict=True)
+    ]  # fmt: skip
+    if all(row.seed is None for row in rows):
+        del columns[1]
+        cells = [(each[0], *each[2:]) for each in cells]
+    return Table("Simulations", tuple(columns), tuple(cells))
+
+
+def _measures(groups: Sequence[Sequence[SimulationRecord]]) -> tuple[Measure, ...]:
+    """Return the bars: means over the simulations of a group."""
+
+    def means(value: Callable[[SimulationRecord], float]) -> tuple[float, ...]:
+        return tuple(fmean(map(value, group)) for group in groups)
+
+    return (
+        Measure("Mean wait", means(lambda row: row.mean_wait_s), duration),
+        Measure("Mean bounded slowdown", means(lambda row: row.mean_bounded_slowdown), number),
+        Measure("Utilization", means(lambda row: row.utilization), percent, "max"),
+        Measure("Longest wait", means(lambda row: row.max_wait_s), duration),
+    )
+
+
+def bars_figure(title: str, labels: Sequence[str], measures: Sequence[Measure]) -> Figure:
+    """Return a figure of bars, a panel per measure."""
+    said = [
+        f"{measure.title}: "
+        + ", ".join(
+            f"{label} {measure.shown(value)}"
+            for label, value in zip(labels, measure.values, strict=True)
+            if value is not None
+        )
+        for measure in measures
+    ]
+
+    def draw(canvas: Canvas) -> None:
+        """Draw the panels."""
+        draw_bars(canvas, labels, measures)
+
+    return Figure("measures", title, f"{'. '.join(said)}.", draw, "The best of each stands out.")
+
+
+def reproduction_section(source: str, rows: Sequence[ReproductionRow]) -> Section:
+    """Show the numbers of a table or figure of a paper beside ours."""
+    artifact = rows[0].artifact
+    values = [Value(row.row, row.column, row.published, row.ours, row.spread) for row in rows]
+    known = [row for row in rows if row.published is not None]
+    table = Table(
+        "Every number",
+        (
+            Column("row"), Column("column"), Column("published", 0, is_mixed=True),
+            Column("ours", 0, is_mixed=True), Column("standard deviation", 0, is_mixed=True), Column("n", 0),
+        ),
+        tuple((row.row, row.column, row.published, row.ours, row.spread, row.n) for row in rows),
+    )  # fmt: skip
+    facts = (Fact("reproduction", artifact), Fact("numbers", f"{len(rows):,}"), Fact("published", f"{len(known):,}"))
+    published = Published(artifact, values)
+    parts = (published.figure(), table) if published.columns else (table,)
+    return Section(f"Reproduction {artifact}", source, facts, parts=parts)
+
+
+def energy_section(file: ResultFile) -> Section:
+    """Show the energy of jobs, nodes, clusters and the machine."""
+    energies, products = numbers_of(file, "energy_j"), numbers_of(file, "energy_delay_js")
+    rows = tuple(
+        (record.values["part"], record.values["name"], energy, product)
+        for record, energy, product in zip(file.records, energies.tolist(), products.tolist(), strict=True)
+    )
+    columns = (Column("part"), Column("name"), Column("energy J", 1), Column("energy-delay J s", 1))
+    return Section("Energy", file.path.name, parts=(Table("Energy", columns, rows),))

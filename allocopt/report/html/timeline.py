@@ -1,0 +1,126 @@
+"""A schedule as figures need it: when every job was submitted, started and ended, and on which nodes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.topology import Topology
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.times import JobTimes, times_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """A schedule; arrays have shape ``(n,)``, times are in seconds.
+
+    Parameters
+    ----------
+    names
+        Name of every job.
+    submit, start, end
+        When it joined the queue, started and ended.
+    processors
+        What it held.
+    size
+        Size of the machine.
+    nodes
+        Nodes of every job; None where that is not known.
+    topology
+        How they are connected; None where that is not known.
+    node_names
+        What the nodes are called; empty for their numbers.
+    """
+
+    names: Sequence[str]
+    submit: FloatArray
+    start: FloatArray
+    end: FloatArray
+    processors: IntArray
+    size: int
+    nodes: tuple[IntArray, ...] | None = None
+    topology: Topology | None = None
+    node_names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, schedule: Schedule, node_names: tuple[str, ...] = ()) -> "Timeline":
+        """Make it of a schedule."""
+        return cls(
+            [str(job) for job in schedule.workload.ids.tolist()],
+            schedule.release,
+            schedule.start,
+            schedule.end,
+            schedule.workload.processors,
+            schedule.processors,
+            schedule.nodes,
+            schedule.topology,
+            node_names,
+        )
+
+    @property
+    def waits_s(self) -> FloatArray:
+        """Seconds from submission to start."""
+        return self.start - self.submit
+
+    @property
+    def slowdowns(self) -> FloatArray:
+        """Bounded slowdown, ``max(1, (wait + run) / max(run, 10 s))``."""
+        return self.times().bounded_slowdown
+
+    def times(self) -> JobTimes:
+        """Return what each job experienced."""
+        return times_of(self.waits_s, self.end - self.start)
+
+    @property
+    def makespan_s(self) -> float:
+        """Seconds from the first submission to the last end."""
+        return float(self.end.max() - self.submit.min())
+
+    @property
+    def utilization(self) -> float:
+        """Share of the machine's processor-seconds that jobs held."""
+        held = float(((self.end - self.start) * self.processors).sum())
+        return held / max(self.size * self.makespan_s, 1e-9)
+
+    def held(self, edges: FloatArray) -> FloatArray:
+        """Mean number of processors held between edges of time, shape ``(len(edges) - 1,)``."""
+        return _mean_between(edges, self.start, self.end, self.processors.astype(float))
+
+    def waiting(self, edges: FloatArray) -> FloatArray:
+        """Mean number of jobs that wait between edges of time."""
+        return _mean_between(edges, self.submit, self.start, np.ones(len(self.start)))
+
+    def busiest(self) -> float:
+        """Return the first instant at which most processors are held."""
+        times = np.concatenate((self.start, self.end))
+        change = np.concatenate((self.processors, -self.processors))
+        # Ends before starts at the same instant.
+        order = np.lexsort((change, times))
+        return float(times[order][int(np.argmax(np.cumsum(change[order])))])
+
+    def running(self, instant: float) -> IntArray:
+        """Return the jobs that run at an instant."""
+        return np.flatnonzero((self.start <= instant) & (instant < self.end))
+
+    def is_same(self, other: "Timeline") -> bool:
+        """Whether all jobs start and end at the same times."""
+        return np.array_equal(self.start, other.start) and np.array_equal(self.end, other.end)
+
+
+def _mean_between(edges: FloatArray, first: FloatArray, last: FloatArray, weights: FloatArray) -> FloatArray:
+    """Mean between edges of the sum of the weights of spans ``[first, last)``."""
+    total = _integral(edges, first, weights) - _integral(edges, last, weights)
+    mean: FloatArray = np.diff(total) / np.diff(edges)
+    return np.maximum(mean, 0.0)
+
+
+def _integral(edges: FloatArray, since: FloatArray, weights: FloatArray) -> FloatArray:
+    """Integral up to every edge of the sum of the weights whose instant has come."""
+    order = np.argsort(since, kind="stable")
+    instants, kept = since[order], weights[order]
+    count = np.searchsorted(instants, edges, "right")
+    sums = np.concatenate(([0.0], np.cumsum(kept)))
+    moments = np.concatenate(([0.0], np.cumsum(kept * (instants - edges[0]))))
+    integral: FloatArray = sums[count] * (edges - edges[0]) - moments[count]
+    return integral

@@ -1,0 +1,189 @@
+"""``allocopt report``, and the page of ``what-if``."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+TOPOLOGY = "SwitchName=s1 Nodes=n[01-04]\nSwitchName=s2 Nodes=n[05-08]\nSwitchName=top Switches=s[1-2]\n"
+JOBS = "job_id,submit,run,nodes,estimate\n" + "".join(
+    f"{job},{job // 3 * 100},{300 + 40 * (job % 7)},{1 + job * 5 % 6},900\n" for job in range(1, 40)
+)
+ROW = {
+    "artifact": "t", "row": "r", "column": "c", "published": 1.5, "ours": 1.0, "spread": 0.1, "n": 1,
+}  # fmt: skip
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder with a topology and a trace, in which the program runs."""
+    (tmp_path / "topology.conf").write_text(TOPOLOGY, encoding="utf-8")
+    (tmp_path / "jobs.csv").write_text(JOBS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def text(name: str = "report.html") -> str:
+    return Path(name).read_text(encoding="utf-8")
+
+
+def test_a_solution_is_drawn_with_its_instance_found(run: Run, site: Path, tiny: Path) -> None:
+    assert run("solve", tiny, "--solution", "out").code == 0
+    (solution,) = Path("out").iterdir()
+    answer = run("report", solution, "-o", "report.html", "--figures", "figures")
+    assert answer.code == 0
+    assert answer.out == ""
+    assert "Allocation on the tree" in text()
+    assert sorted(path.name for path in Path("figures").iterdir()) == ["tree.pdf", "tree.svg"]
+
+
+def test_solutions_of_all_kinds_name_their_instances(run: Run, site: Path) -> None:
+    for shipped in ("@tiny", "@knapsacks", "@coallocations"):
+        assert run("solve", shipped, "--solution", "out").code == 0
+    assert run("report", *sorted(Path("out").iterdir())).code == 0
+    for title in ("Jobs and their nodes", "Guests and their hosts", "starts"):
+        assert title in text()
+
+
+def test_nodes_have_their_names_where_a_topology_is_given(run: Run, site: Path) -> None:
+    run("generate", "window", "--topology", "topology.conf", "--idle", "n[01-08]", "--job", "a=3", "--out", "now.json")
+    assert run("solve", "now.json", "--solution", "out").code == 0
+    (solution,) = Path("out").iterdir()
+    assert run("report", solution, "--topology", "topology.conf").code == 0
+    assert ">n[01-03]</td>" in text()
+    assert "n01: job a" in text()
+
+
+def test_rows_schedules_and_curves_make_one_page(run: Run, site: Path) -> None:
+    bench = run("bench", "@tiny", "--solvers", "dp:scas,best-fit", "--time-limit", "5", "--out", "bench.csv")
+    assert bench.code == 0
+    for backfill in ("none", "easy"):
+        simulated = run(
+            "simulate",
+            "jobs.csv",
+            "--processors",
+            "8",
+            "--backfill",
+            backfill,
+            "--jobs-csv",
+            f"{backfill}.csv",
+            "--json",
+        )
+        Path(f"{backfill}.json").write_text(simulated.out, encoding="utf-8")
+    Path("solve.jsonl").write_text(run("solve", "@tiny", "--json").out, encoding="utf-8")
+    Path("curve.csv").write_text("update,loss\n1,3\n2,1\n3,\n", encoding="utf-8")
+    Path("table.json").write_text(json.dumps([ROW, {**ROW, "row": "q", "published": None}]), encoding="utf-8")
+    Path("placed.csv").write_text("job_id,node,start_s,duration_s\n1,n2,0,5\n2,n10,1,3\n3,n2,2,9\n", encoding="utf-8")
+    names = ("bench.csv", "none.csv", "curve.csv", "easy.csv", "none.json", "easy.json", "solve.jsonl", "table.json")
+    answer = run("report", *names, "placed.csv", "--title", "All of it")
+    assert answer.code == 0, answer.err
+    for title in (
+        "All of it", "Comparison of solvers", "Schedules", "Training", "Simulations", "Reproduction t", "Placed jobs",
+        "Gap to the bound against time", "Waits and slowdowns", "Utilization over time", "Learning curves",
+    ):  # fmt: skip
+        assert f">{title}<" in text(), title
+    assert text().count("<h2") == 6
+    again = run("report", *names, "placed.csv", "--title", "All of it", "-o", "again.html")
+    assert again.code == 0
+    assert text("again.html") == text()
+
+
+def test_what_if_writes_a_page(run: Run, site: Path) -> None:
+    asked = ("what-if", "--trace", "jobs.csv", "--topology", "topology.conf", "--schedulers", "easy,sjf+easy")
+    plain = run(*asked)
+    answer = run(*asked, "--report", "report.html")
+    assert (answer.code, answer.out) == (0, plain.out)
+    verdict = text().index("Lowest hop cost: ")
+    assert (
+        verdict < text().index("Combinations<") < text().index("Waits and slowdowns") < text().index("Nodes over time")
+    )
+    assert "The tree at the busiest moment" in text()
+    assert "Fragmentation over leaves" in text()
+    rows = run(*asked, "--json")
+    Path("rows.jsonl").write_text(rows.out, encoding="utf-8")
+    assert run("report", "rows.jsonl", "-o", "rows.html").code == 0
+    assert "Lowest hop cost: " in text("rows.html")
+
+
+def test_the_nrel_sample_becomes_a_page(run: Run, shared_data: Path, tmp_path: Path) -> None:
+    answer = run(
+        "what-if", "--trace", shared_data / "slurm_jobs" / "nrel_eagle_sample.csv", "--topology",
+        shared_data / "slurm_topology" / "ubhpc-medium.topology.conf", "--report", tmp_path / "report.html",
+    )  # fmt: skip
+    assert answer.code == 0
+    assert 100_000 < (tmp_path / "report.html").stat().st_size < 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.txt", "hello\n", "is no result that is known: expected a solution, rows of solve, bench, "),
+        ("x.json", "{", "line 1, column 2: the text ends too early"),
+        ("x.csv", "job_id,submit,start,end,processors,run,estimate\n1,5,4,9,1,5,5\n", "line 2: start is '4', before"),
+        (
+            "x.csv",
+            "job_id,submit,start,end,processors,run,estimate\n1,5,6,9,0,5,5\n",
+            "line 2: processors is '0', must",
+        ),
+        ("x.csv", "job_id,submit,start,end,processors,run,estimate\n1,5,nan,9,1,5,5\n", "line 2: start is 'nan', must"),
+        ("x.csv", "job_id,node,start_s\n1,n1,0\n", "line 1: has no column duration_s"),
+        ("none.csv", None, "no such file"),
+    ],
+)
+def test_what_cannot_be_shown_is_told(run: Run, site: Path, name: str, content: str | None, message: str) -> None:
+    if content is not None:
+        Path(name).write_text(content, encoding="utf-8")
+    answer = run("report", name)
+    assert answer.code == 3
+    (line,) = answer.lines_of_error
+    assert line.startswith(f"allocopt: {name}: ")
+    assert message in line
+    assert not Path("report.html").exists()
+
+
+def test_a_solution_that_is_wrong_or_alone_is_told(run: Run, site: Path, tiny: Path) -> None:
+    assert run("solve", tiny, "--solution", "out").code == 0
+    (path,) = Path("out").iterdir()
+    solution = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**solution, "objective": 1.0}), encoding="utf-8")
+    wrong = run("report", path)
+    assert wrong.code == 3
+    assert wrong.lines_of_error[0].startswith(f"allocopt: {path}: ")
+    path.write_text(json.dumps({**solution, "instance": "nowhere"}), encoding="utf-8")
+    alone = run("report", path)
+    assert alone.code == 3
+    assert "instance: is 'nowhere', of which there is no file here; --instance names it" in alone.lines_of_error[0]
+
+
+def test_no_file_is_overwritten_by_the_page(run: Run, site: Path) -> None:
+    assert run("report", "jobs.csv", "-o", "jobs.csv").code == 2
+    assert run("what-if", "--trace", "jobs.csv", "--topology", "topology.conf", "--report", "jobs.csv").code == 2
+    assert text("jobs.csv") == JOBS
+
+
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
+def test_a_missing_package_is_5(run: Run, site: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    for command in (
+        ("report", "jobs.csv"),
+        ("what-if", "--trace", "jobs.csv", "--topology", "topology.conf", "--report", "report.html"),
+    ):
+        answer = run(*command)
+        assert (answer.code, answer.out) == (5, "")
+        assert answer.lines_of_error[-1].endswith("pip install 'allocopt[plot]'")
+
+
+def test_asking_for_help_loads_nothing_of_it() -> None:
+    code = (
+        "import runpy, contextlib, sys\nsys.argv = ['allocopt', 'report', '--help']\n"
+        "with contextlib.suppress(SystemExit): runpy.run_module('allocopt', run_name='__main__')\n"
+        "print(*{'matplotlib', 'jinja2', 'numpy', 'numba'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ""

@@ -1,0 +1,126 @@
+"""The page in a real browser."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocopt.report.html.document import Column, Section, Table
+from allocopt.report.html.page import write_report
+from allocopt.report.html.sections.schedules import schedules_section
+from allocopt.report.html.timeline import Timeline
+
+TABLE = Table(
+    "Numbers",
+    (Column("name"), Column("number", 1), *(Column(f"a column that takes its place {n}", 0) for n in range(9))),
+    tuple((name, number, *range(9)) for name, number in (("n10", 2.0), ("n9", None), ("n1", -30.0), ("n2", 11.0))),
+)
+
+
+@pytest.fixture
+def page(tmp_path: Path, timeline: Callable[..., Timeline]) -> Path:
+    """Write a page with figures and a wide table; a name in it would run a script if it could."""
+    line = timeline(40)
+    names = ["<script>document.title = 'hacked'</script>", *line.names[1:]]
+    hostile = Timeline(names, line.submit, line.start, line.end, line.processors, line.size)
+    others = {"a schedule with quite a long name": hostile, "another": timeline(40, seed=1)}
+    rows = tuple((name, float(len(name))) for name in names)
+    jobs = Table("Jobs", (Column("job"), Column("characters", 0)), rows)
+    sections = [Section("Tables", parts=(TABLE, jobs)), schedules_section(others)]
+    write_report(tmp_path / "page.html", "A page", sections)
+    return tmp_path / "page.html"
+
+
+@contextmanager
+def seen(browser: Any, width: int, mode: str) -> Iterator[None]:
+    """Let the browser be that wide and like that mode."""
+    screen = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    features = [{"name": "prefers-color-scheme", "value": mode}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    yield
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def requests(browser: Any) -> list[str]:
+    """Addresses that were asked for since the last time."""
+    events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
+
+
+def column(browser: Any, number: int) -> list[str]:
+    """Texts of a column of the first table."""
+    script = "return [...document.querySelector('table').tBodies[0].rows].map(r => r.cells[arguments[0]].innerText)"
+    texts: list[str] = browser.execute_script(script, number)
+    return texts
+
+
+def style(browser: Any, selector: str, name: str) -> str:
+    """Return the computed style of the first element."""
+    script = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    value: str = browser.execute_script(script, selector, name)
+    return value
+
+
+def test_the_page_opens_from_a_file_without_an_error_or_a_request(browser: Any, page: Path) -> None:
+    requests(browser)
+    browser.get(page.as_uri())
+    assert browser.title == "A page"
+    assert browser.get_log("browser") == []
+    asked = requests(browser)
+    assert page.as_uri() in asked
+    assert all(url.startswith(("file://", "data:")) for url in asked)
+    assert browser.execute_script("return document.querySelectorAll('figure svg.wide').length") == 4
+
+
+def test_titles_of_columns_sort_the_table(browser: Any, page: Path) -> None:
+    browser.get(page.as_uri())
+    name, number = browser.find_elements("css selector", "table th button")[:2]
+    number.click()
+    assert column(browser, 1) == ["\u221230.0", "2.0", "11.0", "\u2013"]
+    number.click()
+    assert column(browser, 1) == ["11.0", "2.0", "\u221230.0", "\u2013"]
+    sorts = "return [...document.querySelectorAll('table:first-of-type th')].slice(0, 2).map(h => h.ariaSort)"
+    assert browser.execute_script(sorts) == [None, "descending"]
+    browser.execute_script("arguments[0].focus()", name)
+    name.send_keys("\ue007")
+    assert column(browser, 0) == ["n1", "n2", "n9", "n10"]
+    assert browser.execute_script(sorts) == ["ascending", None]
+
+
+def test_light_and_dark_differ_on_the_page_and_in_figures(browser: Any, page: Path) -> None:
+    found = {}
+    for mode in ("light", "dark"):
+        with seen(browser, 1_000, mode):
+            browser.get(page.as_uri())
+            found[mode] = style(browser, "body", "backgroundColor"), style(browser, "svg.wide text", "fill")
+    assert found["light"][0] == "rgb(255, 255, 255)"
+    assert all(one != other for one, other in zip(found["light"], found["dark"], strict=True))
+
+
+@pytest.mark.parametrize("width", [320, 375, 640, 641, 1_400])
+def test_only_tables_scroll_sideways(browser: Any, page: Path, width: int) -> None:
+    with seen(browser, width, "light"):
+        browser.get(page.as_uri())
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        assert browser.execute_script("return document.body.scrollWidth") <= width
+        scrolls = "const box = document.querySelector('.scroll'); return box.scrollWidth > box.clientWidth"
+        assert browser.execute_script(scrolls)
+        shown = "narrow" if width <= 640 else "wide"
+        for name in ("narrow", "wide"):
+            assert (style(browser, f"svg.{name}", "display") != "none") is (name == shown)
+
+
+def test_a_printed_page_is_light_and_has_no_box_that_scrolls(browser: Any, page: Path) -> None:
+    browser.get(page.as_uri())
+    features = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": features})
+    try:
+        assert style(browser, "body", "backgroundColor") == "rgb(255, 255, 255)"
+        assert style(browser, ".scroll", "overflow") == "visible"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})

@@ -1,0 +1,216 @@
+"""What a page says of files."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from allocopt.cli.reading import read_instances
+from allocopt.errors import BadFileError
+from allocopt.files.instance import write_problems
+from allocopt.files.models import SOLUTION_FORMAT
+from allocopt.report.html.contents import contents
+from allocopt.report.html.document import Figure, Section, Table
+from allocopt.report.html.page import page
+from allocopt.report.html.timeline import Timeline
+
+SOLVE = {
+    "instance": "a", "kind": "topology", "strategy": "free", "solver": "lns", "status": "FEASIBLE",
+    "objective": 110.0, "bound": 100.0, "gap": 0.0909, "runtime_s": 0.5, "seed": 0,
+}  # fmt: skip
+SIMULATION = {
+    "jobs": 3, "mean_wait_s": 1.0, "max_wait_s": 2.0, "mean_bounded_slowdown": 1.5, "utilization": 0.5,
+    "makespan_s": 9.0, "runtime_s": 0.1, "jobs_per_s": 30.0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Callable[..., Path]:
+    """Write objects, one a line."""
+
+    def write(*objects: dict[str, Any], name: str = "rows.jsonl") -> Path:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("".join(f"{json.dumps(each)}\n" for each in objects), encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+def tables(section: Section) -> dict[str, Table]:
+    return {part.title: part for part in section.parts if isinstance(part, Table)}
+
+
+def figures(section: Section) -> list[str]:
+    return [part.title for part in section.parts if isinstance(part, Figure)]
+
+
+def column(table: Table, title: str) -> list[Any]:
+    place = [each.title for each in table.columns].index(title)
+    return [row[place] for row in table.rows]
+
+
+def test_gaps_are_to_the_best_known_where_there_is_one(lines: Callable[..., Path]) -> None:
+    path = lines(
+        {**SOLVE, "best_known": 100.0},
+        {**SOLVE, "instance": "b", "best_known": None},
+        {**SOLVE, "solver": "exact", "objective": 100.0, "status": "OPTIMAL", "best_known": 100.0},
+        {**SOLVE, "solver": "exact", "instance": "b", "objective": 90.0},
+    )
+    (section,) = contents([path])
+    assert figures(section) == ["Gap to the best known against time"]
+    assert column(tables(section)["Every solve"], "gap %") == [pytest.approx(10.0), None, 0.0, None]
+    assert column(tables(section)["Solvers"], "mean gap %") == [pytest.approx(10.0), 0.0]
+    assert section.verdict[0].startswith("Lowest mean objective: exact (free), 95 in ")
+
+
+def test_gaps_are_to_the_bound_where_nothing_else_is_known(lines: Callable[..., Path]) -> None:
+    (section,) = contents([lines(SOLVE)])
+    assert column(tables(section)["Every solve"], "gap %") == [pytest.approx(9.09)]
+    assert section.verdict == ()
+
+
+def test_solvers_that_solved_other_instances_are_not_compared_by_their_means(lines: Callable[..., Path]) -> None:
+    (section,) = contents([lines(SOLVE, {**SOLVE, "solver": "b", "instance": "other", "objective": 1.0})])
+    assert not [line for line in section.verdict if "mean objective" in line]
+
+
+def test_what_is_maximized_is_the_better_the_higher(lines: Callable[..., Path]) -> None:
+    knapsack = {**SOLVE, "kind": "knapsack", "strategy": None, "best_known": 110.0}
+    (section,) = contents([lines(knapsack, {**knapsack, "solver": "b", "objective": 99.0})])
+    assert section.verdict[0].startswith("Highest mean objective: lns, 110 in ")
+    assert column(tables(section)["Solvers"], "mean gap %") == [0.0, pytest.approx(10.0)]
+
+
+def test_rows_without_any_solution_are_shown(lines: Callable[..., Path]) -> None:
+    unknown = {**SOLVE, "status": "UNKNOWN", "objective": None, "bound": None, "gap": None}
+    (section,) = contents([lines(unknown, {**unknown, "solver": "b"})])
+    assert figures(section) == []
+    assert "UNKNOWN".lower() in page("title", [section])
+
+
+def test_simulations_of_a_sweep_are_means_over_seeds_and_failures_are_counted(lines: Callable[..., Path]) -> None:
+    swept = {**SIMULATION, "trace": "t", "policy": "fcfs", "backfill": "easy", "allocator": "lns", "error": None}
+    rows = [{**swept, "seed": seed, "mean_wait_s": 10.0 * seed} for seed in range(3)]
+    failed = {**swept, "seed": 3, "mean_wait_s": None, "error": "no memory"}
+    (section,) = contents([lines(*rows, failed, {**swept, "seed": 0, "backfill": "none", "allocator": None})])
+    assert section.verdict == ("Runs that failed and are left out: 1.",)
+    assert column(tables(section)["Simulations"], "simulation") == ["fcfs+easy, lns"] * 3 + ["fcfs"]
+    (figure,) = (part for part in section.parts if isinstance(part, Figure))
+    assert figure.description.startswith("Mean wait: fcfs+easy, lns 10 s, fcfs 1 s.")
+
+
+def test_a_sweep_in_which_all_failed_is_shown(lines: Callable[..., Path]) -> None:
+    for row in (SIMULATION, SOLVE):
+        (section,) = contents([lines({**row, "error": "no memory"})])
+        assert section.verdict == ("Runs that failed and are left out: 1.",)
+
+
+def test_runs_are_named_by_what_tells_their_files_apart(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        (tmp_path / f"seed-{seed}").mkdir()
+        (tmp_path / f"seed-{seed}" / "curve.csv").write_text("update,loss\n1,2\n2,1\n", encoding="utf-8")
+    (section,) = contents([tmp_path / "seed-0" / "curve.csv", tmp_path / "seed-1" / "curve.csv"])
+    assert column(tables(section)["Measures"], "run") == ["seed-0", "seed-1"]
+
+
+def test_curves_with_other_columns_are_other_sections(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("update,loss\n1,2\n2,1\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("episode,return\n1,nan\n2,\n", encoding="utf-8")
+    sections = contents([tmp_path / "a.csv", tmp_path / "b.csv"])
+    assert len(sections) == 2
+    assert "Learning curves" in page("title", sections)
+
+
+def test_equal_schedules_are_drawn_once(timeline: Callable[..., Timeline], schedule_csv: Callable[..., Path]) -> None:
+    paths = [schedule_csv(timeline(30), "a.csv"), schedule_csv(timeline(30), "b.csv")]
+    paths.append(schedule_csv(timeline(30, seed=1), "c.csv"))
+    (section,) = contents(paths)
+    assert [title for title in figures(section) if title.startswith("Jobs")] == [
+        "Jobs over time: a, b", "Jobs over time: c",
+    ]  # fmt: skip
+    assert column(tables(section)["Comparison"], "schedule") == ["a", "b", "c"]
+
+
+def test_one_schedule_is_measured_by_size(timeline: Callable[..., Timeline], schedule_csv: Callable[..., Path]) -> None:
+    line = timeline(50)
+    (section,) = contents([schedule_csv(line)])
+    table = tables(section)["Jobs by size"]
+    assert column(table, "jobs")[-1] == 50 == sum(column(table, "jobs")[:-1])
+    assert column(table, "mean wait s")[-1] == pytest.approx(float(line.waits_s.mean()))
+    assert column(table, "max wait s")[-1] == line.waits_s.max()
+
+
+def test_an_instance_shows_its_idle_nodes(tmp_path: Path) -> None:
+    problems = read_instances([Path("@tiny")])
+    write_problems(tmp_path / "windows.jsonl", problems)
+    sections = contents([tmp_path / "windows.jsonl"])
+    assert [section.title for section in sections] == [f"Window {problem.name}" for problem in problems]
+    assert figures(sections[0]) == ["Idle nodes on the tree"]
+
+
+def test_a_solution_without_an_allocation_says_so(tmp_path: Path) -> None:
+    (problem, *_) = read_instances([Path("@tiny")])
+    nothing = {
+        "format": SOLUTION_FORMAT, "version": 1, "instance": problem.name, "strategy": "scas", "solver": "dp",
+        "status": "UNKNOWN", "objective": None, "bound": None, "allocation": None,
+    }  # fmt: skip
+    (tmp_path / "solution.json").write_text(json.dumps(nothing), encoding="utf-8")
+    (section,) = contents([tmp_path / "solution.json"])
+    assert section.verdict == ("There is no allocation.",)
+
+
+def test_energy_is_a_table(tmp_path: Path) -> None:
+    text = "part,name,energy_j,energy_delay_js\njob,1,2.5,10\nmachine,m,5,20\n"
+    (tmp_path / "energy.csv").write_text(text, encoding="utf-8")
+    (section,) = contents([tmp_path / "energy.csv"])
+    assert column(tables(section)["Energy"], "energy J") == [2.5, 5.0]
+    (tmp_path / "energy.csv").write_text(text.replace("2.5", "much"), encoding="utf-8")
+    with pytest.raises(BadFileError, match="line 2: energy_j is 'much', must be a number"):
+        contents([tmp_path / "energy.csv"])
+
+
+def test_nodes_of_placed_jobs_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    text = "job_id,node,start_s,duration_s\n1,n10,0,5\n2,n2,1,3\n3,a,2,9\n"
+    (tmp_path / "placed.csv").write_text(text, encoding="utf-8")
+    (section,) = contents([tmp_path / "placed.csv"])
+    assert column(tables(section)["Nodes"], "node") == ["a", "n2", "n10"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("nothing lasts.csv", "1,0,0,0,1,0,1\n"),
+        ("before the epoch.csv", "1,-5,0,5,1,5,1\n"),
+        ("huge.csv", "1,1e15,1e15,1e15,1,0,1\n2,1e15,2e15,3e15,1000000000,5,5\n"),
+    ],
+)
+def test_odd_schedules_are_drawn(tmp_path: Path, name: str, text: str) -> None:
+    header = "job_id,submit,start,end,processors,run,estimate\n"
+    (tmp_path / name).write_text(header + text, encoding="utf-8")
+    assert page("title", contents([tmp_path / name])).count("<figure>") == 3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", ["1,inf\n2,inf\n", "1,5\n", "1,1e300\n2,-1e300\n", "1,\n"])
+def test_odd_curves_are_drawn(tmp_path: Path, text: str) -> None:
+    (tmp_path / "curve.csv").write_text(f"update,loss\n{text}", encoding="utf-8")
+    assert page("title", contents([tmp_path / "curve.csv"])).count("<figure>") == 1
+
+
+def test_odd_rows_are_drawn(lines: Callable[..., Path]) -> None:
+    nothing = {**SIMULATION, **dict.fromkeys(SIMULATION, 0)}
+    what_if = {
+        **nothing, "allocator": "a", "scheduler": "b", "mean_hop_cost": None, "fragmentation": [],
+    }  # fmt: skip
+    row = {"artifact": "t", "row": "r", "column": "c", "published": 1e300, "ours": -1e300, "spread": -1.0, "n": 1}
+    solves = [
+        {**SOLVE, "runtime_s": 0, "gap": 0},
+        {**SOLVE, "solver": "b", "runtime_s": -1, "objective": 1e300, "gap": 1e9},
+    ]
+    paths = [
+        lines(nothing, nothing, name="a.jsonl"), lines(what_if, name="b.jsonl"), lines(row, name="c.jsonl"),
+        lines({**row, "ours": None}, name="d.jsonl"), lines(*solves, name="e.jsonl"),
+    ]  # fmt: skip
+    assert page("title", contents(paths)).count("<section ") == 5

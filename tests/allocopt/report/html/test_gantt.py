@@ -1,0 +1,57 @@
+"""Jobs over time: no rectangle overlaps another, and nothing is lost."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from allocopt.cluster.tree import Tree
+from allocopt.report.html.canvas import drawn, svg_text
+from allocopt.report.html.figures.gantt import Gantt, job_rectangles, node_places
+from allocopt.report.html.figures.node_gantt import NodeGantt
+from allocopt.report.html.timeline import Timeline
+
+
+def test_jobs_without_nodes_are_drawn_on_processors_of_their_own(timeline: Callable[..., Timeline]) -> None:
+    line = timeline(60)
+    rectangles = job_rectangles(line)
+    drawn_sizes = np.zeros(60, dtype=int)
+    for number, (job, low, high) in enumerate(rectangles):
+        drawn_sizes[job] += high - low
+        for other, other_low, other_high in rectangles[:number]:
+            apart_in_time = line.end[job] <= line.start[other] or line.end[other] <= line.start[job]
+            assert apart_in_time or high <= other_low or other_high <= low
+    assert drawn_sizes.tolist() == line.processors.tolist()
+
+
+def test_nodes_of_a_switch_stand_together(timeline: Callable[..., Timeline]) -> None:
+    tree = Tree.from_levels([{"a": [0, 2, 4], "b": [1, 3, 5]}], (2, 4))
+    line = replace(timeline(1, 6), topology=tree, nodes=(np.array([0, 2, 4, 1]),), names=["x"])
+    assert node_places(line).tolist() == [0, 3, 1, 4, 2, 5]
+    assert job_rectangles(line) == [(0, 0, 4)]
+
+
+@pytest.mark.parametrize("has_nodes", [False, True])
+def test_many_jobs_are_drawn_as_shares_in_a_small_figure(timeline: Callable[..., Timeline], has_nodes: bool) -> None:
+    line = timeline(4_000)
+    if has_nodes:
+        line = replace(line, nodes=tuple(np.arange(size) for size in line.processors))
+    text = svg_text(drawn(Gantt(line).figure(), is_narrow=False))
+    assert len(text) < 1_000_000
+    assert "Too much to draw job by job" in Gantt(line).figure().caption
+
+
+def test_a_job_is_named_when_it_is_pointed_at(timeline: Callable[..., Timeline]) -> None:
+    canvas = drawn(Gantt(timeline(3)).figure(), is_narrow=False)
+    ((titles),) = canvas.titles.values()
+    assert titles[0].startswith("job j0: ")
+    assert not drawn(Gantt(timeline(3)).figure(), is_narrow=True).titles
+
+
+def test_jobs_that_share_a_node_have_lanes_of_their_own() -> None:
+    start, end = np.array([0.0, 1.0, 2.0, 5.0]), np.array([4.0, 3.0, 9.0, 6.0])
+    gantt = NodeGantt(["a", "b", "c", "d"], np.array([0, 0, 0, 0]), start, end, ["n1"])
+    lane, lanes = gantt.lanes(np.arange(4))
+    assert lane.tolist() == [0, 1, 2, 0]
+    assert lanes.tolist() == [3]

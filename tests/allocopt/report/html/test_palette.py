@@ -1,0 +1,70 @@
+"""Colours: enough contrast, and far enough apart for colour-blind eyes."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from allocopt.report.html.palette import DARK, LIGHT, N_COLOURS, colour, step
+
+# Machado, Oliveira and Fernandes, doi:10.1109/TVCG.2009.113, severity 1.
+SEEN_BY = {
+    "everyone": np.eye(3),
+    "protanopes": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopes": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+}
+MODES = {"light": LIGHT, "dark": DARK}
+
+
+def linear(colour_code: str) -> np.ndarray:
+    values = np.array([int(colour_code[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of WCAG 2.2."""
+    first, second = sorted((float(linear(each) @ [0.2126, 0.7152, 0.0722]) for each in (one, other)), reverse=True)
+    return (first + 0.05) / (second + 0.05)
+
+
+def oklab(rgb: np.ndarray) -> np.ndarray:
+    """Bring linear RGB into a space in which distances are those that eyes see."""
+    cones = np.array([[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]) @ np.clip(
+        rgb, 0, 1
+    )
+    made: np.ndarray = np.array(
+        [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
+    ) @ np.cbrt(cones)
+    return made
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_texts_and_shapes_stand_out(mode: str) -> None:
+    colours = MODES[mode]
+    for ground in ("surface", "raised"):
+        assert contrast(colours["ink"], colours[ground]) >= 7
+        assert contrast(colours["muted"], colours[ground]) >= 4.5
+        assert contrast(colours["accent"], colours[ground]) >= 4.5
+    for number in range(N_COLOURS):
+        assert contrast(colours[colour(number)], colours["surface"]) >= 3
+        assert contrast(colours[colour(number)], colours["on"]) >= 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("eyes", SEEN_BY)
+def test_colours_of_jobs_stay_apart(mode: str, eyes: str) -> None:
+    seen = {
+        number: oklab(SEEN_BY[eyes] @ linear(MODES[mode][colour(number)])) for number in range(N_COLOURS)
+    }  # fmt: skip
+    for one, other in combinations(seen, 2):
+        assert np.linalg.norm(seen[one] - seen[other]) > 0.06, f"{colour(one)} and {colour(other)}"
+
+
+def test_both_modes_have_the_same_roles_and_no_colour_twice() -> None:
+    assert LIGHT.keys() == DARK.keys()
+    assert len(set(LIGHT.values())) == len(LIGHT)
+    assert [step(share) for share in (0.0, 0.5, 1.0)] == ["s1", "s3", "s5"]

@@ -1,0 +1,97 @@
+"""Allocations on trees: every node is drawn once, in its place, in a colour that its neighbours do not have."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocopt.cluster.topology import FatTree, Topology
+from allocopt.cluster.tree import Tree
+from allocopt.report.html.canvas import drawn
+from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture, job_roles
+from allocopt.report.html.figures.tree_cells import MOST_CELLS, cells_of
+from allocopt.report.html.figures.tree_layout import layout
+from allocopt.report.html.palette import N_COLOURS
+
+
+def overlap(boxes: np.ndarray) -> bool:
+    """Whether two boxes have more than an edge in common."""
+    left, upper, width, height = boxes.T
+    right, lower = left + width, upper + height
+    apart = (
+        (right[:, None] <= left + 1e-6)
+        | (left[:, None] >= right - 1e-6)
+        | (lower[:, None] <= upper + 1e-6)
+        | (upper[:, None] >= lower - 1e-6)
+    )
+    return not bool((apart | np.eye(len(boxes), dtype=bool)).all())
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Topology:
+    """Trees of one to three levels whose leaves are of different sizes."""
+    sizes = draw(st.lists(st.integers(1, 40), min_size=1, max_size=12))
+    firsts = np.concatenate(([0], np.cumsum(sizes))).tolist()
+    shuffled = draw(st.permutations(range(firsts[-1]))) if firsts[-1] < 60 else list(range(firsts[-1]))
+    leaves = {f"s{number}": shuffled[low:high] for number, (low, high) in enumerate(pairwise(firsts))}
+    if draw(st.booleans()):
+        return Tree.from_levels([leaves], (2, 4))
+    cut = draw(st.integers(1, len(sizes)))
+    names = list(leaves)
+    pods = {name: held for name, held in (("p0", names[:cut]), ("p1", names[cut:])) if held}
+    return Tree.from_levels([leaves, pods], (2, 4, 6))
+
+
+@given(trees(), st.booleans())
+def test_every_node_is_a_cell_within_its_frames(topology: Topology, is_narrow: bool) -> None:
+    cells = cells_of(topology)
+    assert sorted(cells.order.tolist()) == list(range(topology.size))
+    width = 259.0 if is_narrow else 605.0
+    placed = layout(cells, width, is_narrow)
+    assert len(placed.cells) == topology.size
+    assert not overlap(placed.cells)
+    assert not overlap(placed.inner)
+    assert not overlap(placed.outer)
+    assert len(placed.inner) == len(np.unique(topology.groups_of(np.arange(topology.size))[0]))
+    for boxes in (placed.cells, placed.inner, placed.outer):
+        assert boxes[:, 0].min() >= 0
+        assert (boxes[:, 0] + boxes[:, 2]).max() <= width + 1e-6
+        assert (boxes[:, 1] + boxes[:, 3]).max() <= placed.height + 1e-6
+
+
+def test_a_large_machine_is_drawn_by_its_leaves() -> None:
+    topology = FatTree(10, 20, 50)
+    assert topology.size > MOST_CELLS
+    owner = np.full(topology.size, TAKEN)
+    owner[:30], owner[30:60] = 0, IDLE
+    canvas = drawn(TreePicture(topology, owner, ["a"]).figure(), is_narrow=False)
+    ((titles),) = canvas.titles.values()
+    assert "leaf 0: taken" not in titles
+    assert "leaf 0: idle 20, job a 30" in titles
+    assert "leaf 1: taken 40, idle 10" in titles
+    assert titles.count("leaf 199: taken 50") == 1
+
+
+def test_a_cell_says_who_holds_it() -> None:
+    picture = TreePicture(FatTree(1, 1, 3), np.array([0, IDLE, TAKEN]), ["<b>"], node_names=("x", "y", "z"))
+    ((titles),) = drawn(picture.figure(), is_narrow=False).titles.values()
+    assert titles == ["x: job <b>", "y: idle", "z: taken"]
+
+
+@given(st.integers(0, 1_000), st.integers(1, N_COLOURS))
+def test_jobs_of_one_leaf_differ_in_colour_as_long_as_there_are_colours(seed: int, jobs: int) -> None:
+    random = np.random.default_rng(seed)
+    owner = random.integers(-1, jobs, 50)
+    group = np.arange(50) // 7
+    roles = job_roles(jobs, owner, group)
+    for number in range(8):
+        held = {job for job in owner[group == number].tolist() if job >= 0}
+        assert len({roles[job] for job in held}) == len(held)
+
+
+@pytest.mark.parametrize("topology", [FatTree(1, 1, 1), Tree.from_levels([{"only": [0, 1]}])], ids=["node", "flat"])
+def test_the_smallest_machines_are_drawn(topology: Topology) -> None:
+    picture = TreePicture(topology, np.zeros(topology.size, dtype=np.int64), ["1"])
+    assert drawn(picture.figure(), is_narrow=True).figure.get_figheight() > 0

@@ -1,0 +1,57 @@
+"""What notebooks show."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from allocopt.cli.reading import read_instances
+from allocopt.cluster.topology import FatTree
+from allocopt.notebook import html_table
+from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.simulator.schedule import Schedule
+from allocopt.solving.solve import solve
+from allocopt.traces.workload import Workload
+
+
+def cells(shown: Any) -> dict[str, str]:
+    """Names and values of what an object shows of itself."""
+    return dict(re.findall(r"<th[^>]*>(.*?)</th><td[^>]*>(.*?)</td>", shown._repr_html_()))
+
+
+def test_texts_are_escaped_and_what_is_missing_is_a_dash() -> None:
+    table = html_table("<script>", [("<b>", "&"), ("none", None), ("many", 12_345), ("pi", 3.14159265)])
+    assert "<script>" not in table
+    assert "<b>" not in table
+    assert "&lt;b&gt;" in table
+    assert ">&amp;<" in table
+    assert ">\u2013<" in table
+    assert ">12,345<" in table
+    assert ">3.14159<" in table
+
+
+def test_problems_and_results_describe_themselves() -> None:
+    problem = TopologyProblem(FatTree(1, 2, 2), np.arange(4), (Job("<i>", 2), Job("b", 1)), name="<script>")
+    assert cells(problem)["nodes asked for"] == "3"
+    assert "<script>" not in problem._repr_html_()
+    result = solve(problem, solver="best-fit", time_limit=5.0)
+    assert cells(problem)["strategy"] == "free"
+    assert cells(result)["status"] == str(result.status)
+    assert cells(result)["objective"] == f"{result.objective:,.6g}"
+
+
+@pytest.mark.parametrize(("shipped", "fact"), [("@knapsacks", "jobs"), ("@coallocations", "guests")])
+def test_other_problems_do_too(shipped: str, fact: str) -> None:
+    for problem in read_instances([Path(shipped)]):
+        assert int(cells(problem)[fact]) > 0
+
+
+def test_schedules_do_too() -> None:
+    times = np.array([0.0, 0.0])
+    jobs = Workload("w", np.array([1, 2]), times, times + 10, np.array([1, 1]), times + 10)
+    schedule = Schedule(jobs, 1, times, np.array([0.0, 10.0]), np.array([10.0, 20.0]))
+    assert cells(schedule) == {
+        "jobs": "2", "processors": "1", "mean wait s": "5", "longest wait s": "10", "makespan s": "20",
+    }  # fmt: skip
