@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.announcement import compilation_announced
-from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit
+from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Trajectory
 from allocopt.cli.screen import screen_width
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option(readable=False, help="Write one row per solve to this .csv or .json file.")
     ] = None,
+    trajectory: Trajectory = None,
     as_json: Json = False,
 ) -> None:
     """Compare solvers on instances: one aligned table, one row per solve in a file.
@@ -55,6 +56,7 @@ def command(
     from allocopt.report.bench_files import check_suffix, write_rows
     from allocopt.report.provenance import provenance
     from allocopt.report.summary import summary_table
+    from allocopt.report.trajectories import trajectory_rows, write_trajectories
     from allocopt.solving.budget import Budget
 
     if out is not None:
@@ -79,6 +81,8 @@ def command(
     if out is not None and journal is not None:
         write_rows(out, rows, facts)
         journal.close()
+    if trajectory is not None:
+        write_trajectories(trajectory, (point for row in rows for point in trajectory_rows(row.solve, row.points)))
     made_by = f"{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
     print(f"{summary_table(rows, screen_width())}\n\n{made_by}", file=sys.stderr if as_json else sys.stdout)
 

@@ -28,4 +28,10 @@ Gap = Annotated[
     float,
     typer.Option(min=0.0, help="Stop once solution and proven bound are this close, as a fraction (0.01 is 1 %)."),
 ]
+Trajectory = Annotated[
+    Path | None,
+    typer.Option(
+        readable=False, help="Write every incumbent and bound over time to this .csv file, which `report` draws."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from allocopt.cli.announcement import compilation_announced
-from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit
+from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Trajectory
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, read_cluster
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def command(
         ),
     ] = None,
     labels: Labels = None,
+    trajectory: Trajectory = None,
     option: Annotated[list[str] | None, typer.Option(help="NAME=VALUE, an option of the solver; repeatable.")] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="The same as --option cancel=true.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print every improvement on stderr.")] = False,
@@ -83,11 +84,12 @@ def command(
     if export is not None:
         _export(chosen, problems[0], export)
     budget = Budget(time_limit, iterations, gap)
-    results = []
+    results: list[Result] = []
     for problem in problems:
         result = _solve(problem, chosen, budget, seed, warm_start, verbose)
         _report(problem, result, solution, as_json, cluster)
         results.append(result)
+        _write_trajectories(trajectory, problems, results)
         if result.stopped_by is StopReason.INTERRUPTED:
             raise KeyboardInterrupt
     if any(result.status is Status.UNKNOWN for result in results):
@@ -201,6 +203,17 @@ def _report(
     )
     for job, hostlist in lists.items():
         print(f"{job}\t{hostlist}", flush=True)
+
+
+def _write_trajectories(path: Path | None, problems: "list[Problem]", results: "list[Result]") -> None:
+    """Write what was found over time in the solves so far, if that is asked for."""
+    from allocopt.report.rows import SolveRow
+    from allocopt.report.trajectories import points_of, trajectory_rows, write_trajectories
+
+    if path is None:
+        return
+    solves = [(SolveRow.of(*pair), points_of(pair[1])) for pair in zip(problems, results, strict=False)]
+    write_trajectories(path, (row for solve, points in solves for row in trajectory_rows(solve, points)))
 
 
 def _cluster(problems: "list[Problem]", path: Path | None, labels: str | None) -> "NamedTree | None":

@@ -11,6 +11,7 @@ from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.report.journal import Journal
 from allocopt.report.rows import BenchRow, SolveRow
+from allocopt.report.trajectories import points_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, takes
 from allocopt.solving.result import StopReason
@@ -149,7 +150,7 @@ def run_tasks(
                 journal.add(task.key, record)
         values = known.get(task.problem.name, {})
         best, scas = values.get(task.contender.strategy or NO_STRATEGY), values.get(Strategy.SCAS)
-        yield BenchRow(SolveRow(**record["solve"]), record["version"], best, scas)
+        yield BenchRow(SolveRow(**record["solve"]), record["version"], best, scas, tuple(map(tuple, record["points"])))
 
 
 def _solve(task: Task, budget: Budget) -> dict[str, Any]:
@@ -163,4 +164,5 @@ def _solve(task: Task, budget: Budget) -> dict[str, Any]:
     )
     if result.stopped_by is StopReason.INTERRUPTED:
         raise KeyboardInterrupt
-    return {"solve": SolveRow.of(task.problem, result).as_dict(), "version": result.version}
+    solved = SolveRow.of(task.problem, result).as_dict()
+    return {"solve": solved, "version": result.version, "points": points_of(result)}

@@ -1,5 +1,6 @@
 """Results as flat rows, as ``--json`` and CSV files hold them."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -79,15 +80,18 @@ class BenchRow:
         Best value known for the instance (under this strategy).
     best_known_scas
         Best value known under ``scas``, the yardstick of the NSA paper.
+    points
+        Trajectory of the solve: seconds, objective and bound, as in `allocopt.report.trajectories`.
     """
 
     solve: SolveRow
     version: str
     best_known: BestKnown | None = None
     best_known_scas: BestKnown | None = None
+    points: Sequence[Sequence[float | None]] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields by name, those of the solve first."""
+        """Return the fields but the trajectory by name, those of the solve first."""
         return {
             **self.solve.as_dict(),
             "solver_version": self.version,

@@ -26,11 +26,13 @@ from allocopt.report.html.sections.schedules import labels_of, schedules_section
 from allocopt.report.html.sections.solutions import instance_section, solution_section
 from allocopt.report.html.sections.solves import solves_section
 from allocopt.report.html.sections.tables import energy_section, reproduction_section, simulations_section
+from allocopt.report.html.sections.trajectories import trajectories_section
 from allocopt.report.html.sections.what_if import Combination, what_if_section
+from allocopt.report.trajectories import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
 
-COMPARED = (Kind.SCHEDULE, Kind.CURVE, Kind.SIMULATIONS, Kind.SOLVES)
+COMPARED = (Kind.SCHEDULE, Kind.CURVE, Kind.SIMULATIONS, Kind.SOLVES, Kind.TRAJECTORIES)
 """Kinds of which several files make one section."""
 MOST_WINDOWS = 8
 """Windows of a file of instances that are drawn."""
@@ -73,6 +75,9 @@ def _sections(files: Sequence[ResultFile], pool: Instances, cluster: NamedTree |
     makers: dict[Kind, Callable[[], Section]] = {
         Kind.SOLVES: lambda: solves_section(
             _sources(files), [row for each in files for row in rows_of(each, SolveRecord)]
+        ),
+        Kind.TRAJECTORIES: lambda: trajectories_section(
+            _sources(files), [row for each in files for row in rows_of(each, TrajectoryRow)]
         ),
         Kind.SIMULATIONS: lambda: _simulations(files),
         Kind.WHAT_IF: lambda: what_if_section(

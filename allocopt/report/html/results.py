@@ -20,6 +20,7 @@ from allocopt.report.energy_csv import HEADER as ENERGY_COLUMNS
 from allocopt.report.rows import SolveRow
 from allocopt.report.schedule_csv import HEADER as SCHEDULE_HEADER
 from allocopt.report.simulate_row import SimulateRow
+from allocopt.report.trajectories import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
 
@@ -38,6 +39,7 @@ class Kind(StrEnum):
     SOLUTION = "solution"
     INSTANCE = "instance"
     SOLVES = "solves"
+    TRAJECTORIES = "trajectories"
     SIMULATIONS = "simulations"
     WHAT_IF = "what-if"
     REPRODUCTION = "reproduction"
@@ -82,6 +84,7 @@ class SimulationRecord(SimulateRow):
 
 ROW_TYPES: Mapping[Kind, type[Any]] = {
     Kind.SOLVES: SolveRecord,
+    Kind.TRAJECTORIES: TrajectoryRow,
     Kind.WHAT_IF: WhatIfRow,
     Kind.REPRODUCTION: ReproductionRow,
     Kind.SIMULATIONS: SimulationRecord,

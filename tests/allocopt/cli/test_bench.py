@@ -229,3 +229,16 @@ class TestInterrupted:
 def journal_records(out: Path) -> list[dict[str, Any]]:
     lines = out.with_name(f"{out.name}.partial").read_text(encoding="utf-8").splitlines()[1:-1]
     return [json.loads(line)[1] for line in lines]
+
+
+def test_trajectories_of_a_run_that_goes_on_are_whole(run: Run, tiny: Path, tmp_path: Path) -> None:
+    out, first, again = tmp_path / "rows.csv", tmp_path / "first.csv", tmp_path / "again.csv"
+    command = ("bench", tiny, "--solvers", "lns,dp", "--iterations", "100", "--out", out)
+    assert run(*command, "--trajectory", first).code == 0
+    points = first.read_text(encoding="utf-8").splitlines()
+    assert points[0] == "instance,kind,strategy,solver,seed,time_s,objective,bound"
+    solves = {tuple(line.split(",")[2:4]) for line in points[1:]}
+    assert solves == {("scas", "dp"), ("dcas", "dp"), ("dcas", "lns"), ("free", "lns")}
+    assert run("solve", tiny, "--trajectory", again, "--iterations", "100").code == 0
+    assert again.read_text(encoding="utf-8").splitlines()[0] == points[0]
+    assert run("report", first, again, "-o", tmp_path / "page.html").code == 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -53,9 +54,8 @@ class GapsOverTime:
     def draw(self, canvas: Canvas) -> None:
         """Draw a point per solve and a large one per solver."""
         (axes,) = canvas.panels(1, 1, 3.4 + 0.1 * len(self.times_s) if canvas.is_narrow else 3.6)
-        axes.set_xscale("log")
         every = np.concatenate(list(self.gaps.values()))
-        axes.set_yscale("symlog", linthresh=LEAST_GAP, linscale=0.6)
+        gap_scale(axes, float(every.min()), float(every.max()))
         for name in self.times_s:
             times, gaps = np.maximum(self.times_s[name], 1e-6), self.gaps[name]
             kept = np.unique(np.linspace(0, len(times) - 1, MOST_POINTS).round().astype(int))
@@ -65,13 +65,23 @@ class GapsOverTime:
                 [np.median(times)], [gaps.mean()], shape, color=shade, markersize=8.5, zorder=4,
                 markeredgecolor=LIGHT["surface"], markeredgewidth=1.0, label=shortened(name, 36), linestyle="none",
             )  # fmt: skip
-        low = min(float(every.min()), 0.0)
-        axes.set_ylim(low * 1.3 - LEAST_GAP / 4, max(float(every.max()) * 1.6, LEAST_GAP))
-        axes.xaxis.set_major_formatter(lambda value, _: _seconds(value))
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:.6g} %")
-        axes.minorticks_off()
-        axes.set_xlabel("running time")
+        time_scale(axes)
         canvas.legend(5)
+
+
+def gap_scale(axes: Any, least: float, most: float) -> None:
+    """Make the y axis one of gaps in per cent: linear up to `LEAST_GAP`, logarithmic above."""
+    axes.set_yscale("symlog", linthresh=LEAST_GAP, linscale=0.6)
+    axes.set_ylim(min(least, 0.0) * 1.3 - LEAST_GAP / 4, max(most * 1.6, LEAST_GAP))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.6g} %")
+
+
+def time_scale(axes: Any) -> None:
+    """Make the x axis one of running times, logarithmic."""
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda value, _: _seconds(value))
+    axes.minorticks_off()
+    axes.set_xlabel("running time")
 
 
 def _seconds(value: float) -> str:

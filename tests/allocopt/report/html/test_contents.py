@@ -214,3 +214,31 @@ def test_odd_rows_are_drawn(lines: Callable[..., Path]) -> None:
         lines({**row, "ours": None}, name="d.jsonl"), lines(*solves, name="e.jsonl"),
     ]  # fmt: skip
     assert page("title", contents(paths)).count("<section ") == 5
+
+
+POINT = {"instance": "a", "kind": "topology", "strategy": "free", "solver": "lns", "seed": 0}
+
+
+def trajectory(*points: tuple[float, float, float | None], **other: Any) -> list[dict[str, Any]]:
+    return [{**POINT, **other, "time_s": time_s, "objective": value, "bound": bound} for time_s, value, bound in points]
+
+
+def test_gaps_over_time_are_to_the_best_bound_of_each_window(lines: Callable[..., Path]) -> None:
+    early = trajectory((0.0005, 120.0, None), (0.05, 110.0, 90.0))
+    late = trajectory((0.02, 105.0, 100.0), (0.2, 100.0, 100.0), solver="exact")
+    (section,) = contents([lines(*early, *late)])
+    assert figures(section) == ["Gap to the best bound over time"]
+    table = tables(section)["Gaps at some moments"]
+    assert column(table, "1 ms") == [pytest.approx(20.0), None]
+    assert column(table, "100 ms") == [pytest.approx(10.0), pytest.approx(5.0)]
+    assert column(table, "at the end") == [pytest.approx(10.0), 0.0]
+
+
+def test_gaps_over_time_are_to_the_best_objective_where_a_window_has_no_bound(lines: Callable[..., Path]) -> None:
+    bounded = trajectory((0.0005, 120.0, 60.0))
+    first, second = (
+        trajectory((0.0005, value, None), instance="b", seed=seed) for seed, value in ((0, 50.0), (1, 40.0))
+    )
+    (section,) = contents([lines(*bounded, *first, *second)])
+    assert figures(section) == ["Gap to the best objective found over time"]
+    assert column(tables(section)["Gaps at some moments"], "at the end") == [pytest.approx((0.0 + 25.0 + 0.0) / 3)]

@@ -1,0 +1,73 @@
+"""Trajectories of solves as a CSV file: every incumbent, and the bound known then, over the running time."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from allocopt.files.writing import write_text
+from allocopt.report.rows import SolveRow
+from allocopt.solving.result import Result
+
+Point = tuple[float, float, float | None]
+"""Seconds since the start, the best objective then, and the bound then, None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryRow:
+    """A point of a solve.
+
+    Parameters
+    ----------
+    instance, kind, strategy, solver, seed
+        The solve; the strategy is None where the kind has none.
+    time_s
+        Seconds since its start.
+    objective, bound
+        Best objective and bound known then; no bound is None.
+    """
+
+    instance: str
+    kind: str
+    strategy: str | None
+    solver: str
+    seed: int
+    time_s: float
+    objective: float
+    bound: float | None
+
+
+COLUMNS = tuple(field.name for field in fields(TrajectoryRow))
+
+
+def points_of(result: Result) -> list[Point]:
+    """Return the incumbents of a solve, and how it ended."""
+    points = [(each.time_s, each.objective, each.bound) for each in result.incumbents]
+    if result.objective is None:
+        return points
+    return [*points, (max(result.runtime_s, points[-1][0] if points else 0.0), result.objective, result.bound)]
+
+
+def trajectory_rows(solve: SolveRow, points: Iterable[Sequence[float | None]]) -> Iterator[TrajectoryRow]:
+    """Yield a row per point of a solve."""
+    for time_s, objective, bound in points:
+        if time_s is not None and objective is not None:
+            yield TrajectoryRow(
+                solve.instance, solve.kind, solve.strategy, solve.solver, solve.seed, time_s, objective, bound
+            )
+
+
+def write_trajectories(path: Path, rows: Iterable[TrajectoryRow]) -> None:
+    """Write rows as a CSV file.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be written.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(map(astuple, rows))
+    write_text(path, text.getvalue())
