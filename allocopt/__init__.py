@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from allocopt.simulator.what_if import WhatIf
     from allocopt.solving.base import CoallocationSolver, KnapsackSolver, TopologySolver
     from allocopt.solving.budget import Budget
+    from allocopt.solving.contract import ContractCheck, ContractError, contract_checks
     from allocopt.solving.one_shot import OneShot
     from allocopt.solving.pareto import ParetoPoint, pareto_front
     from allocopt.solving.protocol import Capabilities, Promise, Solver
@@ -71,6 +72,8 @@ _HOMES = {
     "CoallocationProblem": "problems.coallocation.problem",
     "CoallocationSolver": "solving.base",
     "Columns": "traces.csv_columns",
+    "ContractCheck": "solving.contract",
+    "ContractError": "solving.contract",
     "EventOrder": "simulator.rules",
     "ExecutionModel": "simulator.execution",
     "FatTree": "cluster.topology",
@@ -126,6 +129,7 @@ _HOMES = {
     "Wait": "simulator.scheduler",
     "WhatIf": "simulator.what_if",
     "Workload": "traces.workload",
+    "contract_checks": "solving.contract",
     "expand_hostlist": "cluster.hostlist",
     "fold_hostlist": "cluster.hostlist",
     "get_policy": "simulator.registry",
@@ -158,6 +162,8 @@ __all__ = [
     "CoallocationProblem",
     "CoallocationSolver",
     "Columns",
+    "ContractCheck",
+    "ContractError",
     "EventOrder",
     "ExecutionModel",
     "FatTree",
@@ -214,6 +220,7 @@ __all__ = [
     "WhatIf",
     "Workload",
     "__version__",
+    "contract_checks",
     "expand_hostlist",
     "fold_hostlist",
     "get_policy",
