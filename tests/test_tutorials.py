@@ -14,3 +14,12 @@ def test_a_solver_plug_in_is_installed_held_to_the_contract_and_compared(tmp_pat
     work = tmp_path / "work"
     work.mkdir()
     assert follow(TUTORIALS / "solver.md", work, variables) >= 3
+
+
+def test_dots_stand_for_anything_and_columns_may_be_wider() -> None:
+    assert fits("a  b\n...\nend", "a b\nwhatever\nelse\nend\n")
+    assert fits("gap ... s", "gap   12.5 s")
+    assert fits("| --- |\n| 1 |", "| ------- |\n|       1 |")
+    assert not fits("gap ... s", "gap 12.5 ms\nand more")
+    assert not fits("a", "a b")
+    assert not fits("b ... d ... f", "b c f d")

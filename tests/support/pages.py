@@ -12,6 +12,9 @@ from pathlib import Path
 FENCE = re.compile(r"(?:^`(?P<file>[^`\s]+)`\n\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
+DOTS = re.compile(r"(?<!\.)\.{3}(?!\.)")
+
+
 @dataclass(frozen=True)
 class Step:
     """A fenced block: a file if it has a name, a command if it is of the shell, or else what the one before prints."""
@@ -28,8 +31,17 @@ def steps_of(page: Path) -> list[Step]:
 
 
 def fits(shown: str, printed: str) -> bool:
-    """Whether a page shows what was printed; dots stand for anything, and the width of columns does not count."""
-    return re.fullmatch(".*".join(map(re.escape, _plain(shown).split("..."))), _plain(printed), re.DOTALL) is not None
+    """Whether a page shows what was printed; three dots stand for anything, the width of columns does not count."""
+    first, *others = DOTS.split(_plain(shown))
+    rest = _plain(printed)
+    if not rest.startswith(first):
+        return False
+    rest = rest[len(first) :]
+    for part in others[:-1]:
+        _, found, rest = rest.partition(part)
+        if not found and part:
+            return False
+    return rest.endswith(others[-1]) if others else not rest
 
 
 def _plain(text: str) -> str:
