@@ -23,3 +23,11 @@ def test_dots_stand_for_anything_and_columns_may_be_wider() -> None:
     assert not fits("gap ... s", "gap 12.5 ms\nand more")
     assert not fits("a", "a b")
     assert not fits("b ... d ... f", "b c f d")
+
+
+@pytest.mark.slow
+def test_a_scheduler_plug_in_is_installed_and_simulated_beside_easy(tmp_path: Path) -> None:
+    variables = environment(tmp_path / "environment")
+    work = tmp_path / "work"
+    work.mkdir()
+    assert follow(TUTORIALS / "scheduler.md", work, variables) >= 2
