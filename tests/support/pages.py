@@ -67,15 +67,16 @@ def environment(folder: Path) -> dict[str, str]:
     return {**unset, **offline, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
 
 
-def follow(page: Path, folder: Path, variables: dict[str, str]) -> int:
-    """Do what a page says in an empty folder, and return the number of commands whose output it shows.
+def follow(page: Path, folder: Path, variables: dict[str, str]) -> list[str]:
+    """Do what a page says in an empty folder, and return what the commands printed whose output it shows.
 
     Raises
     ------
     AssertionError
         If a command fails, or prints something else than the page shows.
     """
-    printed, compared = "", 0
+    printed = ""
+    shown = []
     for step in steps_of(page):
         if step.file is not None:
             path = folder / step.file
@@ -88,5 +89,5 @@ def follow(page: Path, folder: Path, variables: dict[str, str]) -> int:
             printed = done.stdout
         elif step.language == "text":
             assert fits(step.body, printed), f"the page shows\n{step.body}\nwhat is printed is\n{printed}"
-            compared += 1
-    return compared
+            shown.append(printed)
+    return shown
