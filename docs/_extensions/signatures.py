@@ -1,4 +1,7 @@
-"""Signatures as they stand in the source: array types by their names, defaults that are made anew as dots."""
+"""Signatures as they stand in the source: array types by their names, defaults that are made anew as dots.
+
+Protocols are not made by calling them, and have none.
+"""
 
 import re
 from typing import Any
@@ -30,6 +33,8 @@ def shorten(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
     """Shorten the signature of one documented object."""
+    if getattr(obj, "_is_protocol", False):
+        return "", returned
     return shortened(signature), shortened(returned)
 
 
