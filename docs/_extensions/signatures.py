@@ -38,7 +38,13 @@ def shorten(
     return shortened(signature), shortened(returned)
 
 
+def skip_aliases(app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out the fields of named tuples, which the parameters of their class describe."""
+    return True if str(getattr(obj, "__doc__", "")).startswith("Alias for field number") else None
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Shorten every signature."""
+    """Shorten every signature, and leave out what says nothing."""
     app.connect("autodoc-process-signature", shorten, priority=900)
+    app.connect("autodoc-skip-member", skip_aliases)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
