@@ -49,10 +49,8 @@ def unknown(words: list[str]) -> list[str]:
     return sorted(options - known - {"--help"})
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site as `make docs` does."""
-    folder = tmp_path_factory.mktemp("site")
+def built(folder: Path) -> Path:
+    """Build the site as `make docs` does, and return where it is."""
     flags = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet"]
     command = [sys.executable, "-m", "sphinx", *flags, "-d", str(folder / "cache"), str(DOCS), str(folder / "html")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
@@ -60,34 +58,30 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
-@pytest.mark.slow
-def test_every_page_is_built_without_a_warning_and_loads_nothing_from_elsewhere(site: Path) -> None:
-    # A page in no table of contents is a warning; the table for code hosts is no page of the site.
-    expected = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")} - {Path("README.html")}
-    built = {page.relative_to(site) for page in site.rglob("*.html")}
-    assert expected <= built
-    assert [page for page in built if LOADED.search((site / page).read_text(encoding="utf-8"))] == []
-
-
-@pytest.mark.slow
-def test_mathematics_is_drawn_by_browsers_themselves(site: Path) -> None:
-    text = (site / "mathematics.html").read_text(encoding="utf-8")
-    assert text.count("<math") > 50
-    assert re.search(r"<script[^>]*mathjax", text, re.IGNORECASE) is None
-    assert "$$" not in text
-
-
-@pytest.mark.slow
-def test_every_public_name_is_documented_once(site: Path) -> None:
+def public_names() -> list[str]:
     tree = ast.parse((ROOT / "allocopt" / "__init__.py").read_text(encoding="utf-8"))
     (names,) = [
         ast.literal_eval(node.value)
         for node in tree.body
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
     ]
-    anchors = "".join(page.read_text(encoding="utf-8") for page in (site / "api").glob("*.html"))
-    counts = {name: len(re.findall(rf'<dt [^>]*\bid="allocopt\.{name}"', anchors)) for name in names}
+    return names
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_whole_and_without_network(tmp_path: Path) -> None:
+    site = built(tmp_path)
+    pages = {page.relative_to(site): page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
+    # A page in no table of contents is a warning; the table for code hosts is no page of the site.
+    expected = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")} - {Path("README.html")}
+    assert expected <= pages.keys()
+    assert [page for page, text in pages.items() if LOADED.search(text)] == []
+    interface = "".join(text for page, text in pages.items() if page.parts[0] == "api")
+    counts = {name: len(re.findall(rf'<dt [^>]*\bid="allocopt\.{name}"', interface)) for name in public_names()}
     assert {name for name, count in counts.items() if count != 1} == {"__version__"}
+    mathematics = pages[Path("mathematics.html")]
+    assert mathematics.count("<math") > 50
+    assert "$" not in mathematics
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

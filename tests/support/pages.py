@@ -54,15 +54,15 @@ def environment(folder: Path) -> dict[str, str]:
 
     What is installed goes there, without a network.
     """
-    venv.create(folder, with_pip=False)
+    venv.create(folder, with_pip=False, symlinks=os.name != "nt")
     binaries = folder / ("Scripts" if os.name == "nt" else "bin")
     packages = next(folder.rglob("site-packages"))
-    seen = [path for path in map(Path, [*site.getsitepackages(), *sys.path]) if path.name == "site-packages"]
+    seen = [path for path in map(Path, [*site.getsitepackages(), *sys.path]) if path.name.endswith("-packages")]
     (packages / "outer.pth").write_text("".join(f"import site; site.addsitedir({str(path)!r})\n" for path in seen))
     program = binaries / "allocopt"
     program.write_text(f'#!/bin/sh\nexec "{binaries / "python"}" -P -m allocopt "$@"\n')
     program.chmod(0o755)
-    offline = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    offline = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     unset = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
     return {**unset, **offline, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
 
@@ -83,7 +83,9 @@ def follow(page: Path, folder: Path, variables: dict[str, str]) -> list[str]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(step.body, encoding="utf-8")
         elif step.language == "sh":
-            command = ["bash", "-euo", "pipefail", "-c", step.body]
+            # Without a network there is no second environment to build in.
+            body = step.body.replace("pip install", "pip install --no-build-isolation")
+            command = ["bash", "-euo", "pipefail", "-c", body]
             done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
             assert done.returncode == 0, f"{step.body}\n{done.stdout}\n{done.stderr}"
             printed = done.stdout
