@@ -45,7 +45,7 @@ def unknown(words: list[str]) -> list[str]:
             return [words[0]]
         command, words = command.commands[words[0]], words[1:]
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
-    options = {word.partition("=")[0] for word in words if word.startswith("--")}
+    options = {word.strip("[]").partition("=")[0] for word in words if word.startswith(("--", "[--"))}
     return sorted(options - known - {"--help"})
 
 
