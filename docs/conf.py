@@ -17,6 +17,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "mathml",
+    "page_titles",
     "public_names",
     "signatures",
 ]
