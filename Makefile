@@ -7,7 +7,7 @@ BIN := .venv/bin
 WINDOWS := instances/paper.jsonl instances/repo.jsonl instances/burst.jsonl
 CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing,lns,lns-prices:free,dp:scas,lagrangian:scas,highs,scip,cp-sat,dp:dcas,exact,auto:free
 
-.PHONY: demo test unit lint types format clean clean-kernels
+.PHONY: demo test unit lint types format docs clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/allocopt warmup
@@ -31,6 +31,9 @@ types: .venv/installed-dev
 format: .venv/installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: .venv/installed-dev
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet docs build/site
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 or later; set PYTHON=/path/to/python"; exit 1; }

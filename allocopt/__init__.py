@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from allocopt.files.cluster import read_topology, write_topology
     from allocopt.files.graphml import graph_of, tree_of_graph
     from allocopt.files.instance import read_problems, write_problems
-    from allocopt.problems.base import Strategy
+    from allocopt.problems.base import Problem, Strategy
     from allocopt.problems.coallocation.interference import Interference, Sharing
     from allocopt.problems.coallocation.problem import (
         Coallocation,
@@ -43,12 +43,15 @@ if TYPE_CHECKING:
     from allocopt.simulator.simulate import simulate
     from allocopt.simulator.view import View
     from allocopt.simulator.what_if import WhatIf
+    from allocopt.solving.base import CoallocationSolver, KnapsackSolver, TopologySolver
     from allocopt.solving.budget import Budget
+    from allocopt.solving.contract import ContractCheck, ContractError, contract_checks
     from allocopt.solving.one_shot import OneShot
     from allocopt.solving.pareto import ParetoPoint, pareto_front
     from allocopt.solving.protocol import Capabilities, Promise, Solver
     from allocopt.solving.registry import get_solver, solver_names
     from allocopt.solving.result import Incumbent, Result, Status, StopReason
+    from allocopt.solving.run import Run
     from allocopt.solving.solve import solve
     from allocopt.solving.verify import verify
     from allocopt.traces.csv_columns import Columns
@@ -67,7 +70,10 @@ _HOMES = {
     "Coallocation": "problems.coallocation.problem",
     "CoallocationObjective": "problems.coallocation.problem",
     "CoallocationProblem": "problems.coallocation.problem",
+    "CoallocationSolver": "solving.base",
     "Columns": "traces.csv_columns",
+    "ContractCheck": "solving.contract",
+    "ContractError": "solving.contract",
     "EventOrder": "simulator.rules",
     "ExecutionModel": "simulator.execution",
     "FatTree": "cluster.topology",
@@ -79,6 +85,7 @@ _HOMES = {
     "Job": "problems.topology",
     "KnapsackJob": "problems.knapsack",
     "KnapsackProblem": "problems.knapsack",
+    "KnapsackSolver": "solving.base",
     "ListScheduler": "simulator.scheduler",
     "Metrics": "simulator.metrics",
     "NamedTree": "cluster.named",
@@ -91,6 +98,7 @@ _HOMES = {
     "Placement": "problems.side",
     "Platform": "cluster.platform",
     "Preference": "problems.side",
+    "Problem": "problems.base",
     "ProfiledJob": "problems.coallocation.profile",
     "Promise": "solving.protocol",
     "QueueKeys": "simulator.order",
@@ -99,6 +107,7 @@ _HOMES = {
     "Result": "solving.result",
     "Reward": "problems.knapsack",
     "Rules": "simulator.rules",
+    "Run": "solving.run",
     "Schedule": "simulator.schedule",
     "Scheduler": "simulator.scheduler",
     "Segments": "problems.side",
@@ -114,11 +123,13 @@ _HOMES = {
     "StopReason": "solving.result",
     "Strategy": "problems.base",
     "TopologyProblem": "problems.topology",
+    "TopologySolver": "solving.base",
     "Tree": "cluster.tree",
     "View": "simulator.view",
     "Wait": "simulator.scheduler",
     "WhatIf": "simulator.what_if",
     "Workload": "traces.workload",
+    "contract_checks": "solving.contract",
     "expand_hostlist": "cluster.hostlist",
     "fold_hostlist": "cluster.hostlist",
     "get_policy": "simulator.registry",
@@ -149,7 +160,10 @@ __all__ = [
     "Coallocation",
     "CoallocationObjective",
     "CoallocationProblem",
+    "CoallocationSolver",
     "Columns",
+    "ContractCheck",
+    "ContractError",
     "EventOrder",
     "ExecutionModel",
     "FatTree",
@@ -161,6 +175,7 @@ __all__ = [
     "Job",
     "KnapsackJob",
     "KnapsackProblem",
+    "KnapsackSolver",
     "ListScheduler",
     "Metrics",
     "NamedTree",
@@ -173,6 +188,7 @@ __all__ = [
     "Placement",
     "Platform",
     "Preference",
+    "Problem",
     "ProfiledJob",
     "Promise",
     "QueueKeys",
@@ -181,6 +197,7 @@ __all__ = [
     "Result",
     "Reward",
     "Rules",
+    "Run",
     "Schedule",
     "Scheduler",
     "Segments",
@@ -196,12 +213,14 @@ __all__ = [
     "StopReason",
     "Strategy",
     "TopologyProblem",
+    "TopologySolver",
     "Tree",
     "View",
     "Wait",
     "WhatIf",
     "Workload",
     "__version__",
+    "contract_checks",
     "expand_hostlist",
     "fold_hostlist",
     "get_policy",

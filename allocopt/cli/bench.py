@@ -49,9 +49,10 @@ def command(
     strategy) and to the scas optimum, the share proven optimal, and the median and greatest time. Solvers are warmed
     up first. With --out, a run that was cut off goes on where it was when it is called again.
     """
-    from allocopt.cli.reading import instance_path, read_instances
+    from allocopt.cli.reading import read_instances
     from allocopt.cli.streams import quietly
     from allocopt.files.best_known import best_known_beside, read_best_known
+    from allocopt.files.shipped import instance_path
     from allocopt.report.bench import contenders, plan, run_tasks
     from allocopt.report.bench_files import check_suffix, write_rows
     from allocopt.report.provenance import provenance
@@ -101,7 +102,7 @@ def _journal(out: Path, instances: Sequence[Path], budget: "Budget", facts: "Pro
     """Open the journal of a run, which goes on after a crash as long as instances, limits and commit are the same."""
     from hashlib import sha256
 
-    from allocopt.cli.reading import instance_path
+    from allocopt.files.shipped import instance_path
     from allocopt.report.journal import Journal
 
     digests = [sha256(instance_path(path).read_bytes()).hexdigest() for path in instances]

@@ -1,25 +1,12 @@
 """Reads the instances that a command line names."""
 
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
-from allocopt.errors import BadFileError, UsageError
+from allocopt.errors import BadFileError
 from allocopt.files.instance import read_problems
+from allocopt.files.shipped import instance_path
 from allocopt.problems.base import Problem
-
-SHIPPED = {"@tiny": "tiny.jsonl", "@knapsacks": "knapsacks.jsonl", "@coallocations": "coallocations.jsonl"}
-"""Instances that come with the package, so that an installed wheel has something to solve."""
-
-
-def instance_path(argument: Path) -> Path:
-    """Return the file that an argument names."""
-    name = str(argument)
-    if not name.startswith("@") or argument.exists():
-        return argument
-    if name not in SHIPPED:
-        raise UsageError(f"there are no shipped instances {name!r}; there are {', '.join(SHIPPED)}")
-    return Path(str(files("allocopt.data").joinpath(SHIPPED[name])))
 
 
 def read_instances(arguments: Sequence[Path]) -> list[Problem]:

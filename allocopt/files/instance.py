@@ -8,6 +8,7 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.kinds import KINDS, Kind
 from allocopt.files.models import INSTANCE_FORMAT, VERSION
 from allocopt.files.reading import parse_json, read_text
+from allocopt.files.shipped import instance_path
 from allocopt.files.validation import check_header, validated
 from allocopt.files.writing import compact_json, json_by_line, write_text
 from allocopt.problems.base import Problem
@@ -19,14 +20,15 @@ def read_problems(path: Path | str) -> list[Problem]:
     Parameters
     ----------
     path
-        One instance, or one a line if the name ends in ``.jsonl`` or ``.jsonl.gz``; blank lines are skipped.
+        One instance, or one a line if the name ends in ``.jsonl`` or ``.jsonl.gz``; blank lines are skipped. Or
+        ``@tiny``, ``@knapsacks`` or ``@coallocations``, which come with the package.
 
     Raises
     ------
     BadFileError
         If the file cannot be read or anything in it is wrong; it names file, place and fault.
     """
-    path = Path(path)
+    path = instance_path(Path(path))
     text = read_text(path)
     if not _holds_several(path):
         return [problem_from_object(parse_json(text, path), path)]

@@ -14,8 +14,8 @@ from allocopt.simulator.engine import Simulation, name_of, never_ends, stalled
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.kernels.run import run
+from allocopt.simulator.named import policy_of
 from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
-from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
@@ -51,7 +51,8 @@ def simulate(
     platform
         The machine; a number stands for a pool of so many processors.
     scheduler
-        Name of an installed policy, a queue order with backfilling, or a scheduler of one's own.
+        Name of an installed policy, such as ``sjf``, or of a queue order with backfilling, such as ``sjf+easy``; a
+        queue order with backfilling, or a scheduler of one's own.
     rules
         How events are taken and whether jobs are killed; None for the defaults.
     seed
@@ -116,14 +117,14 @@ def _allocator(platform: Platform, allocator: Allocator | None) -> Allocator | N
 
 
 def as_scheduler(scheduler: str | ListScheduler | Scheduler) -> ListScheduler | Scheduler:
-    """Find a scheduler by name; a queue order alone schedules without backfilling.
+    """Find a scheduler by name, see `policy_of`; a queue order alone schedules without backfilling.
 
     Raises
     ------
     UsageError
         If there is none of that name, or it is no scheduler.
     """
-    policy = get_policy(scheduler) if isinstance(scheduler, str) else scheduler
+    policy = policy_of(scheduler) if isinstance(scheduler, str) else scheduler
     if isinstance(policy, ListScheduler | Scheduler):
         return policy
     if isinstance(policy, QueueOrder):

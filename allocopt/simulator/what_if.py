@@ -13,9 +13,7 @@ from allocopt.problems.base import Strategy
 from allocopt.simulator.allocators import Allocator, DepthFirst, TopologyAllocator
 from allocopt.simulator.hop_slowdown import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
-from allocopt.simulator.order import QueueOrder
-from allocopt.simulator.registry import get_policy
-from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import as_scheduler, simulate
@@ -26,8 +24,6 @@ from allocopt.traces.workload import Workload
 
 FIRST = "first"
 """Name of the allocator that gives every job the first idle nodes."""
-
-BACKFILLS = {kind.name.lower().replace("_", "-"): kind for kind in Backfill}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +100,7 @@ class WhatIf:
         allocators
             Names of topology solvers, or ``first``.
         schedulers
-            Names as `scheduler_of` takes them, or ``window``: then the allocator allocates every period's window.
+            Names as `as_scheduler` takes them, or ``window``: then the allocator allocates every period's window.
 
         Raises
         ------
@@ -134,13 +130,13 @@ class WhatIf:
         """Make a scheduler, and an allocator for the jobs that it starts."""
         limits = self.limits
         if allocator == FIRST:
-            return scheduler_of(scheduler), DepthFirst()
+            return as_scheduler(scheduler), DepthFirst()
         solver = _solver(allocator)
         widest = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies][-1]
         places = TopologyAllocator(
             self.topology, solver, widest.value, limits.time_limit, limits.iterations, seed=self.seed
         )
-        return scheduler_of(scheduler), places
+        return as_scheduler(scheduler), places
 
     def _outcome(self, allocator: str, scheduler: str, parts: "Callable[[], _Parts]") -> Outcome:
         """Simulate and measure one combination."""
@@ -160,30 +156,6 @@ class WhatIf:
 
 
 _Parts = tuple[ListScheduler | Scheduler, Allocator | None]
-
-
-def scheduler_of(name: str) -> ListScheduler | Scheduler:
-    """Make a scheduler of its name.
-
-    ``sjf`` is a policy, ``sjf+easy`` a queue order with backfilling, and a kind of backfilling alone, such as ``easy``,
-    goes with the order of arrival.
-
-    Raises
-    ------
-    UsageError
-        If there is no such policy or backfilling, or the policy takes none.
-    MissingPackageError
-        If the policy needs a package that is not installed.
-    """
-    order, plus, kind = ("fcfs", "+", name) if name in BACKFILLS else name.partition("+")
-    if not plus:
-        return as_scheduler(order)
-    policy = get_policy(order)
-    if kind not in BACKFILLS:
-        raise UsageError(f"scheduler {name!r}: there is no backfilling {kind!r}; there are {', '.join(BACKFILLS)}")
-    if not isinstance(policy, QueueOrder):
-        raise UsageError(f"scheduler {name!r}: policy {order!r} is a scheduler of its own, it takes no backfilling")
-    return ListScheduler(policy, BACKFILLS[kind])
 
 
 def _solver(name: str) -> Solver:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.cluster.tree import Tree
-from allocopt.errors import BadFileError, InvalidProblemError
+from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 from allocopt.files.instance import object_from_problem, problem_from_object, read_problems, write_problems
 from allocopt.problems.topology import Job, TopologyProblem
 
@@ -187,3 +187,9 @@ def test_reading_files_loads_no_heavy_package(module: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_shipped_instances_are_read_by_their_name() -> None:
+    assert [problem.name for problem in read_problems("@tiny")][:1] == ["tiny-fat-tree-0"]
+    with pytest.raises(UsageError, match="'@huge'; there are @tiny, @knapsacks"):
+        read_problems("@huge")

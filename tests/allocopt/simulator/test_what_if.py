@@ -7,8 +7,8 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler
-from allocopt.simulator.simulate import simulate
-from allocopt.simulator.what_if import Limits, Outcome, WhatIf, scheduler_of
+from allocopt.simulator.simulate import as_scheduler, simulate
+from allocopt.simulator.what_if import Limits, Outcome, WhatIf
 from allocopt.traces.workload import Workload
 
 TREE = FatTree(2, 2, 4)
@@ -41,7 +41,7 @@ def test_without_slowdown_the_allocator_changes_no_times_and_the_scheduler_does(
     first, fit, other = outcomes("first best-fit", "easy")[:2] + outcomes("first", "fcfs")
     np.testing.assert_array_equal(first.schedule.start, fit.schedule.start)
     assert (first.schedule.start != other.schedule.start).any()
-    alone = simulate(workload(), TREE.size, ListScheduler(scheduler_of("fcfs").order, Backfill.EASY))  # type: ignore[union-attr]
+    alone = simulate(workload(), TREE.size, ListScheduler(as_scheduler("fcfs").order, Backfill.EASY))  # type: ignore[union-attr]
     np.testing.assert_array_equal(first.schedule.start, alone.start)
 
 
@@ -70,7 +70,7 @@ def test_the_same_seed_gives_the_same_outcomes() -> None:
     ],
 )
 def test_a_scheduler_is_made_of_its_name(name: str, order: str, backfill: Backfill) -> None:
-    scheduler = scheduler_of(name)
+    scheduler = as_scheduler(name)
     assert isinstance(scheduler, ListScheduler)
     assert (scheduler.order.name, scheduler.backfill) == (order, backfill)
 
@@ -86,7 +86,7 @@ def test_a_scheduler_is_made_of_its_name(name: str, order: str, backfill: Backfi
 )
 def test_an_unknown_scheduler_is_told(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        scheduler_of(name)
+        as_scheduler(name)
 
 
 @pytest.mark.parametrize(("allocators", "schedulers"), [("first nobody", "easy"), ("first", "easy nobody")])
@@ -94,3 +94,10 @@ def test_names_are_tried_before_anything_runs(allocators: str, schedulers: str) 
     asked = WhatIf(workload(), TREE, Rules(), Limits())
     with pytest.raises(UsageError, match="nobody"):
         next(asked.outcomes(allocators.split(), schedulers.split()))
+
+
+def test_simulate_takes_an_order_with_backfilling_in_a_word() -> None:
+    by_name = simulate(workload(), TREE.size, "fcfs+easy").start
+    np.testing.assert_array_equal(by_name, simulate(workload(), TREE.size, "easy").start)
+    made = ListScheduler(as_scheduler("fcfs").order, Backfill.EASY)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(by_name, simulate(workload(), TREE.size, made).start)

@@ -1,0 +1,216 @@
+"""What every solver keeps to, as checks that a package with a solver of its own runs among its tests."""
+
+import io
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from allocopt.files.instance import read_problems
+from allocopt.files.shipped import SHIPPED
+from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Promise, Solver, takes
+from allocopt.solving.registry import get_solver
+from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason
+from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify, verify_result
+
+ENOUGH = Budget(60.0)
+"""What every exact solver proves a shipped problem within."""
+
+
+class ContractError(AssertionError):
+    """A solver does not keep to what every solver keeps to."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContractCheck:
+    """One claim about a solver on one problem; calling it raises where the claim does not hold.
+
+    It raises `ContractError`, or `allocopt.errors.WrongAnswerError` where the verifier refutes the answer.
+
+    Parameters
+    ----------
+    claim
+        What is claimed, in words.
+    solver
+        Of whom.
+    problem
+        On what, under its strategy.
+    look
+        Raises if it does not hold.
+    """
+
+    claim: str
+    solver: Solver
+    problem: Problem
+    look: Callable[[Solver, Problem], None]
+
+    def __call__(self) -> None:
+        """Check the claim."""
+        self.look(self.solver, self.problem)
+
+    def __str__(self) -> str:
+        """Name solver, strategy, problem and claim."""
+        strategy = getattr(self.problem, "strategy", self.problem.kind)
+        return f"{self.solver.name}, {strategy}, {self.problem.name}: {self.claim}"
+
+
+def contract_checks(solver: str | Solver, problems: Sequence[Problem] | None = None) -> list[ContractCheck]:
+    """Return all that is to hold for a solver.
+
+    Parameters
+    ----------
+    solver
+        A solver, or its name among the installed ones, by which it must also call itself.
+    problems
+        Problems small enough to be proved in seconds; None for those that come with the package. Each is taken under
+        every strategy that the solver takes.
+
+    Raises
+    ------
+    UsageError
+        If there is no solver of that name.
+    ContractError
+        If it calls itself otherwise, declares what there is not, or takes none of the problems.
+    """
+    chosen = get_solver(solver) if isinstance(solver, str) else solver
+    _claim(not isinstance(solver, str) or chosen.name == solver, f"solver {solver!r} calls itself {chosen.name!r}")
+    _check_declaration(chosen)
+    given = [problem for name in SHIPPED for problem in read_problems(name)] if problems is None else problems
+    asked = [variant for problem in given for variant in _variants(chosen, problem)]
+    _claim(bool(asked), f"solver {chosen.name!r} takes none of the problems")
+    return [ContractCheck(claim, chosen, problem, look) for claim, look in _LOOKS.items() for problem in asked]
+
+
+def _check_declaration(solver: Solver) -> None:
+    """Raise where a solver declares what there is not."""
+    able = solver.capabilities
+    _claim(able.strategies <= frozenset(Strategy), f"unknown strategies: {able.strategies}")
+    _claim(bool(able.strategies) is ("topology" in able.kinds), "strategies go with kind topology, and only with it")
+    _claim(able.kinds <= {"topology", "knapsack", "coallocation"}, f"unknown kinds: {able.kinds}")
+    _claim(bool(able.largest), "the largest size it takes is not said")
+    _claim(bool(solver.version), "it has no version")
+    _claim(solver.is_available(), "it is not available here")
+
+
+def _variants(solver: Solver, problem: Problem) -> Iterator[Problem]:
+    """Yield a problem under every strategy that the solver takes it under."""
+    strategies = sorted(solver.capabilities.strategies)
+    is_topology = isinstance(problem, TopologyProblem)
+    for variant in [problem.with_strategy(name) for name in strategies] if is_topology else [problem]:  # type: ignore[attr-defined]
+        if takes(solver, variant) and solver.refusal(variant) is None:
+            yield variant
+
+
+def _look_at_answer(solver: Solver, problem: Problem) -> None:
+    told: list[Incumbent] = []
+    result = solver.solve(problem, ENOUGH, 5, None, told.append)
+    _check_result(problem, result)
+    _claim((result.solver, result.seed) == (solver.name, 5), "the result names another solver or seed")
+    _claim(tuple(told) == result.incumbents, "`on_incumbent` was not called with every incumbent of the result")
+    _claim(bool(told) and told[-1].objective == result.objective, "the last incumbent is not the answer")
+    sign = _sign(problem)
+    for before, after in pairwise(told):
+        _claim(sign * after.objective < sign * before.objective, "an incumbent is no better than the one before")
+        _claim(before.time_s <= after.time_s, "an incumbent is older than the one before")
+
+
+def _look_at_promises(solver: Solver, problem: Problem) -> None:
+    result, promises = solver.solve(problem, ENOUGH, 0), solver.capabilities.promises
+    _claim(Promise.BOUND not in promises or result.bound is not None, "it promises a bound and returns none")
+    _claim(Promise.EXACT not in promises or result.status is Status.OPTIMAL, f"exact, but it says {result.status}")
+
+
+def _look_at_optimum(solver: Solver, problem: Problem) -> None:
+    best = solve(problem, solver="auto", time_limit=ENOUGH.seconds)
+    result, sign = solver.solve(problem, ENOUGH, 0), _sign(problem)
+    if best.status is not Status.OPTIMAL or best.objective is None or result.objective is None:
+        return
+    slack = EQUAL_RELATIVE * max(1e-9, abs(best.objective))
+    _claim(sign * (result.objective - best.objective) >= -slack, f"{result.objective} is better than the optimum")
+    if result.bound is not None:
+        _claim(sign * (best.objective - result.bound) >= -slack, f"its bound {result.bound} excludes the optimum")
+
+
+def _look_at_seed(solver: Solver, problem: Problem) -> None:
+    first, again = (solver.solve(problem, Budget(iterations=30), 7) for _ in range(2))
+    _claim(first.objective == again.objective, "the same seed gave another objective")
+    _claim(first.status is again.status, "the same seed gave another status")
+
+
+def _look_at_warm_start(solver: Solver, problem: Problem) -> None:
+    best = solve(problem, solver="auto", time_limit=ENOUGH.seconds).solution
+    result = solver.solve(problem, Budget(iterations=5), 0, best)
+    _check_result(problem, result)
+    worse = _sign(problem) * ((result.objective or 0.0) - problem.objective(best))
+    _claim(worse <= EQUAL_RELATIVE * max(1e-9, abs(problem.objective(best))), "the warm start was made worse")
+
+
+def _look_at_short_limit(solver: Solver, problem: Problem) -> None:
+    for seconds in (1e-9, 1e-3):
+        _check_result(problem, solver.solve(problem, Budget(seconds), 0))
+
+
+def _look_at_interruption(solver: Solver, problem: Problem) -> None:
+    def interrupt(incumbent: Incumbent) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        result = solver.solve(problem, ENOUGH, 0, None, interrupt)
+    except KeyboardInterrupt:
+        raise ContractError("Ctrl-C ends it without an answer") from None
+    verify_result(problem, result)
+    _claim(result.stopped_by is StopReason.INTERRUPTED, f"after Ctrl-C it says that {result.stopped_by} ended it")
+
+
+def _look_at_manners(solver: Solver, problem: Problem) -> None:
+    before, printed = _global_generators(), io.StringIO()
+    with redirect_stdout(printed):
+        solver.solve(problem, Budget(5.0, 100), 0)
+    _claim(printed.getvalue() == "", "it prints on standard output")
+    _claim(_global_generators() == before, "it draws from a global generator; make one from the seed")
+
+
+_LOOKS: dict[str, Callable[[Solver, Problem], None]] = {
+    "the answer is valid, and so is what is said of it": _look_at_answer,
+    "promises are kept": _look_at_promises,
+    "the optimum lies between bound and objective": _look_at_optimum,
+    "the same seed gives the same answer": _look_at_seed,
+    "a warm start is never made worse": _look_at_warm_start,
+    "a limit that is too short still gives a valid answer": _look_at_short_limit,
+    "Ctrl-C gives the best so far": _look_at_interruption,
+    "nothing is printed, and global generators are left alone": _look_at_manners,
+}
+
+
+def _check_result(problem: Problem, result: Result) -> None:
+    """Raise unless there is a verified answer whose status fits its bound."""
+    verify_result(problem, result)
+    _claim(result.solution is not None, f"there is no answer, it says {result.status}")
+    _claim(result.objective == verify(problem, result.solution), "the objective is not that of the solution")
+    proved = result.gap is not None and result.gap <= EQUAL_RELATIVE
+    _claim((result.status is Status.OPTIMAL) is proved, f"it says {result.status} at a gap of {result.gap}")
+
+
+def _sign(problem: Problem) -> float:
+    """Return 1 where the objective is minimized, -1 where it is maximized."""
+    return 1.0 if problem.sense == "min" else -1.0
+
+
+def _global_generators() -> Any:
+    """Return the states of the generators that nobody may touch."""
+    state: Any = np.random.get_state(legacy=False)
+    return random.getstate(), state["state"]["key"].tolist(), state["state"]["pos"]
+
+
+def _claim(holds: bool, fault: str) -> None:
+    """Raise `ContractError` where something does not hold."""
+    if not holds:
+        raise ContractError(fault)

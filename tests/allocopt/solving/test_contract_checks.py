@@ -1,0 +1,146 @@
+"""The contract that others run on their solvers: good solvers keep to it, and every kind of fault is found."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from allocopt.errors import UsageError, WrongAnswerError
+from allocopt.files.instance import read_problems
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.base import TopologySolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.contract import ContractError, contract_checks
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import Result, StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.trivial import sequential_allocation
+
+TINY: Any = read_problems("@tiny")[:2]
+FREE = frozenset({Strategy.FREE})
+
+
+class Scripted(TopologySolver):
+    """Lays the jobs along the idle nodes, and is as faulty as it is told to be."""
+
+    name = "scripted"
+    capabilities = Capabilities(FREE, frozenset(), "any")
+
+    def __init__(
+        self, fault: Callable[[TopologyProblem, Run], None], promises: frozenset[Promise] = frozenset()
+    ) -> None:
+        self.fault = fault
+        self.capabilities = Capabilities(FREE, promises, "any")
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        run.offer(sequential_allocation(problem))
+        self.fault(problem, run)
+        return StopReason.COMPLETED
+
+
+class Boasting(Scripted):
+    """Says of every answer what it is told to say."""
+
+    def __init__(self, **said: Any) -> None:
+        super().__init__(nothing)
+        self.said = said
+
+    def solve(self, *arguments: Any, **named: Any) -> Result:
+        return replace(super().solve(*arguments, **named), **self.said)
+
+
+def nothing(problem: TopologyProblem, run: Run) -> None: ...
+
+
+def prove_too_much(problem: TopologyProblem, run: Run) -> None:
+    assert run.objective is not None
+    run.prove(run.objective)
+
+
+def draw_globally(problem: TopologyProblem, run: Run) -> None:
+    np.random.rand()
+
+
+def talk(problem: TopologyProblem, run: Run) -> None:
+    print("searching ...")
+
+
+def offer_nonsense(problem: TopologyProblem, run: Run) -> None:
+    run.solution = Allocation(tuple(problem.idle_nodes[: job.nodes] for job in problem.jobs))
+    run.objective = problem.objective(run.solution)
+
+
+def forget_the_start(problem: TopologyProblem, run: Run) -> None:
+    run.solution = sequential_allocation(problem)
+    run.objective = problem.objective(run.solution)
+
+
+def faults(solver: Any) -> set[str]:
+    """Claims that do not hold for a solver."""
+    found = set()
+    for check in contract_checks(solver, TINY):
+        try:
+            check()
+        except (ContractError, WrongAnswerError):
+            found.add(check.claim)
+    return found
+
+
+@pytest.mark.parametrize("name", ["annealing", "dp", "greedy", "lns", "static-50"])
+def test_built_in_solvers_keep_to_the_contract(name: str) -> None:
+    checks = contract_checks(name)
+    assert len({str(check) for check in checks}) == len(checks) >= 8
+    for check in checks:
+        check()
+
+
+def test_a_plain_solver_keeps_to_it() -> None:
+    assert faults(Scripted(nothing)) == set()
+
+
+@pytest.mark.parametrize(
+    ("solver", "claim"),
+    [
+        (Scripted(prove_too_much), "the optimum lies between bound and objective"),
+        (Scripted(draw_globally), "nothing is printed, and global generators are left alone"),
+        (Scripted(talk), "nothing is printed, and global generators are left alone"),
+        (Scripted(offer_nonsense), "the answer is valid, and so is what is said of it"),
+        (Scripted(forget_the_start), "a warm start is never made worse"),
+        (Scripted(nothing, frozenset({Promise.EXACT})), "promises are kept"),
+        (Scripted(nothing, frozenset({Promise.BOUND})), "promises are kept"),
+        (Boasting(seed=4), "the answer is valid, and so is what is said of it"),
+        (Boasting(incumbents=()), "the answer is valid, and so is what is said of it"),
+        (Boasting(stopped_by=StopReason.COMPLETED), "Ctrl-C gives the best so far"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_every_fault_is_found(solver: Any, claim: str) -> None:
+    assert claim in faults(solver)
+
+
+def test_another_answer_to_the_same_seed_is_found() -> None:
+    drawn = np.random.default_rng(0)
+
+    def shuffle(problem: TopologyProblem, run: Run) -> None:
+        pieces = np.split(drawn.permutation(problem.idle_nodes), np.cumsum(problem.sizes))[:-1]
+        run.solution = Allocation(tuple(pieces))
+        run.objective = problem.objective(run.solution)
+
+    assert "the same seed gives the same answer" in faults(Scripted(shuffle))
+
+
+def test_what_is_declared_is_looked_at_before_anything_is_solved() -> None:
+    wrong = Scripted(nothing)
+    wrong.capabilities = Capabilities(FREE, frozenset(), "")
+    with pytest.raises(ContractError, match="largest size"):
+        contract_checks(wrong)
+    wrong.capabilities = Capabilities(frozenset(), frozenset(), "any")
+    with pytest.raises(ContractError, match="strategies go with kind topology"):
+        contract_checks(wrong)
+    with pytest.raises(ContractError, match="takes none of the problems"):
+        contract_checks(Scripted(nothing), [])
+    with pytest.raises(UsageError, match="there is no solver 'nobody'"):
+        contract_checks("nobody")

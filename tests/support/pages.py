@@ -1,0 +1,95 @@
+"""Pages of the documentation as programs: the files that they show, the commands, and what these print."""
+
+import os
+import re
+import site
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+
+FENCE = re.compile(r"(?:^`(?P<file>[^`\s]+)`\n\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+DOTS = re.compile(r"(?<!\.)\.{3}(?!\.)")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A fenced block: a file if it has a name, a command if it is of the shell, or else what the one before prints."""
+
+    language: str
+    body: str
+    file: str | None
+
+
+def steps_of(page: Path) -> list[Step]:
+    """Return the fenced blocks of a page."""
+    found = FENCE.finditer(page.read_text(encoding="utf-8"))
+    return [Step(match["language"], match["body"], match["file"]) for match in found]
+
+
+def fits(shown: str, printed: str) -> bool:
+    """Whether a page shows what was printed; three dots stand for anything, the width of columns does not count."""
+    first, *others = DOTS.split(_plain(shown))
+    rest = _plain(printed)
+    if not rest.startswith(first):
+        return False
+    rest = rest[len(first) :]
+    for part in others[:-1]:
+        _, found, rest = rest.partition(part)
+        if not found and part:
+            return False
+    return rest.endswith(others[-1]) if others else not rest
+
+
+def _plain(text: str) -> str:
+    """Return a text with one space for many, and one dash."""
+    return re.sub(r"-+", "-", re.sub(r"\s+", " ", text)).strip()
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Make a virtual environment that sees all packages of this one, and return variables under which it is used.
+
+    What is installed goes there, without a network.
+    """
+    venv.create(folder, with_pip=False, symlinks=os.name != "nt")
+    binaries = folder / ("Scripts" if os.name == "nt" else "bin")
+    packages = next(folder.rglob("site-packages"))
+    seen = [path for path in map(Path, [*site.getsitepackages(), *sys.path]) if path.name.endswith("-packages")]
+    (packages / "outer.pth").write_text("".join(f"import site; site.addsitedir({str(path)!r})\n" for path in seen))
+    program = binaries / "allocopt"
+    program.write_text(f'#!/bin/sh\nexec "{binaries / "python"}" -P -m allocopt "$@"\n')
+    program.chmod(0o755)
+    offline = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    unset = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
+    return {**unset, **offline, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
+
+
+def follow(page: Path, folder: Path, variables: dict[str, str]) -> list[str]:
+    """Do what a page says in an empty folder, and return what the commands printed whose output it shows.
+
+    Raises
+    ------
+    AssertionError
+        If a command fails, or prints something else than the page shows.
+    """
+    printed = ""
+    shown = []
+    for step in steps_of(page):
+        if step.file is not None:
+            path = folder / step.file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(step.body, encoding="utf-8")
+        elif step.language == "sh":
+            # Without a network there is no second environment to build in.
+            body = step.body.replace("pip install", "pip install --no-build-isolation")
+            command = ["bash", "-euo", "pipefail", "-c", body]
+            done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
+            assert done.returncode == 0, f"{step.body}\n{done.stdout}\n{done.stderr}"
+            printed = done.stdout
+        elif step.language == "text":
+            assert fits(step.body, printed), f"the page shows\n{step.body}\nwhat is printed is\n{printed}"
+            shown.append(printed)
+    return shown

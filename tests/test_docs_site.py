@@ -1,0 +1,112 @@
+"""The site: it is built without a warning and without a network, every page is reached, and no command is forgotten."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from allocopt.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
+PROGRAM: Any = typer.main.get_command(app)
+
+INDENTED = re.compile(r"^ {4}allocopt (.+)$", re.MULTILINE)
+FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LOADED = re.compile(r"<(?:script|link|img|iframe|source)\b[^>]*?\b(?:src|href)=[\"'](https?:)?//", re.IGNORECASE)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def command_lines(text: str) -> list[list[str]]:
+    """Words of every line of a page that calls the program, comments and what it is piped into left out."""
+    fenced = [
+        line.removeprefix("allocopt ")
+        for block in FENCED.findall(text)
+        for line in block.splitlines()
+        if line.startswith("allocopt ")
+    ]
+    return [re.split(r" # | \| | > ?| >\S", line)[0].split() for line in [*INDENTED.findall(text), *fenced]]
+
+
+def unknown(words: list[str]) -> list[str]:
+    """Find what a command line names as a command or an option and is none."""
+    command = PROGRAM
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        if words[0] not in command.commands:
+            return [words[0]]
+        command, words = command.commands[words[0]], words[1:]
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    options = {word.strip("[]").partition("=")[0] for word in words if word.startswith(("--", "[--"))}
+    return sorted(options - known - {"--help"})
+
+
+def built(folder: Path) -> Path:
+    """Build the site as `make docs` does, and return where it is."""
+    flags = ["--fail-on-warning", "--keep-going", "--nitpicky", "--quiet"]
+    command = [sys.executable, "-m", "sphinx", *flags, "-d", str(folder / "cache"), str(DOCS), str(folder / "html")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return folder / "html"
+
+
+def public_names() -> list[str]:
+    tree = ast.parse((ROOT / "allocopt" / "__init__.py").read_text(encoding="utf-8"))
+    (names,) = [
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__"
+    ]
+    return names
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning_whole_and_without_network(tmp_path: Path) -> None:
+    site = built(tmp_path)
+    pages = {page.relative_to(site): page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
+    # A page in no table of contents is a warning; the table for code hosts is no page of the site.
+    expected = {page.relative_to(DOCS).with_suffix(".html") for page in DOCS.rglob("*.md")} - {Path("README.html")}
+    assert expected <= pages.keys()
+    assert [page for page, text in pages.items() if LOADED.search(text)] == []
+    interface = "".join(text for page, text in pages.items() if page.parts[0] == "api")
+    counts = {name: len(re.findall(rf'<dt [^>]*\bid="allocopt\.{name}"', interface)) for name in public_names()}
+    assert {name for name, count in counts.items() if count != 1} == {"__version__"}
+    mathematics = pages[Path("mathematics.html")]
+    assert mathematics.count("<math") > 50
+    assert "$" not in mathematics
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_that_a_page_shows_exists_with_its_options(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert {" ".join(words): unknown(words) for words in command_lines(text) if unknown(words)} == {}
+
+
+def test_every_command_has_a_place_in_the_guide() -> None:
+    pages = [*(DOCS / "guide").glob("*.md"), *DOCS.glob("*.md")]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages if page.name != "README.md")
+    assert [name for name in PROGRAM.commands if f"allocopt {name}" not in text] == []
+
+
+def test_the_readme_names_every_command() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [name for name in PROGRAM.commands if f"allocopt {name}" not in text] == []
+
+
+def test_the_table_for_code_hosts_links_every_page_of_the_top_folder() -> None:
+    linked = set(re.findall(r"\]\(([\w-]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
+    assert {page.name for page in DOCS.glob("*.md")} - linked == {"README.md"}
+
+
+def test_a_command_and_an_option_that_are_not_there_are_found() -> None:
+    fenced = "```sh\nallocopt fly # away\nallocopt generate window --help\n```\n"
+    text = f"    allocopt solve @tiny --strategy scas --quickly\n\n{fenced}"
+    assert [unknown(words) for words in command_lines(text)] == [["--quickly"], ["fly"], []]
