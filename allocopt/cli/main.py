@@ -18,6 +18,7 @@ from allocopt.cli import (
     simulate,
     solve,
     solvers,
+    sweep,
     train,
     verify,
     warmup,
@@ -45,6 +46,7 @@ app.command("train")(train.command)
 app.command("reproduce")(reproduce.command)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("what-if")(what_if.command)
+app.command("sweep")(sweep.command)
 app.command("fetch-trace")(fetch_trace.command)
 app.command("convert")(convert.command)
 app.command("schema")(schema.command)
