@@ -1,6 +1,8 @@
 """Cells on a Ray cluster."""
 
+import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -8,6 +10,9 @@ from allocopt.errors import MissingPackageError, UsageError
 from allocopt.sweep.cells import Cell
 from allocopt.sweep.executor import Lost, News
 from allocopt.sweep.work import run_task
+
+CONNECT_S = 5.0
+"""Seconds that a cluster has to answer."""
 
 
 class RayExecutor:
@@ -36,11 +41,7 @@ class RayExecutor:
         self._inputs = inputs
         self._numbers: dict[Any, int] = {}
         self._sent: dict[str, Any] = {}
-        try:
-            self._ray.init(address=address, log_to_driver=False, configure_logging=False)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise UsageError(f"--ray {address}: there is no Ray cluster that answers: {reason}") from None
+        _join(self._ray, address)
         # Cells whose worker dies come back as lost, as from processes of this machine.
         self._remote = self._ray.remote(num_cpus=1, max_retries=0)(run_task)
 
@@ -62,8 +63,10 @@ class RayExecutor:
 
     def close(self) -> None:
         """Cancel the tasks and leave the cluster."""
-        for reference in self._numbers:
-            self._ray.cancel(reference, force=True)
+        # What is left of a cluster that is going down needs no cancelling.
+        with suppress(self._ray.exceptions.RayError):
+            for reference in self._numbers:
+                self._ray.cancel(reference, force=True)
         self._ray.shutdown()
 
     def _hear(self, reference: Any) -> News:
@@ -73,6 +76,19 @@ class RayExecutor:
             return News(number, self._ray.get(reference))
         except self._ray.exceptions.RayError as error:
             return News(number, Lost(f"its worker was lost ({type(error).__name__})"))
+
+
+def _join(ray: Any, address: str) -> None:
+    """Connect to a cluster."""
+    host, colon, port = address.rpartition(":")
+    try:
+        if colon and "/" not in host:
+            # Ray itself tries for the better part of a minute.
+            socket.create_connection((host, int(port)), CONNECT_S).close()
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise UsageError(f"--ray {address}: no Ray cluster answers: {reason}") from None
 
 
 def _imported() -> Any:
