@@ -98,6 +98,5 @@ def _imported() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
-        raise MissingPackageError(
-            "--ray needs the package 'ray', which is not installed: allocopt[distributed]"
-        ) from None
+        fault = "--ray needs the package 'ray', which is not installed: it comes with allocopt[distributed]"
+        raise MissingPackageError(fault) from None
