@@ -105,9 +105,9 @@ class RayCluster:
 def ray_cluster(cores: int = 2) -> Iterator[RayCluster]:
     """Start a cluster with ports and a folder of its own, and stop it."""
     folder = Path(tempfile.mkdtemp(prefix="r"))
-    port, *others = free_ports(4)
+    port, *others = free_ports(3)
     options = [f"--num-cpus={cores}", "--head", f"--port={port}", f"--temp-dir={folder}", "--include-dashboard=false"]
-    names = ("ray-client-server-port", "dashboard-port", "dashboard-agent-listen-port")
+    names = ("dashboard-port", "dashboard-agent-listen-port")
     options += [f"--{name}={other}" for name, other in zip(names, others, strict=True)]
     try:
         with _node(options, folder / "head.log") as session:
@@ -134,7 +134,8 @@ def _node(options: list[str], log: Path) -> Iterator[int]:
         settings = {"stdout": out, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
         process = subprocess.Popen([*RAY, *options], start_new_session=True, **settings)  # type: ignore[call-overload]
     try:
-        assert wait_for(lambda: "runtime started" in log.read_text(encoding="utf-8")), log.read_text(encoding="utf-8")
+        wait_for(lambda: "runtime started" in log.read_text(encoding="utf-8") or process.poll() is not None)
+        assert process.poll() is None, log.read_text(encoding="utf-8")
         yield process.pid
     finally:
         for _ in range(2):
