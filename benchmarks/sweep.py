@@ -25,8 +25,8 @@ from support.sweeps import (  # noqa: E402
     start_sweep,
     untimed,
     wait_for,
-    write_sweep,
     workers,
+    write_sweep,
 )
 
 SEED = 0
@@ -54,7 +54,9 @@ def main() -> None:
         trials.worker_killed()
         trials.on_ray()
         trials.node_killed()
-    write_page("sweep", "Sweeps that are killed", INTENT, [aligned_table(HEADER, trials.rows, DIGITS), trials.findings()])
+    write_page(
+        "sweep", "Sweeps that are killed", INTENT, [aligned_table(HEADER, trials.rows, DIGITS), trials.findings()]
+    )
 
 
 class Trials:
@@ -154,9 +156,7 @@ class Trials:
         assert process.wait() == 0
         return time.perf_counter() - started
 
-    def _record(
-        self, name: str, output: Path, drivers: int, lost: int, reached: list[int], seconds: float
-    ) -> None:
+    def _record(self, name: str, output: Path, drivers: int, lost: int, reached: list[int], seconds: float) -> None:
         """Compare a table with that of the undisturbed run."""
         rows = untimed(output)
         equal = sum(one == other for one, other in zip(rows, self._expected, strict=False))
@@ -172,10 +172,10 @@ def _seconds_until(condition: Callable[[], bool]) -> float:
     return time.perf_counter() - started
 
 
-INTENT = f"""{CELLS} cells: the first 20 windows of `instances/paper.jsonl`, {", ".join(SOLVERS)} with {ITERATIONS:,} iterations
-each and no time limit, seeds 0 to 4. Two workers. The driver, or a worker, is killed with SIGKILL at moments drawn with seed
-{SEED}; the same command then goes on. Rows are compared with those of the undisturbed run, `runtime_s` aside.
-"""
+INTENT = f"""{CELLS} cells: the first 20 windows of `instances/paper.jsonl`, {", ".join(SOLVERS)} with
+{ITERATIONS:,} iterations each and no time limit, seeds 0 to 4. Two workers. The driver, or a worker, is killed with
+SIGKILL at moments drawn with seed {SEED}; the same command then goes on (a killed worker needs none). Rows are compared
+with those of the undisturbed run, `runtime_s` aside; see [../sweep.md](../sweep.md)."""
 
 if __name__ == "__main__":
     main()

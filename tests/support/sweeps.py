@@ -23,7 +23,9 @@ RAY = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disab
 
 def write_sweep(path: Path, *, instances: list[str], solvers: list[str], seeds: int, iterations: int = 50) -> Path:
     """Describe a grid whose rows depend on the seeds alone."""
-    tables = [f"iterations = {iterations}\nseeds = {list(range(seeds))}\n[[instances]]\nfiles = {json.dumps(instances)}"]
+    tables = [
+        f"iterations = {iterations}\nseeds = {list(range(seeds))}\n[[instances]]\nfiles = {json.dumps(instances)}"
+    ]
     for solver in solvers:
         name, _, strategy = solver.partition(":")
         tables.append(f'[[solvers]]\nname = "{name}"' + (f'\nstrategies = ["{strategy}"]' if strategy else ""))
@@ -59,7 +61,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = SECONDS) -> bool:
 
 
 def members(session: int) -> list[int]:
-    """Processes of a session that run."""
+    """Return the processes of a session that run."""
     found = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError, ValueError):
@@ -70,12 +72,12 @@ def members(session: int) -> list[int]:
 
 
 def workers(session: int) -> list[int]:
-    """Workers of a sweep on this machine: they lead groups of their own."""
+    """Return the workers of a sweep on this machine: they lead groups of their own."""
     return [pid for pid in members(session) if pid != session and _group(pid) == pid]
 
 
 def ray_workers(session: int) -> list[int]:
-    """Workers of a Ray cluster that run a cell."""
+    """Return the workers of a Ray cluster that run a cell."""
     return [pid for pid in members(session) if _command(pid).startswith("ray::run_task")]
 
 
@@ -145,7 +147,7 @@ def _node(options: list[str], log: Path) -> Iterator[int]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens at."""
+    """Return ports that nobody listens at."""
     sockets = [socket.socket() for _ in range(count)]
     for one in sockets:
         one.bind(("127.0.0.1", 0))

@@ -72,9 +72,7 @@ def test_rows_are_those_of_this_machine_and_survive_a_killed_worker(
     assert_same_rows(grid, table)
 
 
-def test_a_killed_driver_leaves_no_cell_running_and_loses_none(
-    cluster: RayCluster, grid: Path, tmp_path: Path
-) -> None:
+def test_a_killed_driver_leaves_no_cell_running_and_loses_none(cluster: RayCluster, grid: Path, tmp_path: Path) -> None:
     table = tmp_path / "rows.csv"
     process = start_sweep(grid, "-o", table, "--ray", cluster.address)
     assert wait_for(lambda: finished(table) >= CELLS // 5)

@@ -99,7 +99,9 @@ def test_what_is_described_twice_is_one_cell(folder: Path) -> None:
 
 def test_traces_are_swept_over_policies_backfillings_and_seeds(folder: Path) -> None:
     second = '[[traces]]\nfile = "jobs.swf"\ntopology = "topology.conf"\nmax_jobs = 9\n'
-    policies = '[[policies]]\nname = "fcfs"\nbackfill = ["none", "easy"]\n[[policies]]\nname = "random"\nseeds = [0, 1]\n'
+    policies = (
+        '[[policies]]\nname = "fcfs"\nbackfill = ["none", "easy"]\n[[policies]]\nname = "random"\nseeds = [0, 1]\n'
+    )
     grid = planned(folder, TRACE + second + policies)
     expected = [("fcfs", "none", 0), ("fcfs", "easy", 0), ("random", None, 0), ("random", None, 1)]
     assert asked(grid, "policy", "backfill", "seed") == expected * 2
@@ -153,10 +155,16 @@ def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
             '[[instances]]\nfiles = ["knapsack.json"]\n[[solvers]]\nname = "auto"\nstrategies = ["free"]',
             "solvers[0]: strategies are for topology problems, ",
         ),
-        ('[[instances]]\nfiles = ["no.json"]\n[[solvers]]\nname = "lns"', "instances[0].files: FOLDER/no.json: no such"),
+        (
+            '[[instances]]\nfiles = ["no.json"]\n[[solvers]]\nname = "lns"',
+            "instances[0].files: FOLDER/no.json: no",
+        ),
         ('[[instances]]\nfiles = ["x*"]\n[[solvers]]\nname = "lns"', "instances[0].files: no file is like 'x*'"),
         (f'{TRACE}[[policies]]\nname = "fcf"', "policies[0]: there is no policy 'fcf'; did you mean 'fcfs'?"),
-        (f'{TRACE}[[policies]]\nname = "window"\nbackfill = ["easy"]', "policies[0]: policy 'window' is a scheduler of"),
+        (
+            f'{TRACE}[[policies]]\nname = "window"\nbackfill = ["easy"]',
+            "policies[0]: policy 'window' is a scheduler of",
+        ),
         (f'{TRACE}[[policies]]\nname = "fcfs"\nallocator = "lns"', "policies[0]: an allocator needs to know how the"),
         (f'{TRACE}[[policies]]\nname = "fcfs"\nstrategy = "free"', "policies[0]: strategy is that of an allocator"),
         (
