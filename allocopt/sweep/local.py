@@ -3,8 +3,9 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
@@ -18,6 +19,9 @@ from allocopt.sweep.work import run_task
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 PRELOADED = ("allocopt.sweep.local", "allocopt.sweep.solve_task", "allocopt.sweep.simulate_task")
 """What all workers need, which is imported once."""
+
+STARTS, RESTART_S = 5, 0.2
+"""How often the start of a process is tried, and the seconds in between."""
 
 LEAVE_S, PATIENCE_S = 1.0, 10.0
 """Seconds that a process has to end by itself, and when it was killed."""
@@ -90,6 +94,9 @@ class LocalExecutor:
     def submit(self, number: int, cell: Cell) -> None:
         """Send a cell to a process that is free; its input only if it does not have that."""
         worker = self._idle.pop() if self._idle else self._started()
+        if worker is None:
+            self._lost.append(News(number, Lost("no worker could be started")))
+            return
         worker.number = number
         given = None if worker.source == cell.source else self._inputs[cell.source]
         try:
@@ -118,15 +125,19 @@ class LocalExecutor:
             worker.end()
         self._busy, self._idle = [], []
 
-    def _started(self) -> Worker:
-        """Start a process."""
-        ours, theirs = self._context.Pipe()
-        # Not a daemon, for solvers may have processes of their own.
-        process = self._context.Process(target=serve, args=(theirs,), daemon=False)
-        with _one_thread():
-            process.start()
-        theirs.close()
-        return Worker(process, ours)
+    def _started(self) -> Worker | None:
+        """Start a process; None if that fails time and again."""
+        for _ in range(STARTS):
+            ours, theirs = self._context.Pipe()
+            # Not a daemon, for solvers may have processes of their own.
+            process = self._context.Process(target=serve, args=(theirs,), daemon=False)
+            with closing(theirs), suppress(EOFError, OSError), _one_thread():
+                process.start()
+                return Worker(process, ours)
+            # The server that starts processes was killed; the next start makes another one.
+            ours.close()
+            time.sleep(RESTART_S)
+        return None
 
     def _hear(self, worker: Worker) -> News:
         """Take the answer of a process, or its end."""

@@ -223,6 +223,19 @@ def test_a_sweep_whose_driver_and_workers_are_killed_ends_with_the_rows_of_an_un
 
 
 @linux
+@pytest.mark.slow
+def test_the_death_of_what_starts_workers_loses_no_cell(run: Run, long_grid: Path) -> None:
+    table = long_grid.with_suffix(".csv")
+    process = start_sweep(long_grid, "--workers", "2")
+    assert wait_for(lambda: finished(table) >= 10)
+    for pid in set(members(process.pid)) - {process.pid}:
+        kill(pid)
+    out, _ = process.communicate()
+    assert process.returncode == 0, out
+    assert finished(table) == len(untimed(table)) == 100
+
+
+@linux
 def test_two_drivers_on_one_table_are_refused(run: Run, long_grid: Path) -> None:
     process = start_sweep(long_grid, "--workers", "1")
     assert wait_for(lambda: finished(long_grid.with_suffix(".csv")) >= 1)
