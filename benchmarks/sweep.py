@@ -33,7 +33,7 @@ SEED = 0
 KILLS = 5
 ITERATIONS = 50_000
 CELLS = 500
-SOLVERS = ["lns:free", "lns:dcas", "annealing:free", "annealing:dcas", "annealing:scas"]
+SOLVERS = ["lns:free", "lns:dcas", "annealing:free", "annealing:dcas", "dp:scas"]
 HEADER = ("trial", "driver killed", "workers killed", "cells at the kills", "rows", "equal rows", "wall s")
 DIGITS = (None, 0, 0, None, 0, 0, 1)
 
@@ -90,7 +90,7 @@ class Trials:
         """Kill the driver five times, each time at a random moment of its run, and go on."""
         output, reached, started = self._output("driver"), [], time.perf_counter()
         while len(reached) < KILLS:
-            process = start_sweep(self._description, "-o", output, "--workers", "2", stdout=subprocess.DEVNULL)
+            process = self._start("-o", output, "--workers", "2")
             time.sleep(self._rng.uniform(0.0, self._seconds / KILLS))
             assert process.poll() is None, "the sweep has ended before it could be killed"
             process.kill()
@@ -103,7 +103,7 @@ class Trials:
     def worker_killed(self) -> None:
         """Kill a worker five times while a sweep runs."""
         output, reached, started = self._output("workers"), [], time.perf_counter()
-        process = start_sweep(self._description, "-o", output, "--workers", "2", stdout=subprocess.DEVNULL)
+        process = self._start("-o", output, "--workers", "2")
         for _ in range(KILLS):
             time.sleep(self._rng.uniform(0.0, self._seconds / (KILLS + 1)))
             assert wait_for(lambda: bool(workers(process.pid)))
@@ -117,9 +117,7 @@ class Trials:
         with ray_cluster(2) as cluster:
             for name, kills in (("Ray", 0), ("Ray, worker killed", 1)):
                 output, reached, started = self._output(name), [], time.perf_counter()
-                process = start_sweep(
-                    self._description, "-o", output, "--ray", cluster.address, stdout=subprocess.DEVNULL
-                )
+                process = self._start("-o", output, "--ray", cluster.address)
                 for _ in range(kills):
                     goal = self._rng.randrange(1, CELLS * 9 // 10)
                     assert wait_for(lambda: finished(output) >= goal and bool(ray_workers(cluster.session)))  # noqa: B023
@@ -132,7 +130,7 @@ class Trials:
         """Run on two nodes of a worker each, and kill the second node."""
         output, started = self._output("node"), time.perf_counter()
         with ray_cluster(1) as cluster, ray_node(cluster, 1) as second:
-            process = start_sweep(self._description, "-o", output, "--ray", cluster.address, stdout=subprocess.DEVNULL)
+            process = self._start("-o", output, "--ray", cluster.address)
             assert wait_for(lambda: finished(output) >= CELLS // 4 and bool(ray_workers(second)))
             reached = [finished(output)]
             for pid in members(second):
@@ -149,10 +147,14 @@ class Trials:
         """Return the table of a trial."""
         return self._description.parent / f"{name.replace(', ', '-').replace(' ', '-')}.csv"
 
+    def _start(self, *arguments: str | Path) -> "subprocess.Popen[str]":
+        """Start the sweep; only what goes wrong is printed."""
+        return start_sweep(self._description, *arguments, stdout=subprocess.DEVNULL, stderr=None)
+
     def _complete(self, output: Path) -> float:
         """Run a sweep to its end; return its seconds."""
         started = time.perf_counter()
-        process = start_sweep(self._description, "-o", output, "--workers", "2", stdout=subprocess.DEVNULL)
+        process = self._start("-o", output, "--workers", "2")
         assert process.wait() == 0
         return time.perf_counter() - started
 

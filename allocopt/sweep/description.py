@@ -50,6 +50,7 @@ class TraceModel(FileModel):
     """A trace, its machine and the rules of its simulation; as the options of ``allocopt simulate``."""
 
     file: Text
+    name: Text | None = None
     processors: Positive | None = None
     processors_per_node: Positive = 1
     fat_tree: Annotated[list[Positive], Field(min_length=3, max_length=3)] | None = None

@@ -1,6 +1,7 @@
 """Instances and traces that a sweep file names, with digests of their contents; paths are relative to the file."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from glob import glob
 from hashlib import sha256
 from pathlib import Path
@@ -85,6 +86,7 @@ def _replay(folder: Path, table: TraceModel) -> Replay:
     if table.exact_estimates:
         workload = (workload.killed_at_limit() if table.kill_at_limit else workload).with_exact_estimates()
     _check_fits(workload, platform)
+    workload = replace(workload, name=table.name or workload.name)
     rules = Rules(EventOrder[table.event_order.upper()], table.kill_at_limit, table.dependencies)
     return Replay(workload, platform, rules)
 

@@ -95,10 +95,14 @@ def _solve_tasks(
 
 def _simulations(path: Path, described: SweepModel) -> Planned:
     """Yield the traces with their simulations."""
-    for source, replay in traces_of(path, described.traces):
-        for number, table in enumerate(described.policies):
+    names: dict[str, str] = {}
+    for number, (source, replay) in enumerate(traces_of(path, described.traces)):
+        with placed(path, f"traces[{number}].name"):
+            if names.setdefault(replay.workload.name, source) != source:
+                raise UsageError(f"{replay.workload.name!r} is the name of another trace too: give it one of its own")
+        for place, table in enumerate(described.policies):
             tasks = _simulate_tasks(replay, table, described)
-            with placed(path, f"policies[{number}]"):
+            with placed(path, f"policies[{place}]"):
                 for task in tasks:
                     task.scheduler()
                     task.allocator_on(replay.platform)

@@ -98,7 +98,7 @@ def test_what_is_described_twice_is_one_cell(folder: Path) -> None:
 
 
 def test_traces_are_swept_over_policies_backfillings_and_seeds(folder: Path) -> None:
-    second = '[[traces]]\nfile = "jobs.swf"\ntopology = "topology.conf"\nmax_jobs = 9\n'
+    second = '[[traces]]\nfile = "jobs.swf"\nname = "tree"\ntopology = "topology.conf"\nmax_jobs = 9\n'
     policies = (
         '[[policies]]\nname = "fcfs"\nbackfill = ["none", "easy"]\n[[policies]]\nname = "random"\nseeds = [0, 1]\n'
     )
@@ -116,7 +116,8 @@ def test_traces_are_swept_over_policies_backfillings_and_seeds(folder: Path) -> 
 )  # fmt: skip
 def test_another_machine_rule_or_job_makes_another_cell(folder: Path, change: str) -> None:
     policy = '[[policies]]\nname = "fcfs"\n'
-    assert len(set(keys(folder, f"{TRACE}{TRACE}{change}\n{policy}"))) == 2
+    first, second = planned(folder, f'{TRACE}{TRACE}name = "other"\n{change}\n{policy}').cells
+    assert first.source != second.source
 
 
 def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
@@ -173,6 +174,10 @@ def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
         ),
         (f'{TRACE}processors = 3\n[[policies]]\nname = "fcfs"', "traces[0]: jobs: job 3 asks for 4 processors, the "),
         (f'{TRACE}processors = 9\nfat_tree = [1, 1, 1]\n[[policies]]\nname = "fcfs"', "traces[0]: processors and fat_"),
+        (
+            f'{TRACE}{TRACE}max_jobs = 9\n[[policies]]\nname = "fcfs"',
+            "traces[1].name: 'jobs' is the name of another trace too: give it one of its own",
+        ),
         ('[[traces]]\nfile = "no.swf"\n[[policies]]\nname = "fcfs"', "traces[0]: no.swf: no such file"),
     ],
 )
