@@ -31,6 +31,7 @@ from support.sweeps import (  # noqa: E402
 
 SEED = 0
 KILLS = 5
+MOMENT_S = 0.3
 ITERATIONS = 50_000
 CELLS = 500
 SOLVERS = ["lns:free", "lns:dcas", "annealing:free", "annealing:dcas", "dp:scas"]
@@ -73,7 +74,6 @@ class Trials:
     def __init__(self, description: Path, rng: random.Random) -> None:
         self._description = description
         self._rng = rng
-        self._seconds = 0.0
         self._gone: list[float] = []
         self._expected: list[dict[str, str]] = []
         self.rows: list[list[Cell]] = []
@@ -81,17 +81,17 @@ class Trials:
     def undisturbed(self) -> None:
         """Run a sweep to its end."""
         output = self._output("undisturbed")
-        self._seconds = self._complete(output)
+        seconds = self._complete(output)
         self._expected = untimed(output)
         assert len(self._expected) == CELLS
-        self._record("undisturbed", output, 0, 0, [], self._seconds)
+        self._record("undisturbed", output, 0, 0, [], seconds)
 
     def driver_killed(self) -> None:
-        """Kill the driver five times, each time at a random moment of its run, and go on."""
+        """Kill the driver five times, each time at a random moment, and go on."""
         output, reached, started = self._output("driver"), [], time.perf_counter()
-        while len(reached) < KILLS:
+        for goal in self._goals(KILLS):
             process = self._start("-o", output, "--workers", "2")
-            time.sleep(self._rng.uniform(0.0, self._seconds / KILLS))
+            self._wait(output, goal)
             assert process.poll() is None, "the sweep has ended before it could be killed"
             process.kill()
             process.wait()
@@ -104,8 +104,8 @@ class Trials:
         """Kill a worker five times while a sweep runs."""
         output, reached, started = self._output("workers"), [], time.perf_counter()
         process = self._start("-o", output, "--workers", "2")
-        for _ in range(KILLS):
-            time.sleep(self._rng.uniform(0.0, self._seconds / (KILLS + 1)))
+        for goal in self._goals(KILLS):
+            self._wait(output, goal)
             assert wait_for(lambda: bool(workers(process.pid)))
             kill(self._rng.choice(workers(process.pid)))
             reached.append(finished(output))
@@ -118,9 +118,9 @@ class Trials:
             for name, kills in (("Ray", 0), ("Ray, worker killed", 1)):
                 output, reached, started = self._output(name), [], time.perf_counter()
                 process = self._start("-o", output, "--ray", cluster.address)
-                for _ in range(kills):
-                    goal = self._rng.randrange(1, CELLS * 9 // 10)
-                    assert wait_for(lambda: finished(output) >= goal and bool(ray_workers(cluster.session)))  # noqa: B023
+                for goal in self._goals(kills):
+                    self._wait(output, goal)
+                    assert wait_for(lambda: bool(ray_workers(cluster.session)))
                     kill(self._rng.choice(ray_workers(cluster.session)))
                     reached.append(finished(output))
                 assert process.wait() == 0
@@ -131,7 +131,8 @@ class Trials:
         output, started = self._output("node"), time.perf_counter()
         with ray_cluster(1) as cluster, ray_node(cluster, 1) as second:
             process = self._start("-o", output, "--ray", cluster.address)
-            assert wait_for(lambda: finished(output) >= CELLS // 4 and bool(ray_workers(second)))
+            self._wait(output, *self._goals(1))
+            assert wait_for(lambda: bool(ray_workers(second)))
             reached = [finished(output)]
             for pid in members(second):
                 kill(pid)
@@ -142,6 +143,15 @@ class Trials:
         """Say what has become of the workers."""
         worst = max(self._gone)
         return f"After each kill of the driver its workers were gone within {worst:.2f} s (greatest of {KILLS})."
+
+    def _goals(self, count: int) -> list[int]:
+        """Draw numbers of finished cells at which something is killed."""
+        return sorted(self._rng.sample(range(CELLS * 9 // 10), count))
+
+    def _wait(self, output: Path, goal: int) -> None:
+        """Wait until so many cells are finished, and a random moment longer."""
+        assert wait_for(lambda: finished(output) >= goal)
+        time.sleep(self._rng.uniform(0.0, MOMENT_S))
 
     def _output(self, name: str) -> Path:
         """Return the table of a trial."""
@@ -161,6 +171,7 @@ class Trials:
     def _record(self, name: str, output: Path, drivers: int, lost: int, reached: list[int], seconds: float) -> None:
         """Compare a table with that of the undisturbed run."""
         rows = untimed(output)
+        assert finished(output) == CELLS, "a cell that was finished has been run again"
         equal = sum(one == other for one, other in zip(rows, self._expected, strict=False))
         at = ", ".join(map(str, reached)) or "-"
         self.rows.append([name, drivers, lost, at, len(rows), equal, seconds])
@@ -176,8 +187,9 @@ def _seconds_until(condition: Callable[[], bool]) -> float:
 
 INTENT = f"""{CELLS} cells: the first 20 windows of `instances/paper.jsonl`, {", ".join(SOLVERS)} with
 {ITERATIONS:,} iterations each and no time limit, seeds 0 to 4. Two workers. The driver, or a worker, is killed with
-SIGKILL at moments drawn with seed {SEED}; the same command then goes on (a killed worker needs none). Rows are compared
-with those of the undisturbed run, `runtime_s` aside; see [../sweep.md](../sweep.md)."""
+SIGKILL once a number of cells is done, which is drawn with seed {SEED}, and a random moment later; the same command
+then goes on (a killed worker needs none). Rows are compared with those of the undisturbed run, `runtime_s` aside; see
+[../sweep.md](../sweep.md)."""
 
 if __name__ == "__main__":
     main()

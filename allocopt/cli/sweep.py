@@ -47,13 +47,13 @@ def command(
     from allocopt.cli.outputs import check_files_differ
     from allocopt.report.provenance import provenance
     from allocopt.sweep.plan import plan
-    from allocopt.sweep.store import Store
+    from allocopt.sweep.store import Store, journal_of
     from allocopt.sweep.table import check_suffix, write_table
 
     output = file.with_suffix(".csv") if out is None else out
     check_suffix(output)
-    check_files_differ(file, output)
     grid = plan(file)
+    check_files_differ(*grid.files, output, journal_of(output))
     with closing(Store(output, provenance().as_dict())) as store:
         _treat_stale(grid, store, drop=drop_stale)
         _run(grid, store, workers, ray)
@@ -84,7 +84,7 @@ def _run(grid: "Grid", store: "Store", workers: int | None, ray: str | None) -> 
     from allocopt.sweep.drive import Drive
     from allocopt.sweep.progress import Progress
 
-    done = sum(cell.key in store.rows() for cell in grid.cells)
+    done = _done(grid, store)
     if done == len(grid.cells):
         return
     progress = Progress(len(grid.cells), done, sys.stderr)
@@ -101,10 +101,17 @@ def _interruption_explained(grid: "Grid", store: "Store") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        done = sum(cell.key in store.rows() for cell in grid.cells)
-        kept = f"{done} of {len(grid.cells)} cells done, kept in {store.path}; the same command goes on from there"
-        print(f"\nallocopt: {kept}" if sys.stderr.isatty() else f"allocopt: {kept}", file=sys.stderr)
+        done = f"{_done(grid, store)} of {len(grid.cells)} cells done"
+        # Behind the line of progress.
+        begin = "\n" if sys.stderr.isatty() else ""
+        print(f"{begin}allocopt: {done}, kept in {store.path}; the same command goes on from there", file=sys.stderr)
         raise
+
+
+def _done(grid: "Grid", store: "Store") -> int:
+    """Count the cells that are finished."""
+    rows = store.rows()
+    return sum(cell.key in rows for cell in grid.cells)
 
 
 def _executor(grid: "Grid", workers: int | None, ray: str | None) -> "Executor":

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Protocol
 
 from allocopt.files.writing import compact_json
@@ -81,11 +82,14 @@ class Grid:
         Instances or traces, by the digests of their contents.
     attempts
         How often a cell is tried whose worker dies.
+    files
+        All that was read, each once.
     """
 
     cells: tuple[Cell, ...]
     inputs: Mapping[str, Any]
     attempts: int
+    files: tuple[Path, ...] = ()
 
 
 def digest(value: object) -> str:

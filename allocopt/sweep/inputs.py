@@ -15,7 +15,7 @@ from allocopt.files.instance import object_from_problem
 from allocopt.problems.base import Problem
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.sweep.cells import digest
-from allocopt.sweep.description import InstancesModel, TraceModel, placed
+from allocopt.sweep.description import InstancesModel, SweepModel, TraceModel, placed
 from allocopt.sweep.simulate_task import Replay
 from allocopt.traces.csv_columns import Columns, parse_columns
 from allocopt.traces.reading import read_workload
@@ -33,13 +33,27 @@ def instances_of(path: Path, tables: Sequence[InstancesModel]) -> list[Problem]:
     BadFileError
         If one is missing or wrong, or has the name of another.
     """
-    files: list[Path] = []
+    problems: dict[str, Problem] = {}
+    read: set[Path] = set()
     for number, table in enumerate(tables):
         with placed(path, f"instances[{number}].files"):
-            for name in table.files:
-                files += (file for file in _files(path.parent, name) if file not in files)
-            read_instances(files)
-    return read_instances(files)
+            named = dict.fromkeys(file for name in table.files for file in _files(path.parent, name))
+            for problem in read_instances([file for file in named if file not in read]):
+                if problem.name in problems:
+                    raise UsageError(f"{problem.name!r} is the name of an instance of another table too")
+                problems[problem.name] = problem
+            read.update(named)
+    return list(problems.values())
+
+
+def files_of(path: Path, described: SweepModel) -> list[Path]:
+    """Return the files that hold the inputs, each once, whatever they are called."""
+    folder = path.parent
+    files = [file for table in described.instances for name in table.files for file in _files(folder, name)]
+    for table in described.traces:
+        names = [table.file, (table.topology or "").partition("#")[0], table.columns or ""]
+        files += [folder / name for name in names if name and (folder / name).is_file()]
+    return list(dict.fromkeys(file.resolve() for file in files))
 
 
 def traces_of(path: Path, tables: Sequence[TraceModel]) -> Iterator[tuple[str, Replay]]:

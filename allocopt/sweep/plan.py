@@ -20,7 +20,7 @@ from allocopt.sweep.description import (
     placed,
     read_description,
 )
-from allocopt.sweep.inputs import instances_of, problem_digest, traces_of
+from allocopt.sweep.inputs import files_of, instances_of, problem_digest, traces_of
 from allocopt.sweep.simulate_task import Replay, SimulateTask
 from allocopt.sweep.solve_task import SolveTask, made_solver, options_text
 
@@ -48,7 +48,7 @@ def plan(path: Path) -> Grid:
         inputs[source] = given
         for cell in (Cell(task, source) for task in tasks):
             cells.setdefault(cell.key, cell)
-    return Grid(tuple(cells.values()), inputs, described.attempts)
+    return Grid(tuple(cells.values()), inputs, described.attempts, (path, *files_of(path, described)))
 
 
 def _solves(path: Path, described: SweepModel) -> Planned:
@@ -101,9 +101,10 @@ def _simulations(path: Path, described: SweepModel) -> Planned:
             if names.setdefault(replay.workload.name, source) != source:
                 raise UsageError(f"{replay.workload.name!r} is the name of another trace too: give it one of its own")
         for place, table in enumerate(described.policies):
-            tasks = _simulate_tasks(replay, table, described)
             with placed(path, f"policies[{place}]"):
-                for task in tasks:
+                tasks = _simulate_tasks(replay, table, described)
+                # Whatever the seed, what is made is the same.
+                for task in {task.backfill: task for task in tasks}.values():
                     task.scheduler()
                     task.allocator_on(replay.platform)
             yield source, replay, tasks

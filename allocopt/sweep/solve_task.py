@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from allocopt.cli.reading import read_instances
-from allocopt.errors import AllocoptError
+from allocopt.errors import AllocoptError, UsageError
 from allocopt.files.writing import compact_json
 from allocopt.problems.base import Problem
 from allocopt.report.rows import SolveRow
@@ -84,8 +84,17 @@ def made_solver(name: str, options: str) -> Solver:
 
 
 def options_text(options: dict[str, Any]) -> str:
-    """Write options as JSON, the same for the same options."""
-    return compact_json(dict(sorted((name.replace("-", "_"), value) for name, value in options.items())))
+    """Write options as JSON, the same for the same options.
+
+    Raises
+    ------
+    UsageError
+        If a value is not one of JSON, such as a date.
+    """
+    try:
+        return compact_json(dict(sorted((name.replace("-", "_"), value) for name, value in options.items())))
+    except (TypeError, ValueError):
+        raise UsageError("options must be finite numbers, texts, true, false, or lists and tables of these") from None
 
 
 @cache

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from allocopt.errors import UsageError
+from allocopt.errors import BadFileError, UsageError
 from allocopt.files.faults import bad_file, os_fault
 from allocopt.files.writing import compact_json
 from allocopt.sweep.cells import FAILED, digest
@@ -51,7 +51,11 @@ class Store:
                 raise bad_file(output, "cannot be written: is a directory, must be a file")
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._locked()
-            self._read()
+            try:
+                self._read()
+            except BadFileError:
+                self.close()
+                raise
 
     def rows(self) -> dict[str, dict[str, Any]]:
         """Rows of the cells that could be run, by key."""

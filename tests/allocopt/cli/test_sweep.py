@@ -166,13 +166,19 @@ def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
         (["--ray", "127.0.0.1:1"], 2, "--ray 127.0.0.1:1: no Ray cluster answers: "),
         (["-o", "rows.txt"], 2, "rows.txt must end in .csv or .jsonl"),
         (["-o", "GRID"], 2, "grid.toml must end in .csv or .jsonl"),
+        (
+            ["-o", "WINDOWS"],
+            2,
+            "windows.jsonl is named twice: what is read and what is written must be different files",
+        ),
         (["--workers", "0"], 2, ""),
     ],
 )
 def test_what_cannot_be_served_is_one_line(run: Run, grid: Path, arguments: list[str], code: int, fault: str) -> None:
     if "--ray" in arguments:
         pytest.importorskip("ray")
-    answer = run("sweep", grid, *[str(grid) if part == "GRID" else part for part in arguments])
+    files = {"GRID": str(grid), "WINDOWS": str(grid.parent / "windows.jsonl")}
+    answer = run("sweep", grid, *[files.get(part, part) for part in arguments])
     assert (answer.code, answer.out) == (code, "")
     assert fault in answer.lines_of_error[-1]
 

@@ -25,6 +25,7 @@ TRACE = '[[traces]]\nfile = "jobs.swf"\n'
 def folder(tmp_path: Path) -> Path:
     """Folder with instances and a trace."""
     write_problems(tmp_path / "windows.jsonl", [paper_window(0), paper_window(1)])
+    write_problems(tmp_path / "copy.jsonl", [paper_window(0)])
     write_problems(tmp_path / "knapsack.json", read_instances([Path("@knapsacks")])[:1])
     (tmp_path / "jobs.swf").write_text(SWF, encoding="utf-8")
     (tmp_path / "topology.conf").write_text("SwitchName=s1 Nodes=n[0-3]\nSwitchName=s2 Nodes=n[4-7]\n", "utf-8")
@@ -148,6 +149,20 @@ def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
         ),
         (f'{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{x = 1}}', "solvers[0]: solver 'lns' has no option 'x'"),
         (f'{INSTANCES}[[solvers]]\nname = "csp"', "solvers[0]: solver 'csp' does not take free; solvers that do: "),
+        (f'{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{price = inf}}', "solvers[0]: options must be finite numb"),
+        (
+            f'{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{price = 1979-05-27}}',
+            "solvers[0]: options must be finite",
+        ),
+        (f'{TRACE}[[policies]]\nname = "fcfs"\noptions = {{x = nan}}', "policies[0]: options must be finite numbers"),
+        (
+            f'{INSTANCES}[[instances]]\nfiles = ["copy.jsonl"]\n[[solvers]]\nname = "lns"',
+            "instances[1].files: 'paper-0' is the name of an instance of another table too",
+        ),
+        (
+            '[[instances]]\nfiles = ["windows.jsonl", "copy.jsonl"]\n[[solvers]]\nname = "lns"',
+            "instances[0].files: FOLDER/copy.jsonl: name: 'paper-0' is the name of an instance in FOLDER/",
+        ),
         (
             '[[instances]]\nfiles = ["knapsack.json"]\n[[solvers]]\nname = "lns"',
             "solvers[0]: solver 'lns' does not take knapsack problems; solvers that do: ",
