@@ -1,5 +1,6 @@
 """Cells on processes of this machine, each with one thread, that end with whoever started them."""
 
+import fcntl
 import os
 import signal
 import threading
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.process import BaseProcess
 from typing import Any
 
 from allocopt.sweep.cells import Cell
@@ -168,7 +170,7 @@ def serve(channel: "Connection[Any, Any]") -> None:
     that one, in whatever way it ends.
     """
     os.setpgid(0, 0)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _end_with_parent()
     # Standard output belongs to the answers of the command.
     os.dup2(2, 1)
     given = None
@@ -182,9 +184,21 @@ def serve(channel: "Connection[Any, Any]") -> None:
 
 
 def _end_with_parent() -> None:
-    """Wait for the end of the process that started this one, and end this one's group."""
+    """Let the end of the process that started this one end this one's group, whatever that does then."""
     parent = parent_process()
     assert parent is not None, "a worker has a parent"
+    if hasattr(os, "O_ASYNC"):
+        # Its end is seen as that of a pipe. The signal for that ends processes, also within native code that lets no
+        # thread run.
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETOWN, -os.getpgrp())
+        flags = fcntl.fcntl(parent.sentinel, fcntl.F_GETFL)
+        fcntl.fcntl(parent.sentinel, fcntl.F_SETFL, flags | os.O_ASYNC)
+    threading.Thread(target=_wait_and_end, args=(parent,), daemon=True).start()
+
+
+def _wait_and_end(parent: BaseProcess) -> None:
+    """Wait for the end of a process, and end this one's group."""
     parent.join()
     os.killpg(0, signal.SIGKILL)
 

@@ -84,7 +84,7 @@ def _join(ray: Any, address: str) -> None:
     try:
         if colon and "/" not in host:
             # Ray itself tries for the better part of a minute.
-            socket.create_connection((host, int(port)), CONNECT_S).close()
+            socket.create_connection((host.strip("[]"), int(port)), CONNECT_S).close()
         ray.init(address=address, log_to_driver=False, configure_logging=False)
     except (OSError, RuntimeError, ValueError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)

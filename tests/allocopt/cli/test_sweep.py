@@ -28,6 +28,7 @@ SIMULATE_COLUMNS = [
     "backfill_order", "time_limit_s", "iterations", "error",
 ]  # fmt: skip
 PLUGIN = """
+import ctypes
 import os
 import signal
 from pathlib import Path
@@ -43,6 +44,10 @@ class Deadly(BestFit):
             os.kill(os.getpid(), signal.SIGKILL)
         if seed == 2:
             raise ValueError("seed 2")
+        if seed == 99:
+            Path("stuck").touch()
+            # This function of the C library is called without letting other threads run.
+            ctypes.PyDLL(None).sleep(600)
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
 """
 
@@ -136,15 +141,37 @@ def test_traces_are_simulated(run: Run, tmp_path: Path) -> None:
     assert [[row[name] for name in same] for row in answer.rows[:2]] == [[row[name] for name in same] for row in alone]
 
 
-def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
-    run: Run, grid: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """Folder of a package with a solver that kills its process, raises or hangs."""
     (tmp_path / "deadly.py").write_text(PLUGIN, encoding="utf-8")
-    plugin = tmp_path / "deadly-1.dist-info"
-    plugin.mkdir()
-    (plugin / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1\n", encoding="utf-8")
-    (plugin / "entry_points.txt").write_text("[allocopt.solvers]\ndeadly = deadly:Deadly\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    about = tmp_path / "deadly-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[allocopt.solvers]\ndeadly = deadly:Deadly\n", encoding="utf-8")
+    return tmp_path
+
+
+@linux
+def test_a_worker_that_hangs_in_native_code_ends_with_the_driver(grid: Path, plugin: Path) -> None:
+    write_sweep(grid, instances=["windows.jsonl"], solvers=["deadly"], seeds=1)
+    grid.write_text(grid.read_text(encoding="utf-8").replace("[0]", "[99]"), encoding="utf-8")
+    path = os.pathsep.join([str(plugin), *sys.path])
+    process = start_sweep(grid, "--workers", "1", cwd=plugin, env={**os.environ, "PYTHONPATH": path})
+    assert wait_for((plugin / "stuck").exists)
+    process.kill()
+    process.wait()
+    try:
+        assert wait_for(lambda: not members(process.pid), 20.0)
+    finally:
+        for pid in members(process.pid):
+            kill(pid)
+
+
+def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
+    run: Run, grid: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(plugin)
     write_sweep(grid, instances=["windows.jsonl"], solvers=["deadly", "best-fit"], seeds=4)
     grid.write_text("attempts = 2\n" + grid.read_text(encoding="utf-8"), encoding="utf-8")
     answer = run("sweep", grid, "--workers", "2", "--json")
