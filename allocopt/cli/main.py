@@ -19,6 +19,7 @@ from allocopt.cli import (
     simulate,
     solve,
     solvers,
+    sweep,
     train,
     verify,
     warmup,
@@ -47,6 +48,7 @@ app.command("reproduce")(reproduce.command)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("what-if")(what_if.command)
 app.command("report")(report.command)
+app.command("sweep")(sweep.command)
 app.command("fetch-trace")(fetch_trace.command)
 app.command("convert")(convert.command)
 app.command("schema")(schema.command)

@@ -1,0 +1,139 @@
+"""Sweep files: a grid as TOML, its shape, and the errors that name file, table and key."""
+
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from allocopt.errors import AllocoptError, MissingPackageError
+from allocopt.files.faults import bad_file
+from allocopt.files.models import FileModel, Node, Positive, StrategyName, Text
+from allocopt.files.reading import read_text
+from allocopt.files.validation import validated
+
+DEFAULT_TIME_LIMIT_S = 10.0
+"""Limit on each solve where a file gives neither a time limit nor iterations."""
+
+Seeds = Annotated[list[Node], Field(min_length=1)]
+Seconds = Annotated[float, Field(gt=0.0)]
+Texts = Annotated[list[Text], Field(min_length=1)]
+BackfillName = Literal["none", "first-fit", "easy", "conservative"]
+
+
+class LimitsModel(FileModel):
+    """What a cell may spend; what is left out is that of the whole file."""
+
+    seeds: Seeds | None = None
+    time_limit: Seconds | None = None
+    iterations: Positive | None = None
+
+
+class InstancesModel(FileModel):
+    """Instances to solve."""
+
+    files: Annotated[Texts, Field(description="Instance files, patterns of names, or @tiny and the like.")]
+
+
+class SolverModel(LimitsModel):
+    """A solver, with its options, under some strategies."""
+
+    name: Text
+    strategies: Annotated[list[StrategyName], Field(min_length=1)] | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    gap: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
+
+
+class TraceModel(FileModel):
+    """A trace, its machine and the rules of its simulation; as the options of ``allocopt simulate``."""
+
+    file: Text
+    name: Text | None = None
+    processors: Positive | None = None
+    processors_per_node: Positive = 1
+    fat_tree: Annotated[list[Positive], Field(min_length=3, max_length=3)] | None = None
+    topology: Text | None = None
+    labels: Texts | None = None
+    columns: Text | None = None
+    max_jobs: Positive | None = None
+    skip_oversized: bool = False
+    exact_estimates: bool = False
+    kill_at_limit: bool = True
+    dependencies: bool = True
+    event_order: Literal["batched", "sequential"] = "batched"
+
+
+class PolicyModel(LimitsModel):
+    """A policy, with its options, under some kinds of backfilling, and who places the jobs."""
+
+    name: Text
+    backfill: Annotated[list[BackfillName], Field(min_length=1)] | None = None
+    backfill_order: Text | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+    allocator: Text | None = None
+    strategy: StrategyName | None = None
+
+
+class SweepModel(LimitsModel):
+    """A sweep file."""
+
+    gap: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.0
+    attempts: Annotated[Positive, Field(description="How often a cell is tried whose worker dies.")] = 3
+    instances: list[InstancesModel] = Field(default_factory=list)
+    solvers: list[SolverModel] = Field(default_factory=list)
+    traces: list[TraceModel] = Field(default_factory=list)
+    policies: list[PolicyModel] = Field(default_factory=list)
+
+
+def read_description(path: Path) -> SweepModel:
+    """Read a sweep file.
+
+    Raises
+    ------
+    BadFileError
+        If it cannot be read or a value in it is wrong; it names table and key.
+    """
+    try:
+        held = tomllib.loads(read_text(path))
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise bad_file(path, f"is not TOML: {error}") from None
+    described = validated(SweepModel, held, path)
+    for inputs, methods in (("instances", "solvers"), ("traces", "policies")):
+        for one, other in ((inputs, methods), (methods, inputs)):
+            if getattr(described, one) and not getattr(described, other):
+                raise bad_file(path, f"[[{other}]]", f"is missing: [[{one}]] are swept with [[{other}]]")
+    if described.instances and described.traces:
+        raise bad_file(path, "[[traces]]", "cannot stand beside [[instances]]: their rows differ; make two files")
+    if not described.instances and not described.traces:
+        raise bad_file(path, "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]")
+    return described
+
+
+def limits_of(table: LimitsModel, whole: SweepModel) -> tuple[list[int], float | None, int | None]:
+    """Return seeds, seconds and iterations of a table; what it leaves out is that of the whole file."""
+    seeds = table.seeds or whole.seeds or [0]
+    seconds, iterations = table.time_limit, table.iterations
+    if seconds is None and iterations is None:
+        seconds, iterations = whole.time_limit, whole.iterations
+    return list(dict.fromkeys(seeds)), seconds, iterations
+
+
+@contextmanager
+def placed(path: Path, place: str) -> Iterator[None]:
+    """Name file and place in front of an error that what they say leads to.
+
+    Raises
+    ------
+    MissingPackageError
+        If a package is missing.
+    BadFileError
+        If anything else is wrong.
+    """
+    try:
+        yield
+    except MissingPackageError as error:
+        raise MissingPackageError(f"{path}: {place}: {error}") from None
+    except AllocoptError as error:
+        raise bad_file(path, place, str(error)) from None

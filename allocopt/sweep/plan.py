@@ -1,0 +1,122 @@
+"""From a sweep file to its grid; everything is tried before anything runs."""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from allocopt.errors import UsageError
+from allocopt.problems.base import Problem
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.protocol import Solver
+from allocopt.solving.solve import check_takes
+from allocopt.sweep.cells import Cell, Grid, Task
+from allocopt.sweep.description import (
+    DEFAULT_TIME_LIMIT_S,
+    PolicyModel,
+    SolverModel,
+    SweepModel,
+    limits_of,
+    placed,
+    read_description,
+)
+from allocopt.sweep.inputs import files_of, instances_of, problem_digest, traces_of
+from allocopt.sweep.simulate_task import Replay, SimulateTask
+from allocopt.sweep.solve_task import SolveTask, made_solver, options_text
+
+Planned = Iterator[tuple[str, Any, Sequence[Task]]]
+"""Inputs with the digests of their contents, and what is to be done with them."""
+
+
+def plan(path: Path) -> Grid:
+    """Read a sweep file, and all that it names, and list its cells in their order.
+
+    The order is that of the instances (or traces), then solvers (policies), strategies (backfillings) and seeds.
+
+    Raises
+    ------
+    BadFileError
+        If a file is wrong or missing, there is no such solver, policy or option, or one does not take its input; the
+        sweep file, the table and the key are named.
+    MissingPackageError
+        If a package is missing.
+    """
+    described = read_description(path)
+    inputs: dict[str, Any] = {}
+    cells: dict[str, Cell] = {}
+    for source, given, tasks in (_solves if described.instances else _simulations)(path, described):
+        inputs[source] = given
+        for cell in (Cell(task, source) for task in tasks):
+            cells.setdefault(cell.key, cell)
+    return Grid(tuple(cells.values()), inputs, described.attempts, (path, *files_of(path, described)))
+
+
+def _solves(path: Path, described: SweepModel) -> Planned:
+    """Yield the instances with their solves."""
+    solvers: list[Solver] = []
+    for number, table in enumerate(described.solvers):
+        with placed(path, f"solvers[{number}]"):
+            solvers.append(made_solver(table.name, options_text(table.options)))
+    for problem in instances_of(path, described.instances):
+        source = problem_digest(problem)
+        for number, (table, solver) in enumerate(zip(described.solvers, solvers, strict=True)):
+            with placed(path, f"solvers[{number}]"):
+                strategies = _strategies(problem, table, solver)
+            yield source, problem, _solve_tasks(problem, table, strategies, described)
+
+
+def _strategies(problem: Problem, table: SolverModel, solver: Solver) -> Sequence[str | None]:
+    """Return the strategies under which an instance is solved; the solver must take it under each."""
+    if isinstance(problem, TopologyProblem):
+        asked = table.strategies or ["free"]
+        for strategy in asked:
+            check_takes(solver, problem.with_strategy(strategy))
+        return asked
+    if table.strategies is not None:
+        raise UsageError(f"strategies are for topology problems, {problem.name!r} is a {problem.kind} problem")
+    check_takes(solver, problem)
+    return [None]
+
+
+def _solve_tasks(
+    problem: Problem, table: SolverModel, strategies: Sequence[str | None], described: SweepModel
+) -> list[Task]:
+    """List the solves of an instance by a solver."""
+    seeds, seconds, iterations = limits_of(table, described)
+    if seconds is None and iterations is None:
+        seconds = DEFAULT_TIME_LIMIT_S
+    gap = described.gap if table.gap is None else table.gap
+    options = options_text(table.options)
+    return [
+        SolveTask(problem.name, problem.kind, strategy, table.name, options, seed, seconds, iterations, gap)
+        for strategy, seed in product(strategies, seeds)
+    ]
+
+
+def _simulations(path: Path, described: SweepModel) -> Planned:
+    """Yield the traces with their simulations."""
+    names: dict[str, str] = {}
+    for number, (source, replay) in enumerate(traces_of(path, described.traces)):
+        with placed(path, f"traces[{number}].name"):
+            if names.setdefault(replay.workload.name, source) != source:
+                raise UsageError(f"{replay.workload.name!r} is the name of another trace too: give it one of its own")
+        for place, table in enumerate(described.policies):
+            with placed(path, f"policies[{place}]"):
+                tasks = _simulate_tasks(replay, table, described)
+                # Whatever the seed, what is made is the same.
+                for task in {task.backfill: task for task in tasks}.values():
+                    task.scheduler()
+                    task.allocator_on(replay.platform)
+            yield source, replay, tasks
+
+
+def _simulate_tasks(replay: Replay, table: PolicyModel, described: SweepModel) -> list[SimulateTask]:
+    """List the simulations of a trace under a policy."""
+    seeds, seconds, iterations = limits_of(table, described)
+    backfills: Sequence[str | None] = table.backfill or [None]
+    options, name = options_text(table.options), replay.workload.name
+    who = (table.backfill_order, table.allocator, table.strategy)
+    return [
+        SimulateTask(name, table.name, options, backfill, *who, seed, seconds, iterations)
+        for backfill, seed in product(backfills, seeds)
+    ]

@@ -1,0 +1,300 @@
+"""``allocopt sweep``: its table, going on after crashes, and what it says."""
+
+import csv
+import json
+import os
+import pty
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.sweeps import finished, kill, members, start_sweep, untimed, wait_for, workers, write_sweep
+from support.windows import paper_window
+
+from allocopt.files.instance import write_problems
+
+Run = Callable[..., Any]
+
+SOLVE_COLUMNS = [
+    "instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed", "options",
+    "time_limit_s", "iterations", "gap_limit", "solver_version", "error",
+]  # fmt: skip
+SIMULATE_COLUMNS = [
+    "trace", "policy", "backfill", "allocator", "strategy", "status", "jobs", "mean_wait_s", "max_wait_s",
+    "mean_bounded_slowdown", "utilization", "makespan_s", "runtime_s", "jobs_per_s", "seed", "options",
+    "backfill_order", "time_limit_s", "iterations", "error",
+]  # fmt: skip
+PLUGIN = """
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+from heuristics.best_fit import BestFit
+
+
+class Deadly(BestFit):
+    name = "deadly"
+
+    def solve(self, problem, budget, seed, warm_start=None, on_incumbent=None):
+        if seed == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if seed == 2:
+            raise ValueError("seed 2")
+        if seed == 99:
+            Path("stuck").touch()
+            # This function of the C library is called without letting other threads run.
+            ctypes.PyDLL(None).sleep(600)
+        return super().solve(problem, budget, seed, warm_start, on_incumbent)
+"""
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+
+
+@pytest.fixture
+def grid(tmp_path: Path) -> Path:
+    """Grid of 32 cells, all done in seconds."""
+    write_problems(tmp_path / "windows.jsonl", [paper_window(index) for index in range(4)])
+    solvers = ["lns:free", "annealing:dcas"]
+    return write_sweep(tmp_path / "grid.toml", instances=["windows.jsonl"], solvers=solvers, seeds=4, iterations=500)
+
+
+@pytest.fixture
+def long_grid(tmp_path: Path) -> Path:
+    """Grid of 100 cells, a few tens of milliseconds each."""
+    write_problems(tmp_path / "windows.jsonl", [paper_window(index) for index in range(4)])
+    return write_sweep(
+        tmp_path / "long.toml", instances=["windows.jsonl"], solvers=["lns:free"], seeds=25, iterations=15_000
+    )
+
+
+def test_the_table_has_a_row_per_cell_in_the_order_of_the_grid(run: Run, grid: Path, tmp_path: Path) -> None:
+    answer = run("sweep", grid, "--workers", "2", "--json")
+    assert answer.code == 0
+    assert answer.lines_of_error[-1] == f"{tmp_path / 'grid.csv'}: rows written: 32"
+    assert [list(row) for row in answer.rows] == [SOLVE_COLUMNS] * 32
+    order = [(row["instance"], row["solver"], row["strategy"], row["seed"]) for row in answer.rows]
+    expected = [(f"paper-{index}", *how) for index in range(4) for how in (("lns", "free"), ("annealing", "dcas"))]
+    assert order == [(*cell, seed) for cell in expected for seed in range(4)]
+    with (tmp_path / "grid.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file))
+    texts = [{name: "" if value is None else str(value) for name, value in row.items()} for row in answer.rows]
+    assert table == texts
+    one = run("solve", tmp_path / "windows.jsonl", "--solver", "lns", "--iterations", "500", "--seed", "3", "--json")
+    asked = ("instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "seed")
+    swept = [row for row in answer.rows if row["solver"] == "lns" and row["seed"] == 3]
+    assert [[row[name] for name in asked] for row in swept] == [[row[name] for name in asked] for row in one.rows]
+
+
+def test_a_finished_sweep_runs_nothing_again_and_more_seeds_only_what_is_new(run: Run, grid: Path) -> None:
+    table = grid.with_suffix(".csv")
+    assert run("sweep", grid, "--workers", "1").code == 0
+    first, journal = table.read_bytes(), (grid.parent / "grid.csv.journal").read_bytes()
+    table.unlink()
+    answer = run("sweep", grid)
+    assert (answer.code, answer.err, answer.out) == (0, "", f"{table}: rows written: 32\n")
+    assert (table.read_bytes(), (grid.parent / "grid.csv.journal").read_bytes()) == (first, journal)
+    grid.write_text(grid.read_text(encoding="utf-8").replace("[0, 1, 2, 3]", "[4, 0, 1, 2, 3]"), encoding="utf-8")
+    answer = run("sweep", grid, "--workers", "1")
+    assert answer.lines_of_error[0] == f"allocopt: 32 of 40 cells are in {table}.journal"
+    assert finished(table) == 40
+    kept = table.read_text(encoding="utf-8").splitlines()
+    assert [line for line in kept if ",4,{}" not in line] == first.decode().splitlines()
+
+
+def test_a_changed_instance_is_another_cell_and_the_old_row_is_stale(run: Run, grid: Path, tmp_path: Path) -> None:
+    assert run("sweep", grid, "--workers", "1").code == 0
+    windows = [paper_window(index) for index in range(4)]
+    write_problems(tmp_path / "windows.jsonl", [windows[0], *windows[2:]])
+    answer = run("sweep", grid, "--workers", "1")
+    stale = f"allocopt: 8 cells in {tmp_path / 'grid.csv'}.journal left out, such as paper-1 free lns seed 0: "
+    assert answer.lines_of_error == [f"{stale}is not in the grid any more; --drop-stale removes them"]
+    other = tmp_path / "other.toml"
+    write_sweep(other, instances=["windows.jsonl"], solvers=["lns:free"], seeds=1, iterations=7)
+    answer = run("sweep", other, "-o", tmp_path / "grid.csv", "--workers", "1")
+    assert "such as paper-0 free lns seed 0: iterations was 500, is 7; --drop-stale removes them" in answer.err
+    assert len(untimed(tmp_path / "grid.csv")) == 3
+    answer = run("sweep", other, "-o", tmp_path / "grid.csv", "--drop-stale")
+    assert answer.lines_of_error == [f"allocopt: {tmp_path / 'grid.csv'}.journal: cells removed: 32"]
+    assert finished(tmp_path / "grid.csv") == 3
+
+
+def test_traces_are_simulated(run: Run, tmp_path: Path) -> None:
+    jobs = [f"{job} {9 * job} -1 {90 + job} {1 + job % 4} -1 -1 -1 500 -1 1 1 1 1 1 1 -1 -1" for job in range(1, 40)]
+    (tmp_path / "jobs.swf").write_text("; MaxProcs: 8\n" + "\n".join(jobs) + "\n", encoding="utf-8")
+    text = (
+        'seeds = [5]\n[[traces]]\nfile = "jobs.swf"\nfat_tree = [2, 2, 2]\n[[policies]]\nname = "fcfs"\n'
+        'backfill = ["none", "easy"]\nallocator = "best-fit"\n[[policies]]\nname = "optimization"\n'
+    )
+    (tmp_path / "grid.toml").write_text(text, encoding="utf-8")
+    answer = run("sweep", tmp_path / "grid.toml", "-o", tmp_path / "rows.jsonl", "--workers", "1", "--json")
+    assert [list(row) for row in answer.rows] == [SIMULATE_COLUMNS] * 3
+    lines = (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == answer.rows
+    options = ("--fat-tree", "2,2,2", "--seed", "5", "--json")
+    ways = (("fcfs", "--allocator", "best-fit"), ("fcfs", "--allocator", "best-fit", "--backfill", "easy"))
+    alone = [run("simulate", tmp_path / "jobs.swf", *options, "--policy", *way).rows[0] for way in ways]
+    same = [name for name in alone[0] if name not in ("runtime_s", "jobs_per_s")]
+    assert [[row[name] for name in same] for row in answer.rows[:2]] == [[row[name] for name in same] for row in alone]
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Path:
+    """Folder of a package with a solver that kills its process, raises or hangs."""
+    (tmp_path / "deadly.py").write_text(PLUGIN, encoding="utf-8")
+    about = tmp_path / "deadly-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1\n", encoding="utf-8")
+    (about / "entry_points.txt").write_text("[allocopt.solvers]\ndeadly = deadly:Deadly\n", encoding="utf-8")
+    return tmp_path
+
+
+@linux
+def test_a_worker_that_hangs_in_native_code_ends_with_the_driver(grid: Path, plugin: Path) -> None:
+    write_sweep(grid, instances=["windows.jsonl"], solvers=["deadly"], seeds=1)
+    grid.write_text(grid.read_text(encoding="utf-8").replace("[0]", "[99]"), encoding="utf-8")
+    path = os.pathsep.join([str(plugin), *sys.path])
+    process = start_sweep(grid, "--workers", "1", cwd=plugin, env={**os.environ, "PYTHONPATH": path})
+    assert wait_for((plugin / "stuck").exists)
+    process.kill()
+    process.wait()
+    try:
+        assert wait_for(lambda: not members(process.pid), 20.0)
+    finally:
+        for pid in members(process.pid):
+            kill(pid)
+
+
+def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
+    run: Run, grid: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(plugin)
+    write_sweep(grid, instances=["windows.jsonl"], solvers=["deadly", "best-fit"], seeds=4)
+    grid.write_text("attempts = 2\n" + grid.read_text(encoding="utf-8"), encoding="utf-8")
+    answer = run("sweep", grid, "--workers", "2", "--json")
+    assert answer.code == 1
+    statuses = {(row["solver"], row["seed"]): (row["status"], row["error"]) for row in answer.rows}
+    died = "its worker was killed by SIGKILL, perhaps for want of memory, in the last of 2 attempts"
+    assert statuses["deadly", 1] == ("failed", died)
+    assert statuses["deadly", 2] == ("failed", "solver 'deadly' raised ValueError: seed 2")
+    assert {status for key, (status, _) in statuses.items() if key not in {("deadly", 1), ("deadly", 2)}} <= {
+        "FEASIBLE", "OPTIMAL",
+    }  # fmt: skip
+    last = answer.lines_of_error[-1]
+    assert last.startswith(f"allocopt: 8 of 32 cells failed, such as paper-0 free deadly seed 1: {died}; the same")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "fault"),
+    [
+        (["--ray", "127.0.0.1:1"], 2, "--ray 127.0.0.1:1: no Ray cluster answers: "),
+        (["-o", "rows.txt"], 2, "rows.txt must end in .csv or .jsonl"),
+        (["-o", "GRID"], 2, "grid.toml must end in .csv or .jsonl"),
+        (
+            ["-o", "WINDOWS"],
+            2,
+            "windows.jsonl is named twice: what is read and what is written must be different files",
+        ),
+        (["--workers", "0"], 2, ""),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(run: Run, grid: Path, arguments: list[str], code: int, fault: str) -> None:
+    if "--ray" in arguments:
+        pytest.importorskip("ray")
+    files = {"GRID": str(grid), "WINDOWS": str(grid.parent / "windows.jsonl")}
+    answer = run("sweep", grid, *[files.get(part, part) for part in arguments])
+    assert (answer.code, answer.out) == (code, "")
+    assert fault in answer.lines_of_error[-1]
+
+
+def test_without_ray_it_is_5_and_named(run: Run, grid: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    answer = run("sweep", grid, "--ray", "auto")
+    assert (answer.code, answer.out) == (5, "")
+    (line,) = answer.lines_of_error
+    assert "'ray', which is not installed: it comes with allocopt[distributed]" in line
+
+
+@linux
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(long_grid: Path) -> None:
+    table = long_grid.with_suffix(".csv")
+    process = start_sweep(long_grid, "--workers", "1")
+    assert wait_for(lambda: finished(table) >= 5)
+    # As a terminal does: to all of the group.
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate()
+    assert process.returncode == 130
+    (kept,) = out.splitlines()
+    assert kept.endswith(f"of 100 cells done, kept in {table}.journal; the same command goes on from there")
+    assert wait_for(lambda: not members(process.pid))
+    assert 5 <= finished(table) < 100
+    assert not table.exists()
+
+
+@linux
+@pytest.mark.slow
+def test_a_sweep_whose_driver_and_workers_are_killed_ends_with_the_rows_of_an_undisturbed_one(
+    run: Run, long_grid: Path, tmp_path: Path
+) -> None:
+    assert run("sweep", long_grid, "--workers", "2").code == 0
+    table = tmp_path / "killed.csv"
+    for goal in (10, 30, 60):
+        process = start_sweep(long_grid, "-o", table, "--workers", "2")
+        assert wait_for(lambda: finished(table) >= goal and bool(workers(process.pid)))  # noqa: B023
+        kill(workers(process.pid)[0])
+        assert wait_for(lambda: finished(table) >= goal + 5)  # noqa: B023
+        process.kill()
+        process.communicate()
+        assert wait_for(lambda: not members(process.pid)), "workers have outlived the driver"  # noqa: B023
+        assert not table.exists()
+    assert run("sweep", long_grid, "-o", table, "--workers", "2").code == 0
+    assert untimed(table) == untimed(long_grid.with_suffix(".csv"))
+    assert finished(table) == 100
+
+
+@linux
+@pytest.mark.slow
+def test_the_death_of_what_starts_workers_loses_no_cell(run: Run, long_grid: Path) -> None:
+    table = long_grid.with_suffix(".csv")
+    process = start_sweep(long_grid, "--workers", "2")
+    assert wait_for(lambda: finished(table) >= 10)
+    for pid in set(members(process.pid)) - {process.pid}:
+        kill(pid)
+    out, _ = process.communicate()
+    assert process.returncode == 0, out
+    assert finished(table) == len(untimed(table)) == 100
+
+
+@linux
+def test_two_drivers_on_one_table_are_refused(run: Run, long_grid: Path) -> None:
+    process = start_sweep(long_grid, "--workers", "1")
+    assert wait_for(lambda: finished(long_grid.with_suffix(".csv")) >= 1)
+    answer = run("sweep", long_grid)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.lines_of_error == [
+        f"allocopt: {long_grid.with_suffix('.csv')}.journal is in use: another sweep is writing it"
+    ]
+    process.kill()
+    process.communicate()
+
+
+def test_a_terminal_of_80_columns_shows_progress_on_one_line(grid: Path) -> None:
+    parent, child = pty.openpty()
+    process = start_sweep(grid, "--workers", "1", stderr=child)
+    os.close(child)
+    shown = b""
+    with open(parent, "rb", buffering=0) as terminal:
+        try:
+            while piece := terminal.read(4096):
+                shown += piece
+        except OSError:
+            pass
+    assert process.wait() == 0
+    text = shown.decode()
+    pieces = [piece for line in text.split("\n") for piece in line.split("\r")]
+    assert max(map(len, pieces)) < 80
+    assert any("of 32 cells, 0:00:0" in piece and "left" in piece for piece in pieces)
+    assert text.rstrip().split("\r")[-1].startswith("allocopt: 32 of 32 cells, 0:00:")

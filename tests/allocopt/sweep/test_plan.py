@@ -1,0 +1,203 @@
+"""From a sweep file to cells: their order, what tells them apart, and what is wrong said before anything runs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.windows import paper_window
+
+from allocopt.cli.reading import read_instances
+from allocopt.errors import BadFileError
+from allocopt.files.instance import object_from_problem, write_problems
+from allocopt.sweep.cells import Grid
+from allocopt.sweep.plan import plan
+
+SWF = "; MaxProcs: 8\n" + "".join(
+    f"{job} {60 * job} -1 {100 + job} {1 + job % 4} -1 -1 {1 + job % 4} 500 -1 1 {job} -1 -1 -1 -1 -1 -1\n"
+    for job in range(1, 30)
+)
+INSTANCES = '[[instances]]\nfiles = ["windows.jsonl"]\n'
+TRACE = '[[traces]]\nfile = "jobs.swf"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Folder with instances and a trace."""
+    write_problems(tmp_path / "windows.jsonl", [paper_window(0), paper_window(1)])
+    write_problems(tmp_path / "copy.jsonl", [paper_window(0)])
+    write_problems(tmp_path / "knapsack.json", read_instances([Path("@knapsacks")])[:1])
+    (tmp_path / "jobs.swf").write_text(SWF, encoding="utf-8")
+    (tmp_path / "topology.conf").write_text("SwitchName=s1 Nodes=n[0-3]\nSwitchName=s2 Nodes=n[4-7]\n", "utf-8")
+    return tmp_path
+
+
+def planned(folder: Path, text: str) -> Grid:
+    (folder / "grid.toml").write_text(text, encoding="utf-8")
+    return plan(folder / "grid.toml")
+
+
+def asked(grid: Grid, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(cell.identity[name] for name in names) for cell in grid.cells]
+
+
+def keys(folder: Path, text: str) -> list[str]:
+    return [cell.key for cell in planned(folder, text).cells]
+
+
+def test_cells_stand_in_the_order_of_instances_solvers_strategies_and_seeds(folder: Path) -> None:
+    solvers = '[[solvers]]\nname = "lns"\nstrategies = ["dcas", "free"]\n[[solvers]]\nname = "best-fit"\nseeds = [7]\n'
+    grid = planned(folder, f"seeds = [3, 1]\n{INSTANCES}{solvers}")
+    expected = [("lns", "dcas", 3), ("lns", "dcas", 1), ("lns", "free", 3), ("lns", "free", 1), ("best-fit", "free", 7)]
+    assert asked(grid, "instance", "solver", "strategy", "seed") == [
+        (name, *cell) for name in ("paper-0", "paper-1") for cell in expected
+    ]
+    assert len(grid.inputs) == 2
+
+
+def test_limits_of_a_table_stand_for_those_of_the_file(folder: Path) -> None:
+    tables = ["", "iterations = 5\n", "time_limit = 2.5\n", "gap = 0.25\n"]
+    solvers = "".join(f'[[solvers]]\nname = "lns"\noptions = {{steps = {9 + n}}}\n{t}' for n, t in enumerate(tables))
+    names = ("time_limit_s", "iterations", "gap_limit")
+    assert asked(planned(folder, INSTANCES + solvers), *names)[:4] == [
+        (10.0, None, 0.0), (None, 5, 0.0), (2.5, None, 0.0), (10.0, None, 0.25),
+    ]  # fmt: skip
+    assert asked(planned(folder, f"iterations = 3\ngap = 0.5\n{INSTANCES}{solvers}"), *names)[:4] == [
+        (None, 3, 0.5), (None, 5, 0.5), (2.5, None, 0.5), (None, 3, 0.25),
+    ]  # fmt: skip
+
+
+def test_a_cell_is_told_apart_by_content_not_by_where_it_stands(folder: Path) -> None:
+    solvers = 'iterations = 9\n[[solvers]]\nname = "lns"\n'
+    before = keys(folder, solvers + INSTANCES)
+    objects = [object_from_problem(paper_window(index)) for index in (1, 0)]
+    (folder / "moved.json").write_text(json.dumps(objects[0], indent=3), encoding="utf-8")
+    (folder / "rest.json").write_text(json.dumps(dict(reversed(objects[1].items()))), encoding="utf-8")
+    moved = keys(folder, solvers + '[[instances]]\nfiles = ["[mr]*.json"]\n')
+    assert moved == [before[1], before[0]]
+    objects[0]["jobs"][0]["nodes"] += 1  # type: ignore[index]
+    (folder / "moved.json").write_text(json.dumps(objects[0]), encoding="utf-8")
+    changed = keys(folder, solvers + '[[instances]]\nfiles = ["[mr]*.json"]\n')
+    assert changed[1] == moved[1]
+    assert changed[0] != moved[0]
+
+
+@pytest.mark.parametrize(
+    "other",
+    ['name = "lns"\nseeds = [1]', 'name = "lns"\noptions = {price = 0.5}', 'name = "lns"\ngap = 0.1',
+     'name = "lns"\nstrategies = ["dcas"]', 'name = "lns"\niterations = 8', 'name = "annealing"'],
+)  # fmt: skip
+def test_every_setting_makes_another_cell(folder: Path, other: str) -> None:
+    first = f'iterations = 9\n{INSTANCES}[[solvers]]\nname = "lns"\n'
+    assert len(keys(folder, f"{first}[[solvers]]\n{other}\n")) == 4
+
+
+def test_what_is_described_twice_is_one_cell(folder: Path) -> None:
+    solver = '[[solvers]]\nname = "lns"\noptions = {most-removed = 3, price = 0.5}\nseeds = [1, 1]\n'
+    again = '[[solvers]]\nname = "lns"\noptions = {price = 0.5, most_removed = 3}\nseeds = [1]\n'
+    assert len(keys(folder, f"iterations = 9\n{INSTANCES}{solver}{again}")) == 2
+
+
+def test_traces_are_swept_over_policies_backfillings_and_seeds(folder: Path) -> None:
+    second = '[[traces]]\nfile = "jobs.swf"\nname = "tree"\ntopology = "topology.conf"\nmax_jobs = 9\n'
+    policies = (
+        '[[policies]]\nname = "fcfs"\nbackfill = ["none", "easy"]\n[[policies]]\nname = "random"\nseeds = [0, 1]\n'
+    )
+    grid = planned(folder, TRACE + second + policies)
+    expected = [("fcfs", "none", 0), ("fcfs", "easy", 0), ("random", None, 0), ("random", None, 1)]
+    assert asked(grid, "policy", "backfill", "seed") == expected * 2
+    assert [len(replay.workload) for replay in grid.inputs.values()] == [29, 9]
+    assert [replay.platform.has_nodes for replay in grid.inputs.values()] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["processors = 9", "max_jobs = 9", "kill_at_limit = false", 'event_order = "sequential"', "exact_estimates = true",
+     "dependencies = false", "fat_tree = [2, 2, 2]", 'topology = "topology.conf"'],
+)  # fmt: skip
+def test_another_machine_rule_or_job_makes_another_cell(folder: Path, change: str) -> None:
+    policy = '[[policies]]\nname = "fcfs"\n'
+    first, second = planned(folder, f'{TRACE}{TRACE}name = "other"\n{change}\n{policy}').cells
+    assert first.source != second.source
+
+
+def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
+    text = f'{TRACE}topology = "topology.conf"\n[[policies]]\nname = "fcfs"\n'
+    before = keys(folder, text)
+    (folder / "topology.conf").write_text("SwitchName=s1 Nodes=n[0-2]\nSwitchName=s2 Nodes=n[3-7]\n", "utf-8")
+    assert keys(folder, text) != before
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a ==", "is not TOML: Invalid value (at line 1, column 4)"),
+        ("", "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]"),
+        (INSTANCES, "[[solvers]]: is missing: [[instances]] are swept with [[solvers]]"),
+        ('[[policies]]\nname = "fcfs"', "[[traces]]: is missing: [[policies]] are swept with [[traces]]"),
+        (
+            f'{INSTANCES}{TRACE}[[solvers]]\nname = "lns"\n[[policies]]\nname = "fcfs"',
+            "[[traces]]: cannot stand beside [[instances]]: their rows differ; make two files",
+        ),
+        ("seeds = []", "seeds: is empty, must hold at least one"),
+        ("seeds = [-1]", "seeds[0]: is -1, must be at least 0"),
+        ("time_limit = 0", "time_limit: is 0, must be more than 0.0"),
+        ('[[solvers]]\nnmae = "lns"', "solvers[0]: unknown key 'nmae'; did you mean 'name'? (and 1 more)"),
+        (
+            f'{INSTANCES}[[solvers]]\nname = "dp"\nstrategies = ["scas"]\n[[solvers]]\nname = "ln"',
+            "solvers[1]: there is no solver 'ln'; did you mean 'lns'?",
+        ),
+        (f'{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{x = 1}}', "solvers[0]: solver 'lns' has no option 'x'"),
+        (f'{INSTANCES}[[solvers]]\nname = "csp"', "solvers[0]: solver 'csp' does not take free; solvers that do: "),
+        (f'{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{price = inf}}', "solvers[0]: options must be finite numb"),
+        (
+            f'{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{price = 1979-05-27}}',
+            "solvers[0]: options must be finite",
+        ),
+        (f'{TRACE}[[policies]]\nname = "fcfs"\noptions = {{x = nan}}', "policies[0]: options must be finite numbers"),
+        (
+            f'{INSTANCES}[[instances]]\nfiles = ["copy.jsonl"]\n[[solvers]]\nname = "lns"',
+            "instances[1].files: 'paper-0' is the name of an instance of another table too",
+        ),
+        (
+            '[[instances]]\nfiles = ["windows.jsonl", "copy.jsonl"]\n[[solvers]]\nname = "lns"',
+            "instances[0].files: FOLDER/copy.jsonl: name: 'paper-0' is the name of an instance in FOLDER/",
+        ),
+        (
+            '[[instances]]\nfiles = ["knapsack.json"]\n[[solvers]]\nname = "lns"',
+            "solvers[0]: solver 'lns' does not take knapsack problems; solvers that do: ",
+        ),
+        (
+            '[[instances]]\nfiles = ["knapsack.json"]\n[[solvers]]\nname = "auto"\nstrategies = ["free"]',
+            "solvers[0]: strategies are for topology problems, ",
+        ),
+        (
+            '[[instances]]\nfiles = ["no.json"]\n[[solvers]]\nname = "lns"',
+            "instances[0].files: FOLDER/no.json: no",
+        ),
+        ('[[instances]]\nfiles = ["x*"]\n[[solvers]]\nname = "lns"', "instances[0].files: no file is like 'x*'"),
+        (f'{TRACE}[[policies]]\nname = "fcf"', "policies[0]: there is no policy 'fcf'; did you mean 'fcfs'?"),
+        (
+            f'{TRACE}[[policies]]\nname = "window"\nbackfill = ["easy"]',
+            "policies[0]: policy 'window' is a scheduler of",
+        ),
+        (f'{TRACE}[[policies]]\nname = "fcfs"\nallocator = "lns"', "policies[0]: an allocator needs to know how the"),
+        (f'{TRACE}[[policies]]\nname = "fcfs"\nstrategy = "free"', "policies[0]: strategy is that of an allocator"),
+        (
+            f'{TRACE}fat_tree = [2, 2, 2]\n[[policies]]\nname = "fcfs"\nallocator = "dp"',
+            "policies[0]: allocator 'dp' does not take free",
+        ),
+        (f'{TRACE}processors = 3\n[[policies]]\nname = "fcfs"', "traces[0]: jobs: job 3 asks for 4 processors, the "),
+        (f'{TRACE}processors = 9\nfat_tree = [1, 1, 1]\n[[policies]]\nname = "fcfs"', "traces[0]: processors and fat_"),
+        (
+            f'{TRACE}{TRACE}max_jobs = 9\n[[policies]]\nname = "fcfs"',
+            "traces[1].name: 'jobs' is the name of another trace too: give it one of its own",
+        ),
+        ('[[traces]]\nfile = "no.swf"\n[[policies]]\nname = "fcfs"', "traces[0]: no.swf: no such file"),
+    ],
+)
+def test_what_is_wrong_is_one_line_that_names_file_table_and_key(folder: Path, text: str, fault: str) -> None:
+    with pytest.raises(BadFileError) as error:
+        planned(folder, text)
+    (line,) = str(error.value).splitlines()
+    assert line.startswith(f"{folder / 'grid.toml'}: {fault.replace('FOLDER', str(folder))}")

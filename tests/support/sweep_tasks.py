@@ -1,0 +1,71 @@
+"""Cells for tests of those who run them: they answer, refuse, or end their worker."""
+
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from allocopt.errors import UsageError
+from allocopt.sweep.cells import Cell, Grid
+
+COLUMNS = ("instance", "seed", "status", "value", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringTask:
+    """Answers with its input and seed."""
+
+    columns: ClassVar[Sequence[str]] = COLUMNS
+
+    instance: str
+    seed: int
+
+    def asked(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def run(self, given: int) -> dict[str, Any]:
+        return {"status": "done", "value": given + self.seed}
+
+
+@dataclass(frozen=True, slots=True)
+class RefusingTask(AnsweringTask):
+    """Cannot be run."""
+
+    def run(self, given: int) -> dict[str, Any]:
+        raise UsageError("cannot be run")
+
+
+@dataclass(frozen=True, slots=True)
+class DyingTask(AnsweringTask):
+    """Ends its worker the first times that it is run, in one way or the other; each time leaves a letter in a file."""
+
+    file: str
+    deaths: int
+    way: str = "signal"
+
+    def run(self, given: int) -> dict[str, Any]:
+        with Path(self.file).open("a", encoding="utf-8") as file:
+            file.write("x")
+        if Path(self.file).stat().st_size > self.deaths:
+            return AnsweringTask.run(self, given)
+        if self.way == "signal":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.way == "exit":
+            os._exit(7)
+        raise ValueError("a fault of the program")
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadsTask(AnsweringTask):
+    """Tells with how many threads its worker may compute, and whether its parent lives."""
+
+    def run(self, given: int) -> dict[str, Any]:
+        return {"status": "done", "value": os.environ["OMP_NUM_THREADS"]}
+
+
+def grid_of(*tasks: AnsweringTask, attempts: int = 3) -> Grid:
+    """Make a grid whose inputs are the numbers behind the names of the instances."""
+    inputs = {task.instance: int(task.instance[1:]) for task in tasks}
+    return Grid(tuple(Cell(task, task.instance) for task in tasks), inputs, attempts)
