@@ -47,8 +47,8 @@ def command(
     What a file holds is told by its content. Needs the extra plot (matplotlib, Jinja).
     """
     from allocopt.cli.outputs import check_files_differ
-    from allocopt.cli.reading import instance_path
     from allocopt.cli.topology_options import read_cluster
+    from allocopt.files.shipped import instance_path
     from allocopt.report.html.contents import contents
     from allocopt.report.html.page import check_installed, write_report
 

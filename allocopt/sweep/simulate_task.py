@@ -11,12 +11,12 @@ from allocopt.errors import UsageError
 from allocopt.report.simulate_row import SimulateRow
 from allocopt.simulator.allocators import TopologyAllocator
 from allocopt.simulator.metrics import measure
+from allocopt.simulator.named import BACKFILLS
 from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import as_scheduler, simulate
-from allocopt.simulator.what_if import BACKFILLS
 from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.registry import get_solver
 from allocopt.traces.workload import Workload
