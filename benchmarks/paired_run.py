@@ -16,7 +16,7 @@ import numpy as np
 from page import write_page
 from scipy.stats import t as student
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import FloatArray
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import Allocation, TopologyProblem
@@ -29,7 +29,6 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.budget import Budget
-from allocopt.solving.one_shot import OneShot
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
@@ -46,45 +45,6 @@ STEPS = 1000
 CONFIDENCE = 0.95
 BARS = {"sequential": 17.0, "best-fit": 4.0}
 """Savings in percent that `lns` must reach against each."""
-
-
-class BestFitByLevel(OneShot):
-    """Best fit at every level in turn, largest job first: what solver `best-fit` (so Slurm) does below one switch only.
-
-    From the top down, a job goes to the child switch with the fewest idle nodes that holds it; if none does, it takes
-    the one with the most idle nodes, and what is missing goes on in the same way.
-    """
-
-    name = "best-fit by level"
-
-    def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
-        """Place the jobs by falling size."""
-        leaf_of = problem.topology.groups_of(problem.idle_nodes)[0]
-        idle = np.bincount(leaf_of, minlength=TOPOLOGY.pods * TOPOLOGY.leaves_per_pod).reshape(TOPOLOGY.pods, -1)
-        left = np.split(problem.idle_nodes, np.cumsum(idle.ravel())[:-1])
-        nodes: list[IntArray] = [problem.idle_nodes[:0]] * len(problem.jobs)
-        for job in np.argsort(-problem.sizes, kind="stable").tolist():
-            taken = []
-            for pod, in_pod in best_fit(idle.sum(axis=1), problem.jobs[job].nodes):
-                for leaf, count in best_fit(idle[pod], in_pod):
-                    place = pod * idle.shape[1] + leaf
-                    taken.append(left[place][:count])
-                    left[place] = left[place][count:]
-                    idle[pod, leaf] -= count
-            nodes[job] = np.concatenate(taken)
-        return Allocation(tuple(nodes))
-
-
-def best_fit(idle: IntArray, nodes: int) -> list[tuple[int, int]]:
-    """Return which switches a job takes of some with idle nodes, and how many nodes of each."""
-    left, taken = idle.copy(), []
-    while nodes > 0:
-        fitting = np.flatnonzero(left >= nodes)
-        switch = int(fitting[np.argmin(left[fitting])] if len(fitting) else np.argmax(left))
-        taken.append((switch, min(nodes, int(left[switch]))))
-        nodes -= taken[-1][1]
-        left[switch] = 0
-    return taken
 
 
 @dataclass(frozen=True)
@@ -120,7 +80,7 @@ class Contender:
 FAST = (
     Contender("sequential"),
     Contender("best-fit"),
-    Contender(BestFitByLevel()),
+    Contender("best-fit-by-level"),
     Contender("greedy"),
     Contender("lns", steps=STEPS),
     Contender("lns", steps=STEPS, leftover_hops=0.01),

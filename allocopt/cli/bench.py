@@ -11,6 +11,7 @@ import typer
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit
+from allocopt.cli.screen import screen_width
 
 if TYPE_CHECKING:
     from allocopt.report.bench import Contender
@@ -78,8 +79,8 @@ def command(
     if out is not None and journal is not None:
         write_rows(out, rows, facts)
         journal.close()
-    table = f"{summary_table(rows)}\n\n{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
-    print(table, file=sys.stderr if as_json else sys.stdout)
+    made_by = f"{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
+    print(f"{summary_table(rows, screen_width())}\n\n{made_by}", file=sys.stderr if as_json else sys.stdout)
 
 
 @contextmanager
@@ -89,8 +90,7 @@ def _interruption_explained(rows: "Sequence[BenchRow]", total: int, journal: "Jo
         yield
     except KeyboardInterrupt:
         kept = "" if journal is None else f", kept in {journal.path}; the same command goes on from there"
-        print(f"allocopt: {len(rows)} of {total} solves done{kept}", file=sys.stderr)
-        raise
+        raise KeyboardInterrupt(f"{len(rows)} of {total} solves done{kept}") from None
 
 
 def _journal(out: Path, instances: Sequence[Path], budget: "Budget", facts: "Provenance") -> "Journal":

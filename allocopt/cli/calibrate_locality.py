@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from allocopt.cli.options import Json
+from allocopt.cli.screen import screen_width
 
 if TYPE_CHECKING:
     from allocopt.simulator.locality_fit import FittedLine
@@ -53,7 +54,7 @@ def _print(fitted: "list[FittedLine]", as_json: bool) -> None:
     from allocopt.report.table import aligned_table
 
     digits = (None, None, 4, 6, 0, 4, 4, 4)
-    print(aligned_table(tuple(rows[0]), [tuple(row.values()) for row in rows], digits))
+    print(aligned_table(tuple(rows[0]), [tuple(row.values()) for row in rows], digits, screen_width()))
 
 
 def _row(one: "FittedLine") -> dict[str, str | float | int | None]:

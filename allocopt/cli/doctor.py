@@ -7,6 +7,7 @@ import typer
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
+from allocopt.cli.screen import listed
 
 if TYPE_CHECKING:
     from allocopt.problems.base import Problem
@@ -25,9 +26,7 @@ def command(as_json: Json = False) -> None:
         print(json.dumps({"versions": facts, "solvers": checks}))
     else:
         for title, lines in (("versions", facts), ("solvers", checks)):
-            print(f"{title}:")
-            for name, line in lines.items():
-                print(f"  {name:<24} {line}")
+            print(f"{title}:\n{listed(lines, indent='  ')}")
     if any(check.startswith("fails") for check in checks.values()):
         raise typer.Exit(1)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from allocopt.cli.options import Json
+from allocopt.cli.screen import listed
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="Name of a trace; without one, all are listed.")]
 Url = Annotated[str | None, typer.Option(help="Where the file is, if not where it is known to be: http or https.")]
@@ -38,10 +39,10 @@ def _list(as_json: bool) -> None:
     """List the traces that are known by name."""
     from allocopt.traces.fetch import SOURCES, cached_trace
 
-    for source in SOURCES.values():
-        path = cached_trace(source.name)
-        if as_json:
-            row = {"name": source.name, "path": None if path is None else str(path), "url": source.url}
-            print(json.dumps({**row, "sha256": source.sha256}))
-        else:
-            print(f"{source.name:12} {'fetched' if path else '-':8} {source.about}")
+    paths = {name: cached_trace(name) for name in SOURCES}
+    if not as_json:
+        print(listed({name: f"{source.about}{'; fetched' if paths[name] else ''}" for name, source in SOURCES.items()}))
+        return
+    for name, source in SOURCES.items():
+        row = {"name": name, "path": None if paths[name] is None else str(paths[name]), "url": source.url}
+        print(json.dumps({**row, "sha256": source.sha256}))

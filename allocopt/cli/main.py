@@ -77,8 +77,9 @@ def main() -> None:
     except AllocoptError as error:
         print(f"allocopt: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("allocopt: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as interruption:
+        # What a command has to say of what is kept comes with it.
+        print("; ".join(["allocopt: interrupted", *map(str, interruption.args)]), file=sys.stderr)
         sys.exit(130)
     except OSError as error:
         # Whoever reads the output has seen enough, or there is no room for it; typer ends with 1 in the first case too.
@@ -93,6 +94,12 @@ def _run() -> None:
     """Run a command and see its output through."""
     try:
         app()
+    except SystemExit as ended:
+        # typer makes a silent exit of Ctrl-C.
+        cause = ended.__context__ and ended.__context__.__cause__
+        if isinstance(cause, KeyboardInterrupt):
+            raise cause from None
+        raise
     finally:
         if sys.stdout is not None:
             sys.stdout.flush()

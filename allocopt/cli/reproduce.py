@@ -9,6 +9,7 @@ import typer
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
+from allocopt.cli.screen import listed, screen_width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,8 +65,7 @@ def command(
     try:
         rows = _measured(reproduction, request, journal)
     except KeyboardInterrupt:
-        print("allocopt: interrupted; the same command goes on from here", file=sys.stderr)
-        raise
+        raise KeyboardInterrupt("the same command goes on from here") from None
     records = [{**row.as_dict(), **facts} for row in rows]
     write_text(path, "[\n" + ",\n".join(json.dumps(record, allow_nan=False) for record in records) + "\n]\n")
     journal.close()
@@ -79,10 +79,7 @@ def _list_all() -> None:
     """Print names and titles."""
     from allocopt.reproduction import get_reproduction, reproduction_names
 
-    names = reproduction_names()
-    width = max((len(name) for name in names), default=0)
-    for name in names:
-        print(f"{name:{width}}  {get_reproduction(name).title}")
+    print(listed({name: get_reproduction(name).title for name in reproduction_names()}))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -119,4 +116,4 @@ def _table(rows: "Sequence[ReproductionRow]") -> str:
 
     header = ("row", "column", "published", "ours", "spread", "n")
     cells = [[row.row, row.column, row.published, row.ours, row.spread, row.n] for row in rows]
-    return aligned_table(header, cells, (None, None, 2, 2, 2, 0))
+    return aligned_table(header, cells, (None, None, 2, 2, 2, 0), screen_width())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
 from allocopt.cli.outputs import check_files_differ
+from allocopt.cli.screen import screen_width
 from allocopt.cli.simulate_multicore import CoreOptions, Outputs, platform_path, simulate_on_cores
 from allocopt.cli.simulate_options import (
     AllocatorName,
@@ -280,7 +281,7 @@ def _print(schedule: "Schedule", metrics: "Metrics", runtime_s: float, as_json: 
     if as_json:
         print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
         return
-    print(metrics_table(metrics))
+    print(metrics_table(metrics, screen_width()))
     print(f"\n{row.jobs:,} jobs measured; simulated in {runtime_s:.3f} s, {row.jobs_per_s:,.0f} jobs/s")
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from allocopt.cli.screen import screen_width
+
 if TYPE_CHECKING:
     from allocopt.cluster.multicore import Machine
     from allocopt.files.placed_jobs import PlacedJobs
@@ -215,7 +217,7 @@ def _print(outputs: Outputs, made: "MulticoreSchedule", runtime_s: float, extra:
     if outputs.as_json:
         print(json.dumps({**row.as_dict(), **energy, **extra}, allow_nan=False), flush=True)
         return
-    print(metrics_table(metrics))
+    print(metrics_table(metrics, screen_width()))
     print(f"\nenergy {made.energy_j:,.1f} J, energy-delay product {made.energy_delay_js:,.0f} J s")
     if "mean_duration_error" in extra:
         mean, most = extra["mean_duration_error"], extra["max_duration_error"]

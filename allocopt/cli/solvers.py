@@ -5,31 +5,21 @@ from dataclasses import asdict, dataclass
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
+from allocopt.cli.screen import listed, screen_width
 
 
 @compilation_announced()
 def command(as_json: Json = False) -> None:
     """List the installed solvers: kinds of problems, strategies, promises and the largest size each takes."""
-    from allocopt.report.table import aligned_table
     from allocopt.solving.registry import solver_names
 
     rows = [_row(name) for name in solver_names()]
     if as_json:
         print("\n".join(json.dumps(asdict(row)) for row in rows))
         return
-    header = ("solver", "kinds", "strategies", "promises", "largest size", "available")
-    cells = [
-        (
-            row.solver,
-            " ".join(row.kinds),
-            " ".join(row.strategies),
-            " ".join(row.promises) or "-",
-            row.largest,
-            "yes" if row.available else "no",
-        )
-        for row in rows
-    ]
-    print(aligned_table(header, cells, (None,) * 6))
+    table, width = _table(rows), screen_width()
+    fits = width is None or table.index("\n") <= width
+    print(table if fits else listed({row.solver: _described(row) for row in rows}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +32,34 @@ class SolverRow:
     promises: list[str]
     largest: str
     available: bool
+
+
+def _table(rows: "list[SolverRow]") -> str:
+    """Format a line per solver."""
+    from allocopt.report.table import aligned_table
+
+    header = ("solver", "kinds", "strategies", "promises", "largest size", "available")
+    cells = [
+        (
+            row.solver,
+            " ".join(row.kinds),
+            " ".join(row.strategies),
+            " ".join(row.promises) or "-",
+            row.largest,
+            "yes" if row.available else "no",
+        )
+        for row in rows
+    ]
+    return aligned_table(header, cells, (None,) * 6)
+
+
+def _described(row: SolverRow) -> str:
+    """Say in a sentence what a solver takes and promises."""
+    if not row.available:
+        return f"not available: {row.largest}"
+    kinds = [f"{kind} ({', '.join(row.strategies)})" if kind == "topology" else kind for kind in reversed(row.kinds)]
+    promises = f"; {', '.join(row.promises)}" if row.promises else ""
+    return f"{', '.join(kinds)}{promises}; up to {row.largest}".replace("up to any", "any size")
 
 
 def _row(name: str) -> SolverRow:

@@ -67,11 +67,7 @@ def command(
     folder = out or Path("trained") / f"{training.label}-seed-{seed}"
     variant = [part for key, value in named.items() for part in (f"--{key}", _without_folders(value))]
     command_line = " ".join(["allocopt", "train", name, *variant, "--seed", str(seed), *_given(option)])
-    try:
-        progress = _last(training.train(TrainingRequest(folder, seed, minutes, resume, command_line)))
-    except KeyboardInterrupt as interruption:
-        print("; ".join(["allocopt: interrupted", *map(str, interruption.args)]), file=sys.stderr)
-        raise
+    progress = _last(training.train(TrainingRequest(folder, seed, minutes, resume, command_line)))
     if progress is not None:
         print(_line(progress), file=sys.stderr)
         finished = progress.done == progress.total

@@ -1,4 +1,4 @@
-"""Configuration files of Slurm: lines of ``Key=value``, keys in any case, comments, lines that go on."""
+"""Configuration files of Slurm: lines of ``Key=value``, keys in any case, comments, lines that go on, other files."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,12 @@ from pathlib import Path
 
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.reading import read_text
 
+MOST_INCLUDED = 10
+"""Files that include each other beyond which they are refused."""
+
+_INCLUDE = re.compile(r"\s*include\s+(?!=)(\S.*?)\s*", re.IGNORECASE)
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\s*=)([^\s\"]*))(?=\s|$)")
 _COMMENT = re.compile(r"(?<!\\)#.*")
 
@@ -38,17 +43,42 @@ class SlurmLine:
         return bad_file(self.path, self.place, fault)
 
 
-def slurm_lines(path: Path, text: str, only: str = "") -> Iterator[SlurmLine]:
+def slurm_lines(path: Path, only: str = "", above: int = 0) -> Iterator[SlurmLine]:
     """Yield the lines of a file that hold something; if a key is given in small letters, those that begin with it.
+
+    A line ``Include FILE`` stands for the lines of that file; a relative path begins at the folder of the file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    only
+        Key that lines must begin with, in small letters; empty for all lines.
+    above
+        Number of files that include this one.
 
     Raises
     ------
     BadFileError
-        If a line is not made of ``Key=value``, or a key stands twice in it.
+        If a file cannot be read, a line is not made of ``Key=value``, a key stands twice in it, or more than
+        `MOST_INCLUDED` files include each other.
     """
-    for number, line in _joined(text):
-        if line.strip() and line.strip().lower().startswith(only):
+    for number, line in _joined(read_text(path)):
+        included = _INCLUDE.fullmatch(line)
+        if included is not None:
+            yield from slurm_lines(_included(path, number, included[1], above), only, above + 1)
+        elif line.strip() and line.strip().lower().startswith(only):
             yield SlurmLine(path, number, _values(path, number, line))
+
+
+def _included(path: Path, number: int, name: str, above: int) -> Path:
+    """Path of a file that a line includes."""
+    found = path.parent / name
+    if not found.is_file():
+        raise bad_file(path, f"line {number}", f"includes {shown(name)}, which is not there")
+    if above == MOST_INCLUDED:
+        raise bad_file(path, f"line {number}", f"more than {MOST_INCLUDED} files include each other")
+    return found
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:

@@ -1,6 +1,8 @@
 """``topology.conf`` of Slurm: switches or blocks of nodes become a tree, and a tree such a file.
 
-Slurm's manual page topology.conf(5) gives the format.
+Slurm's manual page topology.conf(5) gives the format. What ``scontrol show topology`` prints is read as well: there
+switches have a ``Level`` and, above the leaves, all nodes below them; blocks have a size and are followed by the
+blocks that they are joined to.
 """
 
 import re
@@ -12,12 +14,16 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.switches import Switch, tree_of_switches
 from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.reading import read_text
 from allocopt.files.slurm_lines import SlurmLine, slurm_lines
 from allocopt.files.writing import write_text
 
-SWITCH, BLOCK, SIZES = "switchname", "blockname", "blocksizes"
-_KEYS = {SWITCH: {SWITCH, "nodes", "switches", "linkspeed"}, BLOCK: {BLOCK, "nodes"}, SIZES: {SIZES}}
+SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
+_KEYS = {
+    SWITCH: {SWITCH, "nodes", "switches", "linkspeed", "level"},
+    BLOCK: {BLOCK, "nodes", "blockindex", "blocksize"},
+    SIZES: {SIZES},
+    JOINED: {JOINED, "nodes", "blockindex", "blocksize"},
+}
 _SPELLED = {
     SWITCH: "SwitchName",
     BLOCK: "BlockName",
@@ -25,6 +31,10 @@ _SPELLED = {
     "nodes": "Nodes",
     "switches": "Switches",
     "linkspeed": "LinkSpeed",
+    "level": "Level",
+    "blockindex": "BlockIndex",
+    "blocksize": "BlockSize",
+    JOINED: "AggregatedBlock",
 }
 
 
@@ -38,14 +48,14 @@ def read_slurm_topology(path: Path) -> NamedTree:
     BadFileError
         If the file cannot be read, a line is not in the format, or the switches make no tree; it names the line.
     """
-    lines = list(slurm_lines(path, read_text(path)))
+    lines = list(slurm_lines(path))
     kinds = {_kind(line): line for line in lines}
-    if SWITCH in kinds and (BLOCK in kinds or SIZES in kinds):
-        other = kinds.get(BLOCK) or kinds[SIZES]
+    if SWITCH in kinds and len(kinds) > 1:
+        other = next(kinds[kind] for kind in (BLOCK, SIZES, JOINED) if kind in kinds)
         raise other.error("stands in a file with SwitchName lines; a file describes switches or blocks")
     if SWITCH not in kinds and BLOCK not in kinds:
         raise bad_file(path, "holds no line with SwitchName= or BlockName=")
-    switches = [_switch(line) for line in lines if _kind(line) != SIZES]
+    switches = [_switch(line) for line in lines if _kind(line) in (SWITCH, BLOCK)]
     if BLOCK in kinds:
         switches += joined_blocks(switches, _sizes(lines))
     return tree_in(path, switches)
@@ -110,7 +120,7 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
 
 def _kind(line: SlurmLine) -> str:
     """Kind of a line; its keys must be those of the kind."""
-    if "include" in line.values or not line.values.keys() & _KEYS.keys():
+    if not line.values.keys() & _KEYS.keys():
         known = ", ".join(_SPELLED[key] for key in _KEYS)
         raise line.error(f"begins with {shown(next(iter(line.values)))}, must be one of {known}")
     kind = next(key for key in _KEYS if key in line.values)
@@ -126,7 +136,10 @@ def _kind(line: SlurmLine) -> str:
 def _switch(line: SlurmLine) -> Switch:
     """Switch, or block, of a line."""
     name = line.values.get(SWITCH) or line.values[BLOCK]
-    return Switch(name, tuple(_nodes(line)), tuple(_expanded(line, "switches")), line.place)
+    below = tuple(_expanded(line, "switches"))
+    # Above the leaves a switch that is printed with its level lists again the nodes of those below it.
+    nodes = () if below and "level" in line.values else tuple(_nodes(line))
+    return Switch(name, nodes, below, line.place)
 
 
 def _nodes(line: SlurmLine) -> list[str]:
@@ -142,7 +155,7 @@ def _nodes(line: SlurmLine) -> list[str]:
 
 def _node_lines(conf: Path) -> Iterator[SlurmLine]:
     """Yield the lines of a ``slurm.conf`` that name nodes."""
-    return slurm_lines(conf, read_text(conf), only="nodename")
+    return slurm_lines(conf, only="nodename")
 
 
 def _expanded(line: SlurmLine, key: str) -> list[str]:
@@ -154,28 +167,31 @@ def _expanded(line: SlurmLine, key: str) -> list[str]:
 
 
 def _sizes(lines: Sequence[SlurmLine]) -> list[int]:
-    """Block sizes of a file; 1 where there are none."""
+    """Block sizes of a file, or those that its blocks are printed with; 1 where there are none."""
     found = [line for line in lines if SIZES in line.values]
     if len(found) > 1:
         raise found[1].error(f"BlockSizes is given twice, before at {found[0].place}")
-    return _size_list(found[0]) if found else [1]
-
-
-def _size_list(line: SlurmLine) -> list[int]:
-    """Block sizes of a line."""
-    parts = [part.strip() for part in line.values[SIZES].split(",")]
+    printed = {size: line for line in lines for size in _numbers(line, "blocksize")}
+    sizes = _numbers(found[0], SIZES) if found else sorted(printed) or [1]
     try:
-        if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
-            raise ValueError(f"is {shown(line.values[SIZES])}, must be numbers of nodes such as 4,16")
-        check_block_sizes([int(part) for part in parts])
+        check_block_sizes(sizes)
     except ValueError as error:
+        line = found[0] if found else printed[sizes[-1]]
         raise _sized(line, error) from None
+    return sizes
+
+
+def _numbers(line: SlurmLine, key: str) -> list[int]:
+    """Numbers of nodes that a key of a line stands for; none where the key is not there."""
+    parts = [part.strip() for part in line.values[key].split(",")] if key in line.values else []
+    if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
+        raise line.error(f"{_SPELLED[key]} is {shown(line.values[key])}, must be numbers of nodes such as 4,16")
     return [int(part) for part in parts]
 
 
 def _sized(line: SlurmLine, error: ValueError) -> BadFileError:
     """Return the error of a line of block sizes."""
-    return line.error(f"BlockSizes {error}")
+    return line.error(f"{_SPELLED[SIZES]} {error}")
 
 
 def _lines_of(cluster: NamedTree) -> Iterator[str]:

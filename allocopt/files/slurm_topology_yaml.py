@@ -55,7 +55,9 @@ class BlocksModel(_Model):
 
 
 class TopologyModel(_Model):
-    """A topology."""
+    """A topology; others than the one that is asked for may be of a kind that is not known."""
+
+    model_config = ConfigDict(extra="allow")
 
     topology: Name
     cluster_default: bool = False
@@ -88,6 +90,9 @@ def read_slurm_topology_yaml(path: Path, name: str | None = None) -> NamedTree:
     topologies = validated(TopologiesModel, _parsed(path), path).root
     index, found = _chosen(path, topologies, name)
     place = f"[{index}]"
+    if found.model_extra:
+        unknown = ", ".join(map(shown, found.model_extra))
+        raise bad_file(path, place, f"topology {shown(found.topology)} has {unknown}, must be one of tree, block")
     if found.tree is not None and found.block is not None:
         raise bad_file(path, place, f"topology {shown(found.topology)} is both tree and block, must be one of them")
     if found.tree is not None:

@@ -13,12 +13,20 @@ SIZES_DIGITS = (None, 0, 2, 2, 2, 2, 2, 0, 1)
 MACHINE_HEADER, MACHINE_DIGITS = ("over time", "value"), (None, 4)
 
 
-def metrics_table(metrics: Metrics) -> str:
-    """Format three tables, one below the other: measures over jobs, by size of job, and over time."""
-    return "\n\n".join((_measures(metrics.jobs), _sizes(metrics), _machine(metrics)))
+def metrics_table(metrics: Metrics, width: int | None = None) -> str:
+    """Format three tables, one below the other: measures over jobs, by size of job, and over time.
+
+    Parameters
+    ----------
+    metrics
+        What was measured.
+    width
+        Most characters in a line; None for any.
+    """
+    return "\n\n".join((_measures(metrics.jobs, width), _sizes(metrics, width), _machine(metrics)))
 
 
-def _measures(jobs: JobStatistics) -> str:
+def _measures(jobs: JobStatistics, width: int | None) -> str:
     """Format the distributions over all jobs."""
     spreads: tuple[tuple[str, Spread], ...] = (
         ("wait s", jobs.wait_s),
@@ -27,15 +35,14 @@ def _measures(jobs: JobStatistics) -> str:
         ("bounded slowdown", jobs.bounded_slowdown),
     )
     rows = [(name, each.mean, each.median, each.percentile_95, each.maximum) for name, each in spreads]
-    return aligned_table(MEASURES_HEADER, rows, MEASURES_DIGITS)
+    return aligned_table(MEASURES_HEADER, rows, MEASURES_DIGITS, width)
 
 
-def _sizes(metrics: Metrics) -> str:
+def _sizes(metrics: Metrics, width: int | None) -> str:
     """Format one line per class of size, and one for all jobs."""
     rows = [(_limits(each.fewest, each.most), each.statistics) for each in metrics.by_size]
-    return aligned_table(
-        SIZES_HEADER, [_size_row(name, jobs) for name, jobs in (*rows, ("all", metrics.jobs))], SIZES_DIGITS
-    )
+    cells = [_size_row(name, jobs) for name, jobs in (*rows, ("all", metrics.jobs))]
+    return aligned_table(SIZES_HEADER, cells, SIZES_DIGITS, width)
 
 
 def _limits(fewest: int, most: int) -> str:

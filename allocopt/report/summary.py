@@ -20,8 +20,8 @@ MAXIMIZED = frozenset({CoallocationProblem.kind, KnapsackProblem.kind})
 DIGITS = (None, None, 0, 1, 3, 2, 0, 2, 2)
 
 
-def summary_table(rows: Sequence[BenchRow]) -> str:
-    """Summarize rows by solver and strategy, in the order in which these first appear.
+def summary_table(rows: Sequence[BenchRow], width: int | None = None) -> str:
+    """Summarize rows by solver and strategy, in the order in which these first appear, in lines of at most ``width``.
 
     The mean cost, or objective, is over the solves that ended with a solution; a gap is a mean over those whose
     yardstick is known, and negative where a wider strategy beats the yardstick.
@@ -30,9 +30,8 @@ def summary_table(rows: Sequence[BenchRow]) -> str:
     header = [title if name == "mean cost" else name for name in HEADER]
     order = {key: index for index, key in reversed(list(enumerate(map(_key, rows))))}
     grouped = groupby(sorted(rows, key=lambda row: order[_key(row)]), key=_key)
-    return aligned_table(
-        header, [_line(solver, strategy, list(group)) for (solver, strategy), group in grouped], DIGITS
-    )
+    lines = [_line(solver, strategy, list(group)) for (solver, strategy), group in grouped]
+    return aligned_table(header, lines, DIGITS, width)
 
 
 def _key(row: BenchRow) -> tuple[str, str]:

@@ -65,7 +65,7 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
     return 86_400.0 * days + 3600.0 * hours + 60.0 * minute + second
 
 
-def count_of(text: str, unit_s: float = 1.0) -> float:
+def count_of(text: str) -> float:
     """Read a whole number such as ``16``, ``4.0`` or ``2K``; 0 where there is none.
 
     Raises
@@ -80,6 +80,20 @@ def count_of(text: str, unit_s: float = 1.0) -> float:
     if not value.is_integer() or value > LARGEST:
         raise ValueError(f"is {shown(text)}, must be a whole number such as 16 or 2K")
     return value
+
+
+def resource_count(text: str, resource: str) -> float:
+    """Read a whole number, or that of a resource in Slurm's list of them, ``cpu=72,mem=186G,node=2``; 0 if not there.
+
+    Raises
+    ------
+    ValueError
+        If it is neither; it says what is wrong.
+    """
+    if "=" not in text:
+        return count_of(text)
+    listed = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
+    return count_of(listed.get(resource, ""))
 
 
 def _bare_s(text: str, unit_s: float) -> float | None:

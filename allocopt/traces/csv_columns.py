@@ -1,5 +1,6 @@
 """Which columns of a table of jobs mean what: by name, or as a mapping says."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +23,13 @@ ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
             "timelimitraw", "timelimit", "time_limit", "estimate", "estimate_s", "wallclock_req", "walltime",
             "requested_time", "req_walltime",
         ),
-        "nodes": ("allocnodes", "nnodes", "nodes_alloc", "reqnodes", "nodes_req", "num_nodes", "n_nodes", "nodes"),
+        "nodes": (
+            "allocnodes", "nnodes", "nodes_alloc", "reqnodes", "nodes_req", "num_nodes", "n_nodes", "nodes",
+            "alloctres", "tres_alloc", "reqtres", "tres_req",
+        ),
         "processors": (
             "alloccpus", "ncpus", "reqcpus", "processors", "processors_req", "num_procs", "n_cpus", "cpus", "cores",
+            "alloctres", "tres_alloc", "reqtres", "tres_req",
         ),
         "user": ("uid", "user", "user_id", "username"),
         "state": ("state", "job_state", "status"),
@@ -100,7 +105,7 @@ def find_columns(path: Path, header: Sequence[str], columns: Columns) -> dict[st
     BadFileError
         If a column that is named, or one that is needed, is not there.
     """
-    there = {name.strip().lower(): number for number, name in reversed(list(enumerate(header)))}
+    there = {_plain(name): number for number, name in reversed(list(enumerate(header)))}
     found = dict(_found(path, there, columns))
     if "processors" in columns.names:
         found.pop("nodes", None)
@@ -121,12 +126,19 @@ def _found(path: Path, there: Mapping[str, int], columns: Columns) -> Iterator[t
     """Yield every role that has a column, with its number and unit."""
     for role, known in ROLES.items():
         named = columns.names.get(role)
-        if named is not None and named.lower() not in there:
+        if named is not None and _plain(named) not in there:
             raise bad_file(path, "line 1", f"has no column {shown(named)}, which is to mean {role}")
-        name = named.lower() if named is not None else next((name for name in known if name in there), None)
+        name = (
+            _plain(named) if named is not None else next((name for name in map(_plain, known) if name in there), None)
+        )
         if name is not None:
             usual = "min" if name in MINUTES else "s"
             yield role, (there[name], UNITS_S[columns.units.get(role, usual)])
+
+
+def _plain(name: str) -> str:
+    """Spell the name of a column as every other spelling of it: ``Job ID``, ``job_id`` and ``JobID`` are one."""
+    return re.sub(r"[\s_-]+", "", name).lower()
 
 
 def _columns_in(path: Path) -> Columns:

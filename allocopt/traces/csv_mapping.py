@@ -16,7 +16,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
-from allocopt.traces.csv_cells import count_of, duration_s, instant_s
+from allocopt.traces.csv_cells import duration_s, instant_s, resource_count
 from allocopt.traces.csv_columns import Columns, find_columns
 from allocopt.traces.names import trace_name
 from allocopt.traces.records import Places, Records, workload_of
@@ -212,11 +212,11 @@ def _records(rows: _Rows) -> Records:
     run = np.nan_to_num(_run_s(rows))
     estimate = np.nan_to_num(rows.values("estimate", duration_s))
     limited = estimate > 0
-    role = "nodes" if "nodes" in rows.places else "processors"
+    role, resource = ("nodes", "node") if "nodes" in rows.places else ("processors", "cpu")
     return Records(
         submit - submit.min(),
         run,
-        rows.values(role, count_of).astype(np.int64),
+        rows.values(role, lambda text, _: resource_count(text, resource)).astype(np.int64),
         np.where(limited, estimate, run),
         {RUN_USED: ~limited},
         _users(rows.texts("user")),

@@ -53,8 +53,11 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
         from allocopt.traces.batsim import read_batsim
 
         return read_batsim(path)
-    if "|" in read_text(path).partition("\n")[0]:
+    first, second = [*read_text(path).split("\n", 2), "", ""][:2]
+    if "|" in first:
         return _read_table(path, None)
+    if " -" in second and not set(second) - set(" -\r"):
+        raise bad_file(path, "line 2", "is a rule below titles; sacct -P prints tables that can be read")
     return read_nsa(path)
 
 

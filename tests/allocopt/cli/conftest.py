@@ -37,12 +37,15 @@ class Answer:
 
 
 Run = Callable[..., Answer]
+UNSET = ("COLUMNS", "PYTHONUNBUFFERED")
+"""What a test run sets, and users mostly do not: output is buffered, and as wide as it likes."""
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the program in this process."""
+    """Run the program in this process; tests that run side by side set a width."""
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def run_here(*arguments: str | Path) -> Answer:
         monkeypatch.setattr(sys, "argv", ["allocopt", *map(str, arguments)])
@@ -63,8 +66,7 @@ def start() -> Iterator[Start]:
     def start_there(*arguments: str | Path, variables: Mapping[str, str] | None = None, **settings: Any) -> Any:
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **settings}
         command = [sys.executable, "-m", "allocopt", *map(str, arguments)]
-        # Output is buffered, as it is on a user's machine.
-        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        inherited = {name: value for name, value in os.environ.items() if name not in UNSET}
         processes.append(subprocess.Popen(command, env={**inherited, **(variables or {})}, text=True, **streams))
         return processes[-1]
 

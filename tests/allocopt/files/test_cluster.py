@@ -92,6 +92,12 @@ def test_a_flat_topology_names_no_nodes(tmp_path: Path) -> None:
     assert fault(f"{path}#other") == "[2]: topology 'other' is neither tree nor block: it names no nodes"
 
 
+def test_a_kind_that_is_not_known_does_no_harm_to_another_topology(tmp_path: Path) -> None:
+    path = written(tmp_path, "topology.yaml", TOPOLOGIES.replace("flat: true", "ring: {rings: []}"))
+    assert len(read_topology(f"{path}#racks").nodes) == 4
+    assert fault(f"{path}#other") == "[2]: topology 'other' has 'ring', must be one of tree, block"
+
+
 def test_a_topology_of_two_kinds_is_refused(tmp_path: Path) -> None:
     both = TOPOLOGIES.replace("  flat: true", "  tree: {switches: []}\n  block: {blocks: []}")
     assert "is both tree and block" in fault(f"{written(tmp_path, 'topology.yaml', both)}#other")

@@ -91,7 +91,8 @@ def test_empty_keys_stand_for_nothing(tmp_path: Path) -> None:
 def test_all_means_the_nodes_of_slurm_conf(tmp_path: Path) -> None:
     text = "Include other.conf\nClusterName=c\nNodeName=DEFAULT CPUs=4\nNODENAME=n[1-2],m1 CPUs=2\nNodeName=x\n"
     (tmp_path / "slurm.conf").write_text(text, encoding="utf-8")
-    assert read(tmp_path, "SwitchName=s Nodes=all\n").nodes == ("n1", "n2", "m1", "x")
+    (tmp_path / "other.conf").write_text("NodeName=y\nPartitionName=p Nodes=ALL\n", encoding="utf-8")
+    assert read(tmp_path, "SwitchName=s Nodes=all\n").nodes == ("y", "n1", "n2", "m1", "x")
     (tmp_path / "slurm.conf").unlink()
     assert fault(tmp_path, "SwitchName=s Nodes=ALL") == (
         "line 1: Nodes=ALL means the nodes of slurm.conf, which is not beside this file"
@@ -105,6 +106,39 @@ def test_block_sizes_join_blocks_that_follow_each_other(tmp_path: Path) -> None:
     assert [len(names) for names in cluster.tree.names] == [6, 3]
     assert read(tmp_path, f"{blocks}blocksizes=4,16\n").tree.names[1] == ("16-node block 1", "16-node block 2")
     assert read(tmp_path, blocks).tree.hops == (2, 4)
+
+
+def test_a_tree_as_scontrol_shows_it_is_the_tree_of_its_file(tmp_path: Path) -> None:
+    printed = (
+        "SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[1-2] \n"
+        "SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=n[3-4] \n"
+        "SwitchName=root Level=1 LinkSpeed=1 Nodes=n[1-4] Switches=leaf[1-2] \n"
+    )
+    plain = "SwitchName=leaf1 Nodes=n[1-2]\nSwitchName=leaf2 Nodes=n[3-4]\nSwitchName=root Switches=leaf[1-2]\n"
+    cluster, expected = read(tmp_path, printed), read(tmp_path, plain)
+    assert (cluster.nodes, cluster.remarks) == (expected.nodes, ())
+    assert cluster.is_like(expected.tree)
+
+
+def test_blocks_as_scontrol_shows_them_are_those_of_their_file(tmp_path: Path) -> None:
+    blocks = [f"BlockName=b{number}{{}} Nodes=n{number}[1-4]{{}}\n" for number in range(4)]
+    printed = "".join(line.format(f" BlockIndex={number}", " BlockSize=4") for number, line in enumerate(blocks))
+    joined = "AggregatedBlock=b[0-1] BlockIndex=4 Nodes=n[01-04,11-14] BlockSize=8\n"
+    expected = read(tmp_path, "".join(line.format("", "") for line in blocks) + "BlockSizes=4,8\n")
+    assert read(tmp_path, printed + joined).is_like(expected.tree)
+    assert fault(tmp_path, f"{printed}AggregatedBlock=b[0-2] Nodes=n1 BlockSize=12") == (
+        "line 5: BlockSizes is 4,12, must rise, each size a power of two times the first"
+    )
+
+
+def test_an_included_file_stands_where_it_is_included(tmp_path: Path) -> None:
+    (tmp_path / "leaves.conf").write_text("SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]\n", encoding="utf-8")
+    cluster = read(tmp_path, "INCLUDE leaves.conf  # both\nSwitchName=top Switches=a,b\n")
+    assert cluster.nodes == ("n1", "n2", "n3", "n4")
+    assert fault(tmp_path, "\ninclude others.conf") == "line 2: includes 'others.conf', which is not there"
+    (tmp_path / "round.conf").write_text("Include round.conf\n", encoding="utf-8")
+    with pytest.raises(BadFileError, match=r"round\.conf: line 1: more than 10 files include each other"):
+        read_slurm_topology(tmp_path / "round.conf")
 
 
 @pytest.mark.parametrize(

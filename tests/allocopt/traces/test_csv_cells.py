@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.traces.csv_cells import count_of, duration_s, instant_s
+from allocopt.traces.csv_cells import count_of, duration_s, instant_s, resource_count
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,19 @@ def test_what_is_no_duration_is_told(text: str) -> None:
 def test_what_is_no_count_is_told(text: str) -> None:
     with pytest.raises(ValueError, match="must be a whole number such as 16 or 2K"):
         count_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("billing=8,cpu=1.5K,gres/gpu=1,mem=186G,node=2", 2), ("cpu=4", 0), ("node=", 0), ("16", 16), ("", 0)],
+)
+def test_a_resource_is_found_in_a_list_of_slurm(text: str, count: int) -> None:
+    assert resource_count(text, "node") == count
+
+
+def test_a_resource_that_is_no_number_is_told() -> None:
+    with pytest.raises(ValueError, match="is 'two', must be a whole number such as 16 or 2K"):
+        resource_count("cpu=2,node=two", "node")
 
 
 def test_what_is_no_date_is_told() -> None:

@@ -55,6 +55,27 @@ def test_a_dump_of_sacct_is_read_without_steps_and_with_every_drop_counted(tmp_p
     }
 
 
+def test_names_of_columns_may_be_spelled_with_blanks_dashes_or_neither(tmp_path: Path) -> None:
+    workload = read(tmp_path, '"Job ID","submit-time",RunTime,NUM NODES,Time Limit\n1,0,60,2,3\n')
+    assert (workload.run.tolist(), workload.processors.tolist(), workload.estimate.tolist()) == ([60], [2], [180])
+
+
+def test_a_table_for_eyes_is_told_how_to_be_printed(tmp_path: Path) -> None:
+    text = "JobID           JobName\n------------ ----------\n15             sleep.sh\n"
+    assert fault(tmp_path, text, name="dump.txt") == (
+        "line 2: is a rule below titles; sacct -P prints tables that can be read"
+    )
+
+
+def test_sizes_are_found_in_lists_of_allocated_resources(tmp_path: Path) -> None:
+    head = "JobID|Submit|Elapsed|AllocTRES|State"
+    rows = ["1|2026-01-01T00:00:00|01:00:00|billing=72,cpu=72,mem=186G,node=2|COMPLETED", "2|2026-01-01T00:00:10|0||"]
+    workload = read(tmp_path, "\n".join((head, *rows)), name="dump.txt")
+    assert workload.processors.tolist() == [2]
+    cores = read(tmp_path, "\n".join((head, *rows)), "processors=AllocTRES", name="dump.txt")
+    assert cores.processors.tolist() == [72]
+
+
 @given(st.permutations(range(12)))
 def test_the_order_of_columns_does_not_matter(tmp_path_factory: pytest.TempPathFactory, order: list[int]) -> None:
     lines = [[line.split("|")[column] for column in order] for line in SACCT.splitlines()]
