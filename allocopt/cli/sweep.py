@@ -102,10 +102,10 @@ def _interruption_explained(grid: "Grid", store: "Store") -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         done = f"{_done(grid, store)} of {len(grid.cells)} cells done"
-        # Behind the line of progress.
-        begin = "\n" if sys.stderr.isatty() else ""
-        print(f"{begin}allocopt: {done}, kept in {store.path}; the same command goes on from there", file=sys.stderr)
-        raise
+        if sys.stderr.isatty():
+            # The line of progress stays.
+            print(file=sys.stderr)
+        raise KeyboardInterrupt(f"{done}, kept in {store.path}; the same command goes on from there") from None
 
 
 def _done(grid: "Grid", store: "Store") -> int:

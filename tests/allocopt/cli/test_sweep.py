@@ -228,6 +228,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(long_grid: Path) -> Non
     out, _ = process.communicate()
     assert process.returncode == 130
     (kept,) = out.splitlines()
+    assert kept.startswith("allocopt: interrupted; ")
     assert kept.endswith(f"of 100 cells done, kept in {table}.journal; the same command goes on from there")
     assert wait_for(lambda: not members(process.pid))
     assert 5 <= finished(table) < 100
