@@ -19,6 +19,7 @@ from support.sweeps import (  # noqa: E402
     finished,
     kill,
     members,
+    one_of,
     ray_cluster,
     ray_node,
     ray_workers,
@@ -106,8 +107,7 @@ class Trials:
         process = self._start("-o", output, "--workers", "2")
         for goal in self._goals(KILLS):
             self._wait(output, goal)
-            assert wait_for(lambda: bool(workers(process.pid)))
-            kill(self._rng.choice(workers(process.pid)))
+            kill(one_of(workers, process.pid))
             reached.append(finished(output))
         assert process.wait() == 0
         self._record("worker killed", output, 0, KILLS, reached, time.perf_counter() - started)
@@ -120,8 +120,7 @@ class Trials:
                 process = self._start("-o", output, "--ray", cluster.address)
                 for goal in self._goals(kills):
                     self._wait(output, goal)
-                    assert wait_for(lambda: bool(ray_workers(cluster.session)))
-                    kill(self._rng.choice(ray_workers(cluster.session)))
+                    kill(one_of(ray_workers, cluster.session))
                     reached.append(finished(output))
                 assert process.wait() == 0
                 self._record(name, output, 0, kills, reached, time.perf_counter() - started)
@@ -132,7 +131,7 @@ class Trials:
         with ray_cluster(1) as cluster, ray_node(cluster, 1) as second:
             process = self._start("-o", output, "--ray", cluster.address)
             self._wait(output, *self._goals(1))
-            assert wait_for(lambda: bool(ray_workers(second)))
+            one_of(ray_workers, second)
             reached = [finished(output)]
             for pid in members(second):
                 kill(pid)

@@ -82,6 +82,7 @@ def _treat_stale(grid: "Grid", store: "Store", *, drop: bool) -> None:
 def _run(grid: "Grid", store: "Store", workers: int | None, ray: str | None) -> None:
     """Run what is not finished."""
     from allocopt.sweep.drive import Drive
+    from allocopt.sweep.interruption import interruption_awaited
     from allocopt.sweep.progress import Progress
 
     done = _done(grid, store)
@@ -90,8 +91,12 @@ def _run(grid: "Grid", store: "Store", workers: int | None, ray: str | None) -> 
     progress = Progress(len(grid.cells), done, sys.stderr)
     if done:
         progress.remark(f"{done} of {len(grid.cells)} cells are in {store.path}")
-    with _interruption_explained(grid, store), closing(_executor(grid, workers, ray)) as executor:
-        Drive(grid, store, executor, progress).run()
+    with (
+        _interruption_explained(grid, store),
+        interruption_awaited() as check,
+        closing(_executor(grid, workers, ray)) as executor,
+    ):
+        Drive(grid, store, executor, progress, check).run()
     progress.close()
 
 

@@ -1,6 +1,7 @@
 """Has the cells of a grid run that are not finished yet, and keeps what comes."""
 
 from collections import Counter, deque
+from collections.abc import Callable
 
 from allocopt.sweep.cells import FAILED, Grid
 from allocopt.sweep.executor import Executor, Lost, News
@@ -25,13 +26,18 @@ class Drive:
         Who runs them.
     progress
         Who is told.
+    check
+        Called between two steps; may raise to end the run.
     """
 
-    def __init__(self, grid: Grid, store: Store, executor: Executor, progress: Progress) -> None:
+    def __init__(
+        self, grid: Grid, store: Store, executor: Executor, progress: Progress, check: Callable[[], None]
+    ) -> None:
         self._grid = grid
         self._store = store
         self._executor = executor
         self._progress = progress
+        self._check = check
         finished = store.rows()
         self._waiting = deque(number for number, cell in enumerate(grid.cells) if cell.key not in finished)
         self._running = 0
@@ -44,6 +50,7 @@ class Drive:
         failed in an earlier run are tried again.
         """
         while self._waiting or self._running:
+            self._check()
             while self._waiting and self._executor.has_room():
                 number = self._waiting.popleft()
                 self._tries[number] += 1

@@ -83,6 +83,7 @@ class LocalExecutor:
     def __init__(self, workers: int, inputs: Mapping[str, Any]) -> None:
         self._count = workers
         self._inputs = inputs
+        self._workers: list[Worker] = []
         self._idle: list[Worker] = []
         self._busy: list[Worker] = []
         self._lost: list[News] = []
@@ -104,7 +105,7 @@ class LocalExecutor:
         try:
             worker.channel.send((cell.task, given))
         except OSError:
-            self._lost.append(News(number, Lost(worker.end())))
+            self._lost.append(News(number, Lost(self._ended(worker))))
             return
         worker.source = cell.source
         self._busy.append(worker)
@@ -121,11 +122,12 @@ class LocalExecutor:
 
     def close(self) -> None:
         """Kill the processes."""
-        for worker in (*self._busy, *self._idle):
+        started = [worker for worker in self._workers if worker.process.pid is not None]
+        for worker in started:
             worker.kill()
-        for worker in (*self._busy, *self._idle):
+        for worker in started:
             worker.end()
-        self._busy, self._idle = [], []
+        self._workers, self._busy, self._idle = [], [], []
 
     def _started(self) -> Worker | None:
         """Start a process; None if that fails time and again."""
@@ -133,13 +135,23 @@ class LocalExecutor:
             ours, theirs = self._context.Pipe()
             # Not a daemon, for solvers may have processes of their own.
             process = self._context.Process(target=serve, args=(theirs,), daemon=False)
+            worker = Worker(process, ours)
+            # Known before it runs, whatever interrupts this.
+            self._workers.append(worker)
             with closing(theirs), suppress(EOFError, OSError), _one_thread():
                 process.start()
-                return Worker(process, ours)
+                return worker
             # The server that starts processes was killed; the next start makes another one.
+            self._workers.remove(worker)
             ours.close()
             time.sleep(RESTART_S)
         return None
+
+    def _ended(self, worker: Worker) -> str:
+        """End a process that is of no use any more, and say what had become of it."""
+        reason = worker.end()
+        self._workers.remove(worker)
+        return reason
 
     def _hear(self, worker: Worker) -> News:
         """Take the answer of a process, or its end."""
@@ -152,7 +164,7 @@ class LocalExecutor:
         except (EOFError, OSError):
             outcome = None
         if outcome is None:
-            return News(number, Lost(worker.end()))
+            return News(number, Lost(self._ended(worker)))
         worker.number = None
         self._idle.append(worker)
         return News(number, outcome)

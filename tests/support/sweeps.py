@@ -53,11 +53,11 @@ def finished(output: Path) -> int:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = SECONDS) -> bool:
-    """Wait until a condition holds; say whether it does."""
+    """Wait until a condition holds; say whether it did."""
     end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
+    while not (holds := condition()) and time.monotonic() < end:
         time.sleep(0.01)
-    return condition()
+    return holds
 
 
 def members(session: int) -> list[int]:
@@ -79,6 +79,13 @@ def workers(session: int) -> list[int]:
 def ray_workers(session: int) -> list[int]:
     """Return the workers of a Ray cluster that run a cell."""
     return [pid for pid in members(session) if _command(pid).startswith("ray::run_task")]
+
+
+def one_of(find: Callable[[int], list[int]], session: int) -> int:
+    """Wait until a session has such a process, and return it."""
+    found: list[int] = []
+    assert wait_for(lambda: bool(found or found.extend(find(session)) or found)), "there is no such process"
+    return found[0]
 
 
 def kill(pid: int) -> None:

@@ -51,7 +51,7 @@ class DrawnExecutor:
 def drive(grid: Grid, executor: Executor, folder: Path) -> tuple[Store, str]:
     told = io.StringIO()
     store = Store(folder / "rows.csv", ME)
-    Drive(grid, store, executor, Progress(len(grid.cells), 0, told)).run()
+    Drive(grid, store, executor, Progress(len(grid.cells), 0, told), lambda: None).run()
     store.close()
     executor.close()
     return store, told.getvalue()

@@ -11,6 +11,7 @@ from support.sweeps import (
     finished,
     kill,
     members,
+    one_of,
     ray_cluster,
     ray_node,
     ray_workers,
@@ -45,7 +46,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ray")
     write_problems(folder / "windows.jsonl", [paper_window(index) for index in range(4)])
     grid = write_sweep(
-        folder / "grid.toml", instances=["windows.jsonl"], solvers=["lns:free"], seeds=CELLS // 4, iterations=20_000
+        folder / "grid.toml", instances=["windows.jsonl"], solvers=["lns:free"], seeds=CELLS // 4, iterations=50_000
     )
     process = start_sweep(grid, "--workers", "2")
     assert process.wait() == 0, process.communicate()
@@ -64,11 +65,12 @@ def test_rows_are_those_of_this_machine_and_survive_a_killed_worker(
 ) -> None:
     table = tmp_path / "rows.csv"
     process = start_sweep(grid, "-o", table, "--ray", cluster.address)
-    assert wait_for(lambda: finished(table) >= CELLS // 5 and bool(ray_workers(cluster.session)))
-    kill(ray_workers(cluster.session)[0])
+    assert wait_for(lambda: finished(table) >= CELLS // 5)
+    killed = one_of(ray_workers, cluster.session)
+    kill(killed)
     out, _ = process.communicate()
     assert process.returncode == 0, out
-    assert "its worker was lost (WorkerCrashedError); attempt 2 of 3" in out
+    assert killed not in members(cluster.session)
     assert_same_rows(grid, table)
 
 
@@ -91,7 +93,8 @@ def test_a_killed_node_loses_no_cell(cluster: RayCluster, grid: Path, tmp_path: 
     table = tmp_path / "rows.csv"
     with ray_node(cluster) as second:
         process = start_sweep(grid, "-o", table, "--ray", cluster.address)
-        assert wait_for(lambda: finished(table) >= CELLS // 5 and bool(ray_workers(second)))
+        assert wait_for(lambda: finished(table) >= CELLS // 5)
+        one_of(ray_workers, second)
         for pid in members(second):
             kill(pid)
         out, _ = process.communicate()
