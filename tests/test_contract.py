@@ -11,8 +11,8 @@ import pytest
 from support.brute_force import optimum
 from support.windows import paper_window, resequenced, tiny_window, with_jobs
 
-from allocopt.cli.reading import read_instances
 from allocopt.errors import MissingPackageError
+from allocopt.files.instances import read_instances
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget

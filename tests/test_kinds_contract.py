@@ -10,8 +10,8 @@ import pytest
 from support.coallocations import best_value as best_coallocation
 from support.knapsacks import best_value as best_selection
 
-from allocopt.cli.reading import read_instances
 from allocopt.errors import MissingPackageError
+from allocopt.files.instances import read_instances
 from allocopt.problems.base import Problem
 from allocopt.problems.knapsack import Reward
 from allocopt.solving.budget import Budget

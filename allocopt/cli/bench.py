@@ -49,9 +49,9 @@ def command(
     strategy) and to the scas optimum, the share proven optimal, and the median and greatest time. Solvers are warmed
     up first. With --out, a run that was cut off goes on where it was when it is called again.
     """
-    from allocopt.cli.reading import read_instances
     from allocopt.cli.streams import quietly
     from allocopt.files.best_known import best_known_beside, read_best_known
+    from allocopt.files.instances import read_instances
     from allocopt.files.shipped import instance_path
     from allocopt.report.bench import contenders, plan, run_tasks
     from allocopt.report.bench_files import check_suffix, write_rows
@@ -141,8 +141,8 @@ def _numbers(text: str) -> list[int]:
 
 def _warm_up(pairs: "Sequence[Contender]") -> None:
     """Let every solver solve shipped problems, so that no time includes loading a kernel or starting a process."""
-    from allocopt.cli.reading import read_instances
     from allocopt.cli.streams import quietly
+    from allocopt.files.instances import read_instances
     from allocopt.report.bench import plan, run_tasks
     from allocopt.solving.budget import Budget
 

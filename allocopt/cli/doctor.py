@@ -50,7 +50,7 @@ def _shipped() -> "list[Problem]":
     """Return the first shipped problem of every kind."""
     from pathlib import Path
 
-    from allocopt.cli.reading import read_instances
+    from allocopt.files.instances import read_instances
     from allocopt.files.shipped import SHIPPED
 
     return [read_instances([Path(name)])[0] for name in SHIPPED]

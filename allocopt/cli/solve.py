@@ -67,9 +67,9 @@ def command(
     Ctrl-C ends the search with the best solution so far, and exit code 130.
     """
     from allocopt.cli.nodes import parse_nodes
-    from allocopt.cli.reading import read_instances
     from allocopt.cli.solver_options import parse_options
     from allocopt.errors import NoSolutionError, UsageError
+    from allocopt.files.instances import read_instances
     from allocopt.solving.budget import Budget
     from allocopt.solving.registry import get_solver
     from allocopt.solving.result import Status, StopReason

@@ -6,12 +6,12 @@ from glob import glob
 from hashlib import sha256
 from pathlib import Path
 
-from allocopt.cli.reading import read_instances
 from allocopt.cluster.platform import NODES, Platform
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import BadFileError, UsageError
 from allocopt.files.cluster import read_topology
 from allocopt.files.instance import object_from_problem
+from allocopt.files.instances import read_instances
 from allocopt.problems.base import Problem
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.sweep.cells import digest

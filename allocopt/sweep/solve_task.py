@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from allocopt.cli.reading import read_instances
 from allocopt.errors import AllocoptError, UsageError
+from allocopt.files.instances import read_instances
 from allocopt.files.writing import compact_json
 from allocopt.problems.base import Problem
 from allocopt.report.rows import SolveRow

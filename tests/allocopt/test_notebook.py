@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocopt.cli.reading import read_instances
 from allocopt.cluster.topology import FatTree
+from allocopt.files.instances import read_instances
 from allocopt.notebook import html_table
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.simulator.schedule import Schedule

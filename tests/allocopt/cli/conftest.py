@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from allocopt.cli.main import main
-from allocopt.cli.reading import read_instances
 from allocopt.files.instance import write_problems
+from allocopt.files.instances import read_instances
 from allocopt.problems.topology import TopologyProblem
 
 

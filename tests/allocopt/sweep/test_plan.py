@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support.windows import paper_window
 
-from allocopt.cli.reading import read_instances
 from allocopt.errors import BadFileError
 from allocopt.files.instance import object_from_problem, write_problems
+from allocopt.files.instances import read_instances
 from allocopt.sweep.cells import Grid
 from allocopt.sweep.plan import plan
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from allocopt.cli.reading import read_instances
 from allocopt.errors import BadFileError
 from allocopt.files.instance import write_problems
+from allocopt.files.instances import read_instances
 from allocopt.files.models import SOLUTION_FORMAT
 from allocopt.report.html.contents import contents
 from allocopt.report.html.document import Figure, Section, Table

@@ -1,4 +1,4 @@
-"""Reads the instances that a command line names."""
+"""Instances of several files, which have names of their own."""
 
 from collections.abc import Sequence
 from pathlib import Path
