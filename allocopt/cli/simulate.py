@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from allocopt.simulator.allocators import Allocator
     from allocopt.simulator.explain import Explanation
     from allocopt.simulator.metrics import Metrics
-    from allocopt.simulator.order import QueueOrder
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.schedule import Schedule
     from allocopt.simulator.scheduler import ListScheduler, Scheduler
@@ -139,34 +138,12 @@ def _scheduler(
 ) -> "ListScheduler | Scheduler":
     """Make the scheduler; backfilling is for queue orders."""
     from allocopt.cli.solver_options import parse_options
-    from allocopt.errors import UsageError
-    from allocopt.simulator.order import QueueOrder
+    from allocopt.simulator.named import backfilled
     from allocopt.simulator.registry import get_policy
     from allocopt.simulator.simulate import as_scheduler
 
     found = get_policy(policy, parse_options(options))
-    if isinstance(found, QueueOrder):
-        return _list_scheduler(found, backfill or "none", backfill_order, compression)
-    if backfill or backfill_order:
-        raise UsageError(f"policy {policy!r} is a scheduler of its own: it takes no backfilling")
-    return as_scheduler(found)
-
-
-def _list_scheduler(
-    order: "QueueOrder", backfill: str, backfill_order: str | None, compression: bool
-) -> "ListScheduler":
-    """Join a queue order with backfilling."""
-    from allocopt.errors import UsageError
-    from allocopt.simulator.order import QueueOrder
-    from allocopt.simulator.registry import get_policy
-    from allocopt.simulator.rules import Backfill
-    from allocopt.simulator.scheduler import ListScheduler
-
-    other = None if backfill_order is None else get_policy(backfill_order)
-    if not isinstance(other, QueueOrder | None):
-        raise UsageError(f"--backfill-order {backfill_order!r} is no queue order")
-    kind = Backfill[backfill.replace("-", "_").upper()]
-    return ListScheduler(order, kind, other, compression)
+    return as_scheduler(backfilled(policy, found, backfill, backfill_order, compression=compression))
 
 
 def _topology(

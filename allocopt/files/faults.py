@@ -1,5 +1,7 @@
 """Faults of files in words: one line that names the file, the place and what would be right."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from allocopt.errors import BadFileError
@@ -50,3 +52,12 @@ def os_fault(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "no permission"
     return error.strerror or str(error)
+
+
+@contextmanager
+def write_faults_named(path: Path) -> Iterator[None]:
+    """Turn what the operating system refuses while a file is written into an error that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise bad_file(path, f"cannot be written: {os_fault(error)}") from None

@@ -2,12 +2,10 @@
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from allocopt.files.faults import bad_file, os_fault
+from allocopt.files.faults import bad_file, write_faults_named
 from allocopt.files.writing import write_text
 
 
@@ -32,7 +30,7 @@ class Journal:
             raise bad_file(output, "cannot be written: is a directory, must be a file")
         self.path = output.with_name(output.name + ".partial")
         self.records: dict[str, dict[str, Any]] = {}
-        with self._faults_named():
+        with write_faults_named(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # What another setting left is kept until there is something new: this one may have been a slip.
             self._begins_with = None if self._resume(setting) else json.dumps(setting) + "\n"
@@ -42,7 +40,10 @@ class Journal:
         """Keep a record; it is on disk when this returns."""
         self.records[key] = record
         line = json.dumps([key, record], allow_nan=False) + "\n"
-        with self._faults_named(), self.path.open("a" if self._begins_with is None else "w", encoding="utf-8") as file:
+        with (
+            write_faults_named(self.path),
+            self.path.open("a" if self._begins_with is None else "w", encoding="utf-8") as file,
+        ):
             file.write((self._begins_with or "") + line)
         self._begins_with = None
 
@@ -73,11 +74,3 @@ class Journal:
         if not isinstance(key, str) or not isinstance(record, dict):
             raise bad_file(self.path, f"line {number}", "is not a record; remove the file to begin anew")
         return key, record
-
-    @contextmanager
-    def _faults_named(self) -> Iterator[None]:
-        """Turn what the operating system refuses into an error that names the file."""
-        try:
-            yield
-        except OSError as error:
-            raise bad_file(self.path, f"cannot be written: {os_fault(error)}") from None

@@ -16,6 +16,7 @@ from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.kernels.run import run
 from allocopt.simulator.named import policy_of
 from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
+from allocopt.simulator.registry import Policy
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
@@ -116,7 +117,7 @@ def _allocator(platform: Platform, allocator: Allocator | None) -> Allocator | N
     return None
 
 
-def as_scheduler(scheduler: str | ListScheduler | Scheduler) -> ListScheduler | Scheduler:
+def as_scheduler(scheduler: str | Policy) -> ListScheduler | Scheduler:
     """Find a scheduler by name, see `policy_of`; a queue order alone schedules without backfilling.
 
     Raises

@@ -11,8 +11,7 @@ from allocopt.errors import UsageError
 from allocopt.report.simulate_row import SimulateRow
 from allocopt.simulator.allocators import TopologyAllocator
 from allocopt.simulator.metrics import measure
-from allocopt.simulator.named import BACKFILLS
-from allocopt.simulator.order import QueueOrder
+from allocopt.simulator.named import backfilled
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
@@ -102,14 +101,7 @@ class SimulateTask:
             If there is none of that name, or backfilling does not go with it.
         """
         found = get_policy(self.policy, json.loads(self.options))
-        if isinstance(found, QueueOrder):
-            other = None if self.backfill_order is None else get_policy(self.backfill_order)
-            if not isinstance(other, QueueOrder | None):
-                raise UsageError(f"backfill_order {self.backfill_order!r} is no queue order")
-            return ListScheduler(found, BACKFILLS[self.backfill or "none"], other)
-        if self.backfill is not None or self.backfill_order is not None:
-            raise UsageError(f"policy {self.policy!r} is a scheduler of its own: it takes no backfilling")
-        scheduler = as_scheduler(found)
+        scheduler = as_scheduler(backfilled(self.policy, found, self.backfill, self.backfill_order))
         if isinstance(scheduler, WindowScheduler) and self.allocator is not None:
             raise UsageError("policy 'window' allocates by itself: give it options = {solver = ..., strategy = ...}")
         return scheduler

@@ -8,14 +8,14 @@ time; the lock ends with the process.
 import fcntl
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.files.faults import bad_file, os_fault
+from allocopt.files.faults import bad_file, write_faults_named
 from allocopt.files.writing import compact_json
 from allocopt.sweep.cells import FAILED, digest
 
@@ -46,7 +46,7 @@ class Store:
         self.records: dict[str, dict[str, Any]] = {}
         self.origins: list[dict[str, str]] = []
         self._provenance = dict(provenance)
-        with self._faults_named():
+        with write_faults_named(self.path):
             if output.is_dir():
                 raise bad_file(output, "cannot be written: is a directory, must be a file")
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class Store:
 
     def add(self, key: str, identity: Mapping[str, Any], row: Mapping[str, Any]) -> None:
         """Keep the row of a cell; it is on disk when this returns."""
-        with self._faults_named():
+        with write_faults_named(self.path):
             if not self.origins or self.origins[-1] != self._provenance:
                 self._append({"format": FORMAT, "version": VERSION, "provenance": self._provenance})
                 self.origins.append(self._provenance)
@@ -78,7 +78,7 @@ class Store:
         """Write the journal anew without some cells."""
         kept = [held for key, held in self.records.items() if key not in keys]
         lines = [{"format": FORMAT, "version": VERSION, "provenance": origin} for origin in self.origins] + kept
-        with self._faults_named():
+        with write_faults_named(self.path):
             temporary = self.path.with_name(f".{uuid4().hex}.part")
             try:
                 file = _lock(temporary, self.path)
@@ -128,14 +128,6 @@ class Store:
             self.records[digest(line["cell"])] = line
         else:
             raise bad_file(self.path, f"line {number}", "is neither a header nor a cell; move the file away")
-
-    @contextmanager
-    def _faults_named(self) -> Iterator[None]:
-        """Turn what the operating system refuses into an error that names the file."""
-        try:
-            yield
-        except OSError as error:
-            raise bad_file(self.path, f"cannot be written: {os_fault(error)}") from None
 
 
 def journal_of(output: Path) -> Path:

@@ -79,7 +79,7 @@ def test_a_scheduler_is_made_of_its_name(name: str, order: str, backfill: Backfi
     ("name", "message"),
     [
         ("sjf+hard", "there is no backfilling 'hard'; there are none, first-fit, easy, conservative"),
-        ("optimization+easy", "is a scheduler of its own, it takes no backfilling"),
+        ("optimization+easy", "is a scheduler of its own: it takes no backfilling"),
         ("nobody", "nobody"),
         ("", "there is no policy"),
     ],
