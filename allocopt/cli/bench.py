@@ -49,9 +49,10 @@ def command(
     strategy) and to the scas optimum, the share proven optimal, and the median and greatest time. Solvers are warmed
     up first. With --out, a run that was cut off goes on where it was when it is called again.
     """
+    from allocopt.cli.outputs import check_files_differ
     from allocopt.cli.reading import instance_path, read_instances
     from allocopt.cli.streams import quietly
-    from allocopt.files.best_known import best_known_beside, read_best_known
+    from allocopt.files.best_known import FILE_NAME, best_known_beside, read_best_known
     from allocopt.report.bench import contenders, plan, run_tasks
     from allocopt.report.bench_files import check_suffix, write_rows
     from allocopt.report.provenance import provenance
@@ -61,8 +62,11 @@ def command(
 
     if out is not None:
         check_suffix(out)
+    files = [instance_path(path) for path in instances]
+    values = [best_known] if best_known else [path.with_name(FILE_NAME) for path in files]
+    check_files_differ(out, trajectory, read=[*files, *values])
     problems = read_instances(instances)
-    known = read_best_known(best_known) if best_known else best_known_beside(map(instance_path, instances))
+    known = read_best_known(best_known) if best_known else best_known_beside(files)
     pairs = contenders(_solvers(_parts(solvers)), _parts(strategy), {problem.kind for problem in problems})
     tasks, refusals = plan(problems, pairs, _numbers(seeds))
     for name, reasons in refusals.items():

@@ -64,7 +64,7 @@ def command(
         raise UsageError(f"none of the {len(waiting)} jobs fits the {len(numbers)} idle nodes")
     problem = TopologyProblem(cluster.tree, np.array(numbers), tuple(taken), hop_cost, file_name(name))
     typer.echo(f"{name}: jobs left waiting: {len(waiting) - len(taken)}", err=True)
-    write_instances(out, [problem], 1)
+    write_instances(out, [problem], 1, [topology, queue])
 
 
 def _check_ids(jobs: "list[Job]", where: str) -> None:

@@ -67,7 +67,8 @@ def command(
     Ctrl-C ends the search with the best solution so far, and exit code 130.
     """
     from allocopt.cli.nodes import parse_nodes
-    from allocopt.cli.reading import read_instances
+    from allocopt.cli.outputs import check_files_differ
+    from allocopt.cli.reading import instance_path, read_instances
     from allocopt.cli.solver_options import parse_options
     from allocopt.errors import NoSolutionError, UsageError
     from allocopt.solving.budget import Budget
@@ -79,6 +80,10 @@ def command(
     problems = [_posed(problem, asked, excluded) for problem in read_instances(instances)]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
+    answers = [] if solution is None else [solution / f"{problem.name}.json" for problem in problems]
+    # An answer may take the place of the one that it began with: it is never worse.
+    check_files_differ(warm_start, export, trajectory)
+    check_files_differ(export, trajectory, *answers, read=[*map(instance_path, instances), nodelist])
     cluster = _cluster(problems, nodelist, labels)
     chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
     if export is not None:
