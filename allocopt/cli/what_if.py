@@ -10,6 +10,7 @@ import typer
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import LARGEST, Json
+from allocopt.cli.screen import screen_width
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ def command(
         if page is not None:
             page.add(rows[-1], outcome.schedule, site.nodes)
     if not as_json:
-        print(what_if_tables(rows))
+        print(what_if_tables(rows, screen_width()))
     if page is not None:
         page.write()
 

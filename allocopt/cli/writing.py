@@ -20,9 +20,7 @@ def file_name(name: str) -> str:
     return name
 
 
-def write_instances(
-    out: Path, problems: "Sequence[Problem]", asked: int, inputs: "Sequence[Path | None]" = ()
-) -> None:
+def write_instances(out: Path, problems: "Sequence[Problem]", asked: int, inputs: "Sequence[Path | None]" = ()) -> None:
     """Write instances to one file or to a folder, and say how many there are.
 
     Raises

@@ -14,6 +14,7 @@ from allocopt.report.table import Cell
 from allocopt.report.trajectories import TrajectoryRow
 
 BOUND, BEST = "the best bound", "the best objective found"
+OWN_YARDSTICKS = "Every strategy has a yardstick of its own: a smaller gap does not mean a better answer than under another strategy."
 MOMENTS_S = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 Yardsticks = Mapping[tuple[str, str | None], float]
@@ -29,12 +30,13 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
     for own in _solves(rows):
         solves.setdefault(_contender(own[0]), []).append(_steps(own, values[own[0].instance, own[0].strategy]))
     figure = GapTrajectories(yardstick, solves).figure()
+    has_strategies = len({strategy for _, strategy in windows}) > 1
     facts = (
         Fact("solves", f"{sum(map(len, solves.values())):,}"),
         Fact("windows and strategies", f"{len(windows):,}"),
         Fact("longest solve", duration(max(row.time_s for row in rows))),
     )
-    return Section("Trajectories", source, facts, parts=(figure, _table(yardstick, solves)))
+    return Section("Trajectories", source, facts, parts=(figure, _table(yardstick, solves, has_strategies)))
 
 
 def _contender(row: TrajectoryRow) -> str:
@@ -81,8 +83,11 @@ def _steps(rows: Sequence[TrajectoryRow], yardstick: float) -> Steps:
     return Steps(np.array([row.time_s for row in rows]), np.where(gaps < 1e-4, 0.0, gaps))
 
 
-def _table(yardstick: str, solves: Mapping[str, Sequence[Steps]]) -> Table:
-    """Return a line per solver: its mean gap at some moments, and at the end."""
+def _table(yardstick: str, solves: Mapping[str, Sequence[Steps]], has_strategies: bool) -> Table:
+    """Return a line per solver: its mean gap at some moments, and at the end.
+
+    It is remarked where there are several strategies.
+    """
     last = max(float(each.times_s[-1]) for own in solves.values() for each in own)
     moments = [moment for moment in MOMENTS_S if moment < last] or [last]
     rows: list[tuple[Cell, ...]] = []
@@ -94,4 +99,6 @@ def _table(yardstick: str, solves: Mapping[str, Sequence[Steps]]) -> Table:
     columns = (Column("solver"), Column("solves", 0), *(Column(title, 3) for title in titles), Column("at the end", 3))
     swatches = tuple(colour(index) for index in range(len(rows)))
     note = f"Mean gap in per cent to {yardstick} of the window; empty where a solve has no answer yet."
+    if has_strategies:
+        note += f" {OWN_YARDSTICKS}"
     return Table("Gaps at some moments", columns, tuple(rows), swatches, note)
