@@ -225,10 +225,17 @@ def _csv_file(path: Path, text: str) -> ResultFile:
         raise bad_file(path, "holds no rows")
     for place, row in records:
         if None in row or None in row.values():
+            if kind is Kind.CURVE and not _is_curve([Record(place, _cells_of(row))]):
+                raise bad_file(path, EXPECTED)
             raise bad_file(path, place, f"does not have {len(header)} columns as line 1")
     if kind is Kind.CURVE and not _is_curve(records):
         raise bad_file(path, EXPECTED)
     return ResultFile(path, kind, records)
+
+
+def _cells_of(row: Mapping[str | None, Any]) -> dict[str, str]:
+    """Return the cells of a row that have a title."""
+    return {name: cell for name, cell in row.items() if name is not None and cell is not None}
 
 
 def _csv_kind(path: Path, header: tuple[str, ...]) -> Kind:

@@ -14,7 +14,9 @@ from allocopt.report.table import Cell
 from allocopt.report.trajectories import TrajectoryRow
 
 BOUND, BEST = "the best bound", "the best objective found"
-OWN_YARDSTICKS = "Every strategy has a yardstick of its own: a smaller gap does not mean a better answer than under another strategy."
+OWN_YARDSTICKS = (
+    "Every strategy has a yardstick of its own: a smaller gap under one is not a better answer than under another."
+)
 MOMENTS_S = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 Yardsticks = Mapping[tuple[str, str | None], float]

@@ -62,6 +62,7 @@ def test_a_file_is_told_by_its_content(tmp_path: Path, text: str, kind: Kind) ->
     [
         ("hello\n", EXPECTED),
         ("a,b\n1,x\n", EXPECTED),
+        ("SwitchName=a Nodes=x,y\nSwitchName=b Nodes=z\n", EXPECTED),
         ("a,b\n2,1\n1,1\n", EXPECTED),
         ("a,a\n1,1\n", EXPECTED),
         ('{"a": 1}\n', EXPECTED),
