@@ -250,13 +250,11 @@ def test_gaps_over_time_are_to_the_best_objective_where_a_window_has_no_bound(li
     assert column(tables(section)["Gaps at some moments"], "at the end") == [pytest.approx((0.0 + 25.0 + 0.0) / 3)]
 
 
-def test_gaps_under_several_strategies_are_said_not_to_compare(tmp_path: Path) -> None:
-    header = "instance,kind,strategy,solver,seed,time_s,objective,bound\n"
-    path = tmp_path / "trajectories.csv"
-    for other, is_said in (("scas", True), ("free", False)):
-        path.write_text(f"{header}a,topology,free,lns,0,1,90,80\na,topology,{other},dp,0,1,100,100\n", encoding="utf-8")
-        (section,) = contents([path])
-        assert ("a yardstick of its own" in tables(section)["Gaps at some moments"].note) == is_said
+def test_solvers_under_several_strategies_are_measured_alike(lines: Callable[..., Path]) -> None:
+    free, scas = trajectory((1.0, 90.0, 45.0)), trajectory((1.0, 99.0, 99.0), strategy="scas", solver="dp")
+    (section,) = contents([lines(*free, *scas)])
+    assert figures(section) == ["Gap to the best objective found under any strategy over time"]
+    assert column(tables(section)["Gaps at some moments"], "at the end") == [0.0, pytest.approx(10.0)]
 
 
 def test_a_topology_of_another_cluster_is_remarked(tmp_path: Path) -> None:
