@@ -63,8 +63,7 @@ def command(
     if out is not None:
         check_suffix(out)
     files = [instance_path(path) for path in instances]
-    values = [best_known] if best_known else [path.with_name(FILE_NAME) for path in files]
-    check_files_differ(out, trajectory, read=[*files, *values])
+    check_files_differ(out, trajectory, read=[*files, best_known, *(path.with_name(FILE_NAME) for path in files)])
     problems = read_instances(instances)
     known = read_best_known(best_known) if best_known else best_known_beside(files)
     pairs = contenders(_solvers(_parts(solvers)), _parts(strategy), {problem.kind for problem in problems})

@@ -80,9 +80,9 @@ def command(
     problems = [_posed(problem, asked, excluded) for problem in read_instances(instances)]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
-    answers = [] if solution is None else [solution / f"{problem.name}.json" for problem in problems]
     # An answer may take the place of the one that it began with: it is never worse.
     check_files_differ(warm_start, export, trajectory)
+    answers = _answers(solution, problems)
     check_files_differ(export, trajectory, *answers, read=[*map(instance_path, instances), nodelist])
     cluster = _cluster(problems, nodelist, labels)
     chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
@@ -99,6 +99,11 @@ def command(
             raise KeyboardInterrupt
     if any(result.status is Status.UNKNOWN for result in results):
         raise NoSolutionError("no solution was found within the limit")
+
+
+def _answers(folder: Path | None, problems: "list[Problem]") -> list[Path]:
+    """Name the solution files, if they are asked for."""
+    return [] if folder is None else [folder / f"{problem.name}.json" for problem in problems]
 
 
 def _posed(problem: "Problem", strategy: "Strategy | None", nodes: list[int]) -> "Problem":

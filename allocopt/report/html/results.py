@@ -223,19 +223,23 @@ def _csv_file(path: Path, text: str) -> ResultFile:
         raise bad_file(path, EXPECTED) from None
     if not records:
         raise bad_file(path, "holds no rows")
-    for place, row in records:
-        if None in row or None in row.values():
-            if kind is Kind.CURVE and not _is_curve([Record(place, _cells_of(row))]):
-                raise bad_file(path, EXPECTED)
-            raise bad_file(path, place, f"does not have {len(header)} columns as line 1")
+    _check_widths(path, kind, len(header), records)
     if kind is Kind.CURVE and not _is_curve(records):
         raise bad_file(path, EXPECTED)
     return ResultFile(path, kind, records)
 
 
-def _cells_of(row: Mapping[str | None, Any]) -> dict[str, str]:
-    """Return the cells of a row that have a title."""
-    return {name: cell for name, cell in row.items() if name is not None and cell is not None}
+def _check_widths(path: Path, kind: Kind, width: int, records: Iterable[Record]) -> None:
+    """Raise `BadFileError` for a row that has more or fewer cells than there are titles."""
+    for place, row in records:
+        if None not in row and None not in row.values():
+            continue
+        cells = {name: cell for name, cell in row.items() if isinstance(cell, str)}
+        # Prose has commas too.
+        is_prose = kind is Kind.CURVE and not _is_curve([Record(place, cells)])
+        raise (
+            bad_file(path, EXPECTED) if is_prose else bad_file(path, place, f"does not have {width} columns as line 1")
+        )
 
 
 def _csv_kind(path: Path, header: tuple[str, ...]) -> Kind:

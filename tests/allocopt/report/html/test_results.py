@@ -60,6 +60,9 @@ def test_a_file_is_told_by_its_content(tmp_path: Path, text: str, kind: Kind) ->
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
+        ("", "is empty, must hold a result"),
+        (" \n\n", "is empty, must hold a result"),
+        ("job_id;submit;start;end\n1;0;0;5\n", "line 1: has no comma: the cells of a result have commas between them"),
         ("hello\n", EXPECTED),
         ("a,b\n1,x\n", EXPECTED),
         ("SwitchName=a Nodes=x,y\nSwitchName=b Nodes=z\n", EXPECTED),
@@ -123,21 +126,6 @@ def test_a_missing_value_is_named(tmp_path: Path) -> None:
     path.write_text(f'{json.dumps(SOLVE)}\n{{"instance": "a"}}\n', encoding="utf-8")
     with pytest.raises(BadFileError, match="line 2: has no bound"):
         rows_of(recognized(path), SolveRecord)
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("", "is empty, must hold a result"),
-        (" \n\n", "is empty, must hold a result"),
-        ("job_id;submit;start;end\n1;0;0;5\n", "line 1: has no comma: the cells of a result have commas between them"),
-    ],
-)
-def test_what_is_empty_or_has_other_delimiters_is_told_so(tmp_path: Path, text: str, fault: str) -> None:
-    path = tmp_path / "file"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(BadFileError, match=fault):
-        recognized(path)
 
 
 def test_names_may_hold_what_python_takes_for_the_end_of_a_line(tmp_path: Path) -> None:
