@@ -151,6 +151,8 @@ def test_an_instance_shows_its_idle_nodes(tmp_path: Path) -> None:
     sections = contents([tmp_path / "windows.jsonl"])
     assert [section.title for section in sections] == [f"Window {problem.name}" for problem in problems]
     assert figures(sections[0]) == ["Idle nodes on the tree"]
+    # What is light on a light page is dark on a dark one.
+    assert "Faint cells are idle." in page("title", sections)
 
 
 def test_a_solution_without_an_allocation_says_so(tmp_path: Path) -> None:
