@@ -49,8 +49,9 @@ def command(
     strategy) and to the scas optimum, the share proven optimal, and the median and greatest time. Solvers are warmed
     up first. With --out, a run that was cut off goes on where it was when it is called again.
     """
+    from allocopt.cli.outputs import check_files_differ
     from allocopt.cli.streams import quietly
-    from allocopt.files.best_known import best_known_beside, read_best_known
+    from allocopt.files.best_known import FILE_NAME, best_known_beside, read_best_known
     from allocopt.files.instances import read_instances
     from allocopt.files.shipped import instance_path
     from allocopt.report.bench import contenders, plan, run_tasks
@@ -62,8 +63,10 @@ def command(
 
     if out is not None:
         check_suffix(out)
+    files = [instance_path(path) for path in instances]
+    check_files_differ(out, trajectory, read=[*files, best_known, *(path.with_name(FILE_NAME) for path in files)])
     problems = read_instances(instances)
-    known = read_best_known(best_known) if best_known else best_known_beside(map(instance_path, instances))
+    known = read_best_known(best_known) if best_known else best_known_beside(files)
     pairs = contenders(_solvers(_parts(solvers)), _parts(strategy), {problem.kind for problem in problems})
     tasks, refusals = plan(problems, pairs, _numbers(seeds))
     for name, reasons in refusals.items():

@@ -53,8 +53,10 @@ def command(
 
     What is dropped, repaired or lost is counted on standard error.
     """
+    from allocopt.cli.outputs import check_files_differ
     from allocopt.traces.writing import writer_of
 
+    check_files_differ(source, out)
     if out.name.removesuffix(".gz").endswith(TOPOLOGIES):
         return _convert_topology(source, out, labels)
     # A wrong ending is told before a long file is read.

@@ -186,7 +186,7 @@ def generate_windows(
         skip=skip,
         prefix=file_name(trace.name if prefix is None else prefix),
     )
-    write_instances(out, list(islice(found, count)), count)
+    write_instances(out, list(islice(found, count)), count, [workload, topology])
 
 
 @app.command("synthetic")

@@ -23,7 +23,7 @@ Queue = Annotated[
     Path | None,
     typer.Option(
         readable=False,
-        help='File with id and nodes of a waiting job in a line, as `squeue -h -t PD -o "%i %D"` prints.',
+        help='File with id and nodes of a waiting job in a line, as `squeue -r -h -t PD -o "%i %D"` prints.',
     ),
 ]
 Name = Annotated[str, typer.Option(help="Name of the instance.")]
@@ -53,7 +53,9 @@ def command(
 
     waiting = [_job(text.replace("=", " "), f"--job {text}", UsageError) for text in job or []]
     waiting += [] if queue is None else list(_queued(queue))
-    _check_ids(waiting, "--job" if queue is None else str(queue))
+    if not waiting:
+        raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
+    _check_ids(waiting, queue)
     cluster = read_cluster(topology, labels)
     try:
         numbers = range(len(cluster.nodes)) if idle is None else cluster.numbers(dict.fromkeys(expand_hostlist(idle)))
@@ -61,20 +63,22 @@ def command(
         raise UsageError(f"--idle: {topology}: {error.fault}") from None
     taken = list(_fitting(waiting, len(numbers)))
     if not taken:
-        raise UsageError(f"none of the {len(waiting)} jobs fits the {len(numbers)} idle nodes")
+        fault = f"none of the {len(waiting)} jobs fits the {len(numbers)} idle nodes" if numbers else "no node is idle"
+        raise UsageError(fault)
     problem = TopologyProblem(cluster.tree, np.array(numbers), tuple(taken), hop_cost, file_name(name))
     typer.echo(f"{name}: jobs left waiting: {len(waiting) - len(taken)}", err=True)
-    write_instances(out, [problem], 1)
+    write_instances(out, [problem], 1, [topology, queue])
 
 
-def _check_ids(jobs: "list[Job]", where: str) -> None:
-    """Raise `InvalidProblemError` for a job that is given twice."""
-    from allocopt.errors import InvalidProblemError
+def _check_ids(jobs: "list[Job]", queue: Path | None) -> None:
+    """Raise an error for a job that is given twice."""
+    from allocopt.errors import BadFileError, UsageError
 
     seen: set[str] = set()
     for job in jobs:
         if job.id in seen:
-            raise InvalidProblemError(where, f"job {job.id!r} is given twice")
+            refusal, where = (UsageError, "--job") if queue is None else (BadFileError, str(queue))
+            raise refusal(f"{where}: job {job.id!r} is given twice")
         seen.add(job.id)
 
 

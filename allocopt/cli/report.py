@@ -52,10 +52,12 @@ def command(
     from allocopt.report.html.contents import contents
     from allocopt.report.html.page import check_installed, write_report
 
-    check_files_differ(out, *results, *(instance or ()), topology)
+    files = [instance_path(path) for path in results]
+    named = [instance_path(path) for path in instance or ()]
+    check_files_differ(out, *files, read=[*named, topology])
     check_installed()
     cluster = None if topology is None else read_cluster(topology, labels)
-    sections = contents(results, [instance_path(path) for path in instance or ()], cluster)
-    named = title or (sections[0].title if len(sections) == 1 else f"{len(sections)} results")
-    write_report(out, named, sections, figures)
+    sections = contents(files, named, cluster)
+    heading = title or (sections[0].title if len(sections) == 1 else f"{len(sections)} results")
+    write_report(out, heading, sections, figures)
     print(f"{out}: {out.stat().st_size / 1e6:.1f} MB", file=sys.stderr)

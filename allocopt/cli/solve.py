@@ -67,9 +67,11 @@ def command(
     Ctrl-C ends the search with the best solution so far, and exit code 130.
     """
     from allocopt.cli.nodes import parse_nodes
+    from allocopt.cli.outputs import check_files_differ
     from allocopt.cli.solver_options import parse_options
     from allocopt.errors import NoSolutionError, UsageError
     from allocopt.files.instances import read_instances
+    from allocopt.files.shipped import instance_path
     from allocopt.solving.budget import Budget
     from allocopt.solving.registry import get_solver
     from allocopt.solving.result import Status, StopReason
@@ -79,6 +81,10 @@ def command(
     problems = [_posed(problem, asked, excluded) for problem in read_instances(instances)]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
+    # An answer may take the place of the one that it began with: it is never worse.
+    check_files_differ(warm_start, export, trajectory)
+    answers = _answers(solution, problems)
+    check_files_differ(export, trajectory, *answers, read=[*map(instance_path, instances), nodelist])
     cluster = _cluster(problems, nodelist, labels)
     chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
     if export is not None:
@@ -94,6 +100,11 @@ def command(
             raise KeyboardInterrupt
     if any(result.status is Status.UNKNOWN for result in results):
         raise NoSolutionError("no solution was found within the limit")
+
+
+def _answers(folder: Path | None, problems: "list[Problem]") -> list[Path]:
+    """Name the solution files, if they are asked for."""
+    return [] if folder is None else [folder / f"{problem.name}.json" for problem in problems]
 
 
 def _posed(problem: "Problem", strategy: "Strategy | None", nodes: list[int]) -> "Problem":

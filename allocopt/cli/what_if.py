@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import LARGEST, Json
+from allocopt.cli.screen import screen_width
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 
 if TYPE_CHECKING:
@@ -98,12 +100,15 @@ def command(
 
     Jobs larger than the machine are dropped and counted. Every job gets whole nodes.
     """
+    from allocopt.cli.outputs import check_files_differ
     from allocopt.cli.streams import prints_on_stderr
     from allocopt.report.what_if import WhatIfRow, what_if_tables
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.what_if import Limits, WhatIf
 
     named = _names("--allocators", allocators), _names("--schedulers", schedulers)
+    pairs = [] if jobs_csv is None else [_schedule_file(jobs_csv, *pair) for pair in product(*named)]
+    check_files_differ(report, *pairs, read=[trace, topology])
     page = None if report is None else _page(report, trace, topology)
     site = read_cluster(topology, labels)
     cluster = site.tree
@@ -125,7 +130,7 @@ def command(
         if page is not None:
             page.add(rows[-1], outcome.schedule, site.nodes)
     if not as_json:
-        print(what_if_tables(rows))
+        print(what_if_tables(rows, screen_width()))
     if page is not None:
         page.write()
 
@@ -160,11 +165,9 @@ def _prepared(
 
 def _page(path: Path, trace: Path, topology: Path) -> "WhatIfPage":
     """Make an empty page; what it needs is there."""
-    from allocopt.cli.outputs import check_files_differ
     from allocopt.report.html.page import check_installed
     from allocopt.report.html.what_if_page import WhatIfPage
 
-    check_files_differ(trace, topology, path)
     check_installed()
     return WhatIfPage(path, f"{trace.name} on {topology.name}")
 
@@ -181,4 +184,9 @@ def _write(folder: Path, outcome: "Outcome") -> None:
     """Write when every job ran."""
     from allocopt.report.schedule_csv import write_schedule_csv
 
-    write_schedule_csv(folder / f"{outcome.scheduler},{outcome.allocator}.csv", outcome.schedule)
+    write_schedule_csv(_schedule_file(folder, outcome.allocator, outcome.scheduler), outcome.schedule)
+
+
+def _schedule_file(folder: Path, allocator: str, scheduler: str) -> Path:
+    """Name the file of a combination."""
+    return folder / f"{scheduler},{allocator}.csv"

@@ -20,21 +20,31 @@ def file_name(name: str) -> str:
     return name
 
 
-def write_instances(out: Path, problems: "Sequence[Problem]", asked: int) -> None:
-    """Write instances to one file or to a folder, and say how many there are."""
+def write_instances(out: Path, problems: "Sequence[Problem]", asked: int, inputs: "Sequence[Path | None]" = ()) -> None:
+    """Write instances to one file or to a folder, and say how many there are.
+
+    Raises
+    ------
+    UsageError
+        If the name of the file is wrong, or an input of the command, None for none, would be overwritten.
+    """
+    from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import UsageError
     from allocopt.files.instance import write_problems
 
     if not problems:
         raise UsageError("no such window came out of the workload: allow other numbers of jobs, skip fewer windows")
     if out.name.removesuffix(".gz").endswith((".json", ".jsonl")):
+        check_files_differ(out, read=inputs)
         write_problems(out, problems)
     elif out.suffix and not out.is_dir():
         raise UsageError(
             f"--out {out} must end in .jsonl, .json or these with .gz, or be a folder's name without a dot"
         )
     else:
-        for problem in problems:
-            write_problems(out / f"{problem.name}.json", [problem])
+        paths = [out / f"{problem.name}.json" for problem in problems]
+        check_files_differ(*paths, read=inputs)
+        for path, problem in zip(paths, problems, strict=True):
+            write_problems(path, [problem])
     fewer = "" if len(problems) == asked else f", fewer than the {asked} asked for: the workload has no more"
     typer.echo(f"{out}: instances written: {len(problems)}{fewer}", err=True)

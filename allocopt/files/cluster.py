@@ -1,5 +1,6 @@
 """Topologies of clusters in any format, told apart by the ending of the file."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,8 +27,7 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     UsageError
         If labels are given for another format.
     """
-    file, _, name = str(path).partition("#")
-    source = Path(file)
+    source, name = topology_file(path)
     suffix = Path(source.name.removesuffix(".gz")).suffix.lower()
     if labels and suffix != ".json":
         raise UsageError(f"labels are those of Kubernetes nodes in a .json file, {source.name} is none")
@@ -35,7 +35,7 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     if suffix in (".yaml", ".yml"):
         from allocopt.files.slurm_topology_yaml import read_slurm_topology_yaml
 
-        return read_slurm_topology_yaml(source, name or None)
+        return read_slurm_topology_yaml(source, name)
     if suffix == ".json":
         from allocopt.files.kubernetes import read_kubernetes_nodes
 
@@ -47,6 +47,16 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     from allocopt.files.slurm_topology import read_slurm_topology
 
     return read_slurm_topology(source)
+
+
+def topology_file(path: Path | str) -> tuple[Path, str | None]:
+    """Return the file, and the name of the topology that ``FILE#NAME`` chooses; None if none is.
+
+    Only YAML files hold several; in any other name, and in that of a file that is there, ``#`` is a letter.
+    """
+    file, hash_sign, name = str(path).rpartition("#")
+    is_chosen = hash_sign and file.lower().removesuffix(".gz").endswith((".yaml", ".yml")) and not os.path.exists(path)
+    return (Path(file), name or None) if is_chosen else (Path(path), None)
 
 
 def write_topology(path: Path, cluster: NamedTree) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from allocopt.files.faults import bad_file
-from allocopt.files.reading import read_text
+from allocopt.files.reading import lines_of, read_text
 
 
 def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -26,7 +26,7 @@ def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str
         If the file cannot be read, lacks a column or has it twice, or if a row has more or fewer cells than the first
         line, or there is none.
     """
-    reader = csv.DictReader(read_text(path).splitlines(), skipinitialspace=True)
+    reader = csv.DictReader(lines_of(read_text(path)), skipinitialspace=True)
     try:
         yield from _checked(path, reader, needed, noun)
     except csv.Error as error:

@@ -19,6 +19,7 @@ DEEPEST_NESTING = 64
 """Brackets inside brackets that are told apart when a file is nested too deeply to be read."""
 
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _CONSTANT = re.compile(r"-?(NaN|Infinity)")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 _CUT_TOKEN = re.compile(r"-|\.|[eE][+-]?|t(ru?)?|f(a(ls?)?)?|n(ul?)?")
@@ -52,6 +53,14 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         fault = f"byte {data[error.start]:#04x} at offset {error.start} is not UTF-8, must be a text file"
         raise bad_file(path, fault) from None
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of a text as csv takes them, with their ends.
+
+    What else Python takes for the end of a line, such as U+2028 or a form feed, may stand in a name.
+    """
+    return _LINE.findall(text)
 
 
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:

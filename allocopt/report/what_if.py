@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from textwrap import fill
 from typing import Any
 
 from allocopt.report.table import Cell, aligned_table
@@ -82,13 +83,22 @@ class WhatIfRow:
         return asdict(self)
 
 
-def what_if_tables(rows: Sequence[WhatIfRow]) -> str:
-    """Format a table per scheduler, and a verdict: which combination has the least of each."""
+def what_if_tables(rows: Sequence[WhatIfRow], width: int | None = None) -> str:
+    """Format a table per scheduler, and a verdict: which combination has the least of each.
+
+    Parameters
+    ----------
+    rows
+        The combinations, the first one first.
+    width
+        Most characters in a line; None for lines as long as they come.
+    """
     tables = [
-        f"scheduler {scheduler}\n{aligned_table(HEADER, [_cells(row) for row in group], DIGITS)}"
+        f"scheduler {scheduler}\n{aligned_table(HEADER, [_cells(row) for row in group], DIGITS, width)}"
         for scheduler, group in groupby(rows, key=lambda row: row.scheduler)
     ]
-    return "\n\n".join((*tables, "\n".join(verdict(rows))))
+    said = [line if width is None else fill(line, width, subsequent_indent="  ") for line in verdict(rows)]
+    return "\n\n".join((*tables, "\n".join(said)))
 
 
 def _cells(row: WhatIfRow) -> list[Cell]:
@@ -123,11 +133,17 @@ def verdict(rows: Sequence[WhatIfRow]) -> list[str]:
             lines.append(f"{name}: no job has several nodes")
             continue
         least = min(value(row) or 0.0 for row in known)
-        best = [row for row in known if (value(row) or 0.0) <= least * (1 + 1e-9)]
+        best = [row for row in known if (value(row) or 0.0) <= least + 1e-9 * abs(least)]
         relative = change(best[0])
-        shown = "" if relative is None or rows[0] in best else f" ({100 * relative:+.1f} %)"
+        shown = "" if relative is None or rows[0] in best else f" ({signed_percent(relative)} %)"
         lines.append(f"{name}: {_names(best, known)}, {written.format(least)}{shown}")
     return lines
+
+
+def signed_percent(change: float) -> str:
+    """Write a relative change in per cent with its sign; what is rounded to zero has none."""
+    written = f"{100 * change:+.1f}"
+    return written if float(written) else "0.0"
 
 
 def _names(best: Sequence[WhatIfRow], rows: Sequence[WhatIfRow]) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.reading import read_text
+from allocopt.files.reading import lines_of, read_text
 from allocopt.traces.csv_cells import duration_s, instant_s, resource_count
 from allocopt.traces.csv_columns import Columns, find_columns
 from allocopt.traces.names import trace_name
@@ -142,7 +142,7 @@ def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
 
 def _table(path: Path, columns: Columns) -> _Rows:
     """Read header and rows; blank lines are skipped."""
-    lines = read_text(path).splitlines()
+    lines = lines_of(read_text(path))
     if not lines:
         raise bad_file(path, "is empty, must begin with the names of its columns")
     delimiter = columns.delimiter or max(DELIMITERS, key=lines[0].count)

@@ -180,6 +180,7 @@ def _is_right(source: TraceSource, path: Path) -> bool:
 def _download(url: str) -> bytes:
     """Fetch a file."""
     # What the network needs is loaded for that.
+    import http.client
     import urllib.error
     import urllib.request
 
@@ -190,7 +191,7 @@ def _download(url: str) -> bytes:
             data: bytes = answer.read(LARGEST_DOWNLOAD + 1)
     except urllib.error.HTTPError as error:
         raise bad_file(url, f"the server answers {error.code} {error.reason}") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         raise bad_file(url, f"cannot be fetched: {reason}") from None
     if len(data) > LARGEST_DOWNLOAD:

@@ -30,6 +30,7 @@ EXPECTED = (
 )
 ERROR = "error"
 """Column in which a sweep says why a run failed."""
+OTHER_DELIMITERS = ";\t|"
 SCHEDULE_COLUMNS = tuple(SCHEDULE_HEADER.split(","))
 
 
@@ -130,6 +131,8 @@ def recognized(path: Path) -> ResultFile:
         If it cannot be read or is no result; it says what was expected.
     """
     text = read_text(path)
+    if not text.strip():
+        raise bad_file(path, "is empty, must hold a result")
     head = text.lstrip()[:1]
     if head not in ("{", "["):
         return _csv_file(path, text)
@@ -171,7 +174,7 @@ def failures(files: Iterable[ResultFile]) -> int:
 
 def _objects(path: Path, text: str) -> list[Record]:
     """Parse one object, a list of them, or one a line."""
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     if _is_object(lines[0][1]):
         parsed = [(f"line {number}", parse_json(line, path, first_line=number)) for number, line in lines]
     else:
@@ -220,12 +223,23 @@ def _csv_file(path: Path, text: str) -> ResultFile:
         raise bad_file(path, EXPECTED) from None
     if not records:
         raise bad_file(path, "holds no rows")
-    for place, row in records:
-        if None in row or None in row.values():
-            raise bad_file(path, place, f"does not have {len(header)} columns as line 1")
+    _check_widths(path, kind, len(header), records)
     if kind is Kind.CURVE and not _is_curve(records):
         raise bad_file(path, EXPECTED)
     return ResultFile(path, kind, records)
+
+
+def _check_widths(path: Path, kind: Kind, width: int, records: Iterable[Record]) -> None:
+    """Raise `BadFileError` for a row that has more or fewer cells than there are titles."""
+    for place, row in records:
+        if None not in row and None not in row.values():
+            continue
+        cells = {name: cell for name, cell in row.items() if isinstance(cell, str)}
+        # Prose has commas too.
+        is_prose = kind is Kind.CURVE and not _is_curve([Record(place, cells)])
+        raise (
+            bad_file(path, EXPECTED) if is_prose else bad_file(path, place, f"does not have {width} columns as line 1")
+        )
 
 
 def _csv_kind(path: Path, header: tuple[str, ...]) -> Kind:
@@ -236,6 +250,8 @@ def _csv_kind(path: Path, header: tuple[str, ...]) -> Kind:
     for kind, row_type in ROW_TYPES.items():
         if _required(row_type) <= set(header):
             return kind
+    if len(header) == 1 and max(map(header[0].count, OTHER_DELIMITERS)) > 0:
+        raise bad_file(path, "line 1", "has no comma: the cells of a result have commas between them")
     if len(header) < 2 or len(set(header)) < len(header) or not all(header):
         raise bad_file(path, EXPECTED)
     return Kind.CURVE

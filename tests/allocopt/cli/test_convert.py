@@ -62,10 +62,10 @@ def test_jobs_are_cut_and_counted_in_whole_nodes(run: Run, log: Path) -> None:
     assert (made.ids.tolist(), made.processors.tolist(), made.machine_processors) == ([1, 2], [2, 2], 4)
 
 
-def test_a_file_can_be_converted_in_place(run: Run, log: Path) -> None:
-    before = jobs_of(read_workload(log))
-    assert run("convert", log, log).code == 0
-    assert jobs_of(read_workload(log)) == before
+def test_a_file_is_not_converted_in_place(run: Run, log: Path) -> None:
+    before = log.read_bytes()
+    assert run("convert", log, log, "--max-jobs", "1").code == 2
+    assert log.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -187,3 +187,8 @@ def test_asking_for_help_loads_nothing_of_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
+
+
+def test_shipped_instances_are_drawn_by_their_names(run: Run, site: Path) -> None:
+    assert run("report", "@tiny").code == 0
+    assert "Idle nodes on the tree" in text()

@@ -239,8 +239,9 @@ def test_what_waits_now_is_a_window(run: Run, topology: Path, tmp_path: Path) ->
         (["--job", "1=9"], 2, "none of the 1 jobs fits the 8 idle nodes"),
         (["--job", "1"], 2, "--job 1: is '1', must be the id of a job and its number of nodes"),
         (["--job", "1=x"], 2, "must be the id of a job and its number of nodes"),
-        (["--job", "1=2", "--job", "1=2"], 3, "--job: job '1' is given twice"),
-        ([], 2, "none of the 0 jobs fits the 8 idle nodes"),
+        (["--job", "1=2", "--job", "1=2"], 2, "--job: job '1' is given twice"),
+        (["--job", "1=2", "--idle", ""], 2, "no node is idle"),
+        ([], 2, "no job waits: --job ID=NODES names one, --queue a file of them"),
     ],
 )
 def test_what_is_no_window_is_told(

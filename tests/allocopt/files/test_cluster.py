@@ -14,7 +14,7 @@ from support.damage import check_read_or_refused, damaged
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.switches import Switch, tree_of_switches
 from allocopt.errors import BadFileError, InvalidProblemError, MissingPackageError, UsageError
-from allocopt.files.cluster import read_topology, write_topology
+from allocopt.files.cluster import read_topology, topology_file, write_topology
 from allocopt.files.graphml import graph_of, tree_of_graph
 
 TOPOLOGIES = """---
@@ -281,3 +281,12 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
 ) -> None:
     path = written(tmp_path_factory.mktemp("damaged"), name, data.draw(damaged(WHOLE[name])))
     check_read_or_refused(path, lambda path: len(read_topology(path).nodes))
+
+
+def test_a_hash_sign_chooses_a_topology_only_in_the_names_of_yaml_files(tmp_path: Path) -> None:
+    folder = tmp_path / "#1"
+    folder.mkdir()
+    (folder / "rack#2.conf").write_text("SwitchName=s1 Nodes=n[1-4]\n", encoding="utf-8")
+    assert len(read_topology(folder / "rack#2.conf").nodes) == 4
+    assert topology_file("a#b/site.yaml#gpu") == (Path("a#b/site.yaml"), "gpu")
+    assert topology_file("site.yaml") == (Path("site.yaml"), None)

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from allocopt.report.what_if import WhatIfRow, what_if_tables
+from allocopt.report.what_if import WhatIfRow, signed_percent, what_if_tables
 
 FIRST = WhatIfRow("first", "easy", 1000, 200.0, 900.0, 4.0, 50_000.0, (0.25, 0.125), 0.75, 86_400.0, 0.5, 0.0, 0.0, 0.0)
 
@@ -43,3 +43,17 @@ def test_allocators_that_differ_in_nothing_are_named_together() -> None:
 def test_the_first_best_is_named(name: str) -> None:
     text = what_if_tables([FIRST, other(allocator="b", **{name: 1.0}), other(allocator="c", **{name: 1.0})])
     assert text.count(": b under easy, 1") == 1
+
+
+def test_what_is_rounded_to_zero_has_no_sign() -> None:
+    assert [signed_percent(each) for each in (-0.0001, 0.0001, -0.123, 0.5)] == ["0.0", "0.0", "-12.3", "+50.0"]
+
+
+def test_tables_and_verdict_fit_a_narrow_terminal() -> None:
+    text = what_if_tables([FIRST, other(allocator="best-fit", mean_hop_cost=40_000.0, mean_hop_cost_change=-0.2)], 40)
+    assert max(map(len, text.splitlines())) <= 40
+    assert "40,000" in text
+
+
+def test_a_measure_below_zero_has_a_least_value_too() -> None:
+    assert "shortest mean wait: b under easy, -1 s" in what_if_tables([FIRST, other(allocator="b", mean_wait_s=-1.0)])

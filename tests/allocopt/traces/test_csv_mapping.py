@@ -256,3 +256,9 @@ def test_a_damaged_table_is_read_or_refused_in_one_line(
     path = tmp_path_factory.mktemp("damaged") / "jobs.csv"
     path.write_text(data.draw(damaged(SACCT.replace("|", delimiter))), encoding="utf-8")
     check_read_or_refused(path, lambda path: len(read_workload(path)))
+
+
+def test_names_may_hold_what_python_takes_for_the_end_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_bytes('job_id,name,submit,run,nodes\r\n1,a\u2028b\x0cc,0,5,2\r\n2,"two\nlines",1,5,3\r\n'.encode())
+    assert read_workload(path).processors.tolist() == [2, 3]

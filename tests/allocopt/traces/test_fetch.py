@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -129,3 +130,21 @@ def test_a_trace_that_was_fetched_is_read_by_its_name(
     assert read_workload("mine").name == "mine"
     with pytest.raises(BadFileError, match="no such file"):
         read_workload("other")
+
+
+def test_an_address_that_cannot_be_asked_and_an_answer_that_is_no_http_are_told_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(BadFileError, match="cannot be fetched: URL can't contain control characters"):
+        fetch_trace(TraceSource("mine", "http://127.0.0.1:1/a b", SHA256), tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=_answer_nonsense, args=(listening,))
+        thread.start()
+        with pytest.raises(BadFileError, match="cannot be fetched"):
+            fetch_trace(TraceSource("mine", f"http://127.0.0.1:{listening.getsockname()[1]}/t", SHA256), tmp_path)
+        thread.join()
+
+
+def _answer_nonsense(listening: socket.socket) -> None:
+    connection, _ = listening.accept()
+    with connection:
+        connection.recv(4096)
+        connection.sendall(b"nonsense\r\n\r\n")

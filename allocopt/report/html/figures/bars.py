@@ -63,7 +63,7 @@ def draw_bars(canvas: Canvas, labels: Sequence[str], measures: Sequence[Measure]
 
 def _panel(axes: Any, labels: Sequence[str], measure: Measure) -> None:
     """Draw one measure."""
-    lengths = [value or 0.0 for value in measure.values]
+    lengths = [float(value or 0.0) for value in measure.values]
     roles = ["s5" if measure.is_best(value) else "s3" for value in measure.values]
     places = range(len(lengths))
     axes.barh(places, lengths, height=0.66, color=[LIGHT[role] for role in roles])

@@ -72,7 +72,7 @@ class TreePicture:
             f"{counts} ({percent(held / size)}); {rest}. Each job has a colour of its own among its neighbours.",
             self.draw,
             f"{counts}, {rest}. A cell is {what}; frames are {_frames(cells)}. Point at a cell for its name and job."
-            f"{' Light cells are idle.' if idle else ''}{' Grey cells were taken before.' if taken else ''}",
+            f"{' Faint cells are idle.' if idle else ''}{' Grey cells were taken before.' if taken else ''}",
         )
 
     def draw(self, canvas: Canvas) -> None:

@@ -15,6 +15,7 @@ from allocopt.report.table import Cell
 BOOKKEEPING = ("seconds", "samples", "learning_rate", "steps", "time_s")
 FAVOURITES = ("mean_return", "return", "reward", "loss", "value_loss", "entropy", "gap", "valid", "score")
 MOST_MEASURES = 8
+MOST_DRAWN = 1e100
 
 
 def curves_section(files: Sequence[ResultFile]) -> Section:
@@ -50,10 +51,11 @@ def _table(runs: Mapping[str, Mapping[str, FloatArray]], measures: Sequence[str]
 
 
 def _columns(file: ResultFile) -> dict[str, FloatArray]:
-    """Return the columns of a curve; empty cells are no numbers."""
+    """Return the columns of a curve; empty cells, and numbers that no axis has room for, are no numbers."""
     names = list(file.records[0].values)
     cells = [[float(record.values[name] or "nan") for name in names] for record in file.records]
-    return dict(zip(names, np.array(cells).T, strict=True))
+    values = np.array(cells)
+    return dict(zip(names, np.where(np.abs(values) <= MOST_DRAWN, values, np.nan).T, strict=True))
 
 
 def _varies(values: FloatArray) -> bool:

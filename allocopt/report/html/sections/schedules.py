@@ -18,6 +18,7 @@ from allocopt.report.table import Cell
 from allocopt.simulator.job_statistics import JobStatistics, MeasuredJobs
 
 MOST_GANTTS = 4
+MOST_PROCESSORS = 10**12
 
 
 def timeline_of(file: ResultFile, topology: Topology | None = None) -> Timeline:
@@ -41,10 +42,12 @@ def timeline_of(file: ResultFile, topology: Topology | None = None) -> Timeline:
             record = file.records[row]
             fault = f"{after} is {shown(record.values[after])}, before {before}, {shown(record.values[before])}"
             raise bad_file(file.path, record.place, fault)
-    for row in np.flatnonzero((processors < 1) | (processors % 1 != 0)).tolist():
+    for row in np.flatnonzero((processors < 1) | (processors > MOST_PROCESSORS) | (processors % 1 != 0)).tolist():
         record = file.records[row]
         value = shown(record.values["processors"])
-        raise bad_file(file.path, record.place, f"processors is {value}, must be a whole number from 1 on")
+        raise bad_file(
+            file.path, record.place, f"processors is {value}, must be a whole number from 1 to {MOST_PROCESSORS}"
+        )
     whole = processors.astype(np.int64)
     names = [record.values["job_id"] for record in file.records]
     line = Timeline(names, submit, start, end, whole, 1)

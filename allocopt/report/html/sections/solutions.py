@@ -71,7 +71,8 @@ def instance_section(path: Path, problem: TopologyProblem, cluster: NamedTree | 
             Fact("idle nodes", f"{len(problem.idle_nodes):,}"),
             Fact("nodes", f"{problem.topology.size:,}"),
         ),
-        parts=(picture.figure(), Table("Jobs", (Column("job"), Column("nodes", 0)), rows)),
+        _doubts(problem, cluster),
+        (picture.figure(), Table("Jobs", (Column("job"), Column("nodes", 0)), rows)),
     )
 
 
@@ -91,7 +92,7 @@ def _topology_section(
     picture = TreePicture(problem.topology, owner, [job.id for job in problem.jobs], node_names=names)
     left = Fact("nodes left idle", f"{problem.n_left:,} of {len(problem.idle_nodes):,}")
     table = _job_table(problem, held, names, picture.roles)
-    return Section(title, path.name, (*facts, left), parts=(picture.figure(), table))
+    return Section(title, path.name, (*facts, left), _doubts(problem, cluster), (picture.figure(), table))
 
 
 def _facts(stored: StoredSolution) -> list[Fact]:
@@ -117,6 +118,13 @@ def _owners(problem: TopologyProblem) -> IntArray:
 def _names(problem: TopologyProblem, cluster: NamedTree | None) -> tuple[str, ...]:
     """Names of the nodes, if the cluster is the one that the problem is about."""
     return cluster.nodes if cluster is not None and cluster.is_like(problem.topology) else ()
+
+
+def _doubts(problem: TopologyProblem, cluster: NamedTree | None) -> tuple[str, ...]:
+    """Say that the names that were given are not used, where they are those of another cluster."""
+    if cluster is None or cluster.is_like(problem.topology):
+        return ()
+    return (f"Nodes have numbers: this is not about the {len(cluster.nodes):,} nodes of the topology that was given.",)
 
 
 def _job_table(

@@ -1,6 +1,7 @@
 """Trajectories of solves: the gap of every solver over time."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -14,6 +15,7 @@ from allocopt.report.table import Cell
 from allocopt.report.trajectories import TrajectoryRow
 
 BOUND, BEST = "the best bound", "the best objective found"
+OF_ANY = "the best objective found under any strategy"
 MOMENTS_S = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
 
 Yardsticks = Mapping[tuple[str, str | None], float]
@@ -21,10 +23,15 @@ Yardsticks = Mapping[tuple[str, str | None], float]
 
 
 def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
-    """Show how solvers come closer to the best bound known or, where a window has none, to the best objective."""
+    """Show how solvers come closer to the best bound known or, where a window has none, to the best objective.
+
+    Strategies have bounds of their own; where several are compared, all gaps are to the best objective of the window.
+    """
     bounds, best = _best_bounds(rows), _best_objectives(rows)
     windows = best.keys()
     yardstick, values = (BOUND, bounds) if bounds.keys() == windows else (BEST, best)
+    if len({strategy for _, strategy in windows}) > 1:
+        yardstick, values = OF_ANY, _best_of_any(rows)
     solves: dict[str, list[Steps]] = {}
     for own in _solves(rows):
         solves.setdefault(_contender(own[0]), []).append(_steps(own, values[own[0].instance, own[0].strategy]))
@@ -74,6 +81,12 @@ def _best_objectives(rows: Sequence[TrajectoryRow]) -> Yardsticks:
     return found
 
 
+def _best_of_any(rows: Sequence[TrajectoryRow]) -> Yardsticks:
+    """Return for every window the best objective that it has under any strategy."""
+    together = _best_objectives([replace(row, strategy=None) for row in rows])
+    return {(row.instance, row.strategy): together[row.instance, None] for row in rows}
+
+
 def _steps(rows: Sequence[TrajectoryRow], yardstick: float) -> Steps:
     """Return the gaps of a solve in per cent; what rounding leaves is 0."""
     objectives = np.array([row.objective for row in rows])
@@ -93,5 +106,5 @@ def _table(yardstick: str, solves: Mapping[str, Sequence[Steps]]) -> Table:
     titles = [f"{1e3 * moment:g} ms" if moment < 1 else f"{moment:g} s" for moment in moments]
     columns = (Column("solver"), Column("solves", 0), *(Column(title, 3) for title in titles), Column("at the end", 3))
     swatches = tuple(colour(index) for index in range(len(rows)))
-    note = f"Mean gap in per cent to {yardstick} of the window; empty where a solve has no answer yet."
+    note = f"Mean over the windows of the gap in per cent to {yardstick}; empty where a solve has no answer yet."
     return Table("Gaps at some moments", columns, tuple(rows), swatches, note)

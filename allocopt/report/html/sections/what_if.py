@@ -56,8 +56,13 @@ def what_if_section(source: str, combinations: Sequence[Combination]) -> Section
 
 def _sentences(rows: Sequence[WhatIfRow]) -> list[str]:
     """Return the verdict with the comparison last, as it explains the rest."""
-    compared, *best = verdict(rows)
+    compared, *best = (_typeset(line) for line in verdict(rows))
     return [*(f"{line[:1].upper()}{line[1:]}." for line in best), f"{compared}."]
+
+
+def _typeset(line: str) -> str:
+    """Write signs as the tables of a page do."""
+    return line.replace("+/-", "±").replace("(-", "(\N{MINUS SIGN}")
 
 
 def _table(combinations: Sequence[Combination]) -> Table:

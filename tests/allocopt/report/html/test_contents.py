@@ -5,8 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from allocopt.cluster.named import NamedTree
+from allocopt.cluster.tree import Tree
 from allocopt.errors import BadFileError
 from allocopt.files.instance import write_problems
 from allocopt.files.instances import read_instances
@@ -148,6 +151,8 @@ def test_an_instance_shows_its_idle_nodes(tmp_path: Path) -> None:
     sections = contents([tmp_path / "windows.jsonl"])
     assert [section.title for section in sections] == [f"Window {problem.name}" for problem in problems]
     assert figures(sections[0]) == ["Idle nodes on the tree"]
+    # What is light on a light page is dark on a dark one.
+    assert "Faint cells are idle." in page("title", sections)
 
 
 def test_a_solution_without_an_allocation_says_so(tmp_path: Path) -> None:
@@ -193,7 +198,9 @@ def test_odd_schedules_are_drawn(tmp_path: Path, name: str, text: str) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("text", ["1,inf\n2,inf\n", "1,5\n", "1,1e300\n2,-1e300\n", "1,\n"])
+@pytest.mark.parametrize(
+    "text", ["1,inf\n2,1e308\n3,-1e308\n", "1,inf\n2,inf\n", "1,5\n", "1,1e300\n2,-1e300\n", "1,\n"]
+)
 def test_odd_curves_are_drawn(tmp_path: Path, text: str) -> None:
     (tmp_path / "curve.csv").write_text(f"update,loss\n{text}", encoding="utf-8")
     assert page("title", contents([tmp_path / "curve.csv"])).count("<figure>") == 1
@@ -212,8 +219,9 @@ def test_odd_rows_are_drawn(lines: Callable[..., Path]) -> None:
     paths = [
         lines(nothing, nothing, name="a.jsonl"), lines(what_if, name="b.jsonl"), lines(row, name="c.jsonl"),
         lines({**row, "ours": None}, name="d.jsonl"), lines(*solves, name="e.jsonl"),
+        lines({**what_if, "mean_wait_s": 2**63}, {**what_if, "mean_wait_s": -1}, name="f.jsonl"),
     ]  # fmt: skip
-    assert page("title", contents(paths)).count("<section ") == 5
+    assert page("title", contents(paths)).count("<section ") == 6
 
 
 POINT = {"instance": "a", "kind": "topology", "strategy": "free", "solver": "lns", "seed": 0}
@@ -242,3 +250,38 @@ def test_gaps_over_time_are_to_the_best_objective_where_a_window_has_no_bound(li
     (section,) = contents([lines(*bounded, *first, *second)])
     assert figures(section) == ["Gap to the best objective found over time"]
     assert column(tables(section)["Gaps at some moments"], "at the end") == [pytest.approx((0.0 + 25.0 + 0.0) / 3)]
+
+
+def test_solvers_under_several_strategies_are_measured_alike(lines: Callable[..., Path]) -> None:
+    free, scas = trajectory((1.0, 90.0, 45.0)), trajectory((1.0, 99.0, 99.0), strategy="scas", solver="dp")
+    (section,) = contents([lines(*free, *scas)])
+    assert figures(section) == ["Gap to the best objective found under any strategy over time"]
+    assert column(tables(section)["Gaps at some moments"], "at the end") == [0.0, pytest.approx(10.0)]
+
+
+def test_a_topology_of_another_cluster_is_remarked(tmp_path: Path) -> None:
+    problem = read_instances([Path("@tiny")])[0]
+    write_problems(tmp_path / "window.json", [problem])
+    cluster = NamedTree(Tree(np.zeros((1, 3), dtype=np.int64), (("leaf",),), (2, 4)), ("a", "b", "c"))
+    (section,) = contents([tmp_path / "window.json"], cluster=cluster)
+    assert section.verdict == ("Nodes have numbers: this is not about the 3 nodes of the topology that was given.",)
+
+
+def test_signs_of_a_verdict_are_those_of_its_table(lines: Callable[..., Path]) -> None:
+    row = {
+        "allocator": "first", "scheduler": "easy", "jobs": 3, "mean_wait_s": 4.0, "max_wait_s": 9.0,
+        "mean_bounded_slowdown": 1.5, "mean_hop_cost": None, "fragmentation": [], "utilization": 0.5,
+        "makespan_s": 9.0, "runtime_s": 0.1,
+    }  # fmt: skip
+    (section,) = contents([lines(row, {**row, "scheduler": "sjf", "mean_wait_s": 2.0, "mean_wait_change": -0.5})])
+    assert "(\N{MINUS SIGN}50.0 %)" in section.verdict[0]
+    assert section.verdict[-1].startswith("± beside first under easy")
+
+
+def test_processors_that_no_machine_has_are_refused(tmp_path: Path) -> None:
+    header = "job_id,submit,start,end,processors,run,estimate\n"
+    (tmp_path / "jobs.csv").write_text(f"{header}1,0,0,5,1e300,5,5\n", encoding="utf-8")
+    with pytest.raises(
+        BadFileError, match="line 2: processors is '1e300', must be a whole number from 1 to 1000000000000"
+    ):
+        contents([tmp_path / "jobs.csv"])

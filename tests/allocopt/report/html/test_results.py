@@ -60,9 +60,12 @@ def test_a_file_is_told_by_its_content(tmp_path: Path, text: str, kind: Kind) ->
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", EXPECTED),
+        ("", "is empty, must hold a result"),
+        (" \n\n", "is empty, must hold a result"),
+        ("job_id;submit;start;end\n1;0;0;5\n", "line 1: has no comma: the cells of a result have commas between them"),
         ("hello\n", EXPECTED),
         ("a,b\n1,x\n", EXPECTED),
+        ("SwitchName=a Nodes=x,y\nSwitchName=b Nodes=z\n", EXPECTED),
         ("a,b\n2,1\n1,1\n", EXPECTED),
         ("a,a\n1,1\n", EXPECTED),
         ('{"a": 1}\n', EXPECTED),
@@ -123,3 +126,10 @@ def test_a_missing_value_is_named(tmp_path: Path) -> None:
     path.write_text(f'{json.dumps(SOLVE)}\n{{"instance": "a"}}\n', encoding="utf-8")
     with pytest.raises(BadFileError, match="line 2: has no bound"):
         rows_of(recognized(path), SolveRecord)
+
+
+def test_names_may_hold_what_python_takes_for_the_end_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    row = {**SOLVE, "instance": "a\u2028b\x85c"}
+    path.write_text(f"{json.dumps(row, ensure_ascii=False)}\n" * 2, encoding="utf-8")
+    assert [each.instance for each in rows_of(recognized(path), SolveRecord)] == [row["instance"]] * 2
