@@ -93,8 +93,4 @@ class AsaxScheduler:
 def state_of(now: float, allocation: Allocation) -> State:
     """Return what the experts see of an allocation's owner: its demands now, its progress, its happiness."""
     host = allocation.host
-    elapsed, needed = now - host.start_s, host.work_left_s * host.slowdown
-    left = max(0.0, host.queued.job.walltime_s - elapsed)
-    return State(
-        host.stage.cpu, host.stage.memory, host.stage.kind, elapsed / (elapsed + needed), left / max(needed, 1e-9)
-    )
+    return State(host.stage.cpu, host.stage.memory, host.stage.kind, host.interval(now), host.happiness(now))
