@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 from allocopt.errors import UsageError
@@ -23,6 +24,8 @@ class AsaxPolicy:
         File of the experts' trees; empty for those of the package.
     knowledge
         File of what was learned before; empty for nothing.
+    save_knowledge
+        File that `remember` writes, the same or another one; one that is there must be such a file. Empty for none.
     full_loss_at
         See `performance_loss`.
     period_s
@@ -38,6 +41,7 @@ class AsaxPolicy:
 
     experts: str = ""
     knowledge: str = ""
+    save_knowledge: str = ""
     full_loss_at: float = 1.0
     period_s: float = 60.0
     inner: AsaxScheduler = field(init=False, repr=False)
@@ -51,6 +55,9 @@ class AsaxPolicy:
         asax = Asax.untrained(read_experts(self.experts or None), full_loss_at=self.full_loss_at)
         if self.knowledge:
             asax.knowledge = load_knowledge(self.knowledge, asax.knowledge.metrics)
+        if self.save_knowledge and Path(self.save_knowledge).exists():
+            # What would be lost is told before hours are simulated, and nothing else is overwritten.
+            load_knowledge(self.save_knowledge, asax.knowledge.metrics)
         self.inner = AsaxScheduler(asax, self.period_s)
 
     def schedule(self, view: QuotaView) -> Iterable[QuotaDecision]:
@@ -60,3 +67,8 @@ class AsaxPolicy:
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
         """Learn; see `QuotaScheduler.ended`."""
         self.inner.ended(view, allocation)
+
+    def remember(self) -> None:
+        """Write what was learned, if a file was given; see `Remembering`."""
+        if self.save_knowledge:
+            self.inner.asax.knowledge.save(self.save_knowledge)
