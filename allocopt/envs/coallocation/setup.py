@@ -14,7 +14,7 @@ from allocopt.envs.coallocation.describe import size_of
 from allocopt.envs.coallocation.episodes import Episodes, Options, applications_of
 from allocopt.envs.of_jobsets import Setup
 from allocopt.errors import UsageError
-from allocopt.traces.applications import APPLICATIONS
+from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
 
 DRAWN_QUEUES = 16
@@ -46,8 +46,11 @@ class CoallocationSetup(Setup[tuple[QueuedJob, ...], Episodes, Float32Array]):
         """Return episodes that have not begun."""
         jobsets = self.jobsets
         if jobsets is None:
-            drawn = (asax_queue(rng, walltime_factor=WALLTIME_FACTOR, between_s=BETWEEN_S) for _ in range(DRAWN_QUEUES))
-            jobsets = tuple(drawn)
+            lines = self.cores if self.cores in CLUSTER_SIZES else CLUSTER_SIZES[0]
+            jobsets = tuple(
+                asax_queue(rng, walltime_factor=WALLTIME_FACTOR, cluster=lines, between_s=BETWEEN_S)
+                for _ in range(DRAWN_QUEUES)
+            )
         return Episodes(jobsets, self.cores, count, self.options)
 
     def observation_space(self) -> Box:

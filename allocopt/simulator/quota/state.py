@@ -145,6 +145,10 @@ class Allocation:
         held = self.host.queued.job.peak_memory() + guest.peak_memory() * guest.cores / self.cores
         return held <= 1.0 + ROUNDING or not heeds_memory
 
+    def free_memory(self) -> float:
+        """Memory that its owner never occupies, in cores' worth of it."""
+        return self.cores * (1.0 - self.host.queued.job.peak_memory())
+
     def idle_cores(self) -> float:
         """Cores that its owner leaves idle in its present stage."""
         return (1.0 - self.host.stage.cpu) * self.cores

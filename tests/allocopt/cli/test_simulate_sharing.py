@@ -98,6 +98,8 @@ def test_jobs_that_share_are_killed_at_their_limits_if_asked_for(run: Run, halve
         (("--policy", "asax", "--profiles", "none.toml"), 3, "none.toml: "),
         (("--policy", "asax", "--option", "period_s=0"), 2, "period_s is 0, must be positive"),
         (("--policy", "asax", "--option", "experts=none.toml"), 3, "none.toml: "),
+        (("--policy", "asax", "--option", "loss=money"), 2, "must be one of limit, degradation"),
+        (("--policy", "asax", "--option", "idle_weight=-1"), 2, "idle_weight is -1, must not be negative"),
         (("--policy", "static-50", "--option", "percent=95"), 2, "the quota is 95 %"),
     ],
 )

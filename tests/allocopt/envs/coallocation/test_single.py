@@ -92,7 +92,8 @@ def asks_the_expert(env: CoallocationEnv, seen: Float32Array) -> int:
     action = int(experts.probabilities(state)[0].argmax())
     if value["is_there"]:
         return max(1, action)
-    return action if value["guest_cpu"] <= experts.actions[action] / 100 + 1e-6 else 0
+    usable = max(experts.actions[action] / 100, 1 - value["host_cpu"])
+    return action if value["guest_cpu"] <= usable + 1e-6 else 0
 
 
 def sure_asax() -> AsaxScheduler:
