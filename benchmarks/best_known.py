@@ -1,4 +1,4 @@
-"""Writes ``instances/best_known.json``: the optima of all windows and knapsacks, and the best allocations of L1."""
+"""Writes ``instances/best_known.json``: the optima of windows, knapsacks and co-allocations, and the best of L1."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from allocopt.solving.result import EQUAL_RELATIVE
 FOLDER = Path("instances")
 FAMILIES = ("paper.jsonl", "repo.jsonl", "burst.jsonl")
 LARGE = "L1.json.gz"
-KNAPSACKS = "knapsacks.jsonl"
+KNAPSACKS, COALLOCATIONS = "knapsacks.jsonl", "coallocations.jsonl"
 SOLVERS = {"scas": "auto", "dcas": "dp", "free": "exact"}
 """Who proves an optimum."""
 UNPROVED_S = 60.0
@@ -25,9 +25,10 @@ def proved(problem: allocopt.TopologyProblem, strategy: str) -> BestKnown:
     return BestKnown(result.objective, proved=True)
 
 
-def proved_by_two(problem: allocopt.KnapsackProblem) -> BestKnown:
-    """Solve a knapsack to proof, by two solvers that must agree."""
-    first, second = (allocopt.solve(problem, solver=solver, time_limit=600.0) for solver in ("auto", "scip"))
+def proved_by_two(problem: allocopt.KnapsackProblem | allocopt.CoallocationProblem) -> BestKnown:
+    """Solve a knapsack or a co-allocation to proof, by two solvers that must agree."""
+    solvers = ("auto", "scip") if isinstance(problem, allocopt.KnapsackProblem) else ("cp-sat", "scip")
+    first, second = (allocopt.solve(problem, solver=solver, time_limit=600.0) for solver in solvers)
     if {first.status, second.status} != {allocopt.Status.OPTIMAL}:
         raise SystemExit(f"{problem.name} is not proved: {first.status}, {second.status}")
     assert first.objective is not None
@@ -36,14 +37,14 @@ def proved_by_two(problem: allocopt.KnapsackProblem) -> BestKnown:
     return BestKnown(first.objective, proved=True)
 
 
-def knapsacks() -> BestKnownValues:
-    """Solve every knapsack."""
-    problems = allocopt.read_problems(FOLDER / KNAPSACKS)
+def without_strategy(file: str) -> BestKnownValues:
+    """Solve every knapsack or co-allocation of a file."""
+    problems = allocopt.read_problems(FOLDER / file)
     return {problem.name: {NO_STRATEGY: proved_by_two(problem)} for problem in problems}
 
 
 def main() -> None:
-    """Solve every window and knapsack, and write the file."""
+    """Solve everything, and write the file."""
     values = {
         problem.name: {strategy: proved(problem, strategy) for strategy in SOLVERS}
         for file in FAMILIES
@@ -53,7 +54,7 @@ def main() -> None:
     found = allocopt.solve(large, "free", "exact", UNPROVED_S).objective
     assert found is not None, "a search for free allocations always has one"
     values[large.name] = {"scas": proved(large, "scas"), "free": BestKnown(found, proved=False)}
-    write_best_known(FOLDER / "best_known.json", values | knapsacks())
+    write_best_known(FOLDER / "best_known.json", values | without_strategy(KNAPSACKS) | without_strategy(COALLOCATIONS))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
-from allocopt.problems.coallocation.profile import ProfiledJob
 from allocopt.simulator.quota.decisions import QuotaDecision
 from allocopt.simulator.quota.space_sharing import easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
@@ -48,15 +47,9 @@ class StaticSharing:
         """Start what EASY starts, then place guests; see `QuotaScheduler.schedule`."""
         yield from easy_starts(view)
         for job in list(view.queue):
-            host = next((one for one in view.allocations if self._fits(one, view.jobs[job].job)), None)
+            host = next((one for one in view.allocations if one.takes(view.jobs[job].job, self.heeds_memory)), None)
             if host is not None:
                 yield PlaceGuest(job, host.number, self.percent)
-
-    def _fits(self, allocation: Allocation, guest: ProfiledJob) -> bool:
-        """Whether a job gets a place on an allocation."""
-        if self.heeds_memory:
-            return allocation.takes(guest)
-        return allocation.guest is None and guest.cores <= allocation.cores
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
         """Learn nothing."""

@@ -24,3 +24,13 @@ $knapsack --prefix resources --seed 34 --objective capability --resources 3 --jo
 $knapsack --prefix slots --seed 35 --objective linear --slots 6 --jobs 30 --load 0.8 --out "$knapsacks/5.jsonl"
 cat "$knapsacks"/*.jsonl > instances/knapsacks.jsonl
 rm -r "$knapsacks"
+# Co-allocations of the ASAX paper's workflows, three each, joined in one file.
+coallocations=$(mktemp -d)
+coallocation="allocopt generate coallocation --count 3"
+$coallocation --prefix host-capacity --seed 41 --hosts 40 --guests 30 --out "$coallocations/1.jsonl"
+$coallocation --prefix host-response --seed 42 --hosts 40 --guests 30 --objective response --out "$coallocations/2.jsonl"
+$coallocation --prefix host-throughput --seed 43 --hosts 40 --guests 30 --objective throughput \
+    --out "$coallocations/3.jsonl"
+$coallocation --prefix host-several --seed 44 --hosts 10 --guests 10 --max-guests 3 --out "$coallocations/4.jsonl"
+cat "$coallocations"/*.jsonl > instances/coallocations.jsonl
+rm -r "$coallocations"

@@ -128,6 +128,8 @@ def command(
     )
     runtime_s = time.perf_counter() - started
     _write(schedule, jobs_csv, swf, rules, policy)
+    if shared is not None:
+        shared.remember()
     _print(schedule, _measured(schedule, trim, starvation), runtime_s, as_json)
     _print_remarks(scheduler)
     _print_explanation(explanation, schedule, as_json)

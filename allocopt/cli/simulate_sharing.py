@@ -43,6 +43,13 @@ class SharingPolicy:
         execution = QuotaExecution(jobs, period_s=self.scheduler.period_s)
         return QuotaPolicy(self.scheduler, execution, np.random.default_rng(seed)), execution
 
+    def remember(self) -> None:
+        """Let a scheduler that learns keep what it has learned."""
+        from allocopt.simulator.quota.decisions import Remembering
+
+        if isinstance(self.scheduler, Remembering):
+            self.scheduler.remember()
+
 
 def sharing_policy(
     policy: str, options: list[str], profiles: Path | None, others: Sequence[object]

@@ -6,6 +6,7 @@ ENVIRONMENT = "allocopt/BatchScheduling-v0"
 TWO_LEVEL = "allocopt/DRAS-v0"
 CUSH = "allocopt/CuSH-v0"
 POLICY_SELECTION = "allocopt/PolicySelection-v0"
+COALLOCATION = "allocopt/Coallocation-v0"
 
 if ENVIRONMENT not in gymnasium.registry:
     gymnasium.register(
@@ -33,4 +34,11 @@ if POLICY_SELECTION not in gymnasium.registry:
         POLICY_SELECTION,
         entry_point="allocopt.envs.policy_selection.single:PolicySelectionEnv",
         vector_entry_point="allocopt.envs.policy_selection.vector:PolicySelectionVectorEnv",
+    )
+
+if COALLOCATION not in gymnasium.registry:
+    gymnasium.register(
+        COALLOCATION,
+        entry_point="allocopt.envs.coallocation.single:CoallocationEnv",
+        vector_entry_point="allocopt.envs.coallocation.vector:CoallocationVectorEnv",
     )

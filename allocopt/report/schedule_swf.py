@@ -18,7 +18,7 @@ def write_schedule_swf(path: Path, schedule: Schedule, notes: Sequence[str] = ()
     """Write a schedule in the Standard Workload Format; `read_swf` makes its jobs and machine of it.
 
     Wait (column 3), run time (4) and status (11, completed) are those of the schedule, processors are written as
-    allocated and as requested (5, 8), and what is not known is -1.
+    allocated and as requested (5, 8), applications keep their numbers (14), and what is not known is -1.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def _line(row: ScheduledRow) -> str:
     """Return the 18 columns of a job."""
     job = row.job
     think = UNKNOWN if job.preceding == NONE else job.think
-    used, memory, group, program, queue, partition = (UNKNOWN,) * 6
+    used, memory, group, queue, partition = (UNKNOWN,) * 5
     return (
         f"{job.job} {job.submit} {row.wait} {job.run} {job.processors} {used} {memory} {job.processors} {job.estimate} "
-        f"{memory} {COMPLETED} {job.user} {group} {program} {queue} {partition} {job.preceding} {think}"
+        f"{memory} {COMPLETED} {job.user} {group} {job.executable} {queue} {partition} {job.preceding} {think}"
     )

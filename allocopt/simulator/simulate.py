@@ -81,21 +81,62 @@ def simulate(
     UsageError
         If the policy does not exist, or what is asked for does not go together.
     """
-    machine = Platform.pool(int(platform)) if isinstance(platform, int | np.integer) else platform
-    _check_kinds(workload, machine, seed)
     chosen = as_scheduler(scheduler)
-    places = _allocator(machine, allocator)
-    request = _requests(workload, machine, demands or {})
-    watched = observer is not None or execution is not None
-    rng = np.random.default_rng(seed)
-    state = _state(workload, machine, request, chosen, rules or Rules(), rng, track_running=watched)
-    simulation = Simulation(workload, machine, state, places, execution)
-    if isinstance(chosen, ListScheduler) and places is None and not watched:
-        _run_compiled(state)
+    simulation = new_simulation(
+        workload,
+        platform,
+        chosen,
+        rules,
+        seed,
+        demands=demands,
+        allocator=allocator,
+        execution=execution,
+        is_watched=observer is not None,
+    )
+    if isinstance(chosen, ListScheduler) and simulation.placement is None and observer is None and execution is None:
+        _run_compiled(simulation.state)
     else:
         _run_stepwise(simulation, chosen, observer)
     _check_finished(simulation, name_of(chosen))
-    return _schedule(workload, machine, simulation)
+    return _schedule(workload, simulation)
+
+
+def new_simulation(
+    workload: Workload,
+    platform: Platform | int | np.integer[Any],
+    scheduler: ListScheduler | Scheduler,
+    rules: Rules | None = None,
+    seed: int = 0,
+    *,
+    demands: Mapping[str, IntArray] | None = None,
+    allocator: Allocator | None = None,
+    execution: ExecutionModel | None = None,
+    is_watched: bool = False,
+) -> Simulation:
+    """Return a simulation before its first event, to be stepped by its owner; see `simulate`.
+
+    Parameters
+    ----------
+    workload, platform, scheduler, rules, seed, demands, allocator, execution
+        As of `simulate`.
+    is_watched
+        Whether somebody looks at the running jobs besides the scheduler.
+
+    Raises
+    ------
+    InvalidProblemError
+        If there are no jobs, or one asks for more than the machine has; it is named.
+    UsageError
+        If what is asked for does not go together.
+    """
+    machine = Platform.pool(int(platform)) if isinstance(platform, int | np.integer) else platform
+    _check_kinds(workload, machine, seed)
+    places = _allocator(machine, allocator)
+    request = _requests(workload, machine, demands or {})
+    watched = is_watched or execution is not None
+    rng = np.random.default_rng(seed)
+    state = _state(workload, machine, request, scheduler, rules or Rules(), rng, track_running=watched)
+    return Simulation(workload, machine, state, places, execution)
 
 
 def _check_kinds(workload: Workload, platform: Platform, seed: int) -> None:
@@ -230,8 +271,9 @@ def _check_finished(simulation: Simulation, name: str) -> None:
         raise SchedulerError(f"{name} leaves jobs waiting for ever: {stalled(simulation.view)}")
 
 
-def _schedule(workload: Workload, platform: Platform, simulation: Simulation) -> Schedule:
+def _schedule(workload: Workload, simulation: Simulation) -> Schedule:
     """Return what the simulation gave."""
+    platform = simulation.view.platform
     jobs, guests = simulation.state.jobs, simulation.guests.ended_at
     held_from = jobs["start"].copy() if guests else None
     if held_from is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -28,12 +29,38 @@ class Decision(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a running job without a guest offers: its number, its cores, free memory in cores' worth, and a decision."""
+    """What a running job without a guest offers: cores and memory beside it, and its decision.
+
+    Parameters
+    ----------
+    host, cores
+        Its number and its cores.
+    free_memory
+        Memory that it leaves, in cores' worth of it.
+    decision
+        The quota.
+    idle_cores
+        Cores that it leaves idle, which a guest may use beyond its quota: quotas are shares.
+    """
 
     host: int
     cores: int
     free_memory: float
     decision: Decision
+    idle_cores: float = 0.0
+
+    @property
+    def usable_cores(self) -> float:
+        """Cores that a guest can keep busy."""
+        return max(self.decision.percent / 100 * self.cores, self.idle_cores)
+
+    def fulfils(self, asked: "Asked") -> bool:
+        """Whether it has the cores and the memory that a job asks for, and the cores that it keeps busy."""
+        return (
+            asked.cores <= self.cores
+            and asked.memory <= self.free_memory + ROUNDING
+            and asked.busy_cores <= self.usable_cores + ROUNDING
+        )
 
 
 class Asked(NamedTuple):
@@ -50,6 +77,15 @@ class Hosting(NamedTuple):
     guest: int
     host: int
     decision: Decision
+
+
+class Loss(StrEnum):
+    """What a host loses by its guest; the paper says it in two ways."""
+
+    LIMIT = "limit"
+    """How far it is going to pass its limit, over the limit (section 3.2)."""
+    DEGRADATION = "degradation"
+    """How much longer its work takes at present (section 4.4: 0 where nothing is degraded)."""
 
 
 def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0) -> float:
@@ -154,8 +190,9 @@ class Asax:
 def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[Hosting]:
     """Go through the waiting jobs, and give each the first offer of a quota above 0 that has the room.
 
-    An offer has the room where the host has the cores and the free memory that the guest asks for, and the quota the
-    cores that the guest keeps busy on average: what is offered must fulfil what a job needs (section 3.2).
+    An offer has the room where the host has the cores and the free memory that the guest asks for, and its quota, or
+    what the host leaves idle, the cores that the guest keeps busy on average: what is offered must fulfil what a job
+    needs (section 3.2).
 
     Parameters
     ----------
@@ -172,13 +209,7 @@ def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[Host
     """
     open_offers = [offer for offer in offers if offer.decision.percent > 0]
     for guest, asked in enumerate(guests):
-        fits = (
-            place
-            for place, offer in enumerate(open_offers)
-            if asked.cores <= offer.cores
-            and asked.memory <= offer.free_memory + ROUNDING
-            and asked.busy_cores <= offer.decision.percent / 100 * offer.cores + ROUNDING
-        )
+        fits = (place for place, offer in enumerate(open_offers) if offer.fulfils(asked))
         place = next(fits, None)
         if place is not None:
             offer = open_offers.pop(place)

@@ -8,7 +8,7 @@ from allocopt.simulator.quota.decisions import QuotaDecision
 from allocopt.simulator.quota.space_sharing import easy_starts
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota
-from learned.asax.agent import Asax, Asked, Decision, Offer, first_fit, performance_loss
+from learned.asax.agent import Asax, Asked, Decision, Loss, Offer, first_fit, performance_loss
 from learned.asax.trees import Leaf, State
 
 
@@ -27,10 +27,17 @@ class AsaxScheduler:
         The learner; it goes on learning.
     period_s
         Seconds between two looks.
+    loss
+        What a host loses.
+    idle_weight
+        Loss of a refusal at every look at which a job waits that would keep no more cores busy than the host leaves
+        idle, over the share of its cores that it does; the paper has 0.
     """
 
     asax: Asax = field(default_factory=Asax.untrained)
     period_s: float | None = 60.0
+    loss: Loss = Loss.LIMIT
+    idle_weight: float = 0.0
     _shared: dict[int, Decision] = field(init=False, default_factory=dict)
     _offers: dict[int, tuple[tuple[Leaf, ...], Decision]] = field(init=False, default_factory=dict)
 
@@ -43,14 +50,14 @@ class AsaxScheduler:
         self._shared = {number: decision for number, decision in self._shared.items() if number in there}
         for one in shared:
             yield SetQuota(one.number, self._look_again(view, one))
+        if self.idle_weight:
+            self._learn_from_refusals(view)
         yield from easy_starts(view)
         if not view.queue:
             return
         hosts = sorted((one for one in view.allocations if one.guest is None), key=lambda one: -one.idle_cores())
         queue = list(view.queue)
-        waiting = (view.jobs[job].job for job in queue)
-        asked = [Asked(job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores) for job in waiting]
-        for guest, host, decision in first_fit(asked, [self._offer(view, one) for one in hosts]):
+        for guest, host, decision in first_fit(_asked(view), [self._offer(view, one) for one in hosts]):
             self._shared[host] = decision
             yield PlaceGuest(queue[guest], host, decision.percent)
 
@@ -70,31 +77,43 @@ class AsaxScheduler:
         if known is None or known[0] != leaves:
             known = leaves, self.asax.decide(application, state, view.rng)
             self._offers[allocation.number] = known
-        free = allocation.cores * (1.0 - allocation.host.queued.job.peak_memory())
-        return Offer(allocation.number, allocation.cores, free, known[1])
+        return Offer(allocation.number, allocation.cores, allocation.free_memory(), known[1], allocation.idle_cores())
+
+    def _learn_from_refusals(self, view: QuotaView) -> None:
+        """Learn what refusals leave idle, where somebody waits who would fit into it."""
+        asked = _asked(view)
+        for one in view.allocations:
+            if one.guest is None and one.number in self._offers:
+                decision = self._offers[one.number][1]
+                idle = Offer(one.number, one.cores, one.free_memory(), decision, one.idle_cores())
+                if decision.percent == 0 and any(map(idle.fulfils, asked)):
+                    self.asax.learn(decision, min(1.0, self.idle_weight * one.idle_cores() / one.cores))
 
     def _look_again(self, view: QuotaView, allocation: Allocation) -> int:
         """Learn from the last quota, and draw the next one."""
         host = allocation.host
         last = self._shared.get(allocation.number)
         if last is not None:
-            foreseen = view.now - host.start_s + host.work_left_s * host.slowdown
-            self.asax.learn(last, self._loss(foreseen, host))
+            self.asax.learn(last, self._loss(view.now - host.start_s + host.needed_s, host))
         state = state_of(view.now, allocation)
         decision = self.asax.decide(host.queued.application, state, view.rng, is_shared=True)
         self._shared[allocation.number] = decision
         return decision.percent
 
     def _loss(self, run_s: float, host: Progress) -> float:
-        """Loss of a host that runs so long."""
+        """Loss of a host that runs so long, or at its present rate."""
+        if self.loss is Loss.DEGRADATION:
+            return performance_loss(host.slowdown, 1.0, self.asax.full_loss_at)
         return performance_loss(run_s, host.queued.job.walltime_s, self.asax.full_loss_at)
+
+
+def _asked(view: QuotaView) -> list[Asked]:
+    """Return what the waiting jobs ask for."""
+    waiting = (view.jobs[job].job for job in view.queue)
+    return [Asked(job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores) for job in waiting]
 
 
 def state_of(now: float, allocation: Allocation) -> State:
     """Return what the experts see of an allocation's owner: its demands now, its progress, its happiness."""
     host = allocation.host
-    elapsed, needed = now - host.start_s, host.work_left_s * host.slowdown
-    left = max(0.0, host.queued.job.walltime_s - elapsed)
-    return State(
-        host.stage.cpu, host.stage.memory, host.stage.kind, elapsed / (elapsed + needed), left / max(needed, 1e-9)
-    )
+    return State(host.stage.cpu, host.stage.memory, host.stage.kind, host.interval(now), host.happiness(now))

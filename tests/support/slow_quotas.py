@@ -149,6 +149,10 @@ class _Simulation:
         for allocation in self.allocations:
             self.accounts.owned_s[allocation.host.number] += seconds
             self.accounts.hosting_s[allocation.host.number] += seconds * (allocation.guest is not None)
+            speeds = [1.0 / one.slowdown for one in allocation.jobs]
+            self.accounts.lost_core_s[allocation.host.number] += seconds * allocation.cores * (1.0 - speeds[0])
+            for guest, speed in zip(allocation.jobs[1:], speeds[1:], strict=True):
+                self.accounts.gained_core_s[guest.number] += seconds * guest.queued.job.cores * speed
             for one, allotted in zip(allocation.jobs, allocation.allotted_cores(), strict=True):
                 self.accounts.busy_core_s[one.number] += one.busy_cores * seconds
                 self.accounts.allotted_core_s[one.number] += allotted * seconds

@@ -1,7 +1,7 @@
 """The protocol of schedulers of shared allocations."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
@@ -25,3 +25,11 @@ class QuotaScheduler(Protocol):
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
         """Take note that the owner of an allocation has just ended; the guest that it had, if any, now owns its own."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A scheduler that keeps what it learned beyond a simulation."""
+
+    def remember(self) -> None:
+        """Keep what was learned; called once a simulation is over."""

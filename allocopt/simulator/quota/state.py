@@ -11,6 +11,9 @@ from allocopt.traces.asax_queue import QueuedJob
 LEAST_S = 1e-6
 """Seconds of work below which a stage is over."""
 
+LEAST_NEEDED_S = 1e-9
+"""Seconds that a job needs at least, where something is divided by them."""
+
 ROUNDING = 1e-9
 """Share of a memory that sums of shares may lose."""
 
@@ -79,6 +82,21 @@ class Progress:
         """Seconds until its present stage ends at the present rate."""
         return self.left[0][1] * self.slowdown
 
+    def interval(self, now: float) -> float:
+        """Share of its duration at the present rate that is behind it (ASAX paper, section 3.1)."""
+        elapsed = now - self.start_s
+        return elapsed / (elapsed + self.needed_s)
+
+    def happiness(self, now: float) -> float:
+        """Time left until its limit over the time that it still needs at the present rate (Eq. 1; errata)."""
+        left = max(0.0, self.queued.job.walltime_s - (now - self.start_s))
+        return left / max(self.needed_s, LEAST_NEEDED_S)
+
+    @property
+    def needed_s(self) -> float:
+        """Seconds for which it still runs at the present rate."""
+        return self.work_left_s * self.slowdown
+
     def remaining(self, now: float) -> ProfiledJob:
         """Return what is ahead of it as a job of a co-allocation problem."""
         total, job = self.work_left_s, self.queued.job
@@ -120,12 +138,16 @@ class Allocation:
         """The jobs on it, the owner first."""
         return [self.host] if self.guest is None else [self.host, self.guest]
 
-    def takes(self, guest: ProfiledJob) -> bool:
-        """Whether it has no guest, and the cores and the memory that one asks for."""
+    def takes(self, guest: ProfiledJob, heeds_memory: bool = True) -> bool:
+        """Whether it has no guest, and the cores and, where that is heeded, the memory that one asks for."""
         if self.guest is not None or guest.cores > self.cores:
             return False
         held = self.host.queued.job.peak_memory() + guest.peak_memory() * guest.cores / self.cores
-        return held <= 1.0 + ROUNDING
+        return held <= 1.0 + ROUNDING or not heeds_memory
+
+    def free_memory(self) -> float:
+        """Memory that its owner never occupies, in cores' worth of it."""
+        return self.cores * (1.0 - self.host.queued.job.peak_memory())
 
     def idle_cores(self) -> float:
         """Cores that its owner leaves idle in its present stage."""

@@ -14,7 +14,7 @@ from allocopt.simulator.quota.window import CoallocationScheduler
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
 from heuristics.static_sharing import StaticSharing
-from learned.asax.agent import Asax
+from learned.asax.agent import Asax, Loss
 from learned.asax.scheduler import AsaxScheduler
 
 SEEDS = 10
@@ -26,25 +26,32 @@ LESSONS = 20
 LESSON_SEED = 10_000
 
 
-def queue_of(seed: int) -> tuple[QueuedJob, ...]:
-    """Return the queue of a seed."""
-    return asax_queue(np.random.default_rng(seed), walltime_factor=WALLTIME_FACTOR, between_s=BETWEEN_S)
+def queue_of(seed: int, cores: int) -> tuple[QueuedJob, ...]:
+    """Return the queue of a seed; its jobs follow the lines of Table 2 for a cluster of so many cores."""
+    rng = np.random.default_rng(seed)
+    return asax_queue(rng, walltime_factor=WALLTIME_FACTOR, cluster=cores, between_s=BETWEEN_S)
 
 
-def trained(cores: int, lessons: int) -> Asax:
-    """Return a learner that has seen so many queues."""
-    asax = Asax.untrained(full_loss_at=FULL_LOSS_AT)
-    for lesson in range(lessons):
-        simulate_quotas(queue_of(LESSON_SEED + lesson), cores, AsaxScheduler(asax), LESSON_SEED + lesson)
-    return asax
+def learner(loss: Loss = Loss.LIMIT, idle_weight: float = 0.0) -> AsaxScheduler:
+    """Return a scheduler that knows nothing."""
+    return AsaxScheduler(Asax.untrained(full_loss_at=FULL_LOSS_AT), loss=loss, idle_weight=idle_weight)
+
+
+def trained(scheduler: AsaxScheduler, cores: int, lessons: int) -> AsaxScheduler:
+    """Let a scheduler see so many queues."""
+    for lesson in range(LESSON_SEED, LESSON_SEED + lessons):
+        simulate_quotas(queue_of(lesson, cores), cores, scheduler, lesson)
+    return scheduler
 
 
 METHODS: Mapping[str, Callable[[int, int], QuotaScheduler]] = {
     "space-sharing": lambda cores, lessons: SpaceSharing(),
     "static-50": lambda cores, lessons: StaticSharing(),
     "static-50-memory": lambda cores, lessons: StaticSharing(heeds_memory=True),
-    "asax": lambda cores, lessons: AsaxScheduler(Asax.untrained(full_loss_at=FULL_LOSS_AT)),
-    "asax, trained": lambda cores, lessons: AsaxScheduler(trained(cores, lessons)),
+    "asax": lambda cores, lessons: learner(),
+    "asax, trained": lambda cores, lessons: trained(learner(), cores, lessons),
+    "asax, trained, degradation": lambda cores, lessons: trained(learner(Loss.DEGRADATION), cores, lessons),
+    "asax, trained, idle counted": lambda cores, lessons: trained(learner(idle_weight=1.0), cores, lessons),
     "coallocation-scip": lambda cores, lessons: CoallocationScheduler("scip"),
 }
 """Makes the scheduler of each method for a cluster; every run begins with a new one."""
@@ -79,7 +86,7 @@ def measured(request: ReproductionRequest, piece: str) -> dict[str, Any]:
     runs = []
     for seed in seeds_of(request):
         scheduler = METHODS[method](cores, lessons)
-        done = simulate_quotas(queue_of(seed), cores, scheduler, seed)
+        done = simulate_quotas(queue_of(seed, cores), cores, scheduler, seed)
         runs.append({**_metrics(done), **_risks(scheduler)})
     return {"runs": runs}
 

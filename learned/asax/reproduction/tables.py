@@ -98,6 +98,9 @@ class TableThreeReproduction(_View):
         base, ceiling = records.get(piece_of(cores, REFERENCE)), records.get(piece_of(cores, CEILING))
         line, reference = TABLE_THREE.get((cores, method)), TABLE_THREE[cores, REFERENCE]
         if base is not None and method != REFERENCE:
+            points = [run["cpu"] - other["cpu"] for run, other in zip(runs, base["runs"], strict=True)]
+            printed = None if line is None else line.cpu - reference.cpu
+            yield self._row(piece, "CPU over space sharing, + points", points, printed)
             for column, key in (("wait", "wait_h"), ("run time", "run_h"), ("response", "response_h")):
                 published = None
                 if line is not None and key in reference._fields:

@@ -12,6 +12,7 @@ from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.registry import get_sharing_policy, sharing_policy_names
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.swf import read_swf
+from learned.asax.policy import AsaxPolicy
 
 Run = Callable[..., Any]
 
@@ -97,6 +98,8 @@ def test_jobs_that_share_are_killed_at_their_limits_if_asked_for(run: Run, halve
         (("--policy", "asax", "--profiles", "none.toml"), 3, "none.toml: "),
         (("--policy", "asax", "--option", "period_s=0"), 2, "period_s is 0, must be positive"),
         (("--policy", "asax", "--option", "experts=none.toml"), 3, "none.toml: "),
+        (("--policy", "asax", "--option", "loss=money"), 2, "must be one of limit, degradation"),
+        (("--policy", "asax", "--option", "idle_weight=-1"), 2, "idle_weight is -1, must not be negative"),
         (("--policy", "static-50", "--option", "percent=95"), 2, "the quota is 95 %"),
     ],
 )
@@ -104,3 +107,35 @@ def test_a_wrong_request_is_told(run: Run, halves: Path, options: tuple[str, ...
     answer = run("simulate", halves, *options)
     assert (answer.code, answer.out) == (code, "")
     assert fault in answer.lines_of_error[-1]
+
+
+def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "knowledge.json"
+    given = ("--policy", "asax", "--option", "full_loss_at=0.2")
+    longer = get_sharing_policy("asax", {"full_loss_at": 0.2})
+    for seed, load in ((2, ()), (3, ("--option", f"knowledge={kept}")), (4, ("--option", f"knowledge={kept}"))):
+        out = tmp_path / "jobs.csv"
+        save = ("--option", f"save_knowledge={kept}")
+        assert run("simulate", queue, *given, *load, *save, "--seed", seed, "--jobs-csv", out).code == 0
+        done = simulate_quotas(profiled_jobs(read_swf(queue), WORKFLOWS), 64, longer, seed)
+        assert ends(out) == pytest.approx(done.end.tolist())
+        assert isinstance(longer, AsaxPolicy)
+        longer.save_knowledge = str(tmp_path / "longer.json")
+        longer.remember()
+        assert kept.read_text() == (tmp_path / "longer.json").read_text()
+    assert any(weights.rounds for weights in longer.inner.asax.knowledge.applications.values())
+
+
+def test_knowledge_does_not_overwrite_another_file(run: Run, queue: Path) -> None:
+    before = queue.read_text()
+    answer = run("simulate", queue, "--policy", "asax", "--option", f"save_knowledge={queue}")
+    assert (answer.code, answer.out) == (3, "")
+    assert queue.name in answer.lines_of_error[-1]
+    assert queue.read_text() == before
+
+
+def test_a_schedule_keeps_the_applications_of_its_jobs(run: Run, queue: Path, tmp_path: Path) -> None:
+    out = tmp_path / "schedule.swf"
+    assert run("simulate", queue, "--policy", "static-50", "--swf", out).code == 0
+    assert read_swf(out).executables.tolist() == read_swf(queue).executables.tolist()
+    assert run("simulate", out, "--policy", "asax").code == 0

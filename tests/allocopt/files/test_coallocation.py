@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from support.coallocations import coallocations, job, problem, solution
 
 from allocopt.errors import BadFileError, InvalidSolutionError
+from allocopt.files.best_known import read_best_known
 from allocopt.files.instance import object_from_problem, problem_from_object, read_problems, write_problems
 from allocopt.files.solution import check_solution, read_solution, stored_solution, write_solution
 from allocopt.problems.coallocation.problem import CoallocationProblem
@@ -120,3 +121,18 @@ def test_a_solution_that_breaks_a_rule_is_refused() -> None:
     wrong = Result(Status.FEASIBLE, StopReason.COMPLETED, 4.0, None, 0.1, solution((0, 0, 90)), 0, "x", "1")
     with pytest.raises(InvalidSolutionError, match="'h' is slowed down"):
         check_solution(CASE, stored_solution(CASE, wrong))
+
+
+FOLDER = Path(__file__).parents[3] / "instances"
+
+
+def test_the_shipped_coallocations_have_best_known_values_that_hold() -> None:
+    known = read_best_known(FOLDER / "best_known.json")
+    problems = read_problems(FOLDER / "coallocations.jsonl")
+    assert len(problems) == 12
+    for one in problems:
+        assert isinstance(one, CoallocationProblem)
+        result = solve(one, solver="assignment" if one.max_guests == 1 else "cp-sat")
+        assert result.status is Status.OPTIMAL
+        assert known[one.name][""].proved
+        assert result.objective == pytest.approx(known[one.name][""].objective, rel=1e-9)

@@ -43,9 +43,11 @@ def test_quotas_are_drawn_from_the_mixture_of_the_experts() -> None:
         assert drawn[percent] / 4000 == pytest.approx(share, abs=0.03)
 
 
-def test_a_busy_happy_job_gives_less_than_an_idle_one() -> None:
+def test_a_busy_happy_job_refuses_far_more_often_than_an_idle_one() -> None:
     asax = Asax.untrained()
-    assert asax.mixture("a", BUSY) @ asax.experts.percents < asax.mixture("a", IDLE) @ asax.experts.percents / 2
+    busy, idle = asax.mixture("a", BUSY), asax.mixture("a", IDLE)
+    assert busy[0] > 10 * idle[0] > 0
+    assert busy @ asax.experts.percents < idle @ asax.experts.percents
 
 
 def test_losses_turn_the_mixture_to_the_expert_that_gives_nothing() -> None:
@@ -76,6 +78,17 @@ def test_a_guest_gets_the_first_offer_that_has_the_room() -> None:
     guests = [Asked(32, 1.0, 20.0), Asked(16, 8.0, 16.0), Asked(16, 8.0, 1.0), Asked(8, 1.0, 1.0), Asked(2)]
     found = list(first_fit(guests, offers))
     assert [(one.guest, one.host, one.decision.percent) for one in found] == [(0, 9, 40), (3, 8, 50), (4, 10, 50)]
+
+
+def test_a_guest_may_use_what_its_host_leaves_idle_beyond_its_quota() -> None:
+    small = offer(1, 64, 20)
+    assert small.usable_cores == pytest.approx(12.8)
+    asked = [Asked(32, 1.0, 30.0)]
+    assert list(first_fit(asked, [small])) == []
+    idle = small._replace(idle_cores=30.0)
+    assert [one.host for one in first_fit(asked, [idle])] == [1]
+    # A refusal is one, however much is idle.
+    assert list(first_fit(asked, [idle._replace(decision=Decision("montage", 0, np.zeros(1)))])) == []
 
 
 def test_a_guest_that_is_there_is_given_something() -> None:

@@ -10,7 +10,7 @@ from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
-from learned.asax.agent import Asax
+from learned.asax.agent import Asax, Loss
 from learned.asax.scheduler import AsaxScheduler, state_of
 from learned.asax.trees import experts_of
 
@@ -93,6 +93,42 @@ def test_a_quota_is_drawn_anew_and_the_foreseen_loss_learned() -> None:
     assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([750 / 1250])
     scheduler.ended(QuotaView(1250.0, 8, view.jobs, [], view.allocations, view.rng), allocation)
     assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([750 / 1250])
+
+
+def test_a_loss_may_be_how_much_longer_work_takes_at_present() -> None:
+    asax = always(50)
+    asax.full_loss_at = 0.5
+    scheduler = AsaxScheduler(asax, loss=Loss.DEGRADATION)
+    view = view_of([queued("host", 8, 1.0)], [queued("guest", 4, 0.5)])
+    assert list(scheduler.schedule(view)) == [PlaceGuest(1, 0, 50)]
+    allocation = view.allocations[0]
+    allocation.guest, allocation.percent = Progress(1, view.jobs[1], 0.0), 50
+    allocation.host.slowdown = 1.2
+    view.queue.clear()
+    list(scheduler.schedule(view))
+    # The limit is far: by the other loss nothing would be lost.
+    assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([0.4])
+
+
+@pytest.mark.parametrize(("weight", "guest_cpu", "risk"), [(0.5, 0.6, 0.35), (0.5, 0.8, 0.0), (0.0, 0.6, 0.0)])
+def test_a_refusal_loses_what_is_idle_where_somebody_would_fit(weight: float, guest_cpu: float, risk: float) -> None:
+    asax = always(50, below=0.2)
+    scheduler = AsaxScheduler(asax, idle_weight=weight)
+    view = view_of([queued("host", 8, 0.3)], [queued("guest", 8, guest_cpu)])
+    assert list(scheduler.schedule(view)) == []
+    assert asax.knowledge.of("host").round_risk.tolist() == [0.0]
+    assert list(scheduler.schedule(view)) == []
+    assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([risk])
+
+
+@pytest.mark.parametrize("loss", Loss)
+def test_the_risk_stays_under_its_bound_whatever_is_a_loss(loss: Loss) -> None:
+    asax = Asax.untrained(full_loss_at=0.5)
+    for seed in range(3):
+        queue = asax_queue(np.random.default_rng(seed), walltime_factor=1.25, between_s=120.0)
+        simulate_quotas(queue, 64, AsaxScheduler(asax, loss=loss, idle_weight=1.0), seed)
+    assert sum(weights.rounds for weights in asax.knowledge.applications.values()) > 4
+    assert all(0 < risk <= bound for risk, bound in asax.excess_risks().values())
 
 
 def test_what_the_experts_see_is_the_owner_as_it_is_now() -> None:

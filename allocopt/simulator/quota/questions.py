@@ -1,0 +1,181 @@
+"""Simulations that stop wherever somebody outside is to say how large a guest's quota is."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.problems.coallocation.interference import Interference, Sharing
+from allocopt.simulator.engine import Simulation
+from allocopt.simulator.quota.decisions import QuotaDecision
+from allocopt.simulator.quota.execution import QuotaExecution
+from allocopt.simulator.quota.policy import QuotaPolicy
+from allocopt.simulator.quota.schedule import QuotaSchedule
+from allocopt.simulator.quota.space_sharing import easy_starts
+from allocopt.simulator.quota.state import Allocation, QuotaView
+from allocopt.simulator.rules import Rules
+from allocopt.simulator.scheduler import PlaceGuest, SetQuota
+from allocopt.simulator.simulate import new_simulation
+from allocopt.traces.asax_queue import QueuedJob, queue_workload
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Asks which quota a job gets on the cores of another one.
+
+    Parameters
+    ----------
+    view
+        The cluster at this moment.
+    allocation
+        Where; its owner is the host.
+    guest
+        Number of the guest.
+    is_there
+        Whether the guest is there already, and gets another quota, or waits, and may be refused.
+    """
+
+    view: QuotaView
+    allocation: Allocation
+    guest: int
+    is_there: bool
+
+    @property
+    def job(self) -> QueuedJob:
+        """The guest."""
+        return self.view.jobs[self.guest]
+
+    def decisions(self, percent: int) -> Iterator[QuotaDecision]:
+        """Yield what an answer means: nothing for 0 percent, which leaves everything as it is."""
+        host = self.allocation.number
+        if percent:
+            yield SetQuota(host, percent) if self.is_there else PlaceGuest(self.guest, host, percent)
+
+
+@dataclass
+class Asking:
+    """Starts what EASY starts, then puts one question after the other: every quota is somebody else's.
+
+    First the guests that are there, by the age of their hosts; then the jobs that wait, in the order of the queue, each
+    beside every running job that can take it, those with the most idle cores first, until one does. A question is put
+    once at every scheduling point.
+
+    Parameters
+    ----------
+    window
+        Waiting jobs that are looked at; None for all.
+    heeds_memory
+        Whether a guest may only go where it has the memory.
+    period_s
+        Seconds after which is asked again while jobs share, though nothing happened; None for never.
+    """
+
+    window: int | None = None
+    heeds_memory: bool = True
+    period_s: float | None = None
+    question: Question | None = field(init=False, default=None)
+    """What is to be answered next; None if nothing is."""
+    answer: int | None = field(init=False, default=None)
+    """The answer, in percent; None at a new scheduling point."""
+    _put: set[tuple[int, int]] = field(init=False, default_factory=set)
+
+    name: ClassVar[str] = "asking"
+
+    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
+        """Do what the answer says, or begin a scheduling point, and ask; see `QuotaScheduler.schedule`."""
+        if self.answer is None or self.question is None:
+            self._put = set()
+            yield from easy_starts(view)
+        else:
+            yield from self.question.decisions(self.answer)
+        self.question = next((one for one in self._questions(view) if self._is_new(one)), None)
+        if self.question is not None:
+            self._put.add((self.question.allocation.number, self.question.guest))
+
+    def _is_new(self, question: Question) -> bool:
+        """Whether a question has not been put yet."""
+        return (question.allocation.number, question.guest) not in self._put
+
+    def _questions(self, view: QuotaView) -> Iterator[Question]:
+        """Yield all questions of the moment, in their order."""
+        for one in view.allocations:
+            if one.guest is not None:
+                yield Question(view, one, one.guest.number, is_there=True)
+        hosts = sorted((one for one in view.allocations if one.guest is None), key=lambda one: -one.idle_cores())
+        for job in view.queue[: self.window]:
+            for one in hosts:
+                if one.takes(view.jobs[job].job, self.heeds_memory):
+                    yield Question(view, one, job, is_there=False)
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+        """Learn nothing."""
+
+
+class AskingSimulation:
+    """A simulation from one question to the next.
+
+    Parameters
+    ----------
+    jobs
+        The jobs.
+    cores
+        Cores of the cluster.
+    asking
+        Who asks.
+    sharing, interference
+        How jobs that share slow each other down.
+
+    Raises
+    ------
+    InvalidProblemError
+        If a job asks for more cores than there are.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[QueuedJob],
+        cores: int,
+        asking: Asking,
+        sharing: Sharing = Sharing.SHARES,
+        interference: Interference | None = None,
+    ) -> None:
+        self.jobs = tuple(sorted(jobs, key=lambda one: one.submit_s))
+        self.cores = cores
+        self.execution = QuotaExecution(self.jobs, sharing, interference, asking.period_s)
+        self._asking = asking
+        self._policy = QuotaPolicy(asking, self.execution, np.random.default_rng(0))
+        rules = Rules(kill_at_limit=False)
+        self._simulation: Simulation = new_simulation(
+            queue_workload(self.jobs), cores, self._policy, rules, execution=self.execution
+        )
+        self._go_on()
+
+    @property
+    def question(self) -> Question | None:
+        """What is to be answered next; None at the end."""
+        return self._asking.question
+
+    def take(self, percent: int) -> None:
+        """Answer the question, and go on to the next one or to the end."""
+        self._asking.answer = percent
+        self._simulation.python_pass(self._policy)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Let time pass while nobody is to be asked."""
+        self._asking.answer = None
+        while self._asking.question is None and self._simulation.advance():
+            self._simulation.python_pass(self._policy)
+
+    @property
+    def now(self) -> float:
+        """Time in seconds."""
+        return self._simulation.view.now
+
+    def schedule(self) -> QuotaSchedule:
+        """Return what has happened so far; what is still to come is NaN."""
+        state = self._simulation.state.jobs
+        start, end = state["start"].copy(), state["end"].copy()
+        end[self._simulation.view.running] = np.nan
+        return QuotaSchedule(self.jobs, self.cores, start, end, self.execution.accounts)

@@ -1,0 +1,164 @@
+"""What it is worth to let measured deep-learning jobs share GPUs: exact pairing, greedy, static and ASAX."""
+
+import argparse
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from page import write_page
+
+import allocopt
+from allocopt.arrays import IntArray
+from allocopt.problems.coallocation.profile import StageKind
+from allocopt.report.table import Cell, aligned_table
+from allocopt.traces.measured_pairs import MeasuredPairs, read_pairs
+from learned.asax.agent import Asax, Decision, performance_loss
+from learned.asax.trees import State, experts_of
+
+HOSTS, GUESTS = 200, 100
+PAIRS = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"
+HALF_BATCH = 0.45
+"""Where batches are large: some 60, as `batch_of` counts them."""
+LESSONS = 100
+"""Windows of other seeds that learners have seen."""
+Key = Callable[[str, str], str]
+"""Application by which is learned, of a host and its guest."""
+GPUS = ("k80", "p100", "v100")
+
+
+def learner(is_by_batch: bool) -> Asax:
+    """Return a learner of two experts.
+
+    Either one gives half to guests of jobs with small batches and the other to those of jobs with large ones, or one
+    never gives anything and the other always half.
+    """
+    never, half = [1, 0], [0, 1]
+    small, large = ((half, never), (never, half)) if is_by_batch else ((never, never), (half, half))
+    experts = [
+        {
+            "metric": metric,
+            "rows": [
+                {metric: [0.0, HALF_BATCH], "happiness": [0.0, float("inf")], "p": below},
+                {metric: [HALF_BATCH, 1.0], "happiness": [0.0, float("inf")], "p": above},
+            ],
+        }
+        for metric, (below, above) in (("cpu", small), ("memory", large))
+    ]
+    return Asax.untrained(experts_of({"actions": [0, 50], "experts": experts}, "table"))
+
+
+def batch_of(name: str) -> float:
+    """Doublings of a job's batch over 13, 0 where it has none."""
+    found = re.search(r"batch size (\d+)", name)
+    return float(np.log2(int(found[1]))) / 13 if found else 0.0
+
+
+def learned_pairs(
+    asax: Asax, pairs: MeasuredPairs, hosts: IntArray, guests: IntArray, rng: np.random.Generator, learned_for: Key
+) -> list[float]:
+    """Let a learner place a window, learn from it, and return the throughput that each pair adds.
+
+    A decision is drawn once for everybody who is the same to the learner, so that a refusal holds.
+    """
+    decisions: dict[tuple[int, str], Decision] = {}
+    names = [pairs.names[host] for host in hosts]
+    states = [State(batch_of(name), batch_of(name), StageKind.PARALLEL, 0.5, 1.0) for name in names]
+
+    def asked(number: int, guest: str) -> Decision:
+        name = learned_for(names[number], guest)
+        if (number, name) not in decisions:
+            decisions[number, name] = asax.decide(name, states[number], rng)
+        return decisions[number, name]
+
+    free, added = list(range(len(hosts))), []
+    for guest in guests.tolist():
+        # A GPU has room for whoever is offered half of it: first fit is the first offer.
+        found = next((number for number in free if asked(number, pairs.names[guest]).percent), None)
+        if found is None:
+            continue
+        free.remove(found)
+        slowdowns = pairs.slowdowns(hosts[found], guest)
+        loss = 1.0 if slowdowns is None else performance_loss(slowdowns[0], 1.0, asax.full_loss_at)
+        asax.learn(asked(found, pairs.names[guest]), loss)
+        # Where two jobs do not run together, the host goes on alone.
+        added.append(0.0 if slowdowns is None else pairs.totals()[hosts[found], guest] - 1.0)
+    return added
+
+
+LEARNERS: dict[str, tuple[bool, Key]] = {
+    "asax, never or half": (False, lambda host, guest: host),
+    "asax, never or half, by pair": (False, lambda host, guest: f"{host} + {guest}"),
+    "asax, small or large batches": (True, lambda host, guest: "any"),
+}
+"""Whether the experts look at batches, and what is one application to the learner."""
+
+
+def learned_rows(pairs: MeasuredPairs, gpu: str, count: int) -> list[list[Cell]]:
+    """Rows of learners that have seen windows of other seeds."""
+    rows: list[list[Cell]] = []
+    for name, (is_by_batch, learned_for) in LEARNERS.items():
+        asax = learner(is_by_batch)
+        for rng in np.random.default_rng(93).spawn(LESSONS):
+            learned_pairs(asax, pairs, pairs.draw(HOSTS, rng), pairs.draw(GUESTS, rng), rng, learned_for)
+        gains, placed = [], []
+        for rng in np.random.default_rng(92).spawn(count):
+            hosts, guests = pairs.draw(HOSTS, rng), pairs.draw(GUESTS, rng)
+            added = learned_pairs(asax, pairs, hosts, guests, rng, learned_for)
+            gains.append(100 * float(np.sum(added)) / HOSTS)
+            placed.append(len(added))
+        rows.append([gpu, name, float(np.mean(placed)), float(np.mean(gains)), float(np.std(gains))])
+        assert all(risk <= bound for risk, bound in asax.excess_risks().values())
+    return rows
+
+
+def measured(path: Path, count: int) -> str:
+    """Throughput of a cluster in jobs that run alone: exclusive, paired at random, and by the exact model."""
+    rows: list[list[Cell]] = []
+    for gpu in GPUS:
+        pairs = read_pairs(path, gpu)
+        rows.extend(learned_rows(pairs, gpu, count))
+        for name in ("static-50", "greedy", "assignment"):
+            gains, placed = [], []
+            for rng in np.random.default_rng(92).spawn(count):
+                hosts, guests = pairs.draw(HOSTS, rng), pairs.draw(GUESTS, rng)
+                result = allocopt.solve(pairs.problem(hosts.tolist(), guests.tolist(), 9.0), solver=name)
+                speeds = [
+                    pairs.speeds[hosts[place.host], guests[place.guest]]
+                    + pairs.speeds[guests[place.guest], hosts[place.host]]
+                    - 1.0
+                    for place in result.solution.places
+                ]
+                gains.append(100 * float(np.sum(speeds)) / HOSTS)
+                placed.append(len(speeds))
+            rows.append([gpu, name, float(np.mean(placed)), float(np.mean(gains)), float(np.std(gains))])
+    header = ("GPU", "pairing", "guests placed", "throughput over exclusive use, +%", "std over seeds")
+    return aligned_table(header, rows, (None, None, 1, 2, 2))
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few windows; the page is not written")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), help="folder that holds gpu_colocation/")
+    arguments = parser.parse_args()
+    count = 2 if arguments.quick else 10
+    table = measured(arguments.data / PAIRS, count)
+    if arguments.quick:
+        print(table)
+        return
+    write_page(
+        "measured_pairs",
+        "Measured pairs of deep-learning jobs on one GPU",
+        f"Jobs drawn at random, {HOSTS} running and {GUESTS} waiting, {count} windows of their own seeds; a job is one "
+        "of 26 measured ones, throughput is that over running alone, and `static-50` pairs in the order of the queue "
+        f"wherever the slowdowns stay within 9. `asax` has seen {LESSONS} other windows; its table has two experts, of "
+        "which one never gives anything and one always half, learned for every job that runs or, *by pair*, for every "
+        "two jobs, or of which one gives half beside small batches and one beside large ones, learned for all jobs "
+        "together.",
+        [table],
+    )
+
+
+if __name__ == "__main__":
+    main()
