@@ -11,6 +11,8 @@ from allocopt.sweep.cells import Cell
 from allocopt.sweep.executor import Lost, News
 from allocopt.sweep.work import run_task
 
+LAST_PORT = 65535
+
 CONNECT_S = 5.0
 """Seconds that a cluster has to answer."""
 
@@ -81,6 +83,8 @@ class RayExecutor:
 def _join(ray: Any, address: str) -> None:
     """Connect to a cluster."""
     host, colon, port = address.rpartition(":")
+    if colon and "/" not in host and not (port.isdecimal() and int(port) <= LAST_PORT):
+        raise UsageError(f"--ray {address}: the port is {port!r}, must be a number up to {LAST_PORT}")
     try:
         if colon and "/" not in host:
             # Ray itself tries for the better part of a minute.

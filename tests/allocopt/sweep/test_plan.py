@@ -132,6 +132,8 @@ def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
     ("text", "fault"),
     [
         ("a ==", "is not TOML: Invalid value (at line 1, column 4)"),
+        (f"seeds = [{'9' * 5000}]", "has an integer of too many digits, must fit 64 bits"),
+        ('[instances]\nfiles = ["windows.jsonl"]', "[instances]: must be written [[instances]]: there may be several"),
         ("", "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]"),
         (INSTANCES, "[[solvers]]: is missing: [[instances]] are swept with [[solvers]]"),
         ('[[policies]]\nname = "fcfs"', "[[traces]]: is missing: [[policies]] are swept with [[traces]]"),
