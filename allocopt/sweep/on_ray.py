@@ -82,6 +82,9 @@ class RayExecutor:
 
 def _join(ray: Any, address: str) -> None:
     """Connect to a cluster."""
+    if address in ("", "local"):
+        # Ray would start a cluster of its own, and leave behind what keeps others from being joined.
+        raise UsageError(f"--ray {address!r}: must be HOST:PORT of a cluster that runs, or auto")
     host, colon, port = address.rpartition(":")
     if colon and "/" not in host and not (port.isdecimal() and int(port) <= LAST_PORT):
         raise UsageError(f"--ray {address}: the port is {port!r}, must be a number up to {LAST_PORT}")

@@ -206,6 +206,8 @@ def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
 @pytest.mark.parametrize(
     ("arguments", "code", "fault"),
     [
+        (["--ray", "local"], 2, "--ray 'local': must be HOST:PORT of a cluster that runs, or auto"),
+        (["--ray", ""], 2, "--ray '': must be HOST:PORT of a cluster that runs, or auto"),
         (["--ray", "localhost:http"], 2, "--ray localhost:http: the port is 'http', must be a number up to 65535"),
         (["--ray", "127.0.0.1:1"], 2, "--ray 127.0.0.1:1: no Ray cluster answers: "),
         (["-o", "rows.txt"], 2, "rows.txt must end in .csv or .jsonl"),
