@@ -101,6 +101,12 @@ def read_description(path: Path) -> SweepModel:
         if isinstance(held.get(name), dict):
             raise bad_file(path, f"[{name}]", f"must be written [[{name}]]: there may be several")
     described = validated(SweepModel, held, path)
+    _check_tables(described, path)
+    return described
+
+
+def _check_tables(described: SweepModel, path: Path) -> None:
+    """Raise `BadFileError` unless there are inputs of one kind, and what is to be done with them."""
     for inputs, methods in (("instances", "solvers"), ("traces", "policies")):
         for one, other in ((inputs, methods), (methods, inputs)):
             if getattr(described, one) and not getattr(described, other):
@@ -109,7 +115,6 @@ def read_description(path: Path) -> SweepModel:
         raise bad_file(path, "[[traces]]", "cannot stand beside [[instances]]: their rows differ; make two files")
     if not described.instances and not described.traces:
         raise bad_file(path, "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]")
-    return described
 
 
 def limits_of(table: LimitsModel, whole: SweepModel) -> tuple[list[int], float | None, int | None]:
