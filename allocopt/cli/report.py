@@ -60,4 +60,4 @@ def command(
     sections = contents(files, named, cluster)
     heading = title or (sections[0].title if len(sections) == 1 else f"{len(sections)} results")
     write_report(out, heading, sections, figures)
-    print(f"{out}: {out.stat().st_size / 1e6:.1f} MB", file=sys.stderr)
+    print(f"{out}: {out.stat().st_size / 1e3:,.0f} kB", file=sys.stderr)

@@ -192,10 +192,12 @@ def _read(
 def _platform(workload: "Workload", processors: int | None, per_node: int, topology: "Topology | None") -> "Platform":
     """Return the machine that the options or the trace name."""
     from allocopt.cluster.platform import NODES, Platform
-    from allocopt.errors import BadFileError
+    from allocopt.errors import BadFileError, UsageError
 
     if topology is not None:
         return Platform.whole_nodes(topology)
+    if processors is not None and processors < per_node:
+        raise UsageError(f"--processors {processors} are less than one node of {per_node}")
     size = workload.machine_processors if processors is None else processors // per_node
     if not size:
         fault = "the trace does not say how large its machine is; --processors does"

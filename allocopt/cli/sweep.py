@@ -86,6 +86,10 @@ def _run(grid: "Grid", store: "Store", workers: int | None, ray: str | None) -> 
     from allocopt.sweep.progress import Progress
 
     done = _done(grid, store)
+    rows = store.rows()
+    odd = sum(cell.key in rows for cell in grid.cells) - done
+    if odd:
+        print(f"allocopt: {store.path}: rows of another shape, which are computed again: {odd}", file=sys.stderr)
     if done == len(grid.cells):
         return
     progress = Progress(len(grid.cells), done, sys.stderr)
@@ -115,8 +119,7 @@ def _interruption_explained(grid: "Grid", store: "Store") -> Iterator[None]:
 
 def _done(grid: "Grid", store: "Store") -> int:
     """Count the cells that are finished."""
-    rows = store.rows()
-    return sum(cell.key in rows for cell in grid.cells)
+    return len(grid.finished(store.rows()))
 
 
 def _executor(grid: "Grid", workers: int | None, ray: str | None) -> "Executor":

@@ -1,6 +1,5 @@
 """Files of multicore platforms: our own as TOML or JSON, those of IRMaSim as JSON, those of Batsim as XML."""
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.platform_models import PLATFORM_FORMAT, NodesModel, NodeTypeModel, PlatformFile, ProcessorModel
 from allocopt.files.reading import parse_json, read_text
+from allocopt.files.toml import parse_toml
 from allocopt.files.validation import check_header, validated
 
 
@@ -38,7 +38,7 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
 
         return read_simgrid(source)
     text = read_text(source)
-    obj = _toml(text, source) if suffix == ".toml" else parse_json(text, source)
+    obj = parse_toml(text, source) if suffix == ".toml" else parse_json(text, source)
     if suffix != ".toml" and isinstance(obj, dict) and "format" not in obj:
         from allocopt.files.irmasim import irmasim_machine
 
@@ -47,17 +47,6 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
     if chosen not in ("", machine.name):
         raise bad_file(source, f"holds platform {shown(machine.name)}, {shown(chosen)} cannot be chosen")
     return machine
-
-
-def _toml(text: str, where: Path) -> object:
-    """Parse TOML."""
-    try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise bad_file(where, f"is not TOML: {error}") from None
-    except ValueError:
-        # Python reads no integer of thousands of digits.
-        raise bad_file(where, "has an integer of too many digits, must fit 64 bits") from None
 
 
 def _machine(model: PlatformFile, where: Path) -> Machine:

@@ -1,6 +1,5 @@
 """Tables of the profiles of applications, as TOML."""
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,7 +9,7 @@ from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.coallocation import ShareOfOne
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Text
-from allocopt.files.reading import read_text
+from allocopt.files.toml import read_toml
 from allocopt.files.validation import validated
 from allocopt.problems.coallocation.profile import Stage, StageKind
 from allocopt.traces.executables import Executable, Executables
@@ -56,10 +55,7 @@ def read_profiles(path: Path | str) -> Executables:
     BadFileError
         If the file cannot be read, or a value is wrong; it names the place.
     """
-    try:
-        held = tomllib.loads(read_text(Path(path)))
-    except tomllib.TOMLDecodeError as error:
-        raise bad_file(path, f"is not TOML: {error}") from None
+    held = read_toml(Path(path))
     table: dict[int, Executable] = {}
     for index, one in enumerate(validated(ProfilesModel, held, path).application):
         if one.executable in table:

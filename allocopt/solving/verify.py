@@ -64,6 +64,8 @@ def verify_result(problem: Problem, result: Result) -> None:
     WrongAnswerError
         If the solution breaks a rule, the objective is not the solution's, or bound or status contradict it.
     """
+    if not isinstance(result, Result):
+        raise WrongAnswerError(f"the solver returned {type(result).__name__}, must return a Result")
     try:
         _check_result(problem, result)
     except InvalidSolutionError as error:

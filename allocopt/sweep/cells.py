@@ -65,6 +65,12 @@ class Cell:
         known = {**self.task.asked(), **measured}
         return {column: known.get(column) for column in self.task.columns}
 
+    def is_row(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row is one that this program could have written for the cell, which had a result."""
+        asked = self.task.asked()
+        is_whole = row.keys() == set(self.task.columns) and row["status"] not in (None, FAILED)
+        return is_whole and all(row[name] == value for name, value in asked.items() if name in row)
+
     def failed(self, reason: str) -> dict[str, Any]:
         """Return the row of a cell that could not be run."""
         return self.row({"status": FAILED, "error": reason})
@@ -90,6 +96,10 @@ class Grid:
     inputs: Mapping[str, Any]
     attempts: int
     files: tuple[Path, ...] = ()
+
+    def finished(self, rows: Mapping[str, Mapping[str, Any]]) -> set[str]:
+        """Keys of the cells that have a row, one that this program could have written."""
+        return {cell.key for cell in self.cells if cell.key in rows and cell.is_row(rows[cell.key])}
 
 
 def digest(value: object) -> str:

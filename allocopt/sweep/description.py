@@ -1,6 +1,5 @@
 """Sweep files: a grid as TOML, its shape, and the errors that name file, table and key."""
 
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,11 +10,13 @@ from pydantic import Field
 from allocopt.errors import AllocoptError, MissingPackageError
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Node, Positive, StrategyName, Text
-from allocopt.files.reading import read_text
+from allocopt.files.toml import read_toml
 from allocopt.files.validation import validated
 
 DEFAULT_TIME_LIMIT_S = 10.0
 """Limit on each solve where a file gives neither a time limit nor iterations."""
+
+TABLES = ("instances", "solvers", "traces", "policies")
 
 Seeds = Annotated[list[Node], Field(min_length=1)]
 Seconds = Annotated[float, Field(gt=0.0)]
@@ -95,11 +96,17 @@ def read_description(path: Path) -> SweepModel:
     BadFileError
         If it cannot be read or a value in it is wrong; it names table and key.
     """
-    try:
-        held = tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise bad_file(path, f"is not TOML: {error}") from None
+    held = read_toml(path)
+    for name in TABLES:
+        if isinstance(held.get(name), dict):
+            raise bad_file(path, f"[{name}]", f"must be written [[{name}]]: there may be several")
     described = validated(SweepModel, held, path)
+    _check_tables(described, path)
+    return described
+
+
+def _check_tables(described: SweepModel, path: Path) -> None:
+    """Raise `BadFileError` unless there are inputs of one kind, and what is to be done with them."""
     for inputs, methods in (("instances", "solvers"), ("traces", "policies")):
         for one, other in ((inputs, methods), (methods, inputs)):
             if getattr(described, one) and not getattr(described, other):
@@ -108,7 +115,6 @@ def read_description(path: Path) -> SweepModel:
         raise bad_file(path, "[[traces]]", "cannot stand beside [[instances]]: their rows differ; make two files")
     if not described.instances and not described.traces:
         raise bad_file(path, "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]")
-    return described
 
 
 def limits_of(table: LimitsModel, whole: SweepModel) -> tuple[list[int], float | None, int | None]:

@@ -38,7 +38,7 @@ class Drive:
         self._executor = executor
         self._progress = progress
         self._check = check
-        finished = store.rows()
+        finished = grid.finished(store.rows())
         self._waiting = deque(number for number, cell in enumerate(grid.cells) if cell.key not in finished)
         self._running = 0
         self._tries: Counter[int] = Counter()

@@ -136,6 +136,8 @@ def _platform(workload: Workload, table: TraceModel, topology: Topology | None) 
         return Platform.whole_nodes(topology)
     per_node = table.processors_per_node
     size = workload.machine_processors if table.processors is None else table.processors // per_node
+    if table.processors is not None and not size:
+        raise UsageError(f"processors = {table.processors} are less than one node of {per_node}")
     if not size:
         raise BadFileError(f"{workload.name} does not say how large its machine is: give processors")
     return Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)

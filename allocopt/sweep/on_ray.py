@@ -11,6 +11,8 @@ from allocopt.sweep.cells import Cell
 from allocopt.sweep.executor import Lost, News
 from allocopt.sweep.work import run_task
 
+LAST_PORT = 65535
+
 CONNECT_S = 5.0
 """Seconds that a cluster has to answer."""
 
@@ -80,7 +82,12 @@ class RayExecutor:
 
 def _join(ray: Any, address: str) -> None:
     """Connect to a cluster."""
+    if address in ("", "local"):
+        # Ray would start a cluster of its own, and leave behind what keeps others from being joined.
+        raise UsageError(f"--ray {address!r}: must be HOST:PORT of a cluster that runs, or auto")
     host, colon, port = address.rpartition(":")
+    if colon and "/" not in host and not (port.isdecimal() and int(port) <= LAST_PORT):
+        raise UsageError(f"--ray {address}: the port is {port!r}, must be a number up to {LAST_PORT}")
     try:
         if colon and "/" not in host:
             # Ray itself tries for the better part of a minute.

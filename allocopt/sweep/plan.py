@@ -8,6 +8,7 @@ from typing import Any
 from allocopt.errors import UsageError
 from allocopt.problems.base import Problem
 from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.solve import check_takes
 from allocopt.sweep.cells import Cell, Grid, Task
@@ -61,8 +62,8 @@ def _solves(path: Path, described: SweepModel) -> Planned:
         source = problem_digest(problem)
         for number, (table, solver) in enumerate(zip(described.solvers, solvers, strict=True)):
             with placed(path, f"solvers[{number}]"):
-                strategies = _strategies(problem, table, solver)
-            yield source, problem, _solve_tasks(problem, table, strategies, described)
+                tasks = _solve_tasks(problem, table, _strategies(problem, table, solver), described)
+            yield source, problem, tasks
 
 
 def _strategies(problem: Problem, table: SolverModel, solver: Solver) -> Sequence[str | None]:
@@ -86,6 +87,7 @@ def _solve_tasks(
     if seconds is None and iterations is None:
         seconds = DEFAULT_TIME_LIMIT_S
     gap = described.gap if table.gap is None else table.gap
+    Budget(seconds, iterations, gap)
     options = options_text(table.options)
     return [
         SolveTask(problem.name, problem.kind, strategy, table.name, options, seed, seconds, iterations, gap)
@@ -103,6 +105,7 @@ def _simulations(path: Path, described: SweepModel) -> Planned:
         for place, table in enumerate(described.policies):
             with placed(path, f"policies[{place}]"):
                 tasks = _simulate_tasks(replay, table, described)
+                Budget(*limits_of(table, described)[1:])
                 # Whatever the seed, what is made is the same.
                 for task in {task.backfill: task for task in tasks}.values():
                     task.scheduler()

@@ -1,5 +1,6 @@
 """How far a sweep is, on standard error: one line that is rewritten on a terminal, now and then a line elsewhere."""
 
+import os
 import time
 from datetime import timedelta
 from typing import TextIO
@@ -8,6 +9,7 @@ EVERY_S = 10.0
 """Seconds between two lines where they are kept, at least."""
 
 WIDTH = 79
+"""Columns of the line on a terminal, at most."""
 
 
 class Progress:
@@ -43,7 +45,8 @@ class Progress:
         """Tell how far it is, unless that was told a moment ago."""
         now = time.monotonic()
         if self._is_terminal:
-            print(f"\r{self._line():{WIDTH}.{WIDTH}}", end="", file=self._out, flush=True)
+            width = self._width()
+            print(f"\r{self._line():{width}.{width}}", end="", file=self._out, flush=True)
         elif now - self._told >= EVERY_S:
             print(f"allocopt: {self._line()}", file=self._out, flush=True)
             self._told = now
@@ -68,7 +71,16 @@ class Progress:
     def _clear(self) -> None:
         """Make room for a line that stays."""
         if self._is_terminal:
-            print("\r" + " " * WIDTH + "\r", end="", file=self._out)
+            print("\r" + " " * self._width() + "\r", end="", file=self._out)
+
+    def _width(self) -> int:
+        """Columns that do not break the line; the terminal may have become another since."""
+        try:
+            columns = os.get_terminal_size(self._out.fileno()).columns
+        except (OSError, ValueError):
+            return WIDTH
+        # Terminals that do not know say 0.
+        return max(1, min(WIDTH, columns - 1)) if columns else WIDTH
 
 
 def _shown(seconds: float) -> str:

@@ -8,6 +8,7 @@ time; the lock ends with the process.
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.files.faults import bad_file, write_faults_named
+from allocopt.files.faults import bad_file, shown, write_faults_named
 from allocopt.files.writing import compact_json
 from allocopt.sweep.cells import FAILED, digest
 
@@ -118,16 +119,34 @@ class Store:
         """Take a line; the later one of two about the same cell counts."""
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             line = None
         if not isinstance(line, dict) or (number == 1 and line.get("format") != FORMAT):
             raise bad_file(self.path, f"line {number}", "is not one of a sweep's journal; move the file away")
-        if line.get("format") == FORMAT and line.get("version") == VERSION:
-            self.origins.append(line["provenance"])
+        if line.get("format") == FORMAT:
+            self._take_header(line, number)
         elif isinstance(line.get("cell"), dict) and isinstance(line.get("row"), dict):
-            self.records[digest(line["cell"])] = line
+            self._take_cell(line, number)
         else:
             raise bad_file(self.path, f"line {number}", "is neither a header nor a cell; move the file away")
+
+    def _take_header(self, line: dict[str, Any], number: int) -> None:
+        """Take who computed what follows."""
+        version = line.get("version")
+        if version != VERSION:
+            fault = f"is {shown(version)}, this program reads version {VERSION}; move the file away"
+            raise bad_file(self.path, f"line {number}", "version", fault)
+        if not isinstance(line.get("provenance"), dict):
+            raise bad_file(self.path, f"line {number}", "does not say who computed what follows; move the file away")
+        self.origins.append(line["provenance"])
+
+    def _take_cell(self, line: dict[str, Any], number: int) -> None:
+        """Take a cell and its row."""
+        try:
+            self.records[digest(line["cell"])] = line
+        except ValueError:
+            fault = "holds a value that no sweep writes, such as NaN; move the file away"
+            raise bad_file(self.path, f"line {number}", fault) from None
 
 
 def journal_of(output: Path) -> Path:
@@ -135,14 +154,18 @@ def journal_of(output: Path) -> Path:
     return output.with_name(f"{output.name}.journal")
 
 
-def _lock(path: Path, shown: Path) -> int:
+def _lock(path: Path, shown_path: Path) -> int:
     """Open a file to append to, and lock it for this process; no other program that it starts inherits it."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        # A pipe or a device has no end to read to.
+        os.close(file)
+        raise bad_file(shown_path, "is no regular file; move it away")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(file)
-        raise UsageError(f"{shown} is in use: another sweep is writing it") from None
+        raise UsageError(f"{shown_path} is in use: another sweep is writing it") from None
     return file
 
 

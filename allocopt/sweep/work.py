@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from allocopt.errors import AllocoptError
+from allocopt.files.faults import printable
 from allocopt.sweep.cells import Task
 
 
@@ -26,4 +27,4 @@ def run_task(task: Task, given: Any) -> Measured | Refused:
     try:
         return Measured(task.run(given))
     except AllocoptError as error:
-        return Refused(str(error))
+        return Refused(printable(str(error)))

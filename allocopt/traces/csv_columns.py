@@ -1,7 +1,6 @@
 """Which columns of a table of jobs mean what: by name, or as a mapping says."""
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,7 @@ from types import MappingProxyType
 
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.reading import read_text
+from allocopt.files.toml import read_toml
 from allocopt.traces.csv_cells import UNITS_S
 
 ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -143,10 +142,7 @@ def _plain(name: str) -> str:
 
 def _columns_in(path: Path) -> Columns:
     """Read a mapping from a file with the tables ``columns`` and ``units``, and a ``delimiter``."""
-    try:
-        read = tomllib.loads(read_text(path))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise bad_file(path, f"is not TOML: {error}") from None
+    read = read_toml(path)
     unknown = set(read) - {"columns", "units", "delimiter"}
     if unknown:
         raise bad_file(path, f"key {shown(min(unknown))} is unknown; keys are columns, units, delimiter")

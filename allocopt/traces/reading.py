@@ -1,9 +1,10 @@
 """Workload files of any format."""
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allocopt.errors import UsageError
+from allocopt.errors import BadFileError, UsageError
 from allocopt.files.faults import bad_file
 from allocopt.files.reading import read_text
 from allocopt.traces.fetch import SOURCES, cached_trace
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 TABLES = (".csv", ".tsv", ".psv")
 """Endings of tables whose first line names the columns."""
+
+_TAKEN_FOR_NSA = "it was taken for the NSA authors' text, for it does not end in .swf, .json, .csv, .tsv or .psv"
 
 
 def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workload:
@@ -58,7 +61,10 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
         return _read_table(path, None)
     if " -" in second and not set(second) - set(" -\r"):
         raise bad_file(path, "line 2", "is a rule below titles; sacct -P prints tables that can be read")
-    return read_nsa(path)
+    try:
+        return read_nsa(path)
+    except BadFileError as error:
+        raise BadFileError(f"{error}; {_TAKEN_FOR_NSA}") from None
 
 
 def _read_table(path: Path, columns: "Columns | None") -> Workload:
@@ -74,6 +80,11 @@ def _file_of(path: Path) -> Path:
     if path.exists() or path.name != name:
         return path
     fetched = cached_trace(name)
-    if fetched is None and name in SOURCES:
+    if fetched is not None:
+        return fetched
+    if name in SOURCES:
         raise bad_file(path, f"no such file, nor has the trace been fetched: allocopt fetch-trace {name}")
-    return fetched or path
+    meant = {known.lower(): known for known in SOURCES}
+    if path.suffix == "" and (close := get_close_matches(name.lower(), meant, n=1)):
+        raise bad_file(path, f"no such file, nor a trace that can be fetched; did you mean {meant[close[0]]!r}?")
+    return path

@@ -64,7 +64,7 @@ def environment(folder: Path) -> dict[str, str]:
     program.chmod(0o755)
     offline = {"PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     unset = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))}
-    return {**unset, **offline, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "120"}
+    return {**unset, **offline, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "160"}
 
 
 def follow(page: Path, folder: Path, variables: dict[str, str]) -> list[str]:

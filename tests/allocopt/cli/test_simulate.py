@@ -183,6 +183,11 @@ def test_a_header_that_is_no_whole_number_says_nothing_of_the_machine(run: Run, 
     assert "does not say how large" in run("simulate", trace).lines_of_error[-1]
 
 
+def test_a_machine_that_is_less_than_a_node_is_refused(run: Run, trace: Path) -> None:
+    answer = run("simulate", trace, "--processors", "3", "--processors-per-node", "4")
+    assert (answer.code, answer.lines_of_error[-1]) == (2, "allocopt: --processors 3 are less than one node of 4")
+
+
 @pytest.mark.slow
 def test_an_interrupt_ends_a_long_simulation(start: Callable[..., Any], tmp_path: Path) -> None:
     lines = [f"{job} 0 -1 100 -1 -1 -1 3 200{' -1' * 9}" for job in range(1, 100_001)]

@@ -6,6 +6,7 @@ import os
 import pty
 import signal
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ class Deadly(BestFit):
         if seed == 1:
             os.kill(os.getpid(), signal.SIGKILL)
         if seed == 2:
-            raise ValueError("seed 2")
+            raise ValueError("seed\\n2")
         if seed == 99:
             Path("stuck").touch()
             # This function of the C library is called without letting other threads run.
@@ -103,6 +104,21 @@ def test_a_finished_sweep_runs_nothing_again_and_more_seeds_only_what_is_new(run
     assert finished(table) == 40
     kept = table.read_text(encoding="utf-8").splitlines()
     assert [line for line in kept if ",4,{}" not in line] == first.decode().splitlines()
+
+
+@pytest.mark.parametrize("change", [{"more": 1}, {"seed": 9}, {"status": None}])
+def test_a_row_that_is_none_of_this_program_is_computed_again(run: Run, grid: Path, change: dict[str, Any]) -> None:
+    assert run("sweep", grid, "--workers", "1").code == 0
+    rows = untimed(grid.with_suffix(".csv"))
+    journal = grid.with_name("grid.csv.journal")
+    header, first, *others = journal.read_text(encoding="utf-8").splitlines()
+    held = json.loads(first)
+    held["row"].update(change)
+    journal.write_text("\n".join([header, json.dumps(held), *others, ""]), encoding="utf-8")
+    answer = run("sweep", grid, "--workers", "1")
+    assert answer.code == 0
+    assert f"allocopt: {journal}: rows of another shape, which are computed again: 1" in answer.lines_of_error
+    assert untimed(grid.with_suffix(".csv")) == rows
 
 
 def test_a_changed_instance_is_another_cell_and_the_old_row_is_stale(run: Run, grid: Path, tmp_path: Path) -> None:
@@ -179,7 +195,7 @@ def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
     statuses = {(row["solver"], row["seed"]): (row["status"], row["error"]) for row in answer.rows}
     died = "its worker was killed by SIGKILL, perhaps for want of memory, in the last of 2 attempts"
     assert statuses["deadly", 1] == ("failed", died)
-    assert statuses["deadly", 2] == ("failed", "solver 'deadly' raised ValueError: seed 2")
+    assert statuses["deadly", 2] == ("failed", "solver 'deadly' raised ValueError: seed\\n2")
     assert {status for key, (status, _) in statuses.items() if key not in {("deadly", 1), ("deadly", 2)}} <= {
         "FEASIBLE", "OPTIMAL",
     }  # fmt: skip
@@ -190,6 +206,9 @@ def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
 @pytest.mark.parametrize(
     ("arguments", "code", "fault"),
     [
+        (["--ray", "local"], 2, "--ray 'local': must be HOST:PORT of a cluster that runs, or auto"),
+        (["--ray", ""], 2, "--ray '': must be HOST:PORT of a cluster that runs, or auto"),
+        (["--ray", "localhost:http"], 2, "--ray localhost:http: the port is 'http', must be a number up to 65535"),
         (["--ray", "127.0.0.1:1"], 2, "--ray 127.0.0.1:1: no Ray cluster answers: "),
         (["-o", "rows.txt"], 2, "rows.txt must end in .csv or .jsonl"),
         (["-o", "GRID"], 2, "grid.toml must end in .csv or .jsonl"),
@@ -282,8 +301,10 @@ def test_two_drivers_on_one_table_are_refused(run: Run, long_grid: Path) -> None
     process.communicate()
 
 
-def test_a_terminal_of_80_columns_shows_progress_on_one_line(grid: Path) -> None:
+@pytest.mark.parametrize("columns", [0, 40, 80, 200])
+def test_a_terminal_shows_progress_on_one_line(grid: Path, columns: int) -> None:
     parent, child = pty.openpty()
+    termios.tcsetwinsize(child, (24, columns))
     process = start_sweep(grid, "--workers", "1", stderr=child)
     os.close(child)
     shown = b""
@@ -296,6 +317,7 @@ def test_a_terminal_of_80_columns_shows_progress_on_one_line(grid: Path) -> None
     assert process.wait() == 0
     text = shown.decode()
     pieces = [piece for line in text.split("\n") for piece in line.split("\r")]
-    assert max(map(len, pieces)) < 80
-    assert any("of 32 cells, 0:00:0" in piece and "left" in piece for piece in pieces)
+    # What stays may be longer than a line.
+    assert max(len(piece) for piece in pieces if not piece.startswith("allocopt: ")) == min(columns or 80, 80) - 1
+    assert any("of 32 cells, 0:00:0" in piece for piece in pieces)
     assert text.rstrip().split("\r")[-1].startswith("allocopt: 32 of 32 cells, 0:00:")

@@ -1,5 +1,6 @@
 """The contract that others run on their solvers: good solvers keep to it, and every kind of fault is found."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from allocopt.errors import UsageError, WrongAnswerError
 from allocopt.files.instance import read_problems
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving import contract
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.contract import ContractError, contract_checks
@@ -78,6 +80,24 @@ def forget_the_start(problem: TopologyProblem, run: Run) -> None:
     run.objective = problem.objective(run.solution)
 
 
+def change_the_problem(problem: TopologyProblem, run: Run) -> None:
+    object.__setattr__(problem, "hop_cost", problem.hop_cost + 1.0)
+
+
+def sleep(problem: TopologyProblem, run: Run) -> None:
+    time.sleep(0.02)
+
+
+class Forgetful(Scripted):
+    """Returns nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(nothing)
+
+    def solve(self, *arguments: Any, **named: Any) -> Any:
+        super().solve(*arguments, **named)
+
+
 def faults(solver: Any) -> set[str]:
     """Claims that do not hold for a solver."""
     found = set()
@@ -121,6 +141,23 @@ def test_every_fault_is_found(solver: Any, claim: str) -> None:
     assert claim in faults(solver)
 
 
+def test_a_solver_that_changes_the_problem_is_told_so_whatever_else_is_wrong_then() -> None:
+    for check in contract_checks(Scripted(change_the_problem), read_problems("@tiny")[:1]):
+        with pytest.raises(ContractError, match="it changes the problem that it is given"):
+            check()
+
+
+def test_a_solver_that_goes_on_beyond_its_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract, "LATE_S", 0.01)
+    assert faults(Scripted(sleep)) == {"a limit that is too short still gives a valid answer"}
+
+
+def test_what_is_no_result_is_named() -> None:
+    check, *_ = contract_checks(Forgetful(), TINY)
+    with pytest.raises(WrongAnswerError, match="the solver returned NoneType, must return a Result"):
+        check()
+
+
 def test_another_answer_to_the_same_seed_is_found() -> None:
     drawn = np.random.default_rng(0)
 
@@ -133,6 +170,10 @@ def test_another_answer_to_the_same_seed_is_found() -> None:
 
 
 def test_what_is_declared_is_looked_at_before_anything_is_solved() -> None:
+    wrong = Scripted(nothing)
+    wrong.name = ""  # type: ignore[misc]
+    with pytest.raises(ContractError, match="it has no name"):
+        contract_checks(wrong)
     wrong = Scripted(nothing)
     wrong.capabilities = Capabilities(FREE, frozenset(), "")
     with pytest.raises(ContractError, match="largest size"):

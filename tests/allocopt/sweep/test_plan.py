@@ -132,6 +132,20 @@ def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
     ("text", "fault"),
     [
         ("a ==", "is not TOML: Invalid value (at line 1, column 4)"),
+        (f"seeds = [{'9' * 5000}]", "has an integer of too many digits, must fit 64 bits"),
+        ('[instances]\nfiles = ["windows.jsonl"]', "[instances]: must be written [[instances]]: there may be several"),
+        (
+            f'iterations = {2**63 - 1}\n{INSTANCES}[[solvers]]\nname = "lns"',
+            f"solvers[0]: the iteration limit is {2**63 - 1}, must be within 1 .. ",
+        ),
+        (
+            f'iterations = {2**63 - 1}\n{TRACE}[[policies]]\nname = "fcfs"',
+            f"policies[0]: the iteration limit is {2**63 - 1}, must be within 1 .. ",
+        ),
+        (
+            f'{TRACE}processors = 3\nprocessors_per_node = 4\n[[policies]]\nname = "fcfs"',
+            "traces[0]: processors = 3 are less than one node of 4",
+        ),
         ("", "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]"),
         (INSTANCES, "[[solvers]]: is missing: [[instances]] are swept with [[solvers]]"),
         ('[[policies]]\nname = "fcfs"', "[[traces]]: is missing: [[policies]] are swept with [[traces]]"),

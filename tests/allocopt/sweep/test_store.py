@@ -1,6 +1,7 @@
 """The journal: what is in it is not lost, wherever it is cut, and belongs to one process at a time."""
 
 import json
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -102,13 +103,36 @@ def test_a_file_that_is_no_journal_is_left_alone(tmp_path: Path, text: str, plac
     assert journal.read_text(encoding="utf-8") == text
 
 
-def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+HEADER = '{"format": "allocopt-sweep", "version": 1'
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ('{"cell": 3}', "is neither a header nor a cell"),
+        ("[" * 100_000, "is not one of a sweep's journal"),
+        ("9" * 5000, "is not one of a sweep's journal"),
+        ('{"cell": {"seed": NaN}, "row": {}}', "holds a value that no sweep writes, such as NaN"),
+        ('{"cell": {"instance": "\\ud800"}, "row": {}}', "holds a value that no sweep writes, such as NaN"),
+        (HEADER.replace("1", "2") + "}", "version: is 2, this program reads version 1"),
+        (HEADER + "}", "does not say who computed what follows"),
+        (HEADER + ', "provenance": [1]}', "does not say who computed what follows"),
+    ],
+    ids=["no cell", "deep", "long", "nan", "surrogate", "other version", "nobody", "list"],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, line: str, fault: str) -> None:
     fill(tmp_path / "rows.csv")
     journal = tmp_path / "rows.csv.journal"
     lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
-    lines[2] = '{"cell": 3}\n'
+    lines[2] = f"{line}\n"
     journal.write_text("".join(lines), encoding="utf-8")
-    with pytest.raises(BadFileError, match="line 3: is neither a header nor a cell"):
+    with pytest.raises(BadFileError, match=f"line 3: {fault}"):
+        Store(tmp_path / "rows.csv", ME)
+
+
+def test_a_journal_that_has_no_end_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.csv.journal")
+    with pytest.raises(BadFileError, match=r"rows\.csv\.journal: is no regular file; move it away"):
         Store(tmp_path / "rows.csv", ME)
 
 

@@ -132,6 +132,16 @@ def test_a_trace_that_was_fetched_is_read_by_its_name(
         read_workload("other")
 
 
+@pytest.mark.parametrize(("name", "meant"), [("KTH-SP", "KTH-SP2"), ("kth-sp2", "KTH-SP2"), ("CTCSP2", "CTC-SP2")])
+def test_a_misspelt_name_of_a_trace_is_told_with_the_right_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, meant: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(BadFileError, match=f"{name}: no such file, nor a trace .* did you mean '{meant}'?"):
+        read_workload(name)
+
+
 def test_an_address_that_cannot_be_asked_and_an_answer_that_is_no_http_are_told_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="cannot be fetched: URL can't contain control characters"):
         fetch_trace(TraceSource("mine", "http://127.0.0.1:1/a b", SHA256), tmp_path)

@@ -35,6 +35,14 @@ def test_a_malformed_line_is_named(tmp_path: Path, text: str, place: str) -> Non
         read_nsa(path)
 
 
+def test_a_file_of_no_known_ending_is_said_to_be_taken_for_this_format(tmp_path: Path) -> None:
+    path = tmp_path / "README"
+    path.write_text("# A title\n")
+    fault = "README: line 1: has 3 columns, must have 4; it was taken for the NSA authors' text, for it does"
+    with pytest.raises(BadFileError, match=fault):
+        read_workload(path)
+
+
 def test_the_ending_picks_the_format(tmp_path: Path) -> None:
     swf, nsa = tmp_path / "a.swf", tmp_path / "a.txt"
     swf.write_text("7 10 -1 60 4 -1 -1 8 90 -1 1 -1 -1 -1 -1 -1 -1 -1\n")
