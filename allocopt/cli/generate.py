@@ -10,7 +10,7 @@ from allocopt.cli import generate_coallocation, generate_knapsack, generate_wind
 from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import LARGEST
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
-from allocopt.cli.writing import file_name, write_instances
+from allocopt.cli.writing import file_name, instance_names, write_instances
 
 if TYPE_CHECKING:
     from allocopt.cluster.topology import FatTree
@@ -214,7 +214,7 @@ def generate_synthetic(
     from allocopt.traces.synthetic import synthetic_problem
 
     topology = _fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs)
-    names = [name] if count == 1 else [f"{name}-{number:03d}" for number in range(count)]
+    names = instance_names(name, count)
     problems = [
         synthetic_problem(
             topology,
@@ -225,7 +225,7 @@ def generate_synthetic(
             mean_run=mean_run,
             load=load,
             hop_cost=_checked_hop_cost(hop_cost),
-            name=file_name(window),
+            name=window,
         )
         for window, rng in zip(names, np.random.default_rng(seed).spawn(count), strict=True)
     ]

@@ -30,12 +30,12 @@ def command(
     """Draw co-allocation problems: jobs of the ASAX paper's workflows, running and waiting. Same seed, same files."""
     import numpy as np
 
-    from allocopt.cli.writing import file_name, write_instances
+    from allocopt.cli.writing import instance_names, write_instances
     from allocopt.errors import InvalidProblemError, UsageError
     from allocopt.problems.coallocation.problem import CoallocationObjective
     from allocopt.traces.coallocations import synthetic_coallocation
 
-    names = [prefix] if count == 1 else [f"{prefix}-{number:03d}" for number in range(count)]
+    names = instance_names(prefix, count)
     try:
         problems = [
             synthetic_coallocation(
@@ -45,7 +45,7 @@ def command(
                 objective=CoallocationObjective(objective),
                 max_slowdown=max_slowdown,
                 max_guests=max_guests,
-                name=file_name(name),
+                name=name,
             )
             for name, rng in zip(names, np.random.default_rng(seed).spawn(count), strict=True)
         ]

@@ -44,11 +44,11 @@ def command(
     """Draw knapsack problems: jobs of log-uniform sizes, some nodes in use. Same seed, same files."""
     import numpy as np
 
-    from allocopt.cli.writing import file_name, write_instances
+    from allocopt.cli.writing import instance_names, write_instances
     from allocopt.problems.knapsack import Reward
     from allocopt.traces.knapsacks import synthetic_knapsack
 
-    names = [prefix] if count == 1 else [f"{prefix}-{number:03d}" for number in range(count)]
+    names = instance_names(prefix, count)
     problems = [
         synthetic_knapsack(
             nodes,
@@ -59,7 +59,7 @@ def command(
             unit=unit,
             resources=resources,
             slots=slots,
-            name=file_name(name),
+            name=name,
         )
         for name, rng in zip(names, np.random.default_rng(seed).spawn(count), strict=True)
     ]

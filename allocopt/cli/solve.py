@@ -74,7 +74,7 @@ def command(
     from allocopt.files.shipped import instance_path
     from allocopt.solving.budget import Budget
     from allocopt.solving.registry import get_solver
-    from allocopt.solving.result import Status, StopReason
+    from allocopt.solving.result import Status
 
     excluded = parse_nodes(exclude_nodes or "")
     asked = None if strategy is None else _strategy(strategy)
@@ -91,13 +91,13 @@ def command(
         _export(chosen, problems[0], export)
     budget = Budget(time_limit, iterations, gap)
     results: list[Result] = []
-    for problem in problems:
-        result = _solve(problem, chosen, budget, seed, warm_start, verbose)
-        _report(problem, result, solution, as_json, cluster)
-        results.append(result)
+    try:
+        for problem in problems:
+            results.append(_solve(problem, chosen, budget, seed, warm_start, verbose))
+            _report(problem, results[-1], solution, as_json, cluster)
+            results[-1].unless_interrupted()
+    finally:
         _write_trajectories(trajectory, problems, results)
-        if result.stopped_by is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
     if any(result.status is Status.UNKNOWN for result in results):
         raise NoSolutionError("no solution was found within the limit")
 
@@ -221,7 +221,7 @@ def _write_trajectories(path: Path | None, problems: "list[Problem]", results: "
     from allocopt.report.rows import SolveRow
     from allocopt.report.trajectories import points_of, trajectory_rows, write_trajectories
 
-    if path is None:
+    if path is None or not results:
         return
     solves = [(SolveRow.of(*pair), points_of(pair[1])) for pair in zip(problems, results, strict=False)]
     write_trajectories(path, (row for solve, points in solves for row in trajectory_rows(solve, points)))

@@ -20,6 +20,12 @@ def file_name(name: str) -> str:
     return name
 
 
+def instance_names(name: str, count: int) -> list[str]:
+    """Name instances that are made together: NAME, or NAME-000 and so on where there are several."""
+    names = [name] if count == 1 else [f"{name}-{number:03d}" for number in range(count)]
+    return [file_name(each) for each in names]
+
+
 def write_instances(out: Path, problems: "Sequence[Problem]", asked: int, inputs: "Sequence[Path | None]" = ()) -> None:
     """Write instances to one file or to a folder, and say how many there are.
 

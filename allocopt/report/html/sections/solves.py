@@ -10,7 +10,7 @@ from allocopt.report.html.document import Column, Fact, Figure, Section, Table
 from allocopt.report.html.figures.gaps import GapsOverTime
 from allocopt.report.html.palette import colour
 from allocopt.report.html.results import SolveRecord
-from allocopt.report.html.words import duration, number, percent
+from allocopt.report.html.words import contender, duration, number, percent
 from allocopt.report.summary import MAXIMIZED
 from allocopt.report.table import Cell
 from allocopt.solving.result import EQUAL_RELATIVE
@@ -23,10 +23,10 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     """Show solves."""
     if not rows:
         return Section("Solves", source)
-    order = {name: index for index, name in enumerate(dict.fromkeys(map(contender, rows)))}
-    kept = sorted(rows, key=lambda row: order[contender(row)])
+    order = {name: index for index, name in enumerate(dict.fromkeys(map(_contender, rows)))}
+    kept = sorted(rows, key=lambda row: order[_contender(row)])
     yardstick = BEST_KNOWN if any(row.best_known is not None for row in rows) else BOUND
-    groups = {name: list(group) for name, group in groupby(kept, key=contender)}
+    groups = {name: list(group) for name, group in groupby(kept, key=_contender)}
     parts: list[Figure | Table] = _gap_figure(groups, yardstick)
     if len(rows) > len(groups) or len(groups) > 1:
         parts.append(_summary(groups, yardstick, bool(parts)))
@@ -46,9 +46,9 @@ def solves_section(source: str, rows: Sequence[SolveRecord]) -> Section:
     return Section(title, source, facts, tuple(_verdict(groups)), tuple(parts))
 
 
-def contender(row: SolveRecord) -> str:
-    """Name a solver and its strategy."""
-    return row.solver if row.strategy is None else f"{row.solver} ({row.strategy})"
+def _contender(row: SolveRecord) -> str:
+    """Name the solver of a row and its strategy."""
+    return contender(row.solver, row.strategy)
 
 
 def gap_percent(row: SolveRecord, yardstick: str) -> float | None:
@@ -106,7 +106,7 @@ def _table(rows: Sequence[SolveRecord], yardstick: str) -> Table:
     """Return a line per solve, as many as a page can hold."""
     shown = tuple(
         (
-            row.instance, contender(row), row.status.lower(), row.objective, row.bound, gap_percent(row, yardstick),
+            row.instance, _contender(row), row.status.lower(), row.objective, row.bound, gap_percent(row, yardstick),
             1e3 * row.runtime_s, row.seed,
         )
         for row in rows[:MOST_ROWS]

@@ -9,7 +9,7 @@ import numpy as np
 from allocopt.report.html.document import Column, Fact, Section, Table
 from allocopt.report.html.figures.trajectories import GapTrajectories, Steps
 from allocopt.report.html.palette import colour
-from allocopt.report.html.words import duration
+from allocopt.report.html.words import contender, duration
 from allocopt.report.summary import MAXIMIZED
 from allocopt.report.table import Cell
 from allocopt.report.trajectories import TrajectoryRow
@@ -34,7 +34,9 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
         yardstick, values = OF_ANY, _best_of_any(rows)
     solves: dict[str, list[Steps]] = {}
     for own in _solves(rows):
-        solves.setdefault(_contender(own[0]), []).append(_steps(own, values[own[0].instance, own[0].strategy]))
+        solves.setdefault(contender(own[0].solver, own[0].strategy), []).append(
+            _steps(own, values[own[0].instance, own[0].strategy])
+        )
     figure = GapTrajectories(yardstick, solves).figure()
     facts = (
         Fact("solves", f"{sum(map(len, solves.values())):,}"),
@@ -42,11 +44,6 @@ def trajectories_section(source: str, rows: Sequence[TrajectoryRow]) -> Section:
         Fact("longest solve", duration(max(row.time_s for row in rows))),
     )
     return Section("Trajectories", source, facts, parts=(figure, _table(yardstick, solves)))
-
-
-def _contender(row: TrajectoryRow) -> str:
-    """Name a solver and its strategy."""
-    return row.solver if row.strategy is None else f"{row.solver} ({row.strategy})"
 
 
 def _solves(rows: Sequence[TrajectoryRow]) -> list[list[TrajectoryRow]]:
