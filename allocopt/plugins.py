@@ -9,7 +9,6 @@ from importlib.metadata import EntryPoints, entry_points
 from typing import Any
 
 from allocopt.errors import MissingPackageError, UsageError
-from allocopt.kernels.cache import use_writable_cache
 
 LARGEST_INTEGER = 2**62
 
@@ -45,7 +44,6 @@ def make_plugin(group: str, kind: str, name: str, options: Mapping[str, Any] | N
         close = get_close_matches(name, plugin_names(group), n=1)
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise UsageError(f"there is no {kind} {name!r}{hint} Installed: {', '.join(plugin_names(group))}")
-    use_writable_cache()
     try:
         factory = found[0].load()
     except ModuleNotFoundError as error:

@@ -1,6 +1,7 @@
 """Solver ``greedy``: largest job first, each inserted exactly where it costs least."""
 
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -8,11 +9,11 @@ from allocopt.arrays import FloatArray
 from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
 from allocopt.problems.base import Strategy
 from allocopt.problems.encoding import Encoding, allocation_of_owners, encode
-from allocopt.problems.group_tree import group_tree
+from allocopt.problems.group_tree import TREE_KERNELS, group_tree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
-from allocopt.solving.insertion import RuledInsertion
+from allocopt.solving.insertion import RULED_KERNELS, RuledInsertion
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
@@ -26,6 +27,10 @@ SLICE = 4_000_000
 
 TRIES = 200
 """Orders of the jobs that are tried where rules leave no place for one of them."""
+
+
+GREEDY_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, insert_jobs)
+"""Entries that inserting jobs without rules calls."""
 
 
 class Greedy(TopologySolver):
@@ -49,6 +54,10 @@ class Greedy(TopologySolver):
         if work <= LARGEST_INSERTION and len(problem.jobs) <= MOST_JOBS:
             return None
         return f"it has {len(problem.jobs):,} jobs, and {work:,} is the product; {self.capabilities.largest} are taken"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return RULED_KERNELS if problem.has_side_constraints else GREEDY_KERNELS
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Insert the jobs, largest first; see `TopologySolver.search`."""

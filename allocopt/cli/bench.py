@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Trajectory
 from allocopt.cli.screen import screen_width
 
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from allocopt.solving.protocol import Solver
 
 
-@compilation_announced()
+TELL_S = 10.0
+"""Seconds between two signs of life."""
+
+
 def command(
     instances: Instances,
     solvers: Annotated[
@@ -54,12 +57,14 @@ def command(
     from allocopt.files.best_known import FILE_NAME, best_known_beside, read_best_known
     from allocopt.files.instances import read_instances
     from allocopt.files.shipped import instance_path
+    from allocopt.kernels.ready import make_ready
     from allocopt.report.bench import contenders, plan, run_tasks
     from allocopt.report.bench_files import check_suffix, write_rows
     from allocopt.report.provenance import provenance
     from allocopt.report.summary import summary_table
     from allocopt.report.trajectories import trajectory_rows, write_trajectories
     from allocopt.solving.budget import Budget
+    from allocopt.solving.protocol import kernels_of
 
     if out is not None:
         check_suffix(out)
@@ -72,6 +77,7 @@ def command(
     for name, reasons in refusals.items():
         count = f"{len(reasons)} of {len(problems)} instances"
         print(f"allocopt: {name} does not take {count}, such as {reasons[0]}", file=sys.stderr)
+    make_ready({entry for task in tasks for entry in kernels_of(task.contender.solver, task.problem)})
     _warm_up(pairs)
     facts = provenance()
     budget = Budget(time_limit, iterations, gap)
@@ -155,11 +161,19 @@ def _warm_up(pairs: "Sequence[Contender]") -> None:
 
 
 def _with_progress(rows: "Iterator[BenchRow]", total: int) -> "Iterator[BenchRow]":
-    """Show a progress bar on stderr while rows come in, if that is a terminal."""
+    """Show on stderr while rows come in how many there are: a bar on a terminal, else a line every few seconds."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        told = time.monotonic()
+        for done, row in enumerate(rows, 1):
+            yield row
+            if time.monotonic() - told > TELL_S:
+                told = time.monotonic()
+                print(f"allocopt: {done} of {total} solves", file=sys.stderr, flush=True)
+        return
     # Standard output is left alone: rows are printed there meanwhile.
-    with Progress(console=console, disable=not console.is_terminal, redirect_stdout=False) as progress:
+    with Progress(console=console, redirect_stdout=False) as progress:
         yield from progress.track(rows, total, description="solving")

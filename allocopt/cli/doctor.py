@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
 from allocopt.cli.screen import listed
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from allocopt.solving.protocol import Solver
 
 
-@compilation_announced()
 def command(as_json: Json = False) -> None:
     """Print versions for a bug report, and let every solver solve shipped problems; exit code 1 if one fails."""
     from allocopt.report.provenance import package_versions, provenance

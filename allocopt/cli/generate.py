@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from allocopt.cli import generate_coallocation, generate_knapsack, generate_window, generate_workload
-from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import LARGEST
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 from allocopt.cli.writing import file_name, instance_names, write_instances
@@ -120,7 +119,6 @@ Load = Annotated[
 
 
 @app.command("windows")
-@compilation_announced()
 def generate_windows(
     out: Out,
     workload: Trace = None,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
 from allocopt.cli.screen import listed, screen_width
 
@@ -33,7 +32,6 @@ Options = Annotated[
 ]
 
 
-@compilation_announced()
 def command(
     name: Name = None,
     quick: Quick = False,

@@ -6,7 +6,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
 from allocopt.cli.outputs import check_files_differ
 from allocopt.cli.screen import screen_width
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from allocopt.traces.workload import Workload
 
 
-@compilation_announced()
 def command(
     trace: Trace,
     processors: Processors = None,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Trajectory
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, read_cluster
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from allocopt.solving.result import Incumbent, Result
 
 
-@compilation_announced()
 def command(
     instances: Instances,
     strategy: Annotated[
@@ -75,6 +73,7 @@ def command(
     from allocopt.solving.budget import Budget
     from allocopt.solving.registry import get_solver
     from allocopt.solving.result import Status
+    from allocopt.solving.solve import prepare
 
     excluded = parse_nodes(exclude_nodes or "")
     asked = None if strategy is None else _strategy(strategy)
@@ -90,6 +89,7 @@ def command(
     if export is not None:
         _export(chosen, problems[0], export)
     budget = Budget(time_limit, iterations, gap)
+    prepare(chosen, problems)
     results: list[Result] = []
     try:
         for problem in problems:

@@ -3,12 +3,10 @@
 import json
 from dataclasses import asdict, dataclass
 
-from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
 from allocopt.cli.screen import listed, screen_width
 
 
-@compilation_announced()
 def command(as_json: Json = False) -> None:
     """List the installed solvers: kinds of problems, strategies, promises and the largest size each takes."""
     from allocopt.solving.registry import solver_names

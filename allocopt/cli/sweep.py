@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import Json
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from allocopt.sweep.store import Store
 
 
-@compilation_announced()
 def command(
     file: Annotated[Path, typer.Argument(readable=False, metavar="FILE.toml", help="Description of the grid.")],
     out: Annotated[

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocopt.cli.announcement import compilation_announced
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -39,7 +37,6 @@ Out = Annotated[
 Options = Annotated[list[str] | None, typer.Option("--option", help="NAME=VALUE, an option of the training.")]
 
 
-@compilation_announced()
 def command(
     name: Name = None,
     network: Network = None,

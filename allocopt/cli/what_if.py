@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from allocopt.cli.announcement import compilation_announced
 from allocopt.cli.options import LARGEST, Json
 from allocopt.cli.screen import screen_width
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
@@ -76,7 +75,6 @@ JobsCsv = Annotated[
 ]
 
 
-@compilation_announced()
 def command(
     trace: Trace,
     topology: TopologyFile,

@@ -1,17 +1,13 @@
 """The environments' hot loops: an episode begins, an action is carried out, and the waiting jobs are described."""
 
 import numpy as np
-from numba import float64, int64, void
+from numba import int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.envs.batch import (
     BATCH,
-    GOALS,
-    MASK,
     MASKS,
-    OBSERVATION,
     OBSERVATIONS,
-    TALLIES,
     Batch,
     Goal,
     Masks,
@@ -19,19 +15,19 @@ from allocopt.envs.batch import (
     Tally,
 )
 from allocopt.envs.rewards import HOUR_S, RewardKind
-from allocopt.kernels.options import kernel
+from allocopt.kernels.compiled import helper, kernel
 from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, fits, is_overdue
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, insert, queued
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, STATE, Records, State
+from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, Records, State
 from allocopt.simulator.times import SLOWDOWN_BOUND_S
 
 EASY = int(Backfill.EASY)
 WAIT, MAKESPAN, UTILIZATION = int(RewardKind.WAIT), int(RewardKind.MAKESPAN), int(RewardKind.UTILIZATION)
 
 
-@kernel(void(STATE, TALLIES))
+@helper()
 def count_started(state: State, tally: Records[Tally]) -> None:
     """Add the jobs started since the last event to the tally."""
     clock, total = state.clock[0], tally[0]
@@ -47,7 +43,7 @@ def count_started(state: State, tally: Records[Tally]) -> None:
     clock.n_started = 0
 
 
-@kernel(float64(STATE, TALLIES, GOALS))
+@helper()
 def value(state: State, tally: Records[Tally], goals: Records[Goal]) -> float:
     """Say what the jobs started so far are worth; rewards are its changes."""
     total, goal = tally[0], goals[0]
@@ -60,7 +56,7 @@ def value(state: State, tally: Records[Tally], goals: Records[Goal]) -> float:
     return -total.bounded_slowdown / state.jobs.size
 
 
-@kernel(void(STATE))
+@helper()
 def backfill(state: State) -> None:
     """Start the jobs that do not delay the head, as `allocopt.simulator.kernels.backfilling.list_pass` does.
 
@@ -77,7 +73,7 @@ def backfill(state: State) -> None:
     clock.examined = clock.n_queued
 
 
-@kernel(void(STATE, TALLIES, int64))
+@helper()
 def serve(state: State, tally: Records[Tally], place: int) -> None:
     """Let the job at a place of the queue start before all others, except those that may be backfilled."""
     clock = state.clock[0]
@@ -93,7 +89,7 @@ def serve(state: State, tally: Records[Tally], place: int) -> None:
     count_started(state, tally)
 
 
-@kernel(void(STATE, TALLIES))
+@helper()
 def await_job(state: State, tally: Records[Tally]) -> None:
     """Go on until a job waits, or all have started."""
     while state.clock[0].n_queued == 0 and tally[0].started < state.jobs.size:
@@ -102,7 +98,7 @@ def await_job(state: State, tally: Records[Tally]) -> None:
     tally[0].over = tally[0].started == state.jobs.size
 
 
-@kernel(void(STATE, TALLIES, GOALS, int64, int64))
+@helper()
 def act(state: State, tally: Records[Tally], goals: Records[Goal], slot: int, window: int) -> None:
     """Serve the job in a slot of the window, the first one if nobody waits there, and go on to the next decision."""
     before = value(state, tally, goals)
@@ -113,7 +109,7 @@ def act(state: State, tally: Records[Tally], goals: Records[Goal], slot: int, wi
     tally[0].reward = value(state, tally, goals) - before
 
 
-@kernel(void(STATE, OBSERVATION, MASK))
+@helper()
 def describe(state: State, observation: Observations, mask: Masks) -> None:
     """Write the features of every slot and which of them are occupied.
 
@@ -145,7 +141,7 @@ def describe(state: State, observation: Observations, mask: Masks) -> None:
             observation[slot, feature] = 0.0
 
 
-@kernel(void(BATCH, int64, int64))
+@helper()
 def copy_jobs(batch: Batch, episode: int, offset: int) -> None:
     """Take the jobs of an episode from the pool, the first submitted at 0; jobs outside it are not waited for."""
     jobs, n = batch.jobs[episode], batch.jobs.shape[1]
@@ -164,7 +160,7 @@ def copy_jobs(batch: Batch, episode: int, offset: int) -> None:
             before.dependent = i
 
 
-@kernel(void(BATCH, int64, int64))
+@helper()
 def begin(batch: Batch, episode: int, offset: int) -> None:
     """Begin an episode with the job of the pool at an offset, before its first event."""
     total, clock = batch.tally[episode, 0], batch.clock[episode, 0]

@@ -33,7 +33,7 @@ Count = Annotated[int, Field(ge=1, le=MOST)]
 class _Model(BaseModel):
     """Exact types, no NaN; keys that are not known are ignored, as IRMaSim does."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
 
 
 class _Nodes(_Model):

@@ -42,7 +42,7 @@ CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.
 class _Model(BaseModel):
     """Keys that are not known are left alone: the objects of Kubernetes have many."""
 
-    model_config = ConfigDict(strict=True, frozen=True)
+    model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
 
 class MetadataModel(_Model):

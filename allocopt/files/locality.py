@@ -28,7 +28,7 @@ MOST = 2.0**53
 class LineModel(BaseModel):
     """The line of a workload type and a policy."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
     workload: Literal["compute", "network", "unknown"]
     policy: Literal["depth-first", "breadth-first"]
     base_s: FiniteFloat
@@ -38,7 +38,7 @@ class LineModel(BaseModel):
 class TableModel(BaseModel):
     """Coefficients of the locality model."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
     format: Literal["allocopt-locality"]
     version: int
     lines: list[LineModel]

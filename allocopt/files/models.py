@@ -59,7 +59,7 @@ _PAIRS = "Whether a pair of nodes counts twice (ordered) or once."
 class FileModel(BaseModel):
     """Exact types, no unknown keys, no NaN."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
 
 
 class FatTreeModel(FileModel):
@@ -233,4 +233,4 @@ NO_STRATEGY = ""
 class BestKnownFile(RootModel[dict[InstanceName, dict[Literal["scas", "dcas", "free", ""], BestKnownModel]]]):
     """The best objectives known, by instance name and strategy; an empty one where the kind has no strategies."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)

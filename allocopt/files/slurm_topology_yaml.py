@@ -22,7 +22,7 @@ Name = Annotated[str, Field(min_length=1)]
 class _Model(BaseModel):
     """Exact types, no other keys."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
 class SwitchModel(_Model):
@@ -57,7 +57,7 @@ class BlocksModel(_Model):
 class TopologyModel(_Model):
     """A topology; others than the one that is asked for may be of a kind that is not known."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", defer_build=True)
 
     topology: Name
     cluster_default: bool = False

@@ -1,14 +1,15 @@
 """Hop costs of all circular blocks of idle positions, by counts that slide."""
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import kernel
 from allocopt.kernels.encoding import ENCODING
 from allocopt.problems.encoding import Encoding
 
 
-@njit(float64[:, ::1](ENCODING, int64[::1]), cache=True, nogil=True)
+@kernel(float64[:, ::1](ENCODING, int64[::1]), allocates=True)
 def circular_block_costs(encoding: Encoding, sizes: IntArray) -> FloatArray:
     """Cost of the block of ``sizes[r]`` idle positions that begins at position i and wraps around, for all r and i.
 

@@ -13,13 +13,13 @@ from numba import boolean, float64, int64, types, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import (
     INSERTION_STATE,
     InsertionState,
     fill_table,
     split_among_children,
 )
-from allocopt.kernels.options import inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 

@@ -9,10 +9,10 @@ valid, so that inserting many jobs costs little more than the products at the to
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, njit, types, void
+from numba import float64, int64, types, void
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.options import inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 
@@ -62,7 +62,7 @@ INSERTION_STATE = types.NamedTuple(
 )
 
 
-@njit(INSERTION_STATE(GROUP_TREE, int64, float64), cache=True, nogil=True)
+@helper(allocates=True)
 def idle_state(tree: GroupTree, largest: int, tie_break: float) -> InsertionState:
     """Allocate a state in which all nodes are idle; its tables are not filled.
 
@@ -139,14 +139,14 @@ def fill_table(tree: GroupTree, state: InsertionState, vertex: int, most: int) -
         state.tables[start + k] = state.prefix[n_children, k] + weight * k * k
 
 
-@kernel(void(GROUP_TREE, INSERTION_STATE, int64))
+@helper()
 def fill_tables(tree: GroupTree, state: InsertionState, most: int) -> None:
     """Fill the tables of all vertices but the top, whose product every insertion makes anew."""
     for vertex in range(tree.idle.size - 1):
         fill_table(tree, state, vertex, most)
 
 
-@njit(INSERTION_STATE(GROUP_TREE, int64), cache=True, nogil=True)
+@kernel(INSERTION_STATE(GROUP_TREE, int64), allocates=True)
 def insertion_state(tree: GroupTree, largest: int) -> InsertionState:
     """Allocate the state for inserting jobs of at most ``largest`` nodes into an empty tree, tables filled."""
     most_idle = tree.idle[: tree.leaf_first.size - 1].max()
@@ -155,7 +155,7 @@ def insertion_state(tree: GroupTree, largest: int) -> InsertionState:
     return state
 
 
-@njit(float64[::1](GROUP_TREE, INSERTION_STATE, int64), cache=True, nogil=True)
+@kernel(float64[::1](GROUP_TREE, INSERTION_STATE, int64), allocates=True)
 def single_job_savings(tree: GroupTree, state: InsertionState, largest: int) -> FloatArray:
     """Largest saving of a job of 0 .. ``largest`` nodes that has the tree for itself, shape ``(largest + 1,)``."""
     top = tree.idle.size - 1
@@ -183,7 +183,7 @@ def split_among_children(tree: GroupTree, state: InsertionState, vertex: int) ->
         nodes -= a
 
 
-@kernel(void(GROUP_TREE, INSERTION_STATE, int64))
+@helper()
 def place_job(tree: GroupTree, state: InsertionState, size: int) -> None:
     """Find the best nodes for one job by the tables as they are: ``state.take`` says how many of each vertex."""
     n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
@@ -195,7 +195,7 @@ def place_job(tree: GroupTree, state: InsertionState, size: int) -> None:
             split_among_children(tree, state, vertex)
 
 
-@kernel(void(GROUP_TREE, INSERTION_STATE, int64))
+@helper()
 def hold_taken(tree: GroupTree, state: InsertionState, most: int) -> None:
     """Let the job placed last hold its nodes, and correct the tables for jobs of at most ``most`` nodes."""
     for vertex in range(tree.idle.size):

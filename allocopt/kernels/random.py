@@ -5,7 +5,7 @@ G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number gener
 
 import numpy as np
 
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import inlined
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 """What the state is raised by before every draw."""

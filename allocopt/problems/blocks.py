@@ -38,6 +38,10 @@ class Blocks:
         return np.array([left[job.nodes].pop() for job in problem.jobs], dtype=np.int64)
 
 
+BLOCK_KERNELS = (circular_block_costs,)
+"""Entries that costing blocks calls."""
+
+
 def blocks_of(problem: TopologyProblem) -> Blocks:
     """Cost all blocks of a problem."""
     encoding = encode(problem)

@@ -1,15 +1,16 @@
 """The tree of groups that hold idle nodes, built from a problem's encoding."""
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types
+from numba import boolean, float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.encoding import Encoding, encode, encoded
 from allocopt.problems.topology import TopologyProblem
 
 
-@njit(types.UniTuple(int64[::1], 2)(int64[::1], int64), cache=True, nogil=True)
+@helper(allocates=True)
 def _sorted_by(keys: IntArray, n_keys: int) -> tuple[IntArray, IntArray]:
     """Return where every key's indices begin, and the indices sorted by key, equal ones in their order."""
     first = np.zeros(n_keys + 1, dtype=np.int64)
@@ -24,7 +25,7 @@ def _sorted_by(keys: IntArray, n_keys: int) -> tuple[IntArray, IntArray]:
     return first, indices
 
 
-@njit(GROUP_TREE(int64[:, ::1], int64[::1], float64[::1]), cache=True, nogil=True)
+@kernel(GROUP_TREE(int64[:, ::1], int64[::1], float64[::1]), allocates=True)
 def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTree:
     """Build the tree from the group of every idle position by level; see `Encoding`."""
     n_levels, m = groups.shape
@@ -49,7 +50,7 @@ def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTre
     return GroupTree(first_child, children, weight, idle, leaf_positions, leaf_first)
 
 
-@njit(types.Tuple((int64[::1], boolean))(int64[:, ::1]), cache=True, nogil=True)
+@kernel(types.Tuple((int64[::1], boolean))(int64[:, ::1]), allocates=True)
 def _renumber(groups: IntArray) -> tuple[IntArray, bool]:
     """Give the groups of every level numbers from 0, if they never fall; return how many there are, and if so."""
     n_groups = np.zeros(groups.shape[0], dtype=np.int64)
@@ -64,6 +65,10 @@ def _renumber(groups: IntArray) -> tuple[IntArray, bool]:
             n_groups[level] += group != before
             groups[level, i], before = n_groups[level] - 1, group
     return n_groups, True
+
+
+TREE_KERNELS = (_renumber, _tree)
+"""Entries that reading a problem calls."""
 
 
 def encode_with_tree(problem: TopologyProblem) -> tuple[Encoding, GroupTree]:

@@ -1,6 +1,7 @@
 """Bases of the solvers of one kind of problem: what they all do around their search."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from allocopt import __version__
@@ -50,6 +51,16 @@ class SearchSolver(ABC, Generic[ProblemT]):
         """Why the problem is too large for this solver; None if it is not."""
         return None
 
+    def kernels(self, problem: ProblemT) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call; see `allocopt.solving.protocol.UsesKernels`."""
+        return ()
+
+    def is_ready(self, problem: ProblemT, run: Run) -> bool:
+        """Load the kernels; whether they were compiled in time."""
+        from allocopt.kernels.ready import make_ready
+
+        return make_ready(self.kernels(problem), run.clock.remaining())
+
     @abstractmethod
     def search(self, problem: ProblemT, run: Run, budget: Budget, seed: int) -> StopReason:
         """Offer solutions and prove bounds until done or out of time.
@@ -87,7 +98,8 @@ class SearchSolver(ABC, Generic[ProblemT]):
         run = Run(self, problem, budget, seed, warm_start, on_incumbent)
         stopped_by = StopReason.TIME_LIMIT
         with run.interruptible():
-            stopped_by = self.search(problem, run, budget, seed)
+            if self.is_ready(problem, run):
+                stopped_by = self.search(problem, run, budget, seed)
         if run.solution is None and not run.infeasible:
             solution = self.trivial(problem)
             if solution is not None:

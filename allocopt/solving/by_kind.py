@@ -1,6 +1,6 @@
 """One name for several solvers, each of which takes its kinds of problem."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from allocopt.errors import UsageError
 from allocopt.problems.base import Problem
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Exporter, IncumbentCallback, Solver
+from allocopt.solving.protocol import Capabilities, Exporter, IncumbentCallback, Solver, kernels_of
 from allocopt.solving.result import Result
 
 
@@ -56,6 +56,10 @@ class SolverByKind:
     def refusal(self, problem: Any) -> str | None:
         """Why the problem is too large for its part; None if it is not."""
         return self.part(problem).refusal(problem)
+
+    def kernels(self, problem: Any) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the part of the problem's kind may call."""
+        return kernels_of(self.part(problem), problem)
 
     def solve(
         self,

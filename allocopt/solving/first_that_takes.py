@@ -1,5 +1,6 @@
 """A solver that hands a problem to the first of a list of solvers that is installed and takes it."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from allocopt.errors import MissingPackageError
@@ -7,7 +8,7 @@ from allocopt.problems.base import Problem
 from allocopt.solving.base import ProblemT, SearchSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.part import ask
-from allocopt.solving.protocol import IncumbentCallback, Solver, takes
+from allocopt.solving.protocol import IncumbentCallback, Solver, kernels_of, takes
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
@@ -29,9 +30,14 @@ class FirstThatTakes(SearchSolver[ProblemT]):
         warm_start: Any = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
-        """Load the solver, and its kernels with it, before the clock starts; then run it."""
+        """Load the solver before the clock starts; then run it."""
         self._first_that_takes(problem)
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
+
+    def kernels(self, problem: ProblemT) -> Iterable[Callable[..., Any]]:
+        """Compiled entries of the solver that takes the problem."""
+        solver = self._first_that_takes(problem)
+        return () if solver is None else kernels_of(solver, problem)
 
     def search(self, problem: ProblemT, run: Run, budget: Budget, seed: int) -> StopReason:
         """Let the solver run; see `SearchSolver.search`."""

@@ -8,7 +8,7 @@ from allocopt.arrays import FloatArray
 from allocopt.kernels.classes import fill_ruled_tables, insert_ruled_job, place_if_possible
 from allocopt.kernels.insertion import InsertionState, insertion_state
 from allocopt.problems.encoding import allocation_of_owners, encode
-from allocopt.problems.group_tree import group_tree
+from allocopt.problems.group_tree import TREE_KERNELS, group_tree
 from allocopt.problems.job_classes import constant_hops, job_classes
 from allocopt.problems.topology import Allocation, TopologyProblem
 
@@ -17,6 +17,10 @@ PRICE = 1.0
 
 TIE_BREAK = 1e-6
 """Part of the price that sends ties between integers to the fullest leaves: these savings may be fractions."""
+
+
+RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled_job, place_if_possible)
+"""Entries that `RuledInsertion` calls."""
 
 
 class RuledInsertion:

@@ -1,7 +1,8 @@
 """Solver ``auto``: a short list of solvers by strategy, tried in turn, each beginning where the one before ended."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from allocopt.errors import MissingPackageError
 from allocopt.problems.base import Strategy
@@ -9,7 +10,7 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.part import ask
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, takes
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, kernels_of, takes
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
@@ -76,6 +77,7 @@ class Auto(TopologySolver):
 
     def __init__(self) -> None:
         self._solvers: dict[str, Solver | None] = {}
+        self._kernels: dict[tuple[Strategy, bool, bool], tuple[Callable[..., Any], ...]] = {}
 
     def solve(
         self,
@@ -85,11 +87,26 @@ class Auto(TopologySolver):
         warm_start: Allocation | None = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
-        """Load the solvers of the list, and their kernels with them, before the clock starts; then run them."""
-        for stage in STAGES[problem.strategy]:
-            for name in stage.solvers:
-                self._load(name)
+        """Load the solvers of the list before the clock starts; then run them."""
+        self._load(problem)
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries of the solvers that take the first problem of its like; others wait for their own."""
+        like = problem.strategy, problem.has_side_constraints, len(problem.jobs) <= FEW_JOBS
+        if like not in self._kernels:
+            self._load(problem)
+            staged = ((stage.strategy, self._first_that_takes(problem, stage)) for stage in STAGES[problem.strategy])
+            asked = [(solver, problem.with_strategy(strategy)) for strategy, solver in staged if solver is not None]
+            self._kernels[like] = tuple({entry for pair in asked for entry in kernels_of(*pair)})
+        return self._kernels[like]
+
+    def is_ready(self, problem: TopologyProblem, run: Run) -> bool:
+        """Begin to compile what is missing; every stage waits for its own kernels."""
+        from allocopt.kernels.ready import begin_compiling
+
+        begin_compiling(self.kernels(problem))
+        return True
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Run the stages of the problem's strategy; see `TopologySolver.search`."""
@@ -116,16 +133,17 @@ class Auto(TopologySolver):
         there = (solver for name in stage.solvers if (solver := self._solvers[name]) is not None)
         return next((solver for solver in there if takes(solver, asked) and solver.refusal(asked) is None), None)
 
-    def _load(self, name: str) -> None:
-        """Make a solver of the list, once; None where what it needs is not installed."""
-        if name in self._solvers:
-            return
-        try:
-            solver = get_solver(name)
-        except MissingPackageError:
-            self._solvers[name] = None
-        else:
-            self._solvers[name] = solver if solver.is_available() else None
+    def _load(self, problem: TopologyProblem) -> None:
+        """Make the solvers of the problem's list, once; None where what one needs is not installed."""
+        for name in (name for stage in STAGES[problem.strategy] for name in stage.solvers):
+            if name in self._solvers:
+                continue
+            try:
+                solver = get_solver(name)
+            except MissingPackageError:
+                self._solvers[name] = None
+            else:
+                self._solvers[name] = solver if solver.is_available() else None
 
 
 def _run_stage(

@@ -1,6 +1,6 @@
 """The interface that every solver has, built in or plugged in."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -101,6 +101,19 @@ class Exporter(Protocol):
 
     def export(self, problem: Any, path: Path) -> None:
         """Write the problem's model to a .mps, .lp, .pb or .json file."""
+
+
+@runtime_checkable
+class UsesKernels(Protocol):
+    """A solver that calls compiled kernels, which are loaded before its clock starts."""
+
+    def kernels(self, problem: Any) -> Iterable[Callable[..., Any]]:
+        """Entries that a solve of the problem may call."""
+
+
+def kernels_of(solver: Solver, problem: Any) -> tuple[Callable[..., Any], ...]:
+    """Return the compiled entries that a solve of the problem may call, as far as the solver tells them."""
+    return tuple(solver.kernels(problem)) if isinstance(solver, UsesKernels) else ()
 
 
 def takes(solver: Solver, problem: Problem) -> bool:

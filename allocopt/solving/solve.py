@@ -1,15 +1,23 @@
 """`solve`: one call for every solver and every problem."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import IncumbentCallback, Solver, takes
+from allocopt.solving.protocol import IncumbentCallback, Solver, kernels_of, takes
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.result import Result
 from allocopt.solving.verify import verify, verify_result
+
+
+def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
+    """Compile and load what a solver will call for problems that it takes, before any clock starts."""
+    from allocopt.kernels.ready import make_ready
+
+    make_ready({entry for problem in problems for entry in kernels_of(solver, problem)})
 
 
 def solve(
@@ -61,6 +69,8 @@ def solve(
     InvalidSolutionError
         If the warm start breaks a rule, or the solver returned a wrong answer.
     """
+    from allocopt.kernels.ready import load_stored
+
     budget = Budget(time_limit, iterations, gap)
     if seed < 0:
         raise UsageError(f"the seed is {seed}, must not be negative")
@@ -70,6 +80,8 @@ def solve(
     check_takes(chosen, problem)
     if warm_start is not None:
         verify(problem, warm_start)
+    # Loading counts as little as importing does; compiling, which takes seconds, counts.
+    load_stored(kernels_of(chosen, problem))
     result = chosen.solve(problem, budget, seed, warm_start, on_incumbent)
     verify_result(problem, result)
     return result

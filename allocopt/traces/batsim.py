@@ -52,7 +52,7 @@ Seconds = Annotated[float, Field(ge=-_MOST, le=_MOST)]
 class BatsimModel(BaseModel):
     """Exact types, no NaN; keys that are not known are ignored, as Batsim does."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
 
 
 class JobModel(BatsimModel):

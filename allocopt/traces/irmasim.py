@@ -25,7 +25,7 @@ Number = Annotated[float, Field(ge=0)]
 class _Model(BaseModel):
     """Exact types, no NaN; keys that are not known are ignored, as IRMaSim does."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
 
 
 class _Profile(_Model):

@@ -1,10 +1,11 @@
 """The recursion of the SCAS dynamic program, position by position."""
 
 import numpy as np
-from numba import float64, int16, int64, njit, void
+from numba import float64, int16, int64, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import kernel
 
 ChoiceArray = NDArray[np.int16]
 
@@ -12,7 +13,7 @@ TABLES = (float64[:, ::1], int16[:, ::1], float64[:, ::1])
 SIGNATURE = void(*TABLES, int64[::1], int64[:, ::1], int64[::1], int64[::1], int64, int64, int64)
 
 
-@njit(SIGNATURE, cache=True, nogil=True)
+@kernel(SIGNATURE, allocates=True)
 def fill_positions(
     best: FloatArray,
     choice: ChoiceArray,

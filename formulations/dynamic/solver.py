@@ -10,11 +10,12 @@ DCAS: jobs and leftover are a non-crossing partition of the circle, and so of th
 """
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import blocks_of
+from allocopt.problems.blocks import BLOCK_KERNELS, blocks_of
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
@@ -24,7 +25,12 @@ from allocopt.solving.run import Run
 from allocopt.solving.sizes import rounded
 from allocopt.solving.trivial import sequential_allocation
 from formulations.dynamic.circle import Circle
+from formulations.dynamic.dcas.decoding.kernels import decode
+from formulations.dynamic.dcas.kernels import advance
+from formulations.dynamic.dcas.prices.kernels import ascend
+from formulations.dynamic.dcas.reach import fill_reach
 from formulations.dynamic.dcas.solver import dcas_refusal, search_dcas
+from formulations.dynamic.kernels import fill_positions
 from formulations.dynamic.multisets import number_of_multisets
 
 LARGEST_TABLE = 10_000_000
@@ -51,6 +57,11 @@ class DynamicProgram(TopologySolver):
         if entries > LARGEST_TABLE:
             return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
         return dcas_refusal(problem) if problem.strategy is Strategy.DCAS else None
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        scas = (*BLOCK_KERNELS, fill_positions)
+        return scas if problem.strategy is Strategy.SCAS else (*scas, fill_reach, advance, decode, ascend)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Place all jobs on the circle at the least cost; see `TopologySolver.search`."""

@@ -4,7 +4,7 @@ import numpy as np
 from numba import float64, int64, types, void
 
 from allocopt.arrays import FloatArray
-from allocopt.kernels.options import inlined, kernel
+from allocopt.kernels.compiled import inlined, kernel
 from formulations.free.records import JOBS, KINDS, LEAVES, STATES, WORK, Jobs, Kinds, Leaves, States, Work
 
 EXPANSION = types.UniTuple(int64, 3)(LEAVES, JOBS, KINDS, float64[:, :, :, ::1], STATES, WORK, *(int64,) * 7)

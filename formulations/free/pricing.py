@@ -5,8 +5,8 @@ from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.classes import JOB_CLASSES, JobClasses, apply_rules, place_if_possible
+from allocopt.kernels.compiled import kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, place_job
-from allocopt.kernels.options import kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 

@@ -4,21 +4,26 @@ A search finds an allocation, column generation bounds it (`formulations.free.co
 closes the gap (`formulations.free.layers`).
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from allocopt.errors import MissingPackageError, UsageError
+from allocopt.kernels.insertion import insertion_state
 from allocopt.problems.base import Strategy
+from allocopt.problems.group_tree import TREE_KERNELS
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.part import ask
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, takes
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, kernels_of, takes
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import trivial_allocation
 from formulations.free.closing import Closing
+from formulations.free.kernels import expand_states, fill_completions
+from formulations.free.pricing import best_patterns, most_violated
 
 SEARCHES = ("lns", "greedy")
 """Who looks for allocations: the first that is installed."""
@@ -34,6 +39,10 @@ EFFORTS = ((None, 5_000), (0.1, 100_000), (0.01, MOST_STATES))
 LARGEST, MOST_COUNTS = 20_000_000, 10_000_000
 """Idle nodes times levels times nodes of the largest job: one round of pricing then takes some tenths of a second. Idle
 nodes times jobs: the counts of all jobs are kept."""
+
+
+EXACT_KERNELS = (*TREE_KERNELS, insertion_state, best_patterns, most_violated, fill_completions, expand_states)
+"""Entries that bounding and closing calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,10 @@ class ExactFree(TopologySolver):
         """Load the search for allocations, and its kernels with it, before the clock starts; then solve."""
         _finder(problem)
         return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return (*EXACT_KERNELS, *kernels_of(_finder(problem), problem))
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search, bound and close; see `TopologySolver.search`."""

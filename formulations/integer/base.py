@@ -3,6 +3,7 @@
 import importlib.metadata
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 from allocopt.errors import AllocoptError
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import Blocks, blocks_of
+from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget, Clock
@@ -127,6 +128,10 @@ class ProgramSolver(BackEndSolver, TopologySolver):
     def program(self, problem: TopologyProblem) -> BinaryProgram:
         """Build the program of a problem, whatever its size."""
         return self.formulate(problem, blocks_of(problem)).program()
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return BLOCK_KERNELS
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve the program; see `TopologySolver.search`. Iterations are branch-and-bound nodes, CP-SAT's conflicts."""

@@ -6,6 +6,7 @@ its mean: it rises with D alone, so that the table D[k][c] of the largest sums h
 """
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -101,6 +102,10 @@ class KnapsackDynamicProgram(KnapsackSolver):
         if entries > LARGEST_TABLE:
             return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
         return None
+
+    def kernels(self, problem: KnapsackProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return (add_jobs, trace, add_counted_jobs, trace_counted)
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Fill the table, and read off the best selection; see `SearchSolver.search`."""

@@ -9,7 +9,7 @@ from numba import boolean, float64, int64, uint64, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.kernels.options import kernel
+from allocopt.kernels.compiled import kernel
 
 BitArray = NDArray[np.uint64]
 

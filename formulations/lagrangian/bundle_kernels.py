@@ -3,7 +3,7 @@
 from numba import float64, int64
 
 from allocopt.arrays import FloatArray
-from allocopt.kernels.options import kernel
+from allocopt.kernels.compiled import kernel
 
 
 @kernel(int64(float64[:, ::1], float64[::1], float64, float64[::1], float64[::1], int64, float64, int64))

@@ -6,11 +6,11 @@ m, which nothing straddles; case k begins at k and ends with a block that covers
 """
 
 import numpy as np
-from numba import float64, int64, njit, uint8, void
+from numba import float64, int64, uint8, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.options import KERNEL, kernel
+from allocopt.kernels.compiled import helper, kernel
 
 MaskArray = NDArray[np.uint8]
 
@@ -33,7 +33,7 @@ def arrange_by_end(costs: FloatArray, sizes: IntArray, arrivals: FloatArray) -> 
             arrivals[i, r] = costs[r, i - sizes[r]] if i >= sizes[r] else np.inf
 
 
-@njit(void(float64[:, ::1], int64[::1], float64[::1], int64, int64, int64, float64[::1]), fastmath=FAST, **KERNEL)
+@kernel(void(float64[:, ::1], int64[::1], float64[::1], int64, int64, int64, float64[::1]), fastmath=FAST)
 def fill_labels(
     arrivals: FloatArray, sizes: IntArray, prices: FloatArray, start: int, first: int, last: int, labels: FloatArray
 ) -> None:
@@ -65,7 +65,7 @@ def fill_labels(
         labels[i] = best
 
 
-@njit(void(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1]), fastmath=FAST, **KERNEL)
+@kernel(void(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1]), fastmath=FAST)
 def fill_labels_to_end(
     departures: FloatArray, sizes: IntArray, prices: FloatArray, first: int, labels: FloatArray
 ) -> None:
@@ -93,7 +93,7 @@ def fill_labels_to_end(
         labels[i] = best
 
 
-@kernel(float64(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1]))
+@helper()
 def least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k: int, labels: FloatArray) -> float:
     """Length of the shortest path of case k, if ``labels`` are the distances from position k."""
     m = costs.shape[1]
@@ -105,7 +105,7 @@ def least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k: 
     return least
 
 
-@kernel(void(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1], float64[::1]))
+@helper()
 def bound_labels_from(
     arrivals: FloatArray, sizes: IntArray, prices: FloatArray, k: int, line: FloatArray, labels: FloatArray
 ) -> None:

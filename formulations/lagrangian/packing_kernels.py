@@ -6,10 +6,10 @@ are modulo m.
 """
 
 import numpy as np
-from numba import float64, int64, void
+from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.options import inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 
 
 @inlined
@@ -147,7 +147,7 @@ def packing_cost(costs: FloatArray, block_sizes: IntArray, block_starts: IntArra
     return total
 
 
-@kernel(void(int64[::1], int64[::1], int64, int64, int64[::1]))
+@helper()
 def turn_packing(block_sizes: IntArray, block_starts: IntArray, first: int, m: int, spare: IntArray) -> None:
     """Let a packing begin at its block ``first``; ``spare`` is working space, one number per block."""
     turn(block_sizes, block_starts, block_sizes.size, first, m, spare)

@@ -5,14 +5,15 @@ paths made into packings (`packing`), these improved by taking out stretches and
 and the blocks that a better packing could use handed to HiGHS as a Pack model; see ``docs/scas.md``.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import blocks_of
+from allocopt.problems.blocks import BLOCK_KERNELS, blocks_of
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
@@ -24,7 +25,18 @@ from formulations.integer.backends.child import ChildPool
 from formulations.integer.base import ask_child, stop_reason
 from formulations.integer.pack import Pack
 from formulations.integer.solvers import HIGHS
+from formulations.lagrangian.bundle_kernels import balance_weights
+from formulations.lagrangian.kernels import (
+    arrange_by_end,
+    fill_labels,
+    fill_labels_to_end,
+    mark_survivors,
+    solve_cases,
+    trace_path,
+)
+from formulations.lagrangian.packing_kernels import insert_blocks, packing_cost
 from formulations.lagrangian.search import CONVERGED, ROUGH, Search
+from formulations.lagrangian.stretch_kernels import improve_packing
 
 LARGEST_BLOCKS = 30_000_000
 SETUP_S = 3e-8
@@ -58,6 +70,11 @@ class Lagrangian(TopologySolver):
         """Why the window is too large, or None."""
         n_blocks = number_of_blocks(problem)
         return None if n_blocks <= LARGEST_BLOCKS else f"it has {n_blocks:,} blocks, {LARGEST_BLOCKS:,} are taken"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        of_paths = (arrange_by_end, fill_labels, fill_labels_to_end, solve_cases, trace_path, mark_survivors)
+        return (*BLOCK_KERNELS, *of_paths, balance_weights, insert_blocks, packing_cost, improve_packing)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Find prices, improve packings, close the gap; see `TopologySolver.search`.

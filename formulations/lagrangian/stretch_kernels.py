@@ -10,10 +10,10 @@ d at most the idle positions of the line, so that a full line costs little.
 """
 
 import numpy as np
-from numba import float64, int64, njit, types
+from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import inlined, kernel
 from formulations.lagrangian.packing_kernels import gap_end, turn
 from formulations.lagrangian.stretches import MOST_STRETCHES, STRETCHES, Stretches
 
@@ -291,10 +291,8 @@ def move(
     return saved
 
 
-@njit(
-    float64(STRETCHES, float64[:, ::1], int64[::1], int64[::1], int64[::1], int64, int64, types.npy_rng),
-    cache=True,
-    nogil=True,
+@kernel(
+    float64(STRETCHES, float64[:, ::1], int64[::1], int64[::1], int64[::1], int64, int64, types.npy_rng), allocates=True
 )
 def improve_packing(
     work: Stretches,

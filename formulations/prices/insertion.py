@@ -3,8 +3,8 @@
 from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, place_job
-from allocopt.kernels.options import inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numba import float64, int64, types, void
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.options import inlined, kernel
+from allocopt.kernels.compiled import inlined, kernel
 from formulations.prices.merged import MERGED_TREE, MergedTree
 
 

@@ -1,7 +1,8 @@
 """Solver ``prices``: a bound of FREE by prices of parts, and allocations that follow them."""
 
 import math
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,14 +14,16 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.part import ask
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, kernels_of
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
 from formulations.free.closing import Closing
-from formulations.free.solver import ExactFree
+from formulations.free.solver import EXACT_KERNELS, ExactFree
 from formulations.prices.ascent import Ascent
+from formulations.prices.insertion import insert_at_prices
+from formulations.prices.kernels import best_parts, best_sales
 from formulations.prices.pricing import Priced, Pricing
 from formulations.prices.rounding import RANDOM_ORDERS, OrderSearch, Rounding
 
@@ -96,6 +99,12 @@ class LeafPrices(TopologySolver):
         for names in (STARTS, SEARCHES):
             _first_installed(names)
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        asked = (_first_installed(STARTS), _first_installed(SEARCHES))
+        others = (entry for solver in asked for entry in (kernels_of(solver, problem) if solver else ()))
+        return (*EXACT_KERNELS, best_parts, best_sales, insert_at_prices, *others)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Bound, insert by prices, and improve; see `TopologySolver.search`."""

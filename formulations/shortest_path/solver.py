@@ -6,15 +6,16 @@ own: a block of size r with b nodes behind the cut leaves a path from gap b to g
 All cases with the same b begin at the same vertex and share one shortest-path tree.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import networkx as nx
 import numpy as np
 
 from allocopt import __version__
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import Blocks, blocks_of
+from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
 from allocopt.problems.encoding import allocation_of_blocks
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.base import TopologySolver
@@ -53,6 +54,10 @@ class ConstrainedShortestPath(TopologySolver):
         if arcs <= LARGEST_GRAPH:
             return None
         return f"its graph would have {rounded(arcs)} arcs, the largest taken has {LARGEST_GRAPH:,}"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return BLOCK_KERNELS
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve all cases; iterations are numbers of nodes behind the cut. See `TopologySolver.search`."""

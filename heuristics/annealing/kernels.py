@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types, void
+from numba import boolean, float64, int64, types, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.encoding import ENCODING
 from allocopt.problems.encoding import Encoding
 
@@ -68,7 +69,7 @@ WALK = types.NamedTuple((int64[::1],) * 3 + (float64[::1],) * 3, Walk)
 RULES = types.NamedTuple((float64, float64, int64, int64, boolean, boolean), Rules)
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def cost_at(window: Encoding, positions: IntArray, counts: IntArray) -> float:
     """Hop cost of a job at some positions; ``counts`` is working space, zero before and after."""
     n = positions.size
@@ -85,7 +86,7 @@ def cost_at(window: Encoding, positions: IntArray, counts: IntArray) -> float:
     return window.scale * hops / n
 
 
-@njit(boolean(int64[::1], int64[::1]), cache=True, nogil=True)
+@helper(allocates=True)
 def is_non_crossing(owners: IntArray, sizes: IntArray) -> bool:
     """Whether the jobs and the leftover (owner -1) are a non-crossing partition of the circle.
 
@@ -116,13 +117,13 @@ def is_non_crossing(owners: IntArray, sizes: IntArray) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def draw_below(limit: int, rng: np.random.Generator) -> int:
     """Draw from ``0 .. limit - 1``; several times as fast as ``rng.integers``, and as even to 1 in 2^53."""
     return int(rng.random() * limit)
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def draw_jobs(sizes: IntArray, most: int, jobs: IntArray, rng: np.random.Generator) -> int:
     """Shuffle 1 .. most random jobs to the front of ``jobs``, the largest first, and return how many."""
     count = 1 + draw_below(most, rng)
@@ -137,7 +138,7 @@ def draw_jobs(sizes: IntArray, most: int, jobs: IntArray, rng: np.random.Generat
     return count
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def remove_jobs(
     window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, rng: np.random.Generator
 ) -> tuple[int, int]:
@@ -160,7 +161,7 @@ def remove_jobs(
     return count, n_idle
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def insert_job(working: IntArray, job: int, first: int, idle: IntArray, n_idle: int, block: IntArray) -> int:
     """Give a job as many idle positions as ``block`` has places, from a first one on around the idle sequence.
 
@@ -178,7 +179,7 @@ def insert_job(working: IntArray, job: int, first: int, idle: IntArray, n_idle: 
     return n_idle - n
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def destroy_and_repair(
     window: Encoding, walk: Walk, most: int, jobs: IntArray, idle: IntArray, blocks: IntArray, rng: np.random.Generator
 ) -> int:
@@ -193,14 +194,14 @@ def destroy_and_repair(
     return count
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def go_back(walk: Walk) -> None:
     """Let the next move start from the accepted state."""
     walk.working[:] = walk.accepted
     walk.working_costs[:] = walk.accepted_costs
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def accept_or_not(walk: Walk, rules: Rules, step: int, rng: np.random.Generator) -> None:
     """Accept the working state by Metropolis' rule at the temperature of a step, or reject it."""
     total = walk.working_costs.sum()
@@ -220,7 +221,7 @@ def accept_or_not(walk: Walk, rules: Rules, step: int, rng: np.random.Generator)
         go_back(walk)
 
 
-@njit(void(ENCODING, WALK, RULES, int64, int64, types.npy_rng), cache=True, nogil=True)
+@kernel(void(ENCODING, WALK, RULES, int64, int64, types.npy_rng), allocates=True)
 def anneal(window: Encoding, walk: Walk, rules: Rules, first: int, last: int, rng: np.random.Generator) -> None:
     """Take the steps ``first .. last - 1`` of the walk, which changes in place.
 

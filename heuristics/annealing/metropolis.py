@@ -9,8 +9,9 @@ Under ``free`` the cost depends on counts alone: a move lets a job exchange node
 which other jobs have or nobody.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
@@ -21,9 +22,11 @@ from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
 from heuristics.annealing.counts import has_table, swap_until_done
+from heuristics.annealing.kernels import anneal
 from heuristics.annealing.schedule import Schedule
+from heuristics.annealing.swaps import anneal_by_swaps
 from heuristics.annealing.walk import rules_of, walk_from, walk_until_done
-from heuristics.greedy import Greedy, insert_largest_first
+from heuristics.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
 
 MOST_JOBS = 20_000
 
@@ -56,6 +59,10 @@ class WindowAnnealing(TopologySolver):
         """Why the window is too large, or None."""
         n_jobs = len(problem.jobs)
         return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return (anneal,)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""
@@ -95,6 +102,12 @@ class Annealing(WindowAnnealing):
     def __post_init__(self) -> None:
         WindowAnnealing.__post_init__(self)
         self._swapping(self.swaps)
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        if problem.strategy is Strategy.DCAS or not has_table(problem):
+            return WindowAnnealing.kernels(self, problem)
+        return (*GREEDY_KERNELS, anneal_by_swaps)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Anneal from the warm start, or under ``free`` from the greedy one; see `TopologySolver.search`."""

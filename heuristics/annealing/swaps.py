@@ -12,7 +12,7 @@ from numba import float64, int32, int64, types, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.options import inlined, kernel
+from allocopt.kernels.compiled import inlined, kernel
 
 MODULUS = 2**31 - 1
 """Of the generator; its states are ``1 .. MODULUS - 1``."""

@@ -1,16 +1,16 @@
 """From the tree of a window to the first state of the search, and from its best state to nodes, by one call each."""
 
 import numpy as np
-from numba import float64, int64, njit, types
+from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.insertion import (
     hold_taken,
     insertion_state,
     place_job,
     single_job_savings,
 )
-from allocopt.kernels.options import inlined
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from heuristics.lns.holding import hold_all
 from heuristics.lns.insertion import AHEAD, PAD
@@ -31,7 +31,7 @@ from heuristics.lns.state import (
 )
 
 
-@njit(HOLDINGS(int64[::1]), cache=True, nogil=True)
+@helper(allocates=True)
 def no_holdings(sizes: IntArray) -> Holdings:
     """Return room for what jobs of these sizes hold; they hold nothing."""
     first = np.zeros(sizes.size + 1, dtype=np.int64)
@@ -41,7 +41,7 @@ def no_holdings(sizes: IntArray) -> Holdings:
     return Holdings(first, length, leaf, nodes, np.zeros(sizes.size))
 
 
-@njit(GROUPS(GROUP_TREE, int64[::1]), cache=True, nogil=True)
+@helper(allocates=True)
 def _idle_groups(tree: GroupTree, first: IntArray) -> Groups:
     """Make the tree, all idle, for jobs whose entries begin at ``first``."""
     n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
@@ -75,7 +75,7 @@ def _idle_groups(tree: GroupTree, first: IntArray) -> Groups:
     )
 
 
-@njit(int64(GROUP_TREE, int64[::1], int64, MOVES), cache=True, nogil=True)
+@helper(allocates=True)
 def _most_open(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves) -> int:
     """Return how many vertices may be open in a step."""
     removed = np.sort(sizes)[max(0, sizes.size - most_removed) :].sum()
@@ -90,7 +90,7 @@ def _most_open(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves
     return total
 
 
-@njit(OPEN(int64, int64), cache=True, nogil=True)
+@helper(allocates=True)
 def _room(n_open: int, largest: int) -> Open:
     """Make room for so many open vertices, and jobs of at most ``largest`` nodes."""
     products = np.empty((n_open, PAD + largest + AHEAD))
@@ -110,7 +110,7 @@ def _room(n_open: int, largest: int) -> Open:
     )
 
 
-@njit(SEARCH(int64[::1], float64[::1], HOLDINGS, float64, int64, int64), cache=True, nogil=True)
+@helper(allocates=True)
 def _search_from(
     sizes: IntArray, alone: FloatArray, present: Holdings, saving: float, most_removed: int, n_leaves: int
 ) -> Search:
@@ -137,7 +137,7 @@ def _search_from(
     )
 
 
-@njit(STATE(GROUP_TREE, int64[::1], HOLDINGS, float64[::1], int64, MOVES, int64), cache=True, nogil=True)
+@kernel(STATE(GROUP_TREE, int64[::1], HOLDINGS, float64[::1], int64, MOVES, int64), allocates=True)
 def begin_at(
     tree: GroupTree,
     sizes: IntArray,
@@ -187,14 +187,14 @@ def note_nodes(holdings: Holdings, taken: IntArray, job: int) -> None:
     holdings.length[job] = length
 
 
-@njit(float64[::1](GROUP_TREE, int64[::1]), cache=True, nogil=True)
+@kernel(float64[::1](GROUP_TREE, int64[::1]), allocates=True)
 def savings_alone(tree: GroupTree, sizes: IntArray) -> FloatArray:
     """Say what each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``."""
     largest = sizes.max()
     return single_job_savings(tree, insertion_state(tree, largest), largest)[sizes] / sizes
 
 
-@njit(STATE(GROUP_TREE, int64[::1], int64, MOVES, int64), cache=True, nogil=True)
+@kernel(STATE(GROUP_TREE, int64[::1], int64, MOVES, int64), allocates=True)
 def begin_greedily(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves, seed: int) -> State:
     """Insert the jobs exactly, the largest first, and begin the search there; see `begin_at`."""
     largest, n_leaves = sizes.max(), tree.leaf_first.size - 1
@@ -210,7 +210,7 @@ def begin_greedily(tree: GroupTree, sizes: IntArray, most_removed: int, moves: M
     return begin_at(tree, sizes, holdings, alone, most_removed, moves, seed)
 
 
-@njit(STATE(STATE, HOLDINGS, MOVES), cache=True, nogil=True)
+@kernel(STATE(STATE, HOLDINGS, MOVES), allocates=True)
 def begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
     """Begin the search of a state that no step was taken from where the jobs hold other nodes."""
     search, groups = state.search, state.groups
@@ -222,7 +222,7 @@ def begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
     return other
 
 
-@njit(int64[::1](GROUP_TREE, HOLDINGS), cache=True, nogil=True)
+@kernel(int64[::1](GROUP_TREE, HOLDINGS), allocates=True)
 def positions_of(tree: GroupTree, holdings: Holdings) -> IntArray:
     """Return the idle positions that the jobs get: of every leaf, from the first one on.
 
@@ -246,25 +246,7 @@ def positions_of(tree: GroupTree, holdings: Holdings) -> IntArray:
     return positions
 
 
-@njit(int64[::1](STATE), cache=True, nogil=True)
-def best_positions(state: State) -> IntArray:
-    """Return the idle positions that the jobs have in the best state; see `positions_of`."""
-    return positions_of(state.tree, state.search.best)
-
-
-@njit(float64[::1](STATE), cache=True, nogil=True)
-def savings_of(state: State) -> FloatArray:
-    """Return what the present and the best state save, in hops; the array changes with the state."""
-    return state.search.savings
-
-
-@njit(float64(STATE), cache=True, nogil=True)
-def bound_of(state: State) -> float:
-    """Return what no allocation saves more than, in hops: what all jobs would save alone."""
-    return float(state.search.alone.sum())
-
-
-@njit(types.Tuple((GROUPS, OPEN, SEARCH))(STATE), cache=True, nogil=True)
+@kernel(types.Tuple((GROUPS, OPEN, SEARCH))(STATE), allocates=True)
 def parts_of(state: State) -> tuple[Groups, Open, Search]:
     """Return the arrays of a state, which change with it."""
     return state.groups, state.part, state.search

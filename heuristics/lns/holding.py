@@ -1,10 +1,8 @@
 """Let jobs hold nodes and give them back: the tree of groups is corrected along the way to the top only."""
 
-from numba import float64, int64
-
 from allocopt.arrays import IntArray
-from allocopt.kernels.options import inlined, kernel
-from heuristics.lns.state import GROUPS, HOLDINGS, Groups, Holdings
+from allocopt.kernels.compiled import helper, inlined
+from heuristics.lns.state import Groups, Holdings
 
 
 @inlined
@@ -74,7 +72,7 @@ def copy_holding(source: Holdings, target: Holdings, job: int) -> None:
         target.nodes[entry] = source.nodes[entry]
 
 
-@kernel(float64(GROUPS, HOLDINGS, int64[::1]))
+@helper()
 def hold_all(groups: Groups, holdings: Holdings, counts: IntArray) -> float:
     """Let all jobs hold what their entries say, from a tree in which all is idle; return what they save, in hops.
 

@@ -7,7 +7,7 @@ the first vertex that it takes nodes of are made anew.
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import inlined
 from heuristics.lns.state import Open
 
 AHEAD = 4

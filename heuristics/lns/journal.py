@@ -5,7 +5,7 @@ import time
 
 from allocopt.solving.result import EQUAL_RELATIVE
 from allocopt.solving.run import Run
-from heuristics.lns.beginning import savings_of
+from heuristics.lns.beginning import parts_of
 from heuristics.lns.start import Window
 from heuristics.lns.state import State
 
@@ -32,7 +32,7 @@ class Journal:
         self._window = window
         self._run = run
         self._state = state
-        self._savings = savings_of(state)
+        self._savings = parts_of(state)[2].savings
         known = run.objective is not None and run.objective <= window.cost(self.best)
         self._offered = self.best if known else -math.inf
         self._took_s = takes_s

@@ -4,20 +4,17 @@ A step costs what it touches: the leaves of the removed jobs, the vertices that 
 """
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, int64
 
 from allocopt.arrays import WordArray
-from allocopt.kernels.options import inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 from heuristics.lns.holding import copy_holding, give_back, hold_nodes
 from heuristics.lns.insertion import fill_all, hold, place, set_prices, take_idle
-from heuristics.lns.random import WORDS, bell, below, uniform
+from heuristics.lns.random import bell, below, uniform
 from heuristics.lns.state import (
     CHANGED,
-    GROUPS,
     MOVES,
     N_OPEN,
-    OPEN,
-    SEARCH,
     STATE,
     STEPS,
     Groups,
@@ -286,7 +283,7 @@ def settle(groups: Groups, search: Search, change: float, temperature: float, co
         hold_nodes(groups, search.present, search.removed[i])
 
 
-@kernel(float64(GROUPS, OPEN, SEARCH, MOVES, float64, float64, int64, WORDS))
+@helper()
 def _walk(
     groups: Groups,
     part: Open,
@@ -313,7 +310,7 @@ def _walk(
     return temperature
 
 
-@njit(float64(STATE, MOVES, float64, float64, int64), cache=True, nogil=True)
+@kernel(float64(STATE, MOVES, float64, float64, int64), allocates=True)
 def search_neighbourhoods(state: State, moves: Moves, temperature: float, cooling: float, steps: int) -> float:
     """Take some steps of the search, whose state changes in place; return the temperature after them.
 

@@ -5,10 +5,10 @@ as they recommend. To make NumPy's generator, and to hand it over to a kernel, t
 """
 
 import numpy as np
-from numba import int64, njit, uint64
+from numba import uint64
 
 from allocopt.arrays import WordArray
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import helper, inlined
 from allocopt.kernels.random import STEP, mixed_bits, unit_interval
 
 WORDS = uint64[::1]
@@ -26,7 +26,7 @@ def folded(seed: int) -> int:
     return seed % _MOST_SEED
 
 
-@njit(WORDS(int64), cache=True, nogil=True)
+@helper(allocates=True)
 def random_words(seed: int) -> WordArray:
     """Make the state of a generator; one seed, one sequence."""
     words, at = np.empty(4, dtype=np.uint64), np.uint64(seed)

@@ -5,11 +5,11 @@ ends the step, and the removed jobs stay where they were.
 """
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, int64
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.classes import JobClasses
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import inlined, kernel
 from heuristics.lns.holding import give_back_entry
 from heuristics.lns.insertion import PAD, fill_from_children, fill_leaf, multiply_children, place, set_prices
 from heuristics.lns.kernels import draw_removed, largest_of, note, open_part, see, settle
@@ -110,7 +110,7 @@ def insert_ruled_jobs(groups: Groups, part: Open, search: Search, rules: Rules, 
     return saved
 
 
-@njit(float64(STATE, MOVES, RULES, float64, float64, int64), cache=True, nogil=True)
+@kernel(float64(STATE, MOVES, RULES, float64, float64, int64), allocates=True)
 def search_ruled_neighbourhoods(
     state: State, moves: Moves, rules: Rules, temperature: float, cooling: float, steps: int
 ) -> float:

@@ -1,28 +1,29 @@
 """Solver ``lns``: large neighbourhood search by exact insertion."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
-from allocopt.solving.insertion import RuledInsertion
+from allocopt.solving.insertion import RULED_KERNELS, RuledInsertion
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from heuristics.best_fit import BestFit
 from heuristics.greedy import insert_by_rules
-from heuristics.lns.beginning import bound_of, savings_of
+from heuristics.lns.beginning import parts_of
 from heuristics.lns.cooling import Cooling
 from heuristics.lns.journal import Journal
 from heuristics.lns.kernels import search_neighbourhoods
 from heuristics.lns.pace import Pace
 from heuristics.lns.rules import search_ruled_neighbourhoods
-from heuristics.lns.start import Window
+from heuristics.lns.start import RULED_START_KERNELS, START_KERNELS, Window
 from heuristics.lns.state import Moves, Rules, State
-from heuristics.nested.search import Tuning, search_nested
+from heuristics.nested.search import NESTED_KERNELS, Tuning, search_nested
 
 MOST_REMOVED = 100
 STEPS_PER_JOB = 200
@@ -107,6 +108,15 @@ class Lns(TopologySolver):
             return None
         return f"it has {n_idle:,} idle nodes, and {work:,} is the product; {self.capabilities.largest} are taken"
 
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        if problem.strategy is Strategy.DCAS:
+            return NESTED_KERNELS
+        if problem.has_side_constraints:
+            return (*RULED_START_KERNELS, *RULED_KERNELS, search_ruled_neighbourhoods)
+        start = START_KERNELS if len(problem.jobs) <= FEW_JOBS else RULED_START_KERNELS
+        return (*start, search_neighbourhoods)
+
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search from the warm start, or a greedy allocation if that is better; see `TopologySolver.search`."""
         if problem.strategy is Strategy.DCAS:
@@ -138,13 +148,13 @@ class Lns(TopologySolver):
         """Search a window of few jobs, from the warm start or the greedy allocation."""
         moves = self.moves(len(window.problem.jobs))
         state = window.greedily(self.most_removed, moves, seed)
-        run.prove(window.cost(bound_of(state)))
+        run.prove(window.cost(float(parts_of(state)[2].alone.sum())))
         cooling = self._cooling(len(window.problem.jobs), warm=False)
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
 
     def _better(self, window: Window, state: State, moves: Moves, run: Run) -> State:
         """Return the state to begin with: that of the warm start if it is better; else, given time, tell of it."""
-        if run.objective is not None and run.objective <= window.cost(float(savings_of(state)[1])):
+        if run.objective is not None and run.objective <= window.cost(float(parts_of(state)[2].savings[1])):
             return window.moved(state, run.solution, moves)
         if run.clock.remaining() > LONG_S:
             run.offer(window.allocation(state))

@@ -8,7 +8,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.tree import GroupTree
 from allocopt.problems.encoding import Encoding, owners_of
-from allocopt.problems.group_tree import encode_with_tree
+from allocopt.problems.group_tree import TREE_KERNELS, encode_with_tree
 from allocopt.problems.job_classes import EVERYWHERE, constant_hops, job_classes
 from allocopt.problems.side import penalty
 from allocopt.problems.topology import Allocation, TopologyProblem
@@ -16,13 +16,16 @@ from heuristics.lns.beginning import (
     begin_at,
     begin_elsewhere,
     begin_greedily,
-    best_positions,
     parts_of,
     positions_of,
     savings_alone,
 )
 from heuristics.lns.random import folded
 from heuristics.lns.state import Holdings, Moves, Rules, State
+
+START_KERNELS = (*TREE_KERNELS, begin_greedily, begin_elsewhere, parts_of, positions_of)
+RULED_START_KERNELS = (*TREE_KERNELS, begin_at, savings_alone, parts_of, positions_of)
+"""Entries that beginning and ending a search calls: of few jobs without rules, and of others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +107,7 @@ class Window:
 
     def allocation(self, state: State) -> Allocation:
         """Return the allocation of the best state: of every leaf, its idle nodes from the first one on."""
-        return self._of_positions(best_positions(state))
+        return self.allocation_of(parts_of(state)[2].best)
 
     def allocation_of(self, holdings: Holdings) -> Allocation:
         """Return the allocation of what the jobs hold; see `allocation`."""

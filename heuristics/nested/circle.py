@@ -10,7 +10,7 @@ from typing import NamedTuple
 from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import inlined
 
 NOBODY = -1
 """Owner of a position that is left over."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from allocopt.kernels.insertion import insertion_state, single_job_savings
 from allocopt.problems.encoding import encode
-from allocopt.problems.group_tree import group_tree
+from allocopt.problems.group_tree import TREE_KERNELS, group_tree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
@@ -15,6 +15,9 @@ from allocopt.solving.trivial import sequential_allocation
 from heuristics.nested.kernels import Moves, place_in_order, search_partitions
 from heuristics.nested.pace import Pace
 from heuristics.nested.start import Start
+
+NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, place_in_order, search_partitions)
+"""Entries that the search calls."""
 
 PLACED_PER_SLICE = 2_000_000
 """Windows looked at between two looks at the clock: some milliseconds."""

@@ -1,15 +1,16 @@
 """Letting the compact network act in many episodes at once, compiled: drawing actions, or taking the best."""
 
 import numpy as np
-from numba import boolean, float32, float64, int64, njit, void
+from numba import boolean, float32, float64, int64, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.kernels.compiled import helper, kernel
 from learned.inference.slots import PACKED_SLOTS, PackedSlots, slot_values
 
 _ARRAYS = (float32[:, :, ::1], boolean[:, ::1])
 
 
-@njit(int64(boolean[::1], float32[::1], int64), cache=True, nogil=True, error_model="numpy")
+@helper(allocates=True, error_model="numpy")
 def best_slot(legal: BoolArray, values: Float32Array, end: int) -> int:
     """Legal slot of the greatest value, the first of equals."""
     best = -1
@@ -19,7 +20,7 @@ def best_slot(legal: BoolArray, values: Float32Array, end: int) -> int:
     return best
 
 
-@njit(int64(PACKED_SLOTS, float32[:, ::1], boolean[::1], float32[::1]), cache=True, nogil=True, error_model="numpy")
+@helper(allocates=True, error_model="numpy")
 def score(network: PackedSlots, state: Float32Array, legal: BoolArray, values: Float32Array) -> int:
     """Write the values of all slots up to the last legal one; return the number of these."""
     end = legal.size
@@ -29,7 +30,7 @@ def score(network: PackedSlots, state: Float32Array, legal: BoolArray, values: F
     return int(end)
 
 
-@njit(void(PACKED_SLOTS, *_ARRAYS, float64[::1], float32[::1], int64[::1]), cache=True, nogil=True, error_model="numpy")
+@kernel(void(PACKED_SLOTS, *_ARRAYS, float64[::1], float32[::1], int64[::1]), allocates=True, error_model="numpy")
 def draw_actions(
     network: PackedSlots,
     states: Float32Array,
@@ -70,7 +71,7 @@ def draw_actions(
                     break
 
 
-@njit(void(PACKED_SLOTS, *_ARRAYS, float32[::1], int64[::1]), cache=True, nogil=True, error_model="numpy")
+@kernel(void(PACKED_SLOTS, *_ARRAYS, float32[::1], int64[::1]), allocates=True, error_model="numpy")
 def best_actions(
     network: PackedSlots, states: Float32Array, legal: BoolArray, values: Float32Array, actions: IntArray
 ) -> None:

@@ -5,9 +5,10 @@ and sum eight products at once, so that the compiler makes vector instructions o
 """
 
 import numpy as np
-from numba import float32, int64, njit, types
+from numba import float32, int64, types
 
 from allocopt.arrays import Float32Array, IntArray
+from allocopt.kernels.compiled import helper
 from learned.inference.packed import (
     CONVOLUTION,
     DENSE,
@@ -28,7 +29,7 @@ SATURATED = np.float32(6.4)
 """Beyond it the hyperbolic tangent is 1 to within 6e-6."""
 
 
-@njit(float32(float32), cache=True, nogil=True, fastmath=True, error_model="numpy")
+@helper(allocates=True, fastmath=True, error_model="numpy")
 def rational_tanh(x: np.float32) -> np.float32:
     """Hyperbolic tangent, by the ninth convergent of Lambert's continued fraction; within 2e-5 everywhere."""
     x = np.float32(min(max(x, -SATURATED), SATURATED))
@@ -44,14 +45,14 @@ def rational_tanh(x: np.float32) -> np.float32:
     return np.float32(above / below)
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@helper(allocates=True, fastmath=True, error_model="numpy")
 def apply_tanh(values: Float32Array) -> None:
     """Replace values by their hyperbolic tangents."""
     for i in range(values.size):
         values[i] = rational_tanh(values[i])
 
 
-@njit(cache=True, nogil=True, fastmath=True, error_model="numpy")
+@helper(allocates=True, fastmath=True, error_model="numpy")
 def apply_dense(weights: Float32Array, bias: Float32Array | float, inputs: Float32Array, outputs: Float32Array) -> None:
     """Write ``bias + inputs @ weights``, the weights of an input lying side by side; ``bias`` may be a number."""
     n, m = inputs.size, outputs.size
@@ -71,7 +72,7 @@ def apply_dense(weights: Float32Array, bias: Float32Array | float, inputs: Float
             outputs[o] += inputs[i] * row[o]
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def spread_patches(layer: IntArray, inputs: Float32Array, length: int, patches: Float32Array) -> int:
     """Write what every tap of a filter reads, position after position, tap after tap; return the positions."""
     width, stride = int(layer[WIDTH]), int(layer[STRIDE])
@@ -89,7 +90,7 @@ def spread_patches(layer: IntArray, inputs: Float32Array, length: int, patches: 
     return n
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def apply_convolution(
     layer: IntArray, weights: Float32Array, inputs: Float32Array, patches: Float32Array, outputs: Float32Array
 ) -> int:
@@ -103,7 +104,7 @@ def apply_convolution(
     return n * n_filters
 
 
-@njit(float32[::1](PACKED_NETWORK, BUFFERS, float32[::1]), cache=True, nogil=True, fastmath=True, error_model="numpy")
+@helper(allocates=True, fastmath=True, error_model="numpy")
 def forward(network: PackedNetwork, buffers: Buffers, inputs: Float32Array) -> Float32Array:
     """Return the outputs of a network for one input; they lie in a buffer that the next call overwrites.
 

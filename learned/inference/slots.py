@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, int64, njit, types, void
+from numba import float32, types
 
 from allocopt.arrays import Float32Array
+from allocopt.kernels.compiled import helper
 from learned.dras.networks import LEAK, CompactNetwork, check_weights
 
 SLOPE = np.float32(LEAK)
@@ -80,13 +81,7 @@ def pack_slots(weights: Mapping[str, Float32Array]) -> PackedSlots:
     return PackedSlots(arrays[0], biases[0], arrays[1], biases[1], last, biases[2], hidden)
 
 
-@njit(
-    void(PACKED_SLOTS, float32[:, ::1], int64, float32[::1]),
-    cache=True,
-    nogil=True,
-    fastmath=True,
-    error_model="numpy",
-)
+@helper(allocates=True, fastmath=True, error_model="numpy")
 def slot_values(network: PackedSlots, features: Float32Array, n_slots: int, values: Float32Array) -> None:
     """Write the network's value of every one of the first slots.
 

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float32, float64, int64, njit, types, void
+from numba import boolean, float32, float64, int64, types, void
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.kernels.compiled import helper, kernel
 from allocopt.problems.encoding import Encoding
 from heuristics.annealing.kernels import (
     RULES,
@@ -95,7 +96,7 @@ REPAIRS = types.NamedTuple(
 )
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def encoding_of(pool: WindowPool, window: int) -> Encoding:
     """Return a window of the pool as other kernels take it."""
     first, last = pool.position_first[window], pool.position_first[window + 1]
@@ -105,7 +106,7 @@ def encoding_of(pool: WindowPool, window: int) -> Encoding:
     return Encoding(groups, sizes, pool.weights, pool.bottom, pool.top, pool.scale, sizes)
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def walk_of(repairs: Repairs, e: int, m: int, n_jobs: int) -> Walk:
     """Return the walk of an environment, in place."""
     return Walk(
@@ -118,7 +119,7 @@ def walk_of(repairs: Repairs, e: int, m: int, n_jobs: int) -> Walk:
     )
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def start_window(pool: WindowPool, repairs: Repairs, e: int, counts: IntArray, rng: np.random.Generator) -> None:
     """Let an environment walk on a random window, from the sequential allocation."""
     repairs.counters[WINDOW, e] = draw_below(pool.job_first.size - 1, rng)
@@ -140,7 +141,7 @@ def start_window(pool: WindowPool, repairs: Repairs, e: int, counts: IntArray, r
     walk.totals[:] = walk.working_costs.sum()
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def start_move(pool: WindowPool, repairs: Repairs, rules: Rules, e: int, rng: np.random.Generator) -> None:
     """Remove some jobs of an environment."""
     encoding = encoding_of(pool, repairs.counters[WINDOW, e])
@@ -153,7 +154,7 @@ def start_move(pool: WindowPool, repairs: Repairs, rules: Rules, e: int, rng: np
     repairs.counters[N_IDLE, e] = n_idle
 
 
-@njit(void(WINDOW_POOL, REPAIRS, RULES, types.npy_rng), cache=True, nogil=True)
+@kernel(void(WINDOW_POOL, REPAIRS, RULES, types.npy_rng), allocates=True)
 def start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.Generator) -> None:
     """Start a window and a move in every environment."""
     counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
@@ -164,7 +165,7 @@ def start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.G
         start_move(pool, repairs, rules, e, rng)
 
 
-@njit(void(WINDOW_POOL, REPAIRS, int64, float32[:, ::1], int64[::1]), cache=True, nogil=True)
+@kernel(void(WINDOW_POOL, REPAIRS, int64, float32[:, ::1], int64[::1]), allocates=True)
 def observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Float32Array, n_legal: IntArray) -> None:
     """Write the state of every environment and its number of legal actions."""
     for e in range(repairs.jobs.shape[0]):
@@ -179,7 +180,7 @@ def observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Flo
         n_legal[e] = write_state(nodes, idle, size, others, n_features, states[e])
 
 
-@njit(void(WINDOW_POOL, REPAIRS, RULES, int64[::1], float64[::1], boolean[::1], types.npy_rng), cache=True, nogil=True)
+@kernel(void(WINDOW_POOL, REPAIRS, RULES, int64[::1], float64[::1], boolean[::1], types.npy_rng), allocates=True)
 def step_all(
     pool: WindowPool,
     repairs: Repairs,

@@ -9,9 +9,10 @@ which the paper does not print, is 1 for every node. Places without a node hold 
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, float64, int64, njit, types, void
+from numba import float32, float64, int64, types, void
 
 from allocopt.arrays import Float32Array, IntArray
+from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.encoding import ENCODING
 from allocopt.problems.encoding import Encoding
 from heuristics.annealing.kernels import (
@@ -60,7 +61,7 @@ class Guide(NamedTuple):
 GUIDE = types.NamedTuple((PACKED_NETWORK, BUFFERS, float32[:, ::1], float64, int64, int64, float64), Guide)
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def write_state(
     nodes: Float32Array, idle: IntArray, size: float, others: float, n_features: int, state: Float32Array
 ) -> int:
@@ -92,7 +93,7 @@ def write_state(
     return n
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def asked_by_others(sizes: IntArray, jobs: IntArray) -> float:
     """Mean number of nodes of the jobs that are placed after the first one, 0 where there is none."""
     asked = 0
@@ -101,7 +102,7 @@ def asked_by_others(sizes: IntArray, jobs: IntArray) -> float:
     return asked / max(jobs.size - 1, 1)
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generator) -> int:
     """Draw an action with probability proportional to ``exp(sharpness * logit)``; overwrites the logits."""
     highest = logits.max()
@@ -116,7 +117,7 @@ def draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generator
     return action
 
 
-@njit(cache=True, nogil=True)
+@helper(allocates=True)
 def repair(
     window: Encoding,
     walk: Walk,
@@ -140,7 +141,7 @@ def repair(
         walk.working_costs[jobs[i]] = cost_at(window, block[:size], counts)
 
 
-@njit(void(ENCODING, WALK, RULES, GUIDE, int64, int64, types.npy_rng), cache=True, nogil=True)
+@kernel(void(ENCODING, WALK, RULES, GUIDE, int64, int64, types.npy_rng), allocates=True)
 def anneal_guided(
     window: Encoding, walk: Walk, rules: Rules, guide: Guide, first: int, last: int, rng: np.random.Generator
 ) -> None:

@@ -5,10 +5,11 @@ reachable set is wider than DCAS (*relaxed*): that is strategy ``free``. Under `
 state is drawn again, some times at most (*strict*).
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -92,6 +93,10 @@ class Nsa(TopologySolver):
         """Why the window is too large, or None."""
         n_jobs = len(problem.jobs)
         return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return (anneal_guided,)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""

@@ -8,11 +8,11 @@ each job choosing as if it were alone; and idle_l less the nodes chosen of leaf 
 """
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, combine_children, fill_table, place_job
-from allocopt.kernels.options import inlined
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 
@@ -25,10 +25,9 @@ def charge(tree: GroupTree, state: InsertionState, prices: FloatArray, most: int
         fill_table(tree, state, vertex, most)
 
 
-@njit(
+@kernel(
     float64(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64[::1], float64[::1]),
-    cache=True,
-    nogil=True,
+    allocates=True,
 )
 def dual_bound(
     tree: GroupTree,
@@ -74,7 +73,7 @@ def dual_bound(
     return bound
 
 
-@njit(float64(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64[::1]), cache=True, nogil=True)
+@helper(allocates=True)
 def bound_alone(
     tree: GroupTree,
     state: InsertionState,

@@ -7,10 +7,10 @@ leaves) and jobs: renumbering any of them renumbers the features and changes not
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, float64, int64, njit, types
+from numba import float32, float64, int64, types
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 OF_VALUE = 9
@@ -161,7 +161,7 @@ def _write_job(
     row[9] = 1.0 - tables.nodes[n] / asked if fits else 0.0
 
 
-@njit(int64[::1](GROUP_TREE), cache=True, nogil=True)
+@helper(allocates=True)
 def _parents(tree: GroupTree) -> IntArray:
     """Return the parent of every vertex; the top is its own."""
     parent = np.full(tree.idle.size, tree.idle.size - 1)
@@ -171,7 +171,7 @@ def _parents(tree: GroupTree) -> IntArray:
     return parent
 
 
-@njit(types.Tuple((int64[::1], int64[::1], float64))(GROUP_TREE), cache=True, nogil=True)
+@helper(allocates=True)
 def pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
     """Return the pod of every leaf, the vertex of every pod, and the most hops that a node saves of those per node."""
     n_leaves = tree.leaf_first.size - 1
@@ -194,7 +194,7 @@ def pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
     return pod, vertex_of[:n_pods].copy(), unit
 
 
-@njit(FEATURES(GROUP_TREE, int64[::1]), cache=True, nogil=True)
+@kernel(FEATURES(GROUP_TREE, int64[::1]), allocates=True)
 def features_of(tree: GroupTree, sizes: IntArray) -> Features:
     """Look at a window.
 

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int64, njit, types
+from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savings
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from heuristics.lns.beginning import begin_at, no_holdings, note_nodes
@@ -13,7 +14,7 @@ from heuristics.lns.state import HOLDINGS, MOVES, STATE, Holdings, Moves, State
 from learned.prices.dual import bound_alone
 from learned.prices.features import features_of
 from learned.prices.insertion import insert_priced
-from learned.prices.network import NETWORK, PREDICTION, WEIGHTS, Network, Prediction, Weights, predict
+from learned.prices.network import NETWORK, PREDICTION, Network, Prediction, Weights, predict
 
 FEW_JOBS, TOLERANCE = 30, 0.15
 """Number of jobs up to which every job is charged exactly, and the relative error of the charge beyond."""
@@ -49,7 +50,7 @@ class Glance(NamedTuple):
 GLANCE = types.NamedTuple((PREDICTION, float64[::1], float64[::1], float64, float64, HOLDINGS), Glance)
 
 
-@njit(GLANCE(GROUP_TREE, int64[::1], PREDICTION, float64, boolean), cache=True, nogil=True)
+@helper(allocates=True)
 def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float, is_bounded: bool) -> Glance:
     """Compute the bounds and insert the jobs, as a prediction says.
 
@@ -90,7 +91,7 @@ def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: flo
     return Glance(prediction, alone[sizes], priced[sizes], most, saving, holdings)
 
 
-@njit(GLANCE(GROUP_TREE, int64[::1], WEIGHTS, float64, boolean), cache=True, nogil=True)
+@helper(allocates=True)
 def glance(tree: GroupTree, sizes: IntArray, weights: Weights, fading: float, is_bounded: bool) -> Glance:
     """Ask the network, and follow it; see `follow`."""
     return follow(tree, sizes, predict(weights, features_of(tree, sizes)), fading, is_bounded)
@@ -99,11 +100,7 @@ def glance(tree: GroupTree, sizes: IntArray, weights: Weights, fading: float, is
 BEGUN = types.Tuple((STATE, float64))
 
 
-@njit(
-    BEGUN(GROUP_TREE, int64[::1], PREDICTION, float64, float64, int64, MOVES, int64),
-    cache=True,
-    nogil=True,
-)
+@helper(allocates=True)
 def begin_following(
     tree: GroupTree,
     sizes: IntArray,
@@ -133,11 +130,7 @@ def begin_following(
     return state, min(seen.alone.sum(), seen.most)
 
 
-@njit(
-    BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64),
-    cache=True,
-    nogil=True,
-)
+@kernel(BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64), allocates=True)
 def begin_guided(
     tree: GroupTree,
     sizes: IntArray,

@@ -1,11 +1,11 @@
 """The first allocation: jobs one after the other, each inserted exactly under prices for the jobs to come."""
 
 import numpy as np
-from numba import float64, int64, njit
+from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, hold_taken, place_job
-from allocopt.kernels.options import inlined
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from learned.prices.dual import charge
 
@@ -16,10 +16,9 @@ def share_left(left: float, asked: float, fading: float) -> float:
     return (left / asked) ** fading if left > 0.0 else 0.0
 
 
-@njit(
+@kernel(
     float64(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64, float64, int64[:, ::1]),
-    cache=True,
-    nogil=True,
+    allocates=True,
 )
 def insert_priced(
     tree: GroupTree,

@@ -6,21 +6,21 @@
 """
 
 import numpy as np
-from numba import float64, int64, njit, void
+from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from learned.prices.dual import charge
 from learned.prices.insertion import insert_priced, share_left
 
 
-@njit(
+@kernel(
     void(
         *(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64, int64[:, ::1], float64[::1]),
     ),
-    cache=True,
-    nogil=True,
+    allocates=True,
 )
 def imitate(
     tree: GroupTree,
@@ -69,12 +69,11 @@ def imitate(
                 state.idle[vertex] += state.idle[tree.children[i]]
 
 
-@njit(
+@kernel(
     float64[::1](
         *(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], float64[:, ::1], float64, int64[:, ::1]),
     ),
-    cache=True,
-    nogil=True,
+    allocates=True,
 )
 def explore(
     tree: GroupTree,

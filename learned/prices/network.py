@@ -8,11 +8,11 @@ numbered, nor how many there are.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import float32, float64, njit, types
+from numba import float32, float64, types
 from numba.experimental import structref
 
 from allocopt.arrays import Float32Array, FloatArray
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import helper, inlined, kernel
 from learned.prices.features import FEATURES, JOB_FEATURES, LEAF_FEATURES, Features
 
 WIDTH = 32
@@ -119,7 +119,7 @@ structref.define_proxy(Network, _NetworkType, ["weights"])
 NETWORK = _NetworkType((("weights", WEIGHTS),))  # type: ignore[no-untyped-call]
 
 
-@njit(NETWORK(WEIGHTS), cache=True, nogil=True)
+@kernel(NETWORK(WEIGHTS), allocates=True)
 def network_of(weights: Weights) -> Network:
     """Put parameters in one place."""
     network: Network = Network(weights)  # type: ignore[no-untyped-call]
@@ -196,7 +196,7 @@ def _heads(hidden: Float32Array, head: Float32Array, bias: Float32Array) -> "tup
     return first, second
 
 
-@njit(types.UniTuple(_MATRIX, 2)(FEATURES, _MATRIX, _MATRIX), cache=True, nogil=True)
+@helper(allocates=True)
 def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tuple[Float32Array, Float32Array]:
     """Return the sums over the leaves of every pod, and those over all leaves and all jobs."""
     n_leaves, n_jobs = leaves.shape[1], jobs.shape[0]
@@ -212,7 +212,7 @@ def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tup
     return pods, pooled
 
 
-@njit(PREDICTION(WEIGHTS, FEATURES), cache=True, nogil=True)
+@kernel(PREDICTION(WEIGHTS, FEATURES), allocates=True)
 def predict(weights: Weights, features: Features) -> Prediction:
     """Say what a window's leaves are worth, and which of its jobs come first and which are to be moved.
 

@@ -1,7 +1,8 @@
 """Solver ``lns-prices``: the large neighbourhood search of ``lns``, guided by what a network says of the window."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
@@ -11,9 +12,12 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
+from heuristics.lns.kernels import search_neighbourhoods
 from heuristics.lns.solver import LARGEST, MOST_IDLE, Lns
-from heuristics.lns.start import Window
+from heuristics.lns.start import START_KERNELS, Window
 from heuristics.lns.state import Moves, State
+from learned.prices.glance import begin_guided
+from learned.prices.network import network_of
 from learned.prices.start import guided_state
 from learned.prices.store import SHIPPED, load_network
 
@@ -78,6 +82,10 @@ class LnsPrices(Lns):
         """Load the network before the clock starts; then solve."""
         load_network(self.weights)
         return TopologySolver.solve(self, problem, budget, seed, warm_start, on_incumbent)
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return (network_of, begin_guided, *START_KERNELS, search_neighbourhoods)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search from the warm start, or the first allocation if that is better; see `TopologySolver.search`."""

@@ -1,12 +1,12 @@
 """What an agent sees: the paper's image, or features of each slot that do not depend on the size of the machine."""
 
 import numpy as np
-from numba import float64, int64, void
+from numba import void
 
 from allocopt.arrays import BoolArray, Float32Array
-from allocopt.envs.cush.batch import ALL_SLOTS, BATCH, EPISODE, IMAGE, IMAGES, MASKS, NOBODY, SLOTS, Batch, Episode
+from allocopt.envs.cush.batch import ALL_SLOTS, BATCH, IMAGES, MASKS, NOBODY, Batch, Episode
 from allocopt.envs.cush.kernels import episode_of, mark_legal, may_start
-from allocopt.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 
 JOB_FEATURES = (
     "is_job",
@@ -52,7 +52,7 @@ def _squeezed(time: float) -> float:
     return float(time / (time + HALF))
 
 
-@hot_kernel(float64(EPISODE, int64))
+@inlined
 def delay(episode: Episode, job: int) -> float:
     """Timesteps until enough units are free for a job if no other starts."""
     tally, request = episode.tally[0], episode.request
@@ -67,7 +67,7 @@ def delay(episode: Episode, job: int) -> float:
     return time
 
 
-@kernel(void(EPISODE, SLOTS))
+@helper()
 def describe_cluster(episode: Episode, rows: Float32Array) -> None:
     """Write what is the same in all rows, into the first one."""
     tally, terms, row = episode.tally[0], episode.terms[0], rows[0]
@@ -97,7 +97,7 @@ def describe_cluster(episode: Episode, rows: Float32Array) -> None:
         row[N_JOB + N_CLUSTER + 2 * i + 1] = free_gpus * gpus
 
 
-@hot_kernel(void(EPISODE, int64, SLOTS))
+@inlined
 def describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
     """Write what describes the job in a slot."""
     tally, terms, row, job = episode.tally[0], episode.terms[0], rows[slot], episode.slots[slot]
@@ -127,7 +127,7 @@ def describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
         row[FIRST_TRAIT + trait] = episode.traits[job, trait]
 
 
-@kernel(void(EPISODE, SLOTS))
+@helper()
 def describe(episode: Episode, rows: Float32Array) -> None:
     """Write the features of every slot and, in the last row, of doing nothing."""
     n_slots, width = episode.slots.size, rows.shape[1]
@@ -158,7 +158,7 @@ def describe_all(batch: Batch, rows: Float32Array, masks: BoolArray) -> None:
             describe(episode, rows[number])
 
 
-@kernel(void(EPISODE, int64, IMAGE))
+@helper()
 def draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
     """Draw a request in the shape of the cluster, as dark as the job has waited long."""
     terms, job = episode.terms[0], episode.slots[slot]
@@ -170,7 +170,7 @@ def draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
         image[slot + 1, row, gpus : gpus + episode.request[job, 1]] = value
 
 
-@kernel(void(EPISODE, IMAGE))
+@helper()
 def draw(episode: Episode, image: Float32Array) -> None:
     """Draw the cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU."""
     now = episode.tally[0].now

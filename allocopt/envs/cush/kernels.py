@@ -4,9 +4,9 @@ import numpy as np
 from numba import boolean, float64, int64, void
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.envs.cush.batch import BATCH, EPISODE, MASK, NOBODY, Batch, Episode
+from allocopt.envs.cush.batch import BATCH, NOBODY, Batch, Episode
 from allocopt.envs.cush.placement import place
-from allocopt.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 
 
 @inlined
@@ -33,7 +33,7 @@ def episode_of(batch: Batch, number: int) -> Episode:
     )
 
 
-@hot_kernel(boolean(EPISODE, int64))
+@inlined
 def may_start(episode: Episode, slot: int) -> bool:
     """Whether a job waits in a slot and fits now."""
     job = episode.slots[slot]
@@ -43,7 +43,7 @@ def may_start(episode: Episode, slot: int) -> bool:
     return bool(request[job, 0] <= tally.free_cpus and request[job, 1] <= tally.free_gpus)
 
 
-@hot_kernel(boolean(EPISODE))
+@inlined
 def is_forced(episode: Episode) -> bool:
     """Whether nothing can be done but to let time pass."""
     for slot in range(episode.slots.size):
@@ -52,7 +52,7 @@ def is_forced(episode: Episode) -> bool:
     return True
 
 
-@hot_kernel(void(EPISODE))
+@inlined
 def admit(episode: Episode) -> None:
     """Let the jobs that arrive now wait, and move the first of the backlog into empty slots."""
     tally, arrival = episode.tally[0], episode.arrival
@@ -66,7 +66,7 @@ def admit(episode: Episode) -> None:
         slot += 1
 
 
-@hot_kernel(float64(EPISODE))
+@inlined
 def waiting(episode: Episode) -> float:
     """Sum of wait over length of the jobs in the queue and the backlog (section 3.2)."""
     tally, total = episode.tally[0], 0.0
@@ -79,7 +79,7 @@ def waiting(episode: Episode) -> float:
     return total
 
 
-@hot_kernel(float64(EPISODE))
+@inlined
 def urgency(episode: Episode) -> float:
     """Sum of 1 / length of the jobs that wait: what a timestep costs."""
     total = 0.0
@@ -92,7 +92,7 @@ def urgency(episode: Episode) -> float:
     return total
 
 
-@kernel(float64(EPISODE, int64, int64))
+@helper()
 def start(episode: Episode, slot: int, policy: int) -> float:
     """Start the job in a slot; return the gain that is paid at once."""
     tally, terms, job = episode.tally[0], episode.terms[0], episode.slots[slot]
@@ -122,7 +122,7 @@ def start(episode: Episode, slot: int, policy: int) -> float:
     return float(gain - terms.penalty * (service - length))
 
 
-@kernel(float64(EPISODE))
+@helper()
 def pass_time(episode: Episode) -> float:
     """Let a timestep pass: jobs wait, end and arrive; return the gain that is paid for it."""
     tally, n = episode.tally[0], episode.arrival.size
@@ -144,7 +144,7 @@ def pass_time(episode: Episode) -> float:
     return float(gain)
 
 
-@kernel(void(EPISODE, int64, int64))
+@helper()
 def act(episode: Episode, slot: int, policy: int) -> None:
     """Start the job in a slot, or let a timestep pass, and pay for it."""
     tally, weight = episode.tally[0], episode.terms[0].waiting
@@ -166,7 +166,7 @@ def act(episode: Episode, slot: int, policy: int) -> None:
     tally.local_reward -= local
 
 
-@kernel(void(BATCH, int64, int64))
+@helper()
 def begin(batch: Batch, number: int, jobset: int) -> None:
     """Begin an episode with a job set, on an empty cluster, before the first timestep has passed."""
     batch.tally[number, 0].jobset = jobset
@@ -212,7 +212,7 @@ def step_all(batch: Batch, slots: IntArray, policies: IntArray, rewards: FloatAr
             begin(batch, number, batch.following[number])
 
 
-@hot_kernel(void(EPISODE, MASK))
+@inlined
 def mark_legal(episode: Episode, mask: BoolArray) -> None:
     """Write which actions are legal; the last one, to do nothing, always is."""
     for slot in range(episode.slots.size):

@@ -1,19 +1,19 @@
 """Episodes that a list decides: the job of the queue with the lowest value starts first."""
 
 import numpy as np
-from numba import boolean, int64, void
 from numba import float64 as real
+from numba import int64, void
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.cush.batch import BATCH, EPISODE, NOBODY, Batch, Episode
+from allocopt.envs.cush.batch import BATCH, NOBODY, Batch, Episode
 from allocopt.envs.cush.kernels import act, begin, episode_of, may_start
-from allocopt.kernels.options import hot_kernel, kernel
+from allocopt.kernels.compiled import inlined, kernel
 from allocopt.simulator.rules import Backfill
 
 NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)
 
 
-@hot_kernel(boolean(real[::1], int64, int64))
+@inlined
 def precedes(values: FloatArray, job: int, other: int) -> bool:
     """Whether a job stands before another one in the list, which may be ``NOBODY``."""
     if other == NOBODY:
@@ -21,7 +21,7 @@ def precedes(values: FloatArray, job: int, other: int) -> bool:
     return bool(values[job] < values[other] or (values[job] == values[other] and job < other))
 
 
-@hot_kernel(int64(EPISODE, real[::1], boolean))
+@inlined
 def first_of_list(episode: Episode, values: FloatArray, only_fitting: bool) -> int:
     """Slot of the first job of the list, or of those that fit; ``NOBODY`` where there is none."""
     best, lead = NOBODY, NOBODY
@@ -34,7 +34,7 @@ def first_of_list(episode: Episode, values: FloatArray, only_fitting: bool) -> i
     return best
 
 
-@hot_kernel(int64(EPISODE, real[::1], int64[::1], int64))
+@inlined
 def backfilled(episode: Episode, values: FloatArray, policies: IntArray, head: int) -> int:
     """Slot of the first job of the list that may start without delaying the job in the head's slot, or ``NOBODY``."""
     tally, request = episode.tally[0], episode.request

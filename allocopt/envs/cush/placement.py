@@ -1,23 +1,21 @@
 """Which units of which nodes a job gets: depth-first and breadth-first, as the simulator's allocators give them."""
 
-from numba import int64, void
-
 from allocopt.arrays import IntArray
-from allocopt.envs.cush.batch import EPISODE, Episode
-from allocopt.kernels.options import hot_kernel, kernel
+from allocopt.envs.cush.batch import Episode
+from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.locality import Policy
 
 DEPTH_FIRST = int(Policy.DEPTH_FIRST)
 
 
-@hot_kernel(void(EPISODE, int64, int64))
+@inlined
 def _hold(episode: Episode, job: int, unit: int) -> None:
     """Give a unit to a job."""
     episode.holder[unit] = job
     episode.until[unit] = episode.end[job]
 
 
-@hot_kernel(void(EPISODE, int64, int64, int64, int64))
+@inlined
 def _fill(episode: Episode, job: int, first: int, end: int, wanted: int) -> None:
     """Take the first free units."""
     now, unit = episode.tally[0].now, first
@@ -28,7 +26,7 @@ def _fill(episode: Episode, job: int, first: int, end: int, wanted: int) -> None
         unit += 1
 
 
-@hot_kernel(int64(EPISODE, int64, int64, int64))
+@inlined
 def _level(episode: Episode, first: int, width: int, wanted: int) -> int:
     """Count free units per node; return how many every node, or all it has, gives without giving more than wanted."""
     now, until, count = episode.tally[0].now, episode.until, episode.room
@@ -49,7 +47,7 @@ def _level(episode: Episode, first: int, width: int, wanted: int) -> int:
     return level
 
 
-@hot_kernel(void(EPISODE, int64, int64, int64, int64))
+@inlined
 def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> None:
     """Take units from all nodes alike; what is over comes from the first ones."""
     level, count, now = _level(episode, first, width, wanted), episode.room, episode.tally[0].now
@@ -69,7 +67,7 @@ def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> 
             unit += 1
 
 
-@kernel(void(EPISODE, int64, int64))
+@helper()
 def place(episode: Episode, job: int, policy: int) -> None:
     """Give a job its CPUs and GPUs, until its end."""
     nodes, cpus, gpus = episode.terms[0].nodes, episode.terms[0].cpus, episode.terms[0].gpus

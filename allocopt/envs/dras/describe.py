@@ -1,14 +1,14 @@
 """What an agent sees of a choice: the paper's state, or a few numbers per slot that do not depend on the machine."""
 
 import numpy as np
-from numba import boolean, float64, int64, void
+from numba import void
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.envs.dras.batch import EPISODE, MASK, OBSERVATION, Episode, Observations
-from allocopt.kernels.options import hot_kernel, inlined, kernel
+from allocopt.envs.dras.batch import EPISODE, OBSERVATION, Episode, Observations
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import fits
 from allocopt.simulator.kernels.queue import queued
-from allocopt.simulator.state import CAPACITY, FREE, RUNNING, STATE, State
+from allocopt.simulator.state import CAPACITY, FREE, RUNNING, State
 from allocopt.simulator.two_level_rules import Level, Reservations
 
 FEATURES = (
@@ -76,7 +76,7 @@ def _days(seconds: float) -> float:
     return float(min(max(seconds, 0.0) / DAY_S, MOST_DAYS))
 
 
-@hot_kernel(void(STATE, int64[::1]))
+@inlined
 def climb(state: State, ladder: IntArray) -> None:
     """Write how many processors are idle once each running job has ended, in the order of their expected ends."""
     units = state.units[FREE, 0]
@@ -85,7 +85,7 @@ def climb(state: State, ladder: IntArray) -> None:
         ladder[i] = units
 
 
-@hot_kernel(float64(STATE, int64[::1], int64))
+@inlined
 def delay(state: State, ladder: IntArray, size: int) -> float:
     """Seconds until so many processors are idle, by the estimates."""
     clock = state.clock[0]
@@ -101,7 +101,7 @@ def delay(state: State, ladder: IntArray, size: int) -> float:
     return float(max(state.jobs[state.lists[RUNNING, first]].expected_end - clock.now, 0.0))
 
 
-@hot_kernel(boolean(EPISODE, int64))
+@inlined
 def is_legal(episode: Episode, slot: int) -> bool:
     """Whether the job in a slot may be chosen."""
     if slot >= episode.instance[0].n_slots:
@@ -111,7 +111,7 @@ def is_legal(episode: Episode, slot: int) -> bool:
     return fits(episode.state, queued(episode.state, episode.slots[slot]), FREE)
 
 
-@kernel(void(EPISODE, MASK))
+@helper()
 def describe_legal(episode: Episode, legal: BoolArray) -> None:
     """Write which actions are legal: one per slot, and if there is one more, to end the instance.
 

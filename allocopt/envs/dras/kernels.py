@@ -1,13 +1,13 @@
 """The hot loops of two-level scheduling: an instance opens, a job is chosen, time goes on to the next choice."""
 
 import numpy as np
-from numba import boolean, float64, int64, void
+from numba import float64, int64, void
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.envs.dras.batch import BATCH, EPISODE, MASK, MASKS, OBSERVATIONS, Batch, Episode, Observations
+from allocopt.envs.dras.batch import BATCH, MASK, MASKS, OBSERVATIONS, Batch, Episode, Observations
 from allocopt.envs.dras.describe import describe_legal, describe_slots, describe_state, is_legal
 from allocopt.envs.side_by_side import STAY
-from allocopt.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow, take_spare
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued
@@ -20,7 +20,7 @@ READY, RESERVED, BACKFILLED = int(Mode.READY), int(Mode.RESERVED), int(Mode.BACK
 KEPT, NO_RESERVATIONS = int(Reservations.KEPT), int(Reservations.NONE)
 
 
-@hot_kernel(void(EPISODE, int64, int64))
+@inlined
 def start(episode: Episode, place: int, mode: int) -> None:
     """Start the job at a place of the queue, and count it."""
     state, total = episode.state, episode.tally[0]
@@ -37,7 +37,7 @@ def start(episode: Episode, place: int, mode: int) -> None:
         episode.instance[0].holder = NOBODY
 
 
-@hot_kernel(void(EPISODE, int64))
+@inlined
 def promise(episode: Episode, job: int) -> None:
     """Find when the job that has the reservation starts at the latest; what it was promised before still holds."""
     state = episode.state
@@ -45,7 +45,7 @@ def promise(episode: Episode, job: int) -> None:
     state.jobs[job].reserved = min(state.jobs[job].reserved, state.clock[0].shadow)
 
 
-@hot_kernel(void(EPISODE, int64))
+@inlined
 def reserve(episode: Episode, job: int) -> None:
     """Give a job the reservation; another one that had it loses it."""
     holder = episode.instance[0].holder
@@ -56,7 +56,7 @@ def reserve(episode: Episode, job: int) -> None:
     episode.instance[0].level = SECOND
 
 
-@hot_kernel(void(EPISODE))
+@inlined
 def open_instance(episode: Episode) -> None:
     """Begin a scheduling instance: the job that has the reservation starts if it fits."""
     instance, state = episode.instance[0], episode.state
@@ -101,7 +101,7 @@ def _fill_with_candidates(episode: Episode) -> bool:
     return filled > 0
 
 
-@hot_kernel(void(EPISODE, float64))
+@inlined
 def accrue(episode: Episode, before: float) -> None:
     """Count the time that has passed as wait of the jobs that were in the queue."""
     state, total = episode.state, episode.tally[0]
@@ -118,7 +118,7 @@ def accrue(episode: Episode, before: float) -> None:
         total.longest_wait_s = max(total.longest_wait_s, clock.now - state.jobs[queued(state, 0)].release)
 
 
-@kernel(void(EPISODE))
+@helper()
 def await_choice(episode: Episode) -> None:
     """Go on until a job is to be chosen, or all have started."""
     state, instance, total = episode.state, episode.instance[0], episode.tally[0]
@@ -141,7 +141,7 @@ def await_choice(episode: Episode) -> None:
     total.over = 1
 
 
-@hot_kernel(float64(EPISODE))
+@inlined
 def gained(episode: Episode) -> float:
     """Say what the waits so far are worth; rewards are its changes."""
     terms, total, n = episode.terms[0], episode.tally[0], episode.state.jobs.size
@@ -153,7 +153,7 @@ def gained(episode: Episode) -> float:
     )
 
 
-@hot_kernel(float64(EPISODE, int64))
+@inlined
 def worth_of_job(episode: Episode, job: int) -> float:
     """Terms 1 and 2 of Eq. 1 for a job that is about to be chosen."""
     state, terms = episode.state, episode.terms[0]
@@ -163,7 +163,7 @@ def worth_of_job(episode: Episode, job: int) -> float:
     return float(terms.oldest * share + terms.size * state.request[job, 0] / state.units[CAPACITY, 0])
 
 
-@hot_kernel(float64(EPISODE, int64))
+@inlined
 def worth_of_choice(episode: Episode, n_queued: int) -> float:
     """Term 3 of Eq. 1, and Eq. 2, after a choice among so many waiting jobs."""
     state, terms = episode.state, episode.terms[0]
@@ -186,7 +186,7 @@ def _first_legal(episode: Episode) -> int:
     return slot
 
 
-@hot_kernel(void(EPISODE, int64))
+@inlined
 def choose(episode: Episode, slot: int) -> None:
     """Start or reserve the job in a slot."""
     state, instance = episode.state, episode.instance[0]
@@ -201,7 +201,7 @@ def choose(episode: Episode, slot: int) -> None:
         reserve(episode, job)
 
 
-@kernel(void(EPISODE, int64))
+@helper()
 def take(episode: Episode, action: int) -> None:
     """Choose the job in a slot, or end the instance, and go on to the next choice."""
     state, total = episode.state, episode.tally[0]
@@ -219,7 +219,7 @@ def take(episode: Episode, action: int) -> None:
     total.total_reward += reward
 
 
-@hot_kernel(boolean(EPISODE))
+@inlined
 def is_forced(episode: Episode) -> bool:
     """Whether only one slot is legal."""
     if episode.terms[0].reservations != NO_RESERVATIONS:
@@ -230,7 +230,7 @@ def is_forced(episode: Episode) -> bool:
     return legal == 1
 
 
-@kernel(void(EPISODE))
+@helper()
 def go_on(episode: Episode) -> None:
     """Make the choices that are made by themselves."""
     if episode.terms[0].skips_forced:
@@ -238,7 +238,7 @@ def go_on(episode: Episode) -> None:
             take(episode, _first_legal(episode))
 
 
-@kernel(void(EPISODE, int64))
+@helper()
 def act(episode: Episode, action: int) -> None:
     """Make a choice; an action that is not legal stands for the first slot that is."""
     total = episode.tally[0]
@@ -251,7 +251,7 @@ def act(episode: Episode, action: int) -> None:
     go_on(episode)
 
 
-@kernel(void(BATCH, int64, int64))
+@helper()
 def reset(batch: Batch, e: int, jobset: int) -> None:
     """Put an episode back before the first event of a jobset."""
     total, clock, instance = batch.tally[e, 0], batch.clock[e, 0], batch.instance[e, 0]
@@ -301,7 +301,7 @@ def _episode(batch: Batch, e: int) -> Episode:
     )
 
 
-@kernel(void(BATCH, int64, int64))
+@helper()
 def begin(batch: Batch, e: int, jobset: int) -> None:
     """Begin an episode with a jobset, and go on to the first choice."""
     reset(batch, e, jobset)

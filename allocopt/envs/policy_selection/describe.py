@@ -8,9 +8,9 @@ from numba import int64, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.batch import BATCH, EPISODE, MASK, MASKS, OBSERVATION, OBSERVATIONS, Batch, Episode
+from allocopt.envs.policy_selection.batch import BATCH, MASKS, OBSERVATIONS, Batch, Episode
 from allocopt.envs.policy_selection.kernels import episode_of, goes_on_by_itself, has_come
-from allocopt.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.rates import core_power
 from allocopt.simulator.multicore.state import IDLE
@@ -64,7 +64,7 @@ def _within(number: float) -> float:
     return min(max(number, 0.0), 1.0)
 
 
-@kernel(void(EPISODE, OBSERVATION))
+@helper()
 def describe_queue(episode: Episode, seen: Float32Array) -> None:
     """Write minimum, quartiles and maximum of each trait of the waiting jobs, and how the queue's length changes."""
     waiting, before = episode.state.clock[0].n_queued, episode.multicore.tally[0].last_queue
@@ -84,7 +84,7 @@ def describe_queue(episode: Episode, seen: Float32Array) -> None:
     seen[N_TRAITS * N_QUANTILES] = waiting / (waiting + before) if waiting + before > 0 else 0.5
 
 
-@hot_kernel(void(EPISODE, OBSERVATION))
+@inlined
 def describe_nodes(episode: Episode, seen: Float32Array) -> None:
     """Write the free share of the memory of each node, then that of the memory bandwidth of each processor."""
     nodes, processors = episode.multicore.nodes, episode.multicore.processors
@@ -97,7 +97,7 @@ def describe_nodes(episode: Episode, seen: Float32Array) -> None:
         seen[nodes.size + processor] = _within(1.0 - record.demand / record.bandwidth) if known else 1.0
 
 
-@hot_kernel(void(EPISODE, OBSERVATION))
+@inlined
 def describe_cores(episode: Episode, seen: Float32Array) -> None:
     """Write for each core its capability now, its power, and how much of its task is left by the estimate."""
     multicore, terms, now = episode.multicore, episode.terms[0], episode.state.clock[0].now
@@ -116,7 +116,7 @@ def describe_cores(episode: Episode, seen: Float32Array) -> None:
             seen[at + 2] = _within(left)
 
 
-@kernel(void(EPISODE, int64, OBSERVATION))
+@helper()
 def describe(episode: Episode, level: int, seen: Float32Array) -> None:
     """Write all that a level tells: nodes and processors, cores, and the queue at the end."""
     first = 0
@@ -130,7 +130,7 @@ def describe(episode: Episode, level: int, seen: Float32Array) -> None:
     describe_queue(episode, seen[first:])
 
 
-@kernel(void(EPISODE, MASK))
+@helper()
 def mark_legal(episode: Episode, mask: BoolArray) -> None:
     """Write which actions are legal: void, while something happens by itself, and all others; when over, the first."""
     for action in range(mask.size):

@@ -1,13 +1,13 @@
 """The hot loops of policy selection: an episode begins, a policy starts jobs, time goes on to the next decision."""
 
 import numpy as np
-from numba import boolean, float64, int64, void
+from numba import float64, int64, void
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.envs.policy_selection.batch import BATCH, EPISODE, MASK, Batch, Episode
+from allocopt.envs.policy_selection.batch import BATCH, MASK, Batch, Episode
 from allocopt.envs.policy_selection.rewards import RewardKind
 from allocopt.envs.side_by_side import STAY
-from allocopt.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.rates import count_energy
 from allocopt.simulator.multicore.run import OVER, STALLED, decide, to_decision
@@ -59,20 +59,20 @@ def episode_of(batch: Batch, e: int) -> Episode:
     )
 
 
-@hot_kernel(boolean(EPISODE, int64))
+@inlined
 def has_come(episode: Episode, job: int) -> bool:
     """Whether a job has been submitted."""
     return bool(episode.multicore.jobs[job].first_task < episode.state.clock[0].next_submission)
 
 
-@hot_kernel(boolean(EPISODE))
+@inlined
 def goes_on_by_itself(episode: Episode) -> bool:
     """Whether something will happen although no job starts: a task runs, or a job is to come."""
     jobs = episode.multicore.jobs
     return bool(episode.multicore.tally[0].running > 0 or not has_come(episode, jobs.size - 1))
 
 
-@hot_kernel(float64(EPISODE))
+@inlined
 def computed(episode: Episode) -> float:
     """Billions of cycles per second that all tasks compute now."""
     total = 0.0
@@ -83,7 +83,7 @@ def computed(episode: Episode) -> float:
     return total
 
 
-@hot_kernel(float64(EPISODE))
+@inlined
 def share_done(episode: Episode) -> float:
     """Share of the work of all tasks that is done by now; tasks that were killed count as done."""
     tasks, now = episode.state.jobs, episode.state.clock[0].now
@@ -98,7 +98,7 @@ def share_done(episode: Episode) -> float:
     return done / total
 
 
-@hot_kernel(void(EPISODE))
+@inlined
 def measure(episode: Episode) -> None:
     """Add up what the episode has come to by now."""
     tally, multicore, now = episode.tally[0], episode.multicore, episode.state.clock[0].now
@@ -118,7 +118,7 @@ def measure(episode: Episode) -> None:
         tally.square_flow_time += seconds * seconds
 
 
-@hot_kernel(float64(EPISODE))
+@inlined
 def value(episode: Episode) -> float:
     """Say what the episode so far is worth; rewards are its changes."""
     tally, kind = episode.tally[0], episode.terms[0].reward
@@ -137,7 +137,7 @@ def value(episode: Episode) -> float:
     return float(tally.computing)
 
 
-@hot_kernel(int64(EPISODE))
+@inlined
 def first_that_starts(episode: Episode) -> int:
     """First action that is not void; there is one."""
     action = 0
@@ -146,7 +146,7 @@ def first_that_starts(episode: Episode) -> int:
     return action
 
 
-@kernel(void(EPISODE, int64))
+@helper()
 def act(episode: Episode, action: int) -> None:
     """Start waiting jobs by a policy, and go on to the next decision.
 
@@ -171,7 +171,7 @@ def act(episode: Episode, action: int) -> None:
     tally.total_reward += tally.reward
 
 
-@kernel(void(BATCH, int64, int64))
+@helper()
 def reset(batch: Batch, e: int, jobset: int) -> None:
     """Put an episode back before the first event of a job set."""
     tally = batch.tally[e, 0]
@@ -198,7 +198,7 @@ def reset(batch: Batch, e: int, jobset: int) -> None:
         batch.tasks[e, task] = batch.task_pool[first_task + task]
 
 
-@kernel(void(BATCH, int64, int64))
+@helper()
 def begin(batch: Batch, e: int, jobset: int) -> None:
     """Begin an episode with a job set, and go on to the first decision."""
     reset(batch, e, jobset)

@@ -1,13 +1,11 @@
 """List scheduling with and without backfilling."""
 
-from numba import boolean, int64, void
-
-from allocopt.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.events import start_job
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued, sort_list
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.state import CANDIDATES, EXTRA, FREE, QUEUE, RUNNING, STATE, State
+from allocopt.simulator.state import CANDIDATES, EXTRA, FREE, QUEUE, RUNNING, State
 
 AGEING, FAIR_SHARE = int(OrderKind.AGEING), int(OrderKind.FAIR_SHARE)
 NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)
@@ -22,7 +20,7 @@ def fits(state: State, job: int, row: int) -> bool:
     return True
 
 
-@hot_kernel(void(STATE))
+@inlined
 def start_from_head(state: State) -> None:
     """Start jobs from the head of the queue while they fit; every start may change shares, and so the order."""
     order = state.rules[0].order
@@ -36,7 +34,7 @@ def start_from_head(state: State) -> None:
             sort_list(state, QUEUE, order, 0)
 
 
-@hot_kernel(void(STATE, int64))
+@inlined
 def find_shadow(state: State, head: int) -> None:
     """Find when the head can start by the estimates, and what is spare at that time, once all that end then have.
 
@@ -89,7 +87,7 @@ def _may_backfill(state: State, job: int) -> bool:
     return True
 
 
-@hot_kernel(void(STATE))
+@inlined
 def backfill_queue(state: State) -> None:
     """Start those that may, in the order of the queue."""
     clock, order = state.clock[0], state.rules[0].order
@@ -106,7 +104,7 @@ def backfill_queue(state: State) -> None:
             at = 1
 
 
-@kernel(void(STATE))
+@helper()
 def backfill_candidates(state: State) -> None:
     """Start those that may, in an order of their own."""
     clock, order = state.clock[0], state.rules[0].backfill_order
@@ -126,7 +124,7 @@ def backfill_candidates(state: State) -> None:
             at = 0
 
 
-@hot_kernel(boolean(STATE))
+@inlined
 def is_overdue(state: State) -> bool:
     """Whether a job runs although its estimate has passed."""
     if not state.rules[0].track_running or state.clock[0].n_running == 0:
@@ -134,7 +132,7 @@ def is_overdue(state: State) -> bool:
     return bool(state.jobs[state.lists[RUNNING, 0]].expected_end <= state.clock[0].now)
 
 
-@hot_kernel(void(STATE))
+@inlined
 def list_pass(state: State) -> None:
     """Start jobs from the head of the queue while they fit, then backfill others, if the rules say so.
 

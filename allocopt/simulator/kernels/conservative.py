@@ -1,17 +1,16 @@
 """Conservative backfilling: every waiting job has a reservation (Mu'alem and Feitelson, 2001, 10.1109/71.932708)."""
 
 import numpy as np
-from numba import boolean, float64, int64, void
 
-from allocopt.kernels.options import inlined, kernel
+from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.backfilling import fits
 from allocopt.simulator.kernels.events import start_job
 from allocopt.simulator.kernels.profile import change_profile, earliest_start, empty_profile, forget_past
 from allocopt.simulator.kernels.queue import AGEING, dequeue, queued, sort_list
-from allocopt.simulator.state import FREE, QUEUE, RUNNING, STATE, State
+from allocopt.simulator.state import FREE, QUEUE, RUNNING, State
 
 
-@kernel(void(STATE, int64))
+@helper()
 def reserve(state: State, job: int) -> None:
     """Promise a job the first time at which it fits."""
     record = state.jobs[job]
@@ -19,7 +18,7 @@ def reserve(state: State, job: int) -> None:
     change_profile(state, job, record.reserved, record.reserved + record.estimate, -1)
 
 
-@kernel(void(STATE))
+@helper()
 def plan_anew(state: State) -> None:
     """Plan all waiting jobs in their order around the running ones; an estimated end that has passed is now."""
     empty_profile(state)
@@ -30,7 +29,7 @@ def plan_anew(state: State) -> None:
         reserve(state, queued(state, at))
 
 
-@kernel(boolean(STATE))
+@helper()
 def start_due(state: State) -> bool:
     """Start the jobs whose reservation has come; return whether all of them could."""
     clock = state.clock[0]
@@ -48,7 +47,7 @@ def start_due(state: State) -> bool:
     return all_started
 
 
-@kernel(float64(STATE))
+@helper()
 def next_reservation(state: State) -> float:
     """Earliest time to come that a waiting job was promised."""
     wake = np.inf
@@ -76,7 +75,7 @@ def _one_was_missed(state: State) -> bool:
     return False
 
 
-@kernel(void(STATE))
+@helper()
 def conservative_pass(state: State) -> None:
     """Plan the jobs that have no reservation yet, and start those whose time has come."""
     clock, rules = state.clock[0], state.rules[0]

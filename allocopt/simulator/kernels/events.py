@@ -1,9 +1,9 @@
 """What happens to jobs: they are submitted, start, change their speed and end."""
 
 import numpy as np
-from numba import boolean, float64, int64, void
+from numba import float64, int64, void
 
-from allocopt.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.heap import move_event, pop_event, push_event
 from allocopt.simulator.kernels.profile import change_profile
 from allocopt.simulator.kernels.queue import enqueue, insert, remove
@@ -22,7 +22,7 @@ NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2
 """What `advance` found: no event at all, none until the time given, or one."""
 
 
-@hot_kernel(int64(STATE, int64, int64))
+@inlined
 def running_place(state: State, job: int, n: int) -> int:
     """First place among the ``n`` running jobs, sorted by expected end, that does not come before a job."""
     first, end = 0, n
@@ -48,7 +48,7 @@ def _hold(state: State, job: int, sign: int) -> None:
         state.held[user, resource] += units
 
 
-@hot_kernel(void(STATE, int64))
+@inlined
 def start_job(state: State, job: int) -> None:
     """Start a job that has left the queue, at speed 1."""
     clock, record = state.clock[0], state.jobs[job]
@@ -80,7 +80,7 @@ def change_speed(state: State, job: int, speed: float) -> None:
     move_event(state, job)
 
 
-@hot_kernel(void(STATE, int64))
+@inlined
 def release_dependents(state: State, job: int) -> None:
     """Let the jobs that waited for a job come, after the time that their users think."""
     waiting = state.jobs[job].dependent
@@ -92,7 +92,7 @@ def release_dependents(state: State, job: int) -> None:
         waiting = record.next_dependent
 
 
-@hot_kernel(void(STATE))
+@inlined
 def end_first(state: State) -> None:
     """End the running job whose time has come."""
     clock = state.clock[0]
@@ -135,7 +135,7 @@ def _next_submission(state: State) -> float:
     return state.jobs[clock.next_submission].submit if clock.next_submission < state.jobs.size else np.inf
 
 
-@hot_kernel(boolean(STATE))
+@inlined
 def take_arrival(state: State) -> bool:
     """Let one job join the queue whose time is now, the lowest in number; return whether there was one."""
     clock = state.clock[0]
@@ -149,7 +149,7 @@ def take_arrival(state: State) -> bool:
     return released or submitted
 
 
-@hot_kernel(void(STATE))
+@inlined
 def take_batch(state: State) -> None:
     """Let everything happen whose time is now: all ends, then all arrivals."""
     now = state.clock[0].now
@@ -159,7 +159,7 @@ def take_batch(state: State) -> None:
         pass
 
 
-@kernel(void(STATE))
+@helper()
 def take_one(state: State) -> None:
     """Let one thing happen whose time is now: an arrival, or else an end, ends by the numbers of the jobs.
 
@@ -178,7 +178,7 @@ def take_one(state: State) -> None:
         end_first(state)
 
 
-@hot_kernel(int64(STATE, float64))
+@kernel(int64(STATE, float64), forceinline=True)
 def advance(state: State, until: float) -> int:
     """Go on to the next time at which a scheduling pass is due, but not beyond ``until``.
 

@@ -1,9 +1,7 @@
 """A binary heap of jobs by their next event, which may move to another time."""
 
-from numba import int64, void
-
-from allocopt.kernels.options import hot_kernel, inlined, kernel
-from allocopt.simulator.state import EVENTS, STATE, State
+from allocopt.kernels.compiled import helper, inlined
+from allocopt.simulator.state import EVENTS, State
 
 
 @inlined
@@ -24,7 +22,7 @@ def _put(state: State, at: int, job: int) -> None:
     state.jobs[job].event_place = at
 
 
-@hot_kernel(void(STATE, int64))
+@inlined
 def sift_up(state: State, at: int) -> None:
     """Move the job at a place towards the root until its parent comes before it."""
     job = state.lists[EVENTS, at]
@@ -37,7 +35,7 @@ def sift_up(state: State, at: int) -> None:
     _put(state, at, job)
 
 
-@hot_kernel(void(STATE, int64))
+@inlined
 def sift_down(state: State, at: int) -> None:
     """Move the job at a place away from the root until it comes before its children."""
     job = state.lists[EVENTS, at]
@@ -55,7 +53,7 @@ def sift_down(state: State, at: int) -> None:
     _put(state, at, job)
 
 
-@hot_kernel(void(STATE, int64))
+@inlined
 def push_event(state: State, job: int) -> None:
     """Add a job whose next event is known now."""
     clock = state.clock[0]
@@ -64,7 +62,7 @@ def push_event(state: State, job: int) -> None:
     sift_up(state, clock.n_events - 1)
 
 
-@hot_kernel(int64(STATE))
+@inlined
 def pop_event(state: State) -> int:
     """Take the job of the next event out."""
     clock = state.clock[0]
@@ -76,7 +74,7 @@ def pop_event(state: State) -> int:
     return int(job)
 
 
-@kernel(void(STATE, int64))
+@helper()
 def move_event(state: State, job: int) -> None:
     """Put a job whose event has moved to another time where it belongs."""
     sift_up(state, state.jobs[job].event_place)

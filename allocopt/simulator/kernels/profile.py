@@ -1,10 +1,9 @@
 """The profile of conservative backfilling: how much of each resource nobody was promised, as steps in time."""
 
 import numpy as np
-from numba import float64, int64, void
 
-from allocopt.kernels.options import inlined, kernel
-from allocopt.simulator.state import CAPACITY, STATE, State
+from allocopt.kernels.compiled import helper, inlined
+from allocopt.simulator.state import CAPACITY, State
 
 
 @inlined
@@ -37,7 +36,7 @@ def _place_of(state: State, time: float) -> int:
     return first
 
 
-@kernel(void(STATE))
+@helper()
 def forget_past(state: State) -> None:
     """Let the profile begin now."""
     clock = state.clock[0]
@@ -51,7 +50,7 @@ def forget_past(state: State) -> None:
     state.steps[0].time = clock.now
 
 
-@kernel(void(STATE))
+@helper()
 def empty_profile(state: State) -> None:
     """Promise nothing to anyone, from now on."""
     state.clock[0].n_profile = 1
@@ -60,7 +59,7 @@ def empty_profile(state: State) -> None:
         state.unpromised[0, resource] = state.units[CAPACITY, resource]
 
 
-@kernel(int64(STATE, float64))
+@helper()
 def step_at(state: State, time: float) -> int:
     """Begin a step at a time that is not before the profile, and return its number."""
     clock = state.clock[0]
@@ -75,7 +74,7 @@ def step_at(state: State, time: float) -> int:
     return at
 
 
-@kernel(void(STATE, int64))
+@helper()
 def merge_step(state: State, at: int) -> None:
     """Join a step with the one before it, if they are the same."""
     clock = state.clock[0]
@@ -86,7 +85,7 @@ def merge_step(state: State, at: int) -> None:
     clock.n_profile -= 1
 
 
-@kernel(void(STATE, int64, float64, float64, int64))
+@helper()
 def change_profile(state: State, job: int, begin: float, end: float, sign: int) -> None:
     """Promise what a job asks for from ``begin`` to ``end`` (sign -1), or take the promise back (sign 1)."""
     begin = max(begin, state.steps[0].time)
@@ -110,7 +109,7 @@ def _holds(state: State, job: int, step: int) -> bool:
     return True
 
 
-@kernel(float64(STATE, int64))
+@helper()
 def earliest_start(state: State, job: int) -> float:
     """First time at which a job fits for as long as it is estimated to run."""
     n = state.clock[0].n_profile

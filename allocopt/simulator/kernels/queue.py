@@ -1,9 +1,9 @@
 """The waiting jobs: lists that are kept in the order of a policy."""
 
-from numba import boolean, int64, void
+from numba import int64
 
 from allocopt.arrays import IntArray
-from allocopt.kernels.options import hot_kernel, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.state import CANDIDATES, CAPACITY, QUEUE, STATE, State
 
@@ -26,7 +26,7 @@ def _dominant_share(state: State, user: int) -> float:
     return share
 
 
-@hot_kernel(boolean(STATE, int64, int64, int64, int64))
+@inlined
 def comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
     """Whether job a stands before job b now, in an order that changes with time."""
     x, y = state.jobs[a], state.jobs[b]
@@ -40,7 +40,7 @@ def comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
     return key_a < key_b or (key_a == key_b and a < b)
 
 
-@kernel(void(STATE, int64, int64, int64))
+@helper()
 def sort_list(state: State, row: int, kind: int, begin: int) -> None:
     """Put the waiting jobs from place ``begin`` on in order; by insertion: they are nearly in order already."""
     clock = state.clock[0]
@@ -62,7 +62,7 @@ def _rank(state: State, row: int, job: int) -> int:
     return state.jobs[job].order_rank if row == QUEUE else state.jobs[job].backfill_rank
 
 
-@kernel(int64(STATE, int64, int64, int64, int64))
+@helper()
 def place_by_rank(state: State, row: int, first: int, end: int, job: int) -> int:
     """First column in ``first .. end - 1`` of a list, sorted by rank, whose job does not come before a job."""
     rank = _rank(state, row, job)
@@ -90,7 +90,7 @@ def remove(jobs: IntArray, at: int, end: int) -> None:
         jobs[i] = jobs[i + 1]
 
 
-@hot_kernel(void(STATE, int64))
+@inlined
 def enqueue(state: State, job: int) -> None:
     """Let a job join the queue; if it comes before others, what was known of them is void."""
     clock, rules = state.clock[0], state.rules[0]
@@ -117,7 +117,7 @@ def place_in_queue(state: State, job: int) -> int:
     return -1
 
 
-@kernel(void(STATE, int64))
+@helper()
 def _remove_candidate(state: State, job: int) -> None:
     """Take a job out of the candidates for backfilling."""
     at = 0
@@ -128,7 +128,7 @@ def _remove_candidate(state: State, job: int) -> None:
     remove(state.lists[CANDIDATES], at, state.clock[0].n_queued)
 
 
-@hot_kernel(void(STATE, int64))
+@inlined
 def dequeue(state: State, at: int) -> None:
     """Take the job at a place of the queue, counted from its head, out."""
     clock = state.clock[0]

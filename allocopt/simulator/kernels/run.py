@@ -3,7 +3,7 @@
 import numpy as np
 from numba import boolean, int64, void
 
-from allocopt.kernels.options import hot_kernel, kernel
+from allocopt.kernels.compiled import kernel
 from allocopt.simulator.kernels.backfilling import fits, list_pass
 from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
@@ -14,7 +14,7 @@ from allocopt.simulator.state import FREE, STATE, State
 CONSERVATIVE = int(Backfill.CONSERVATIVE)
 
 
-@hot_kernel(void(STATE))
+@kernel(void(STATE), forceinline=True)
 def scheduling_pass(state: State) -> None:
     """Start the jobs that the built-in scheduler would start now."""
     if state.rules[0].backfill == CONSERVATIVE:

@@ -6,10 +6,10 @@ from numpy.typing import ArrayLike
 
 from allocopt.arrays import FloatArray
 from allocopt.cluster.multicore import ContentionConstants
-from allocopt.kernels.options import hot_kernel
+from allocopt.kernels.compiled import inlined, kernel
 
 
-@hot_kernel(float64(float64))
+@inlined
 def falling_step(x: float) -> float:
     """Fifth-order smooth step that falls from 1 at 0 to 0 at 1 (Eq. 4, with the sign that makes it a step)."""
     if x <= 0.0:
@@ -19,7 +19,7 @@ def falling_step(x: float) -> float:
     return float(1.0 - x * x * x * (x * (6.0 * x - 15.0) + 10.0))
 
 
-@hot_kernel(float64(float64, float64, float64, float64, float64, float64, float64))
+@inlined
 def least_factor(rate: float, others: float, sharing: float, da: float, db: float, dc: float, dd: float) -> float:
     """Speed factor below which a task does not fall (Eq. 3)."""
     weight, width, beyond = sharing * others, dc - others * dd, rate - (da - others) * db
@@ -34,7 +34,7 @@ def least_factor(rate: float, others: float, sharing: float, da: float, db: floa
 _SIGNATURE = float64(*(float64,) * 10)
 
 
-@hot_kernel(_SIGNATURE)
+@kernel(_SIGNATURE, forceinline=True)
 def factor_of(
     rate: float,
     total: float,

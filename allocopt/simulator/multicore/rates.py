@@ -2,11 +2,11 @@
 
 from numba import float64, int64, void
 
-from allocopt.kernels.options import hot_kernel, inlined
+from allocopt.kernels.compiled import inlined, kernel
 from allocopt.simulator.kernels.events import change_speed
 from allocopt.simulator.multicore.contention import factor_of
 from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
-from allocopt.simulator.state import STATE, State
+from allocopt.simulator.state import State
 
 
 @inlined
@@ -16,7 +16,7 @@ def core_power(multicore: Multicore, processor: int, factor: float) -> float:
     return float(record.core_w * (record.stalled + (1.0 - record.stalled) * factor))
 
 
-@hot_kernel(void(MULTICORE, int64, float64))
+@kernel(void(MULTICORE, int64, float64), forceinline=True)
 def count_energy(multicore: Multicore, processor: int, now: float) -> None:
     """Count the energy of a processor and its tasks up to now: powers are constant since the last time."""
     record = multicore.processors[processor]
@@ -35,7 +35,7 @@ def count_energy(multicore: Multicore, processor: int, now: float) -> None:
             multicore.tasks[task].energy += seconds * power
 
 
-@hot_kernel(void(MULTICORE, int64, float64))
+@inlined
 def touch(multicore: Multicore, processor: int, now: float) -> None:
     """Count a processor's energy before something changes there, and note that its speeds have to be set."""
     count_energy(multicore, processor, now)
@@ -57,7 +57,7 @@ def _add_demands(multicore: Multicore, processor: int) -> None:
             record.demand += multicore.tasks[task].intensity * record.speed
 
 
-@hot_kernel(void(MULTICORE, int64))
+@inlined
 def set_factors(multicore: Multicore, processor: int) -> None:
     """Set the speed factors of the tasks of a processor, and its power."""
     record, sharing = multicore.processors[processor], multicore.tally[0].sharing
@@ -88,7 +88,7 @@ def set_factors(multicore: Multicore, processor: int) -> None:
         record.power += core_power(multicore, processor, factor)
 
 
-@hot_kernel(void(STATE, MULTICORE, int64))
+@inlined
 def set_speeds(state: State, multicore: Multicore, processor: int) -> None:
     """Let the tasks of a processor go on at the speeds of their factors."""
     record = multicore.processors[processor]
@@ -98,7 +98,7 @@ def set_speeds(state: State, multicore: Multicore, processor: int) -> None:
             change_speed(state, task, multicore.tasks[task].factor * record.speed)
 
 
-@hot_kernel(void(MULTICORE))
+@inlined
 def preview(multicore: Multicore) -> None:
     """Set factors and powers wherever tasks have started or ended, but no speeds: others may start before time goes on.
 
@@ -108,7 +108,7 @@ def preview(multicore: Multicore) -> None:
         set_factors(multicore, multicore.dirty[at])
 
 
-@hot_kernel(void(STATE, MULTICORE))
+@inlined
 def settle(state: State, multicore: Multicore) -> None:
     """Set speeds and powers wherever tasks have started or ended."""
     tally = multicore.tally[0]

@@ -1,9 +1,9 @@
 """What happens on a multicore machine: jobs start by a policy, tasks end, time goes on to the next decision."""
 
 import numpy as np
-from numba import boolean, int64, void
+from numba import int64, void
 
-from allocopt.kernels.options import hot_kernel, kernel
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import queued
 from allocopt.simulator.multicore.policies import VOID
@@ -16,7 +16,7 @@ OVER, DECISION, STALLED = 0, 1, 2
 """What `to_decision` found: all jobs have ended, one waits and a core is idle, or jobs wait and nothing will happen."""
 
 
-@hot_kernel(void(STATE, MULTICORE, int64, int64))
+@inlined
 def put_task(state: State, multicore: Multicore, task: int, processor: int) -> None:
     """Start a task on the first idle core of a processor."""
     now = state.clock[0].now
@@ -38,7 +38,7 @@ def put_task(state: State, multicore: Multicore, task: int, processor: int) -> N
     start_job(state, task)
 
 
-@hot_kernel(void(STATE, MULTICORE, int64, int64))
+@inlined
 def start_at(state: State, multicore: Multicore, place: int, selection: int) -> None:
     """Start the job at a place of the queue, which fits, on the cores that a selection takes."""
     task = queued(state, place)
@@ -55,7 +55,7 @@ def start_at(state: State, multicore: Multicore, place: int, selection: int) -> 
             task += 1
 
 
-@hot_kernel(void(STATE, MULTICORE))
+@inlined
 def free_ended(state: State, multicore: Multicore) -> None:
     """Free the cores of the tasks that have just ended."""
     now, tally = state.clock[0].now, multicore.tally[0]
@@ -92,7 +92,7 @@ def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
     return started
 
 
-@kernel(void(STATE, MULTICORE, int64))
+@helper()
 def start_all(state: State, multicore: Multicore, nodes: int) -> None:
     """Start every waiting job that fits, none of which blocks another."""
     place = 0
@@ -104,7 +104,7 @@ def start_all(state: State, multicore: Multicore, nodes: int) -> None:
     settle(state, multicore)
 
 
-@kernel(boolean(STATE, MULTICORE))
+@helper()
 def next_event(state: State, multicore: Multicore) -> bool:
     """Go on to the next time at which jobs come or tasks end; return False when nothing is left to happen."""
     settle(state, multicore)

@@ -1,13 +1,11 @@
 """Which job is next and which core it gets, by the selections of `policies`."""
 
-from numba import boolean, float64, int64
-
-from allocopt.kernels.options import hot_kernel, inlined
+from allocopt.kernels.compiled import inlined
 from allocopt.kernels.random import STEP, mixed_bits, unit_interval
 from allocopt.simulator.kernels.queue import dequeue, queued
 from allocopt.simulator.multicore.policies import JobSelection, NodeSelection
-from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
-from allocopt.simulator.state import STATE, State
+from allocopt.simulator.multicore.state import IDLE, Multicore
+from allocopt.simulator.state import State
 
 RANDOM_JOB, FIRST = int(JobSelection.RANDOM), int(JobSelection.FIRST)
 RANDOM_NODE, HIGH_GFLOPS, HIGH_CORES = (int(NodeSelection[n]) for n in ("RANDOM", "HIGH_GFLOPS", "HIGH_CORES"))
@@ -24,7 +22,7 @@ def draw_below(multicore: Multicore, count: int) -> int:
     return int(unit_interval(mixed_bits(multicore.word[0])) * count)
 
 
-@hot_kernel(int64(STATE, MULTICORE, int64))
+@inlined
 def next_place(state: State, multicore: Multicore, selection: int) -> int:
     """Place in the queue, counted from its head, of the job that is next; the queue is not empty."""
     n_queued, tally = state.clock[0].n_queued, multicore.tally[0]
@@ -56,7 +54,7 @@ def leave_queue(state: State, multicore: Multicore, place: int) -> None:
         tally.sought -= 1
 
 
-@hot_kernel(boolean(MULTICORE, int64, int64))
+@inlined
 def may_host(multicore: Multicore, job: int, node: int) -> bool:
     """Whether a node can take the tasks that a job puts on one node, and has none of them."""
     record, wanted = multicore.nodes[node], multicore.jobs[job]
@@ -66,7 +64,7 @@ def may_host(multicore: Multicore, job: int, node: int) -> bool:
     return bool(record.taken_by != job and record.free_cores >= wanted.per_node and record.free_mb >= memory)
 
 
-@hot_kernel(boolean(MULTICORE, int64))
+@inlined
 def fits(multicore: Multicore, job: int) -> bool:
     """Whether a job can start now."""
     missing = multicore.jobs[job].nodes
@@ -78,7 +76,7 @@ def fits(multicore: Multicore, job: int) -> bool:
     return False
 
 
-@hot_kernel(float64(MULTICORE, int64, int64))
+@inlined
 def processor_value(multicore: Multicore, selection: int, processor: int) -> float:
     """Value of the idle cores of a processor; the lowest is next."""
     record = multicore.processors[processor]
@@ -102,7 +100,7 @@ def _may_take(multicore: Multicore, job: int, node: int, processor: int) -> bool
     return bool(record.node == node) if node != IDLE else may_host(multicore, job, record.node)
 
 
-@hot_kernel(int64(MULTICORE, int64, int64))
+@inlined
 def random_processor(multicore: Multicore, job: int, node: int) -> int:
     """Draw an idle core and return its processor: on a node, or on any one that can host a job where none is given."""
     idle = 0
@@ -118,7 +116,7 @@ def random_processor(multicore: Multicore, job: int, node: int) -> int:
     return IDLE
 
 
-@hot_kernel(int64(MULTICORE, int64, int64, int64))
+@inlined
 def next_processor(multicore: Multicore, selection: int, job: int, node: int) -> int:
     """Processor whose idle core is next: on a node, or on any one that can host a job where none is given."""
     if selection == RANDOM_NODE:

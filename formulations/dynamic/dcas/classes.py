@@ -6,7 +6,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import inlined
 from allocopt.problems.encoding import Encoding
 from formulations.dynamic.multisets import Multisets
 

@@ -1,7 +1,7 @@
 """Making fillings: a block with all that is nested in it, and a filling behind it."""
 
 from allocopt.arrays import IntArray
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import inlined
 from formulations.dynamic.dcas.classes import Classes, fit
 from formulations.dynamic.dcas.sequence import Sequence
 from formulations.dynamic.dcas.tables import (

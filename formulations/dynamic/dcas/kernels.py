@@ -10,7 +10,7 @@ negative, so that whatever reaches ``limit`` can be left out.
 from numba import float64, int64
 
 from allocopt.arrays import IntArray
-from allocopt.kernels.options import inlined, kernel
+from allocopt.kernels.compiled import inlined, kernel
 from formulations.dynamic.dcas.classes import CLASSES, Classes
 from formulations.dynamic.dcas.fillings import make_fillings, sort_fillings
 from formulations.dynamic.dcas.parts import make_parts

@@ -3,7 +3,7 @@
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.kernels.options import inlined
+from allocopt.kernels.compiled import inlined
 from formulations.dynamic.dcas.classes import Classes, fit
 from formulations.dynamic.dcas.reach import Reach, left_saving
 from formulations.dynamic.dcas.sequence import Sequence

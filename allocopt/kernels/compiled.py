@@ -1,0 +1,162 @@
+"""How kernels are compiled: entries by themselves, when they are first needed, and helpers as parts of entries.
+
+numba compiles whatever has a signature when its module is imported, optimizes it and keeps it in two files. Here an
+*entry*, which Python calls, is loaded or compiled when it is first needed; a *helper*, which only kernels call, becomes
+a part of the entries that call it: it is optimized within them, and neither made machine code of nor kept by itself.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba.core import compiler, sigutils
+from numba.core.codegen import JITCodeLibrary
+from numba.core.dispatcher import _FunctionCompiler
+from numba.core.registry import CPUDispatcher
+
+from allocopt.kernels.store import KernelStore
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Kernel(CPUDispatcher):  # type: ignore[misc]
+    """An entry, for arguments of one list of types; others are converted to them as numba does in a call.
+
+    Parameters
+    ----------
+    function
+        What is compiled.
+    signature
+        Numba's types of its result and arguments.
+    options
+        Options of `numba.njit`.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
+        given = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, **options}
+        super().__init__(function, targetoptions=given)
+        self.declared = signature
+        self.store = self._cache = KernelStore(function, signature, given)
+        self._part = Helper(function, options)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a call begins at once."""
+        return bool(self.overloads)
+
+    @property
+    def word(self) -> str:
+        """What another process finds it by."""
+        return f"{self.__module__}:{self.__name__}"
+
+    def load(self) -> None:
+        """Load the machine code, or compile it and keep it."""
+        if not self.is_loaded:
+            self.compile(self.declared)
+            self.disable_compile()
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Become a part of the kernels that call it."""
+        return self._part.get_call_template(args, kws)
+
+    def get_overload(self, sig: Any) -> Any:
+        """Return what kernels find the part by."""
+        return self._part.get_overload(sig)
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        # numba comes here where no loaded version takes the arguments: before the first call.
+        if not self.is_loaded:
+            self.load()
+            types, _ = sigutils.normalize_signature(self.declared)
+            pairs = zip(map(self.typeof_pyval, args), types, strict=False)
+            if len(args) == len(types) and all(self.typingctx.can_convert(*pair) is not None for pair in pairs):
+                return self.overloads[types].entry_point
+        return super()._compile_for_args(*args, **kws)
+
+
+class Helper(CPUDispatcher):  # type: ignore[misc]
+    """A part of the entries that call it; Python, which means a test, may call it too, slowly.
+
+    Parameters
+    ----------
+    function
+        What is compiled.
+    options
+        Options of `numba.njit`.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        given = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, **options}
+        super().__init__(function, targetoptions={**given, "no_cpython_wrapper": True})
+        self._compiler = _PartCompiler(function, self.targetdescr, self.targetoptions, {}, compiler.Compiler)
+        self._alone = CPUDispatcher(function, targetoptions=given)
+
+    def add_overload(self, cres: Any) -> None:
+        """Make a compiled version known to kernels; numba would make it known to Python too."""
+        self.overloads[tuple(cres.signature.args)] = cres
+
+    def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
+        return self._alone.compile(tuple(map(self.typeof_pyval, args)))
+
+
+class _PartCompiler(_FunctionCompiler):  # type: ignore[misc]
+    """Compiles a helper up to what is linked into entries."""
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        context = self.targetdescr.target_context
+        library = _PartLibrary(context.codegen(), self.py_func.__qualname__)
+        library.enable_object_caching()
+        flags = compiler.Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        flags.no_compile = True
+        compiled = compiler.compile_extra(
+            self.targetdescr.typing_context, context, self.py_func, args, return_type, flags, self.locals, library
+        )
+        # Entries find it by what would be its Python function.
+        named = compiled._replace(entry_point=object())
+        context.insert_user_function(named.entry_point, named.fndesc, [library])
+        return named
+
+
+class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is linked into other libraries, which optimize it with their own and make machine code of both."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+def kernel(signature: Any, *, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
+    """Make an entry of a function.
+
+    Parameters
+    ----------
+    signature
+        Numba's types of its result and arguments.
+    allocates
+        Whether it makes arrays or keeps some. Counting the references to arguments, which may be seventy arrays, costs
+        ten times more than some kernels' work.
+    **options
+        Options of `numba.njit`.
+    """
+
+    def entry_of(function: Function) -> Function:
+        return cast(Function, Kernel(function, signature, {"_nrt": allocates, **options}))
+
+    return entry_of
+
+
+def helper(*, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
+    """Make a part of entries of a function; see `kernel`."""
+
+    def part_of(function: Function) -> Function:
+        return cast(Function, Helper(function, {"_nrt": allocates, **options}))
+
+    return part_of
+
+
+def inlined(function: Function) -> Function:
+    """Make a part of every loop that calls it of a function that allocates nothing."""
+    return cast(Function, Helper(function, {"_nrt": False, "forceinline": True}))

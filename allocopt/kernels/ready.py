@@ -1,0 +1,143 @@
+"""Kernels that are loaded before a clock starts, or compiled by several processes at once where no file has them."""
+
+import logging
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from allocopt.kernels.compiled import Kernel
+from allocopt.kernels.store import VARIABLE, announce, writable_folder
+
+PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
+LOOK_S, TELL_S = 0.05, 5.0
+"""Seconds between two looks at what is compiled, and between two signs of life."""
+
+logger = logging.getLogger("allocopt")
+_workers: dict[str, "subprocess.Popen[bytes]"] = {}
+"""Who compiles which kernel for this process: a solve that could not wait leaves its compilers to later ones."""
+
+
+def make_ready(kernels: Iterable[Callable[..., Any]], seconds: float = math.inf) -> bool:
+    """Load kernels, compiling at first what no file has.
+
+    Parameters
+    ----------
+    kernels
+        Entries, as `allocopt.kernels.compiled.kernel` makes them.
+    seconds
+        How long to wait for compilers; they go on when it is over.
+
+    Returns
+    -------
+    bool
+        Whether all are loaded.
+    """
+    wanted = list(cast(Iterable[Kernel], kernels))
+    if not _compiled(begin_compiling(wanted), seconds):
+        return False
+    for entry in wanted:
+        entry.load()
+    return True
+
+
+def begin_compiling(kernels: Iterable[Callable[..., Any]]) -> list[Kernel]:
+    """Let other processes compile what no file has; return those kernels."""
+    unloaded = (entry for entry in cast(Iterable[Kernel], kernels) if not entry.is_loaded)
+    missing = [entry for entry in unloaded if entry.store.find() is None]
+    _start_workers([entry for entry in missing if entry.word not in _workers])
+    return missing
+
+
+def load_stored(kernels: Iterable[Callable[..., Any]]) -> None:
+    """Load the kernels that files have, before the clock of a solve starts."""
+    make_ready(entry for entry in cast(Iterable[Kernel], kernels) if entry.is_loaded or entry.store.find() is not None)
+
+
+def all_kernels() -> list[Kernel]:
+    """Return every entry of the package."""
+    found = []
+    for package in PACKAGES:
+        root = Path(cast(str, cast(Any, find_spec(package)).origin)).parent
+        for path in sorted(root.rglob("*.py")):
+            if "\n@kernel(" in path.read_text(encoding="utf-8"):
+                module = import_module(".".join((package, *path.relative_to(root).with_suffix("").parts)))
+                made = (value for value in vars(module).values() if isinstance(value, Kernel))
+                found += [entry for entry in made if entry.__module__ == module.__name__]
+    return found
+
+
+def _compiled(missing: list[Kernel], seconds: float) -> bool:
+    """Wait for those who compile kernels; return False if they take longer than that."""
+    started = told = time.perf_counter()
+    try:
+        while any(_workers[entry.word].poll() is None for entry in missing if entry.word in _workers):
+            left = sum(entry.store.find() is None for entry in missing)
+            if left == 0:
+                break
+            now = time.perf_counter()
+            if now - started > seconds:
+                logger.warning("allocopt: the time is up before all kernels are compiled; that goes on")
+                return False
+            if now - told > TELL_S:
+                told = now
+                logger.warning("allocopt: %d of %d kernels are compiled", len(missing) - left, len(missing))
+            time.sleep(LOOK_S)
+    except KeyboardInterrupt:
+        for worker in _workers.values():
+            worker.terminate()
+        raise
+    return True
+
+
+def _start_workers(missing: list[Kernel]) -> None:
+    """Let as many processes as there are processors compile kernels, each the next that nobody works on."""
+    if not missing:
+        return
+    announce()
+    if not sys.executable:
+        return
+    path = os.pathsep.join([*filter(None, sys.path), os.getcwd()])
+    environment = {**os.environ, VARIABLE: str(writable_folder()), "PYTHONPATH": path}
+    missing.sort(key=lambda entry: -len(entry.store.parts))
+    words = [entry.word for entry in missing]
+    for _ in range(min(_processors(), len(missing))):
+        worker = subprocess.Popen(
+            [sys.executable, "-m", __name__, *words],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # Ctrl-C is this process's to answer, and who comes next is glad of what was begun.
+            start_new_session=True,
+        )
+        _workers.update((word, worker) for word in words)
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _work(words: list[str]) -> None:
+    """Compile the kernels of these words that no other process compiles; wait for those."""
+    logger.setLevel(logging.ERROR)
+    entries = []
+    for word in words:
+        module, name = word.split(":")
+        entries.append(cast(Kernel, getattr(import_module(module), name)))
+    for waits in (False, True):
+        for entry in entries:
+            with suppress(BlockingIOError), entry.store.claimed(waits=waits):
+                if entry.store.find() is None:
+                    entry.load()
+
+
+if __name__ == "__main__":
+    _work(sys.argv[1:])

@@ -1,0 +1,225 @@
+"""Where compiled kernels are kept: a file for each, named after everything that its machine code depends on.
+
+The name holds a digest of the bytecode, the constants and the options of an entry and of all helpers that become a part
+of it: a change anywhere in them asks for another file, whatever the clocks of the file system say. A file begins with a
+digest of the rest, so that what a crash left half-written is compiled anew.
+"""
+
+import atexit
+import fcntl
+import hashlib
+import logging
+import os
+import pickle
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, cached_property
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.dispatcher import Dispatcher
+from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
+from numba.core.serialize import dumps
+
+VARIABLE = "NUMBA_CACHE_DIR"
+DIGEST_BYTES = hashlib.sha256().digest_size
+UNREADABLE = (pickle.UnpicklingError, AttributeError, ImportError, EOFError)
+"""What unpickling raises where a class that a kernel takes has moved."""
+
+logger = logging.getLogger("allocopt")
+
+
+class KernelStore(_Cache):  # type: ignore[misc]
+    """The file of one kernel, as numba's dispatchers ask for it.
+
+    Parameters
+    ----------
+    function
+        The kernel before it is compiled.
+    signature, options
+        How it is compiled.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
+        self._function, self._recipe = function, repr((str(signature), _told(options)))
+        self._path: Path | None = None
+
+    @cached_property
+    def parts(self) -> bytes:
+        """Everything that the machine code depends on."""
+        return b"".join([self._recipe.encode(), *_parts(self._function, set())])
+
+    @property
+    def cache_path(self) -> str:
+        """The folder in which new files are made."""
+        return str(writable_folder())
+
+    @property
+    def _stem(self) -> str:
+        return f"{self._function.__module__}.{self._function.__name__}-{_machine()}-"
+
+    @cached_property
+    def name(self) -> str:
+        """Name of the file: kernel, machine, and what is compiled."""
+        return f"{self._stem}{hashlib.sha256(self.parts).hexdigest()[:24]}.kernel"
+
+    def find(self) -> Path | None:
+        """Return the file, None where there is none yet."""
+        if self._path is None:
+            self._path = next((folder / self.name for folder in _folders() if (folder / self.name).exists()), None)
+        return self._path
+
+    @contextmanager
+    def claimed(self, *, waits: bool) -> Iterator[None]:
+        """Be the only process that compiles the kernel.
+
+        Raises
+        ------
+        BlockingIOError
+            If another one does and this one does not wait.
+        """
+        writable_folder().mkdir(parents=True, exist_ok=True)
+        with open(writable_folder() / "compiling.lock", "ab") as file:
+            place = int(hashlib.sha256(self.name.encode()).hexdigest()[:7], 16)
+            fcntl.lockf(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB), 1, place)
+            yield
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled kernel, None where there is no file or a damaged one."""
+        path = self.find()
+        if path is None:
+            announce()
+            return None
+        # numba's own cache refreshes the target instead, which imports its implementation of all of numpy, and scipy;
+        # machine code needs the runtime alone.
+        rtsys.initialize(target_context)
+        try:
+            data = path.read_bytes()
+            if hashlib.sha256(data[DIGEST_BYTES:]).digest() == data[:DIGEST_BYTES]:
+                return CompileResult._rebuild(target_context, *pickle.loads(data[DIGEST_BYTES:]))
+        except (OSError, *UNREADABLE):
+            pass
+        self._path = None
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep a compiled kernel, in place of what was compiled of an earlier version of it."""
+        content = dumps(data._reduce())
+        folder = writable_folder()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / self.name
+            part = path.with_suffix(f".{os.getpid()}")
+            part.write_bytes(hashlib.sha256(content).digest() + content)
+            os.replace(part, path)
+            for other in folder.glob(f"{self._stem}*.kernel"):
+                if other != path:
+                    other.unlink(missing_ok=True)
+        except OSError as error:
+            _remark(f"allocopt: compiled kernels cannot be kept in {folder}: {error.strerror}")
+
+    def enable(self) -> None:
+        """Do nothing: numba asks for it."""
+
+    def disable(self) -> None:
+        """Do nothing: numba asks for it."""
+
+    def flush(self) -> None:
+        """Remove the file."""
+        path, self._path = self.find(), None
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def _parts(function: Callable[..., Any], seen: set[int]) -> Iterator[bytes]:
+    """Yield what the machine code of a function depends on: its bytecode and the values of the names in it."""
+    seen.add(id(function))
+    codes = [function.__code__]
+    names: set[str] = set()
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names)
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        yield code.co_code
+        yield repr([constant for constant in code.co_consts if not isinstance(constant, CodeType)]).encode()
+        yield repr((code.co_names, code.co_varnames, function.__defaults__)).encode()
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    bound = dict(zip(function.__code__.co_freevars, cells, strict=True))
+    for name in sorted(names | set(bound)):
+        value = bound.get(name, function.__globals__.get(name))
+        if isinstance(value, Dispatcher):
+            yield repr(_told(value.targetoptions)).encode()
+            if id(value.py_func) not in seen:
+                yield from _parts(value.py_func, seen)
+        elif isinstance(value, np.ndarray):
+            yield value.dtype.str.encode() + value.tobytes()
+        elif isinstance(value, type | ModuleType) or callable(value):
+            yield repr((getattr(value, "__name__", ""), getattr(value, "_fields", ()))).encode()
+        else:
+            yield repr(value).encode()
+
+
+def _told(options: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return options in an order that is the same in every process, which a set's is not."""
+    return sorted((name, sorted(value) if isinstance(value, set) else value) for name, value in options.items())
+
+
+@cache
+def _machine() -> str:
+    """Return a word for the processor and the versions of what compiles."""
+    parts = cpu_target.target_context.codegen().magic_tuple(), numba.__version__, np.__version__, sys.version
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
+
+
+def _folders() -> Iterator[Path]:
+    """Yield the folders that may hold kernels: the one that is given, the installation's, the user's."""
+    if given := os.environ.get(VARIABLE):
+        yield Path(given)
+    yield _installed()
+    yield Path(os.environ.get("XDG_CACHE_HOME") or Path(os.path.expanduser("~")) / ".cache") / "allocopt"
+
+
+def _installed() -> Path:
+    return Path(__file__).resolve().parent / "__pycache__"
+
+
+def _is_writable(folder: Path) -> bool:
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+
+
+@cache
+def writable_folder() -> Path:
+    """Return the first folder that new kernels can be kept in; one for this process alone if there is none.
+
+    That one is new and private, for what lies in it is run; it is removed at the end of the process.
+    """
+    for folder in _folders():
+        if _is_writable(folder):
+            return folder
+        if str(folder) == os.environ.get(VARIABLE):
+            _remark(f"allocopt: compiled kernels cannot be kept in {folder}, which {VARIABLE} names: not writable")
+    private = tempfile.mkdtemp(prefix="allocopt-kernels-")
+    atexit.register(shutil.rmtree, private, ignore_errors=True)
+    os.environ[VARIABLE] = private
+    return Path(private)
+
+
+def announce() -> None:
+    """Tell, once in a process, why nothing seems to happen."""
+    _remark("allocopt: compiling kernels, once on this machine ...")
+
+
+@cache
+def _remark(text: str) -> None:
+    """Tell something once in a process."""
+    logger.warning(text)

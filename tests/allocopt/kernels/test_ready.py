@@ -1,0 +1,91 @@
+"""Kernels are made ready by other processes, and a limit is kept while they are compiled."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+from numba import int64
+from support import tiny_kernels
+
+import allocopt
+from allocopt.kernels import ready, store
+from allocopt.kernels.compiled import Kernel
+from allocopt.kernels.ready import all_kernels, make_ready
+from allocopt.kernels.store import writable_folder
+from allocopt.solving.registry import get_solver
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The one folder of kernels, empty; nobody compiles."""
+    monkeypatch.setenv(store.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(store, "_installed", lambda: tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(ready, "_workers", {})
+    writable_folder.cache_clear()
+    yield tmp_path
+    for worker in ready._workers.values():
+        worker.kill()
+        worker.wait()
+    writable_folder.cache_clear()
+
+
+def fresh(name: str) -> Kernel:
+    """A kernel as a new process has it, for others to find by its module and name."""
+    made = getattr(tiny_kernels, name)
+    return Kernel(made.py_func, int64(int64), {"_nrt": False})
+
+
+def test_other_processes_compile_what_no_file_has(folder: Path) -> None:
+    kernels = [fresh("doubled"), fresh("tripled")]
+    assert make_ready(kernels)
+    assert [kernel(4) for kernel in kernels] == [14, 21]
+    assert not any(kernel.stats.cache_misses for kernel in kernels)
+    assert len(list(folder.glob("*.kernel"))) == 2
+
+
+def test_where_the_time_is_up_the_compilers_go_on_for_the_next_one(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    kernel = fresh("doubled")
+    with caplog.at_level(logging.WARNING):
+        assert not make_ready([kernel], 0.0)
+    assert "the time is up" in caplog.text
+    worker = ready._workers[kernel.word]
+    assert not kernel.is_loaded
+    assert make_ready([kernel])
+    assert ready._workers[kernel.word] is worker
+    assert not kernel.stats.cache_misses
+
+
+def test_a_compiler_that_dies_is_replaced_by_the_process_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    kernel = fresh("doubled")
+    assert make_ready([kernel])
+    assert kernel(4) == 14
+
+
+def test_a_solve_whose_kernels_are_not_compiled_in_time_gives_the_answer_at_hand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ready, "_compiled", lambda missing, seconds: seconds == float("inf"))
+    monkeypatch.setattr("allocopt.kernels.ready.load_stored", lambda kernels: None)
+    window = allocopt.TopologyProblem(
+        topology=allocopt.FatTree(2, 2, 4), idle_nodes=np.arange(16), jobs=(allocopt.Job("a", 5), allocopt.Job("b", 6))
+    )
+    result = allocopt.solve(window, strategy="free", solver="greedy", time_limit=1.0)
+    assert result.status is allocopt.Status.FEASIBLE
+    assert result.stopped_by is allocopt.StopReason.TIME_LIMIT
+    assert allocopt.solve(window, strategy="free", solver="greedy", time_limit=None).stopped_by != result.stopped_by
+
+
+def test_every_entry_of_the_package_is_found() -> None:
+    words = {kernel.word for kernel in all_kernels()}
+    assert len(words) == len(all_kernels())
+    solver = get_solver("lns")
+    window = allocopt.TopologyProblem(allocopt.FatTree(2, 2, 4), np.arange(16), (allocopt.Job("a", 5),))
+    asked = cast(list[Kernel], list(solver.kernels(window)))  # type: ignore[attr-defined]
+    assert {kernel.word for kernel in asked} <= words
