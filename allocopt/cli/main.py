@@ -28,6 +28,9 @@ from allocopt.cli import (
 from allocopt.cli.streams import prepare_streams
 from allocopt.errors import AllocoptError
 
+LEAST_MEMORY = 2**29
+"""Bytes of address space below which no command is tried."""
+
 app = typer.Typer(
     name="allocopt",
     no_args_is_help=True,
@@ -75,6 +78,7 @@ def main() -> None:
     """Run the program; an expected error is one line on stderr and an exit code."""
     prepare_streams()
     try:
+        _check_memory()
         _run()
     except AllocoptError as error:
         print(f"allocopt: {error}", file=sys.stderr)
@@ -83,6 +87,11 @@ def main() -> None:
         # What a command has to say of what is kept comes with it.
         print("; ".join(["allocopt: interrupted", *map(str, interruption.args)]), file=sys.stderr)
         sys.exit(130)
+    except MemoryError as error:
+        # What the functions that it came through hold is given back before anything is printed.
+        error.__traceback__ = error.__context__ = None
+        print("; ".join(["allocopt: out of memory", *getattr(error, "__notes__", ())[:1]]), file=sys.stderr)
+        sys.exit(1)
     except OSError as error:
         # Whoever reads the output has seen enough, or there is no room for it; typer ends with 1 in the first case too.
         if not isinstance(error, BrokenPipeError):
@@ -90,6 +99,23 @@ def main() -> None:
         # Keep the interpreter from complaining when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
+
+
+def _check_memory() -> None:
+    """Raise `MemoryError` where a process may have too little for what every command loads.
+
+    The interpreter itself may hang when memory ends while it loads a module.
+    """
+    try:
+        import resource
+    except ImportError:
+        # Windows has no such limits.
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit not in (resource.RLIM_INFINITY, -1) and limit < LEAST_MEMORY:
+        error = MemoryError()
+        error.add_note(f"a process may have {limit >> 20} MiB (ulimit -v), at least {LEAST_MEMORY >> 20} are needed")
+        raise error
 
 
 def _run() -> None:

@@ -1,8 +1,9 @@
 """Hostlists: names of nodes in the short form of Slurm, such as ``n[001-003,7],login1``."""
 
 import re
-from collections.abc import Iterable, Iterator
-from itertools import product
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, product
 from math import prod
 
 from allocopt.cluster.topology import LARGEST_CLUSTER
@@ -10,6 +11,9 @@ from allocopt.errors import AllocoptError
 
 MOST_DIGITS = 18
 """Digits of a number in a name above which it is text: 64 bits hold no more."""
+
+LONGEST_NAME = 255
+"""Characters of a name above which it is refused: no operating system takes a longer one."""
 
 LONGEST_SHOWN = 60
 """Characters of a faulty text that a message shows."""
@@ -19,6 +23,7 @@ _PARTS = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
 _RANGE = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", re.ASCII)
 _NUMBERED = re.compile(rf"(.*?)([0-9]{{1,{MOST_DIGITS}}})", re.ASCII | re.DOTALL)
 _ODD = re.compile(r"[\s=\"'\\]")
+_SPECIAL = re.compile(r"[,\[\]#]")
 
 
 class HostlistError(AllocoptError, ValueError):
@@ -39,16 +44,46 @@ def expand_hostlist(text: str) -> list[str]:
         If a bracket is not closed or empty, a range is no range or falls, a name holds a space or an equals sign, or
         there are more names than any cluster has nodes.
     """
-    _check_brackets(text)
-    names: list[str] = []
-    for item in _ITEMS.findall(text):
-        if not item.strip():
-            continue
-        choices = [_choices(bracket, literal, item) for bracket, literal in _PARTS.findall(item.strip())]
-        if len(names) + prod(map(len, choices)) > LARGEST_CLUSTER:
-            raise HostlistError(f"{_shown(item)} stands for more than {LARGEST_CLUSTER} names")
-        names.extend(map("".join, product(*choices)))
-    return names
+    return HostlistExpander().expand(text)
+
+
+class HostlistExpander:
+    """Writes out the hostlists of one description, which together name no more nodes than any cluster has.
+
+    Names are counted before any is written out: a few bytes can stand for more than a memory holds.
+    """
+
+    def __init__(self) -> None:
+        self._left = LARGEST_CLUSTER
+
+    def expand(self, text: str) -> list[str]:
+        """Write a hostlist out as `expand_hostlist` does.
+
+        Raises
+        ------
+        HostlistError
+            If it is none, or there are more names than any cluster has nodes, those of earlier calls included.
+        """
+        _check_brackets(text)
+        items = [item.strip() for item in _ITEMS.findall(text) if item.strip()]
+        lists = [[_choices(bracket, literal, item) for bracket, literal in _PARTS.findall(item)] for item in items]
+        for item, choices in zip(items, lists, strict=True):
+            self._left -= prod(sum(map(len, choice)) for choice in choices)
+            if self._left < 0:
+                fault = f"stands for more than {LARGEST_CLUSTER} names together with what comes before it"
+                raise HostlistError(f"{_shown(item)} {fault}")
+        return [
+            "".join(parts)
+            for choices in lists
+            for parts in product(*(chain.from_iterable(choice) for choice in choices))
+        ]
+
+
+def check_listable(name: str) -> None:
+    """Raise `HostlistError` for a name that would be read as something else where it stands in a hostlist."""
+    if not name or len(name) > LONGEST_NAME or not name.isprintable() or _ODD.search(name) or _SPECIAL.search(name):
+        fault = f"must have 1 to {LONGEST_NAME} characters, and no space, comma, bracket, quote, =, # or backslash"
+        raise HostlistError(f"the name {_shown(name)} cannot stand in a hostlist: it {fault}")
 
 
 def fold_hostlist(names: Iterable[str]) -> str:
@@ -82,17 +117,33 @@ def _check_brackets(text: str) -> None:
         raise HostlistError(f"{_shown(text)} has a bracket that is not closed")
 
 
-def _choices(bracket: str, literal: str, item: str) -> list[str]:
-    """Texts that a part of a name stands for."""
+def _choices(bracket: str, literal: str, item: str) -> "Sequence[_Range | tuple[str]]":
+    """Texts that a part of a name stands for, in groups that are not written out yet."""
     if literal:
+        if len(literal) > LONGEST_NAME:
+            raise HostlistError(f"{_shown(item)} is no name of a node: it has more than {LONGEST_NAME} characters")
         if _ODD.search(literal):
             raise HostlistError(f"{_shown(item)} is no name of a node: it holds {_shown(_ODD.findall(literal)[0])}")
-        return [literal]
-    return [number for part in bracket.split(",") for number in _numbers(part, item)]
+        return [(literal,)]
+    return [_numbers(part, item) for part in bracket.split(",")]
 
 
-def _numbers(part: str, item: str) -> list[str]:
-    """Numbers of one range, written out."""
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """Numbers of a range as texts."""
+
+    numbers: range
+    width: int
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[str]:
+        return (str(number).zfill(self.width) for number in self.numbers)
+
+
+def _numbers(part: str, item: str) -> _Range:
+    """Numbers of one range."""
     match = _RANGE.fullmatch(part)
     if match is None:
         raise HostlistError(f"{_shown(item)} holds {_shown(part)} in brackets, must be a number or a range such as 1-3")
@@ -101,9 +152,7 @@ def _numbers(part: str, item: str) -> list[str]:
         raise HostlistError(f"{_shown(item)} has a number of more than {MOST_DIGITS} digits")
     if int(low) > int(high):
         raise HostlistError(f"{_shown(item)} has the range {part.strip()}, which falls")
-    if int(high) - int(low) >= LARGEST_CLUSTER:
-        raise HostlistError(f"{_shown(item)} stands for more than {LARGEST_CLUSTER} names")
-    return [str(number).zfill(len(low)) for number in range(int(low), int(high) + 1)]
+    return _Range(range(int(low), int(high) + 1), len(low))
 
 
 def _folded(prefix: str, digits: list[str]) -> Iterator[str]:

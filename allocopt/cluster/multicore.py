@@ -9,6 +9,8 @@ from allocopt.errors import InvalidProblemError
 
 MOST_CORES = 10_000_000
 """Cores beyond which a machine is refused."""
+MOST_NODES = 1_000_000
+"""Nodes of a description beyond which it is refused before they are written out."""
 MOST_WATTS = 1e12
 LEAST_SPEED, MOST_SPEED = 1e-9, 1e9
 """Speeds of a core in operations per nanosecond, and powers, beyond which times and energies are no longer numbers."""
@@ -245,6 +247,13 @@ class Machine:
     def platform(self) -> Platform:
         """Return the machine as nodes with cores and memory, for schedulers and models written in Python."""
         return Platform.of_parts([_part(node) for node in self.nodes()])
+
+
+def check_count(nodes: int, processors: int) -> None:
+    """Raise `InvalidProblemError` for a description of more nodes, or processors in all, than are written out."""
+    for name, count, most in (("nodes", nodes, MOST_NODES), ("processors", processors, MOST_CORES)):
+        if count > most:
+            raise InvalidProblemError("platform", f"has {count} {name}, must be at most {most}")
 
 
 def _part(node: Node) -> Part:

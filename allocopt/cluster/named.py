@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from allocopt.cluster.hostlist import fold_hostlist
+from allocopt.cluster.hostlist import check_listable, fold_hostlist
 from allocopt.cluster.topology import Topology
 from allocopt.cluster.tree import Tree
 from allocopt.errors import InvalidProblemError
@@ -27,7 +27,7 @@ class NamedTree:
     Raises
     ------
     InvalidProblemError
-        If the number of names is not that of the nodes, or a name is given twice.
+        If the number of names is not that of the nodes, or a name is given twice or cannot be printed on one line.
     """
 
     tree: Tree
@@ -41,6 +41,10 @@ class NamedTree:
         if len(self.nodes) != self.tree.size or len(numbers) < len(self.nodes):
             fault = f"{len(numbers)} distinct names are given to {self.tree.size} nodes, must be one each"
             raise InvalidProblemError("topology nodes", fault)
+        # Whoever reads lines takes what stands behind a line's end for another one.
+        broken = next((name for name in self.nodes if not name.isprintable()), None)
+        if broken is not None:
+            raise InvalidProblemError("topology nodes", f"node {broken!r} has a control character in its name")
 
     def numbers(self, names: Iterable[str]) -> list[int]:
         """Return the numbers of nodes.
@@ -64,8 +68,17 @@ class NamedTree:
         return own.shape == other.shape and np.array_equal(np.diff(own) != 0, np.diff(other) != 0)
 
     def hostlist(self, numbers: Iterable[int]) -> str:
-        """Write nodes as one hostlist, in the order of their numbers."""
-        return fold_hostlist(self.nodes[number] for number in sorted(numbers))
+        """Write nodes as one hostlist, in the order of their numbers.
+
+        Raises
+        ------
+        HostlistError
+            If a name would be read as something else there.
+        """
+        names = [self.nodes[number] for number in sorted(numbers)]
+        for name in names:
+            check_listable(name)
+        return fold_hostlist(names)
 
     def summary(self) -> str:
         """Count nodes, groups per level and hops in a line."""

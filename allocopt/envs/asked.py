@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 from allocopt.arrays import IntArray
 from allocopt.errors import UsageError
 
+MOST_SLOTS = 100_000
+"""Slots of a queue or a window beyond which they are refused: what an agent sees of each must fit into a memory."""
+
 
 def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
     """Return a value as an integer.

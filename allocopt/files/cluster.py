@@ -6,8 +6,10 @@ from pathlib import Path
 
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
+from allocopt.files.faults import memory_faults_named
 
 
+@memory_faults_named
 def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     """Read how the nodes of a cluster are connected.
 

@@ -1,13 +1,18 @@
 """Faults of files in words: one line that names the file, the place and what would be right."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from allocopt.errors import BadFileError
 
 LONGEST_VALUE = 60
 """Characters of a faulty value that a message shows."""
+
+LONGEST_PART = 500
+"""Characters of a place or a fault that a message shows; what is left out stands in the middle."""
 
 
 def bad_file(where: Path | str, *parts: str) -> BadFileError:
@@ -20,7 +25,13 @@ def bad_file(where: Path | str, *parts: str) -> BadFileError:
     parts
         Place, if there is one, and fault.
     """
-    return BadFileError(printable(": ".join((str(where), *parts))))
+    return BadFileError(printable(": ".join((str(where), *map(_shortened, parts)))))
+
+
+def _shortened(part: str) -> str:
+    """Leave out the middle of a long part: names and cells of files are as long as their writers like."""
+    half = LONGEST_PART // 2
+    return part if len(part) <= LONGEST_PART else f"{part[:half]} ... {part[-half:]}"
 
 
 def printable(text: str) -> str:
@@ -52,6 +63,23 @@ def os_fault(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "no permission"
     return error.strerror or str(error)
+
+
+Reader = TypeVar("Reader", bound=Callable[..., Any])
+
+
+def memory_faults_named(read: Reader) -> Reader:
+    """Let a `MemoryError` of a function say in a note which file, its argument ``path``, was being read."""
+
+    @wraps(read)
+    def reading(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return read(*args, **kwargs)
+        except MemoryError as error:
+            error.add_note(f"while {args[0] if args else kwargs['path']} was read")
+            raise
+
+    return cast(Reader, reading)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from allocopt.errors import InvalidProblemError
-from allocopt.files.faults import bad_file, shown
+from allocopt.files.faults import bad_file, memory_faults_named, shown
 from allocopt.files.kinds import KINDS, Kind
 from allocopt.files.models import INSTANCE_FORMAT, VERSION
 from allocopt.files.reading import parse_json, read_text
@@ -14,6 +14,7 @@ from allocopt.files.writing import compact_json, json_by_line, write_text
 from allocopt.problems.base import Problem
 
 
+@memory_faults_named
 def read_problems(path: Path | str) -> list[Problem]:
     """Read every problem of an instance file.
 

@@ -6,7 +6,15 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
+from allocopt.cluster.multicore import (
+    Cluster,
+    ContentionConstants,
+    Machine,
+    Node,
+    PowerConstants,
+    Processor,
+    check_count,
+)
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.platform import numbered
@@ -114,6 +122,15 @@ def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, cho
         raise bad_file(where, f"platform.{name}.model_name", fault)
     library = _Library(obj, where, types)
     try:
+        groups = [
+            (group.number, library.find("node", group.type, _Node))
+            for cluster in platform.clusters
+            for group in cluster.nodes
+        ]
+        check_count(
+            sum(number for number, _ in groups),
+            sum(number * sum(entry.number for entry in kind.processors) for number, kind in groups),
+        )
         clusters = [Cluster(cluster.id, tuple(_nodes(cluster, library))) for cluster in platform.clusters]
         return Machine(platform.id or name, _distinct(clusters))
     except InvalidProblemError as error:
@@ -171,10 +188,10 @@ def _nodes(cluster: _Cluster, library: _Library) -> Iterator[Node]:
     """Yield the nodes of a cluster."""
     for group in cluster.nodes:
         kind = library.find("node", group.type, _Node)
-        parts = [part for entry in kind.processors for part in [_processor(entry.type, library)] * entry.number]
+        parts = tuple(part for entry in kind.processors for part in [_processor(entry.type, library)] * entry.number)
         memory = None if kind.memory is None else kind.memory.capacity * MB_PER_GB
         for name in numbered(group.id or group.type, group.number):
-            yield Node(name, tuple(parts), memory)
+            yield Node(name, parts, memory)
 
 
 def _processor(name: str, library: _Library) -> Processor:

@@ -3,15 +3,24 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
+from allocopt.cluster.multicore import (
+    Cluster,
+    ContentionConstants,
+    Machine,
+    Node,
+    PowerConstants,
+    Processor,
+    check_count,
+)
 from allocopt.errors import InvalidProblemError
-from allocopt.files.faults import bad_file, shown
+from allocopt.files.faults import bad_file, memory_faults_named, shown
 from allocopt.files.platform_models import PLATFORM_FORMAT, NodesModel, NodeTypeModel, PlatformFile, ProcessorModel
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.toml import parse_toml
 from allocopt.files.validation import check_header, validated
 
 
+@memory_faults_named
 def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
     """Read a multicore platform.
 
@@ -57,6 +66,12 @@ def _machine(model: PlatformFile, where: Path) -> Machine:
         for name, made in model.processors.items():
             place = f"processors.{name}"
             processors[name] = _processor(name, made)
+        place = "clusters"
+        groups = [group for cluster in model.clusters for group in cluster.nodes]
+        kinds = {name: len(kind.processors) for name, kind in model.nodes.items()}
+        check_count(
+            sum(group.count for group in groups), sum(group.count * kinds.get(group.type, 0) for group in groups)
+        )
         clusters = []
         for number, cluster in enumerate(model.clusters):
             place = f"clusters[{number}]"

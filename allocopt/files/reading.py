@@ -1,6 +1,7 @@
 """Reading text files, plain or compressed, and strict JSON."""
 
 import gzip
+import io
 import json
 import math
 import re
@@ -10,7 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 
 from allocopt.errors import BadFileError
-from allocopt.files.faults import bad_file, os_fault, shown
+from allocopt.files.faults import bad_file, memory_faults_named, os_fault, shown
+
+LARGEST_FILE = 1_000_000_000
+"""Bytes, decompressed, above which a file is refused, so that an endless one does not exhaust the memory."""
+
+MOST_UNPACKED, LEAST_UNPACKED = 200, 50_000_000
+"""Times its size to which a compressed file may grow, and bytes to which any may: traces of jobs grow tenfold."""
 
 LONGEST_INTEGER = 20
 """Characters of an integer, sign included, above which it is refused unread; 64 bits need no more."""
@@ -39,20 +46,66 @@ class _RefusedError(ValueError):
     """Well-formed JSON that Python would read, but that has no exact meaning."""
 
 
+@memory_faults_named
 def read_text(path: Path) -> str:
     """Read a whole text file in UTF-8; one whose name ends in ``.gz`` is decompressed.
 
     Raises
     ------
     BadFileError
-        If there is no such file, it is a directory, may not be read, is damaged, or is not text.
+        If there is no such file, it is a directory, may not be read, is damaged or too large, or is not text.
     """
-    data = _decompressed(path, _bytes(path))
+    data = read_bytes(path)
+    if path.suffix == ".gz":
+        data = decompressed(path, data)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         fault = f"byte {data[error.start]:#04x} at offset {error.start} is not UTF-8, must be a text file"
         raise bad_file(path, fault) from None
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a whole file as it is on disk.
+
+    Raises
+    ------
+    BadFileError
+        If there is no such file, it is a directory, may not be read, or is larger than `LARGEST_FILE`.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise bad_file(path, os_fault(error)) from None
+    except ValueError:
+        raise bad_file(path, "is not a possible file name") from None
+    if len(data) > LARGEST_FILE:
+        raise bad_file(path, f"has more than {LARGEST_FILE} bytes, the largest file that is read")
+    return data
+
+
+def decompressed(where: Path | str, data: bytes) -> bytes:
+    """Undo compression by gzip.
+
+    Raises
+    ------
+    BadFileError
+        If the data are damaged, or grow beyond `LARGEST_FILE` or to more than `MOST_UNPACKED` times their size.
+    """
+    most = min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * len(data)))
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            unpacked = stream.read(most + 1)
+    except EOFError:
+        raise bad_file(where, "the compressed data end too early, the file is cut off") from None
+    except gzip.BadGzipFile:
+        raise bad_file(where, "is not compressed by gzip or is damaged, as its name ends in .gz it must be") from None
+    except zlib.error:
+        raise bad_file(where, "the compressed data are damaged") from None
+    if len(unpacked) > most:
+        raise bad_file(where, f"has more than {most} bytes when it is decompressed, the most that are read")
+    return unpacked
 
 
 def lines_of(text: str) -> list[str]:
@@ -94,30 +147,6 @@ def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
         raise _fault_at(text, *_syntax_fault(text, error), where=where, first_line=first_line) from None
     except (_RefusedError, RecursionError):
         raise _fault_at(text, *_first_refused(text), where=where, first_line=first_line) from None
-
-
-def _bytes(path: Path) -> bytes:
-    """Read a file as it is on disk."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise bad_file(path, os_fault(error)) from None
-    except ValueError:
-        raise bad_file(path, "is not a possible file name") from None
-
-
-def _decompressed(path: Path, data: bytes) -> bytes:
-    """Undo the compression that the file's name promises."""
-    if path.suffix != ".gz":
-        return data
-    try:
-        return gzip.decompress(data)
-    except EOFError:
-        raise bad_file(path, "the compressed data end too early, the file is cut off") from None
-    except gzip.BadGzipFile:
-        raise bad_file(path, "is not compressed by gzip or is damaged, as its name ends in .gz it must be") from None
-    except zlib.error:
-        raise bad_file(path, "the compressed data are damaged") from None
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -1,11 +1,12 @@
 """Platforms of Batsim, which are SimGrid's, in XML: hosts and clusters with a speed, cores and power."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from xml.etree import ElementTree
 
-from allocopt.cluster.multicore import Cluster, Machine, Node, PowerConstants, Processor
+from allocopt.cluster.multicore import Cluster, Machine, Node, PowerConstants, Processor, check_count
 from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.platform_models import MOST
@@ -63,8 +64,12 @@ def _clusters(root: ElementTree.Element, path: Path) -> Iterator[Cluster]:
         hosts = [_node(path, host, name) for host, name in _hosts(zone)]
         if hosts:
             yield Cluster(zone.get("id", "platform"), tuple(hosts))
-    for element in [*root.iter("cluster"), *root.iter("cabinet")]:
-        yield _cluster(path, element)
+    elements = [*root.iter("cluster"), *root.iter("cabinet")]
+    numbers = [_numbers(path, element) for element in elements]
+    count = sum(len(part) for parts in numbers for part in parts)
+    check_count(count, count)
+    for element, parts in zip(elements, numbers, strict=True):
+        yield _cluster(path, element, chain.from_iterable(parts))
 
 
 def _hosts(zone: ElementTree.Element) -> Iterator[tuple[ElementTree.Element, str]]:
@@ -75,23 +80,30 @@ def _hosts(zone: ElementTree.Element) -> Iterator[tuple[ElementTree.Element, str
             yield host, name
 
 
-def _cluster(path: Path, element: ElementTree.Element) -> Cluster:
-    """Return a cluster, whose hosts are numbered by its ``radical``."""
-    name, radical = element.get("id", "cluster"), element.get("radical", "")
-    numbers = [number for part in radical.split(",") for number in _numbers(path, name, part.strip())]
+def _cluster(path: Path, element: ElementTree.Element, numbers: Iterable[int]) -> Cluster:
+    """Return a cluster, whose hosts are numbered."""
     prefix, suffix = element.get("prefix", ""), element.get("suffix", "")
     nodes = tuple(_node(path, element, f"{prefix}{number}{suffix}") for number in numbers)
-    return Cluster(name, nodes)
+    return Cluster(_name(element), nodes)
 
 
-def _numbers(path: Path, cluster: str, part: str) -> range:
-    """Return the numbers of one part of a radical, such as ``1001-1039``."""
-    found = _RANGE.fullmatch(part)
-    first = int(found.group(1)) if found else 0
-    last = int(found.group(2) or first) if found else -1
-    if not first <= last < first + MOST:
-        raise bad_file(path, f"cluster {shown(cluster)}", f"radical has {shown(part)}, must be as in 0-15,17")
-    return range(first, last + 1)
+def _name(element: ElementTree.Element) -> str:
+    """Return the name of a cluster."""
+    return element.get("id", "cluster")
+
+
+def _numbers(path: Path, element: ElementTree.Element) -> list[range]:
+    """Return the numbers of the hosts of a cluster, which its radical lists as in ``1001-1039,1041``."""
+    numbers = []
+    for part in map(str.strip, element.get("radical", "").split(",")):
+        found = _RANGE.fullmatch(part)
+        first = int(found.group(1)) if found else 0
+        last = int(found.group(2) or first) if found else -1
+        if last < first:
+            fault = f"radical has {shown(part)}, must be as in 0-15,17"
+            raise bad_file(path, f"cluster {shown(_name(element))}", fault)
+        numbers.append(range(first, last + 1))
+    return numbers
 
 
 def _node(path: Path, element: ElementTree.Element, name: str) -> Node:
@@ -100,7 +112,7 @@ def _node(path: Path, element: ElementTree.Element, name: str) -> Node:
     if not name:
         raise bad_file(path, place, "has no id, must have one")
     cores = element.get("core", "1")
-    if not (cores.isascii() and cores.isdigit() and 0 < int(cores[:9]) <= MOST):
+    if not (cores.isascii() and cores.isdigit() and len(cores) < 10 and 0 < int(cores) <= MOST):
         raise bad_file(path, place, f"core is {shown(cores)}, must be a positive number")
     speed = _speed(path, place, element.get("speed", element.get("power", "")))
     power = _power(path, place, element, int(cores))

@@ -1,5 +1,6 @@
 """Configuration files of Slurm: lines of ``Key=value``, keys in any case, comments, lines that go on, other files."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from allocopt.files.reading import read_text
 MOST_INCLUDED = 10
 """Files that include each other beyond which they are refused."""
 
-_INCLUDE = re.compile(r"\s*include\s+(?!=)(\S.*?)\s*", re.IGNORECASE)
+MOST_FILES, MOST_CHARACTERS = 1000, 100_000_000
+"""Includes of one file, those of its includes among them, and characters of all together, that are read."""
+
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\s*=)([^\s\"]*))(?=\s|$)")
 _COMMENT = re.compile(r"(?<!\\)#.*")
 
@@ -43,7 +46,15 @@ class SlurmLine:
         return bad_file(self.path, self.place, fault)
 
 
-def slurm_lines(path: Path, only: str = "", above: int = 0) -> Iterator[SlurmLine]:
+@dataclass(slots=True)
+class _Read:
+    """What has been read for one file."""
+
+    files: int = 0
+    characters: int = 0
+
+
+def slurm_lines(path: Path, only: str = "") -> Iterator[SlurmLine]:
     """Yield the lines of a file that hold something; if a key is given in small letters, those that begin with it.
 
     A line ``Include FILE`` stands for the lines of that file; a relative path begins at the folder of the file.
@@ -54,27 +65,36 @@ def slurm_lines(path: Path, only: str = "", above: int = 0) -> Iterator[SlurmLin
         The file.
     only
         Key that lines must begin with, in small letters; empty for all lines.
-    above
-        Number of files that include this one.
 
     Raises
     ------
     BadFileError
-        If a file cannot be read, a line is not made of ``Key=value``, a key stands twice in it, or more than
-        `MOST_INCLUDED` files include each other.
+        If a file cannot be read, a line is not made of ``Key=value``, a key stands twice in it, more than
+        `MOST_INCLUDED` files include each other, or there are more than `MOST_FILES` includes or `MOST_CHARACTERS`.
     """
-    for number, line in _joined(read_text(path)):
-        included = _INCLUDE.fullmatch(line)
-        if included is not None:
-            yield from slurm_lines(_included(path, number, included[1], above), only, above + 1)
-        elif line.strip() and line.strip().lower().startswith(only):
+    yield from _lines_of(path, only, (), _Read())
+
+
+def _lines_of(path: Path, only: str, above: tuple[Path, ...], read: _Read) -> Iterator[SlurmLine]:
+    """Yield the lines of a file that others, from the first one down, include."""
+    text = read_text(path)
+    read.files, read.characters = read.files + 1, read.characters + len(text)
+    if read.files > MOST_FILES or read.characters > MOST_CHARACTERS:
+        fault = f"what is included has more than {MOST_FILES} files or {MOST_CHARACTERS} characters"
+        raise bad_file(above[0] if above else path, fault)
+    for number, line in _joined(text):
+        words = line.split(maxsplit=1)
+        if len(words) == 2 and words[0].lower() == "include" and not words[1].startswith("="):
+            yield from _lines_of(_included(path, number, words[1].rstrip(), len(above)), only, (*above, path), read)
+        elif words and words[0].lower().startswith(only):
             yield SlurmLine(path, number, _values(path, number, line))
 
 
 def _included(path: Path, number: int, name: str, above: int) -> Path:
     """Path of a file that a line includes."""
     found = path.parent / name
-    if not found.is_file():
+    # A name that no file can have is that of none.
+    if not os.path.isfile(found):
         raise bad_file(path, f"line {number}", f"includes {shown(name)}, which is not there")
     if above == MOST_INCLUDED:
         raise bad_file(path, f"line {number}", f"more than {MOST_INCLUDED} files include each other")
@@ -101,7 +121,8 @@ def _values(path: Path, number: int, line: str) -> dict[str, str]:
     """Values of a line by key."""
     values: dict[str, str] = {}
     at = 0
-    while line[at:].strip():
+    line = line.rstrip()
+    while at < len(line):
         match = _PAIR.match(line, at)
         if match is None:
             fault = (

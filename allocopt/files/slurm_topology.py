@@ -9,13 +9,16 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from allocopt.cluster.hostlist import HostlistError, expand_hostlist, fold_hostlist
+from allocopt.cluster.hostlist import HostlistError, HostlistExpander, fold_hostlist
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.switches import Switch, tree_of_switches
 from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.slurm_lines import SlurmLine, slurm_lines
 from allocopt.files.writing import write_text
+
+LONGEST_STEM = 200
+"""Characters of a switch's name that are written, before a number that tells it from others."""
 
 SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
 _KEYS = {
@@ -55,7 +58,8 @@ def read_slurm_topology(path: Path) -> NamedTree:
         raise other.error("stands in a file with SwitchName lines; a file describes switches or blocks")
     if SWITCH not in kinds and BLOCK not in kinds:
         raise bad_file(path, "holds no line with SwitchName= or BlockName=")
-    switches = [_switch(line) for line in lines if _kind(line) in (SWITCH, BLOCK)]
+    expander = HostlistExpander()
+    switches = [_switch(line, expander) for line in lines if _kind(line) in (SWITCH, BLOCK)]
     if BLOCK in kinds:
         switches += joined_blocks(switches, _sizes(lines))
     return tree_in(path, switches)
@@ -113,9 +117,13 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
     Raises
     ------
     BadFileError
-        If the file cannot be written.
+        If the file cannot be written, or would not be read again because of the name of a node.
     """
-    write_text(path, "".join(f"{line}\n" for line in _lines_of(cluster)))
+    try:
+        text = "".join(f"{line}\n" for line in _lines_of(cluster))
+    except HostlistError as error:
+        raise bad_file(path, f"cannot be written: {error}") from None
+    write_text(path, text)
 
 
 def _kind(line: SlurmLine) -> str:
@@ -133,24 +141,24 @@ def _kind(line: SlurmLine) -> str:
     return kind
 
 
-def _switch(line: SlurmLine) -> Switch:
+def _switch(line: SlurmLine, expander: HostlistExpander) -> Switch:
     """Switch, or block, of a line."""
     name = line.values.get(SWITCH) or line.values[BLOCK]
-    below = tuple(_expanded(line, "switches"))
+    below = tuple(_expanded(line, "switches", expander))
     # Above the leaves a switch that is printed with its level lists again the nodes of those below it.
-    nodes = () if below and "level" in line.values else tuple(_nodes(line))
+    nodes = () if below and "level" in line.values else tuple(_nodes(line, expander))
     return Switch(name, nodes, below, line.place)
 
 
-def _nodes(line: SlurmLine) -> list[str]:
+def _nodes(line: SlurmLine, expander: HostlistExpander) -> list[str]:
     """Nodes of a line."""
     if line.values.get("nodes", "").upper() != "ALL":
-        return _expanded(line, "nodes")
+        return _expanded(line, "nodes", expander)
     conf = line.path.with_name("slurm.conf")
     if not conf.is_file():
         raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
     named = [found for found in _node_lines(conf) if found.values["nodename"].upper() != "DEFAULT"]
-    return [name for found in named for name in _expanded(found, "nodename")]
+    return [name for found in named for name in _expanded(found, "nodename", expander)]
 
 
 def _node_lines(conf: Path) -> Iterator[SlurmLine]:
@@ -158,10 +166,10 @@ def _node_lines(conf: Path) -> Iterator[SlurmLine]:
     return slurm_lines(conf, only="nodename")
 
 
-def _expanded(line: SlurmLine, key: str) -> list[str]:
+def _expanded(line: SlurmLine, key: str, expander: HostlistExpander) -> list[str]:
     """Names that a key of a line stands for."""
     try:
-        return expand_hostlist(line.values.get(key, ""))
+        return expander.expand(line.values.get(key, ""))
     except HostlistError as error:
         raise line.error(f"{_SPELLED.get(key, 'NodeName')}: {error}") from None
 
@@ -200,7 +208,10 @@ def _lines_of(cluster: NamedTree) -> Iterator[str]:
     levels = cluster.tree.to_levels()
     written = {name: _new_name(name, used) for name in levels[0]}
     for name, held in levels[0].items():
-        yield f"SwitchName={written[name]} Nodes={cluster.hostlist(int(node) for node in held)}"
+        nodes = cluster.hostlist(int(node) for node in held)
+        if nodes.upper() == "ALL":
+            raise HostlistError(f"a switch with one node, {nodes!r}, would be read as one with all nodes")
+        yield f"SwitchName={written[name]} Nodes={nodes}"
     for groups in levels[1:]:
         above: dict[str, str] = {}
         for name, below in groups.items():
@@ -216,7 +227,7 @@ def _lines_of(cluster: NamedTree) -> Iterator[str]:
 
 def _new_name(name: str, used: set[str]) -> str:
     """Return a name for a switch that Slurm can read and that no other one has."""
-    plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)
+    plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:LONGEST_STEM] or "switch"
     candidates = (plain, *(f"{plain}-{number}" for number in range(2, len(used) + 3)))
     chosen = next(candidate for candidate in candidates if candidate not in used)
     used.add(chosen)

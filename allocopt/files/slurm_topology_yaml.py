@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from allocopt.cluster.hostlist import HostlistError, expand_hostlist
+from allocopt.cluster.hostlist import HostlistError, HostlistExpander
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.switches import Switch
 from allocopt.errors import MissingPackageError
@@ -131,17 +131,20 @@ def _chosen(path: Path, topologies: Sequence[TopologyModel], name: str | None) -
 
 def _switches(path: Path, place: str, tree: SwitchesModel) -> Iterator[Switch]:
     """Yield the switches of a tree."""
+    expander = HostlistExpander()
     for index, model in enumerate(tree.switches):
         where = f"{place}[{index}]"
-        nodes = _names(path, f"{where}.nodes", model.nodes)
-        yield Switch(model.switch, nodes, _names(path, f"{where}.children", model.children), where)
+        nodes = _names(path, f"{where}.nodes", model.nodes, expander)
+        yield Switch(model.switch, nodes, _names(path, f"{where}.children", model.children, expander), where)
 
 
 def _blocks(path: Path, place: str, model: BlocksModel) -> list[Switch]:
     """Return the blocks, and what is above them."""
+    expander = HostlistExpander()
+    places = [f"{place}.blocks[{index}]" for index in range(len(model.blocks))]
     blocks = [
-        Switch(block.block, _names(path, f"{place}.blocks[{index}].nodes", block.nodes), (), f"{place}.blocks[{index}]")
-        for index, block in enumerate(model.blocks)
+        Switch(block.block, _names(path, f"{where}.nodes", block.nodes, expander), (), where)
+        for where, block in zip(places, model.blocks, strict=True)
     ]
     try:
         check_block_sizes(model.block_sizes)
@@ -150,9 +153,9 @@ def _blocks(path: Path, place: str, model: BlocksModel) -> list[Switch]:
     return [*blocks, *joined_blocks(blocks, model.block_sizes)]
 
 
-def _names(path: Path, place: str, hostlist: str | None) -> tuple[str, ...]:
+def _names(path: Path, place: str, hostlist: str | None, expander: HostlistExpander) -> tuple[str, ...]:
     """Names that a hostlist stands for."""
     try:
-        return tuple(expand_hostlist(hostlist or ""))
+        return tuple(expander.expand(hostlist or ""))
     except HostlistError as error:
         raise bad_file(path, place, str(error)) from None

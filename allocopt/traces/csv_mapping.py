@@ -35,7 +35,7 @@ DELIMITERS = ",;|\t"
 
 _PLAIN = re.compile(r"\d{1,18}", re.ASCII)
 _WHOLE_FLOAT = re.compile(r"(\d{1,18})\.0", re.ASCII)
-_STEP = re.compile(r"\d+(?:[_+]\S*)?\.\S+", re.ASCII)
+_STEP = re.compile(r"\d+(?:[_+][^.\s]*)?\.\S+", re.ASCII)
 _PART = re.compile(r"\d+[_+]\S+", re.ASCII)
 
 

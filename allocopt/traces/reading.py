@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.files.faults import bad_file
+from allocopt.files.faults import bad_file, memory_faults_named
 from allocopt.files.reading import read_text
 from allocopt.traces.fetch import SOURCES, cached_trace
 from allocopt.traces.nsa import read_nsa
@@ -21,6 +21,7 @@ TABLES = (".csv", ".tsv", ".psv")
 _TAKEN_FOR_NSA = "it was taken for the NSA authors' text, for it does not end in .swf, .json, .csv, .tsv or .psv"
 
 
+@memory_faults_named
 def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workload:
     """Read a workload in the format that the ending of its file tells.
 

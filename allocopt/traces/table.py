@@ -10,12 +10,12 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import BadFileError
-from allocopt.files.faults import bad_file
+from allocopt.files.faults import bad_file, shown
 
 LARGEST = 2.0**53
 """Numbers beyond this are refused: the integers among them could not be told apart."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _check_lines(path: Path, lines: list[str], layout: Layout) -> None:
                 raise _error(
                     path,
                     number,
-                    f"column {column} ({name}) is {fields[column - 1]!r}, must be a number of at most 2^53",
+                    f"column {column} ({name}) is {shown(fields[column - 1])}, must be a number of at most 2^53",
                 )
 
 

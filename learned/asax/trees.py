@@ -19,7 +19,6 @@ expert leave no gap and do not overlap.
 """
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -31,7 +30,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.reading import read_text
+from allocopt.files.toml import read_toml
 from allocopt.problems.coallocation.profile import StageKind
 
 SHIPPED = "experts.toml"
@@ -162,11 +161,7 @@ def read_experts(path: Path | str | None = None) -> Experts:
         expert and the row.
     """
     where = Path(str(files("learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
-    try:
-        held = tomllib.loads(read_text(where))
-    except tomllib.TOMLDecodeError as error:
-        raise bad_file(where, f"is not TOML: {error}") from None
-    return experts_of(held, where)
+    return experts_of(read_toml(where), where)
 
 
 def experts_of(held: Mapping[str, Any], where: Path | str) -> Experts:

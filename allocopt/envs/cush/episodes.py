@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.asked import whole_number
+from allocopt.envs.asked import MOST_SLOTS, whole_number
 from allocopt.envs.cush.batch import NOBODY, TALLY_DTYPE, TERMS_DTYPE, Batch
 from allocopt.envs.cush.describe import MOST, describe_all, draw_all, n_features
 from allocopt.envs.cush.jobsets import JobSet, Machine
@@ -62,9 +62,9 @@ class Options:
     Parameters
     ----------
     queue
-        Slots Q that an agent sees, at least 1; other jobs wait in the backlog.
+        Slots Q that an agent sees, 1 to `MOST_SLOTS`; other jobs wait in the backlog.
     horizon
-        Rows T of an image, in timesteps, at least 1.
+        Rows T of an image, in timesteps, 1 to `MOST_SLOTS`.
     reward
         What an agent is rewarded for.
     observation
@@ -88,7 +88,7 @@ class Options:
 
     def __post_init__(self) -> None:
         for name in ("queue", "horizon"):
-            whole_number(name, getattr(self, name), 1)
+            whole_number(name, getattr(self, name), 1, MOST_SLOTS)
         if self.observation not in OBSERVATIONS:
             raise UsageError(f"the observation is {self.observation!r}, must be one of {', '.join(OBSERVATIONS)}")
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
-from allocopt.envs.asked import whole_number
+from allocopt.envs.asked import MOST_SLOTS, whole_number
 from allocopt.envs.dras.batch import INSTANCE_DTYPE, TALLY_DTYPE, TERMS_DTYPE, Batch, Observations
 from allocopt.envs.dras.describe import N_FEATURES, traits
 from allocopt.envs.dras.kernels import begin_all, describe_all_slots, describe_all_states, step_all
@@ -67,7 +67,7 @@ class Options:
     rules: Rules = field(default_factory=Rules)
 
     def __post_init__(self) -> None:
-        whole_number("window", self.window, 1)
+        whole_number("window", self.window, 1, MOST_SLOTS)
         if not isinstance(self.reservations, Reservations):
             choices = ", ".join(f"Reservations.{kind.name}" for kind in Reservations)
             raise UsageError(f"reservations is {self.reservations!r}, must be one of {choices}")

@@ -209,3 +209,34 @@ def test_a_plug_in_without_its_package_is_5_and_stops_nothing_else(spawn: Run, p
     rows = {row["solver"]: row for row in spawn("solvers", "--json", variables=plug_ins).rows}
     assert (rows["needs"]["available"], rows["needs"]["largest"]) == (False, message)
     assert rows["finds"]["available"] is True
+
+
+def test_what_does_not_fit_into_memory_is_1_and_a_line(run: Run, tmp_path: Path, monkeypatch: Any) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps(INSTANCE), encoding="utf-8")
+    monkeypatch.setattr("allocopt.files.instance.parse_json", full)
+    answer = run("solve", path)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.lines_of_error == [f"allocopt: out of memory; while {path} was read"]
+    monkeypatch.setattr("allocopt.files.instances.read_problems", full)
+    assert run("solve", path).lines_of_error == ["allocopt: out of memory"]
+
+
+def test_a_process_that_may_have_too_little_memory_is_told_before_anything_is_loaded(
+    run: Run, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("resource.getrlimit", lambda _: (400 << 20, -1))
+    answer = run("solve", "@tiny")
+    assert (answer.code, answer.out) == (1, "")
+    (line,) = answer.lines_of_error
+    assert line == "allocopt: out of memory; a process may have 400 MiB (ulimit -v), at least 512 are needed"
+
+
+def test_without_compiled_kernels_nothing_is_tried(spawn: Run) -> None:
+    answer = spawn("solve", "@tiny", variables={"NUMBA_DISABLE_JIT": "1"})
+    assert (answer.code, answer.out) == (2, "")
+    (line,) = answer.lines_of_error
+    assert line.startswith("allocopt: NUMBA_DISABLE_JIT is set")

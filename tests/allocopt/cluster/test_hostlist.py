@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.cluster.hostlist import HostlistError, expand_hostlist, fold_hostlist
+from allocopt.cluster.hostlist import HostlistError, HostlistExpander, check_listable, expand_hostlist, fold_hostlist
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,9 @@ def test_a_hostlist_stands_for_names(text: str, names: list[str]) -> None:
         ("n[3-1]", "has the range 3-1, which falls"),
         ("n[1-99999999]", "stands for more than 10000000 names"),
         ("n[0-9999][0-9999]", "stands for more than 10000000 names"),
+        (",".join(["n[0-9999998]"] * 50), "stands for more than 10000000 names together with what comes before it"),
+        (f"n[{','.join(['0-9999998'] * 50)}]", "stands for more than 10000000 names"),
+        ("n" * 256 + "[1-2]", "has more than 255 characters"),
         ("n[1234567890123456789]", "number of more than 18 digits"),
         ("n1 n2", "it holds ' '"),
         ("n1,Nodes=n2", "it holds '='"),
@@ -80,6 +83,22 @@ def test_what_is_no_hostlist_is_told(text: str, fault: str) -> None:
 )
 def test_names_fold_to_the_shortest_form_that_every_slurm_reads(names: list[str], text: str) -> None:
     assert fold_hostlist(names) == text
+
+
+def test_the_hostlists_of_one_description_have_one_limit_together() -> None:
+    expander = HostlistExpander()
+    assert expander.expand("n[1-2]") == ["n1", "n2"]
+    with pytest.raises(HostlistError, match="more than 10000000 names together with what comes before it"):
+        expander.expand("m[0-9999999]")
+
+
+@given(st.text(min_size=1, max_size=8) | st.text(alphabet='an0-,[]#= \\\n"', min_size=1, max_size=5))
+def test_a_name_that_may_stand_in_a_hostlist_comes_back(name: str) -> None:
+    try:
+        check_listable(name)
+    except HostlistError:
+        return
+    assert expand_hostlist(fold_hostlist([name])) == [name]
 
 
 prefixes = st.sampled_from(["n", "gpu-", "r1n", "x9y", "a.b-"])

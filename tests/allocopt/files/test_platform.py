@@ -138,6 +138,10 @@ def change(obj: dict[str, Any], *keys: str | int, to: object) -> dict[str, Any]:
         (change(irmasim(), "platform", to={}), "platform: is missing, must be an object of platforms by name"),
         (change(irmasim(), "platform", "q", to={}), "holds p, q; choose one as in"),
         ([1], "top level: is a list, must be an object"),
+        (
+            change(own(), "clusters", 0, "nodes", to=[{"type": "old", "count": 1_000_000}] * 9),
+            "has 9000000 nodes, must be at most 1000000",
+        ),
     ],
     ids=[
         "cores",
@@ -157,6 +161,7 @@ def change(obj: dict[str, Any], *keys: str | int, to: object) -> dict[str, Any]:
         "no platform",
         "two platforms",
         "no object",
+        "many nodes",
     ],
 )
 def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, obj: object, fault: str) -> None:
@@ -253,6 +258,11 @@ def test_a_real_platform_of_batsim_is_read(shared_data: Path) -> None:
         ("<platform><host id='a'/></platform>", "host 'a': speed is '', must be as in 1.5Gf"),
         ("<platform><host id='a' speed='1Gf' core='0'/></platform>", "host 'a': core is '0', must be a positive"),
         ("<platform><cluster id='c' radical='5-1' speed='1Gf'/></platform>", "cluster 'c': radical has '5-1'"),
+        (
+            f"<platform><cluster id='c' radical='{','.join(['0-999999'] * 9)}' speed='1Gf'/></platform>",
+            "platform: has 9000000 nodes, must be at most 1000000",
+        ),
+        (f"<platform><host id='a' speed='1Gf' core='000000001{'9' * 5000}'/></platform>", "host 'a': core is '0"),
         ("<!DOCTYPE p [<!ENTITY a 'b'>]><platform/>", "declares entities"),
         (
             "<platform><host id='a' speed='1Gf'><prop id='watt_per_state' value='9'/></host></platform>",

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.errors import BadFileError
+from allocopt.files import reading
+from allocopt.files.faults import bad_file
 from allocopt.files.reading import parse_json, read_text
 
 NOBODY = 65534
@@ -167,3 +169,25 @@ def test_plain_and_compressed_text_read_the_same_with_or_without_byte_order_mark
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf" + data)
     (tmp_path / "a.gz").write_bytes(gzip.compress(data))
     assert read_text(tmp_path / "a.txt") == read_text(tmp_path / "a.gz") == "é\r\n1\u2028"
+
+
+def test_endless_and_huge_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LARGEST_FILE", 10_000)
+    assert refused(Path("/dev/zero")) == "/dev/zero: has more than 10000 bytes, the largest file that is read"
+    monkeypatch.setattr(reading, "LEAST_UNPACKED", 1000)
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b" " * 8_000))
+    assert len(read_text(path)) == 8_000
+    path.write_bytes(gzip.compress(b" " * 10_000_000))
+    assert refused(path) == f"{path}: has more than 10000 bytes when it is decompressed, the most that are read"
+    monkeypatch.setattr(reading, "LARGEST_FILE", 10_000_000)
+    assert f"has more than {reading.MOST_UNPACKED * len(path.read_bytes())} bytes when it is decompressed" in refused(
+        path
+    )
+
+
+def test_a_long_cell_is_shortened_in_the_middle_of_a_message() -> None:
+    message = str(bad_file("f.csv", "line 1", f"job {'x' * 5000!r} is given twice"))
+    assert len(message) < 600
+    assert message.startswith("f.csv: line 1: job 'xxx")
+    assert message.endswith("xxx' is given twice")

@@ -141,6 +141,15 @@ def test_an_included_file_stands_where_it_is_included(tmp_path: Path) -> None:
         read_slurm_topology(tmp_path / "round.conf")
 
 
+def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> None:
+    for number in range(9):
+        text = f"Include {number + 1}.conf\n" * 12
+        (tmp_path / f"{number}.conf").write_text(text, encoding="utf-8")
+    (tmp_path / "9.conf").write_text("SwitchName=s Nodes=n1\n", encoding="utf-8")
+    with pytest.raises(BadFileError, match=r"/0\.conf: what is included has more than 1000 files"):
+        read_slurm_topology(tmp_path / "0.conf")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -161,6 +170,11 @@ def test_an_included_file_stands_where_it_is_included(tmp_path: Path) -> None:
         ("SwitchName=s Nodes=a nodes=b", "line 1: key nodes is given twice"),
         ("SwitchName= Nodes=a", "line 1: SwitchName is empty"),
         ("NodeName=a", "line 1: begins with 'nodename', must be one of SwitchName, BlockName, BlockSizes"),
+        ("SwitchName=a Nodes=n[0-9999998]\nSwitchName=b Nodes=m[0-9]", "line 2: Nodes: 'm[0-9]' stands for more than"),
+        ("SwitchName=s Nodes=n\x1b[0m", "line 1: Nodes: 'n\\x1b[0m' has a bracket"),
+        ("SwitchName=s Nodes=n\x1b", "topology nodes: node 'n\\x1b' has a control character in its name"),
+        (f"include a{' ' * 1_000_000}b", "line 1: includes 'a     "),
+        (f"SwitchName=s Nodes=n1 {'k' * 5000}=1", "line 1: key 'kkk"),
         ("Include=x.conf", "line 1: begins with 'include', must be one of SwitchName, BlockName, BlockSizes"),
         ("SwitchName=s Nodes=a\n\nSwitchName=s Nodes=b", "line 3: switch 's' is given twice, before at line 1"),
         ("SwitchName=t Switches=s,u\nSwitchName=s Nodes=a", "line 1: switch 't' has 'u' below it, which is not given"),

@@ -127,9 +127,14 @@ def test_a_site_can_write_its_own_table(tmp_path: Path) -> None:
     experts: Experts = read_experts(path)
     assert experts.actions == (0, 30)
     assert experts.probabilities(State(0, 0, StageKind.PARALLEL, 0.3, 1.0)).tolist() == [[0.25, 0.75]]
-    path.write_text("actions = [0", encoding="utf-8")
-    with pytest.raises(BadFileError, match=r"mine\.toml: is not TOML"):
-        read_experts(path)
+    for text, fault in (
+        ("[0", "is not TOML"),
+        ("[" * 3000, "is not TOML"),
+        ("9" * 5000, "an integer of too many digits"),
+    ):
+        path.write_text(f"actions = {text}", encoding="utf-8")
+        with pytest.raises(BadFileError, match=rf"mine\.toml: .*{fault}"):
+            read_experts(path)
 
 
 def test_the_metrics_are_those_of_a_state() -> None:

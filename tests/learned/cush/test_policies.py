@@ -84,5 +84,7 @@ def test_weights_that_are_not_there_and_a_timestep_that_is_none_are_refused(tmp_
         Cush(str(tmp_path / "none"))
     with pytest.raises(UsageError, match="the queue is -1"):
         Cush(queue=-1)
+    with pytest.raises(UsageError, match=r"the queue is 2147483648, must be within 1 \.\. 100000"):
+        Cush(queue=2**31)
     with pytest.raises(UsageError, match="the timestep is 0"):
         replace(Cush(), timestep_s=0.0)
