@@ -65,7 +65,8 @@ class FatTree:
     Raises
     ------
     InvalidProblemError
-        If a count is not positive, the hops do not rise, or the cluster is larger than ``LARGEST_CLUSTER``.
+        If a count is not a positive integer, the hops are no integers that rise, or the cluster is larger than
+        ``LARGEST_CLUSTER``.
     """
 
     pods: int
@@ -76,8 +77,9 @@ class FatTree:
 
     def __post_init__(self) -> None:
         for field in ("pods", "leaves_per_pod", "nodes_per_leaf"):
-            if getattr(self, field) < 1:
-                raise InvalidProblemError(f"topology.{field}", f"is {getattr(self, field)}, must be at least 1")
+            if not _is_whole(getattr(self, field)) or getattr(self, field) < 1:
+                fault = f"is {getattr(self, field)}, must be a whole number from 1 on"
+                raise InvalidProblemError(f"topology.{field}", fault)
         if len(self.hops) != 3:
             raise InvalidProblemError("topology.hops", f"has {len(self.hops)} values, a fat tree has 3 levels")
         check_hops(self.hops)
@@ -97,9 +99,16 @@ def check_hops(hops: tuple[int, ...]) -> None:
     """Raise `InvalidProblemError` unless the hop counts are non-negative, strictly rising and not absurd."""
     if not hops:
         raise InvalidProblemError("topology.hops", "is empty, must hold one hop count per level")
-    rising = all(low < high for low, high in itertools.pairwise(hops))
+    rising = all(map(_is_whole, hops)) and all(low < high for low, high in itertools.pairwise(hops))
     if hops[0] < 0 or hops[-1] > 1_000_000 or not rising:
-        raise InvalidProblemError("topology.hops", f"is {list(hops)}, must rise strictly within 0 .. 1000000")
+        raise InvalidProblemError(
+            "topology.hops", f"is {list(hops)}, must rise strictly within 0 .. 1000000, in whole numbers"
+        )
+
+
+def _is_whole(value: object) -> bool:
+    """Whether a value is an integer, of Python or NumPy."""
+    return isinstance(value, int | np.integer)
 
 
 def check_size(size: int) -> None:

@@ -4,6 +4,7 @@ A graph without cycles is a tree of switches. One with cycles, such as a fat tre
 as jobs can tell if the hops between its nodes are those of one: then they are counted in the graph.
 """
 
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ KIND, NODE, SWITCH = "kind", "node", "switch"
 KIND_KEYS = (KIND, "type", "role")
 """Attributes of a vertex that may say what it is, as our own files do by the first."""
 HOSTS, SWITCHES = {NODE, "host", "server", "compute"}, {SWITCH, "router", "leaf", "spine", "core"}
+RECIPE = {"gen_method", "multi_scale"}
+"""Attributes that the links of a recipe of Flux have by default; its vertices stand for many nodes."""
 MOST_COUNTED = 5000
 """Nodes up to which hops are counted in a graph with cycles."""
 
@@ -43,9 +46,15 @@ def read_graphml(path: Path) -> NamedTree:
         If the file cannot be read or makes no tree.
     """
     try:
-        graph = nx.parse_graphml(read_text(path))
+        # What it warns of, ports and keys that are not declared, says nothing of how nodes are connected.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            graph = nx.parse_graphml(read_text(path))
     except (ParseError, nx.NetworkXError, KeyError, ValueError) as error:
         raise bad_file(path, f"is not GraphML: {error}") from None
+    if RECIPE <= graph.graph.get("edge_default", {}).keys():
+        fault = "is a recipe for the generation of resources (GRUG) of Flux, must be the network that it stands for"
+        raise bad_file(path, fault)
     try:
         return tree_of_graph(graph)
     except InvalidProblemError as error:

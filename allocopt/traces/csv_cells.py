@@ -57,12 +57,12 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
         return bare
     minutes = _MINUTES.fullmatch(text)
     if minutes is not None:
-        return 60.0 * int(minutes[1]) + float(minutes[2])
+        return _in_range(text, 60.0 * float(minutes[1]) + float(minutes[2]))
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ValueError(f"is {shown(text)}, must be a number or a duration such as 30:00 or 1-02:03:04")
     days, hours, minute, second = (float(part or 0) for part in match.groups())
-    return 86_400.0 * days + 3600.0 * hours + 60.0 * minute + second
+    return _in_range(text, 86_400.0 * days + 3600.0 * hours + 60.0 * minute + second)
 
 
 def count_of(text: str) -> float:
@@ -97,11 +97,24 @@ def resource_count(text: str, resource: str) -> float:
 
 
 def _bare_s(text: str, unit_s: float) -> float | None:
-    """Seconds of a bare number, NaN where there is no value; None for what has another form."""
+    """Seconds of a bare number, NaN where there is no value; None for what has another form.
+
+    Raises
+    ------
+    ValueError
+        If it is beyond `LARGEST`.
+    """
     if text.lower() in NOTHING:
         return math.nan
     try:
         value = float(text) * unit_s
     except ValueError:
         return None
-    return value if math.isfinite(value) and abs(value) <= LARGEST else None
+    return _in_range(text, value) if math.isfinite(value) else None
+
+
+def _in_range(text: str, value_s: float) -> float:
+    """Return a time that numbers of 64 bits hold exactly."""
+    if not abs(value_s) <= LARGEST:
+        raise ValueError(f"is {shown(text)}, must be within 2^53 s of 0")
+    return value_s

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
 from allocopt.traces.names import trace_name
 from allocopt.traces.precedence import NONE
 from allocopt.traces.records import Places, Records, workload_of
-from allocopt.traces.table import Layout, Table, lines_of, read_table
+from allocopt.traces.table import LARGEST, Layout, Table, lines_of, read_table
 from allocopt.traces.workload import UNKNOWN_EXECUTABLE, UNKNOWN_USER, Workload
 
 JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME = 1, 2, 4, 5, 8, 9
@@ -55,12 +56,13 @@ def read_swf(path: Path) -> Workload:
     Raises
     ------
     BadFileError
-        If the file cannot be read, a line is malformed, or no job is left; it names the line and the column.
+        If the file cannot be read, a line or ``MaxProcs`` is malformed, or no job is left; it names the line and the
+        column.
     """
     lines = lines_of(read_text(path))
     table = read_table(path, lines, SWF_LAYOUT)
     places = Places(JOB, SUBMIT, PRECEDING)
-    return workload_of(table, places, _records(table), trace_name(path), _machine(swf_header(lines)))
+    return workload_of(table, places, _records(table), trace_name(path), _machine(path, swf_header(lines)))
 
 
 def swf_header(lines: list[str]) -> dict[str, str]:
@@ -74,9 +76,11 @@ def swf_header(lines: list[str]) -> dict[str, str]:
     return header
 
 
-def _machine(header: dict[str, str]) -> int | None:
+def _machine(path: Path, header: dict[str, str]) -> int | None:
     """Processors of the machine, as the header says, or None where it says no whole number."""
-    found = re.match(r"\d+(?=\s|$)", header.get("MaxProcs", ""))
+    found = re.match(r"\d+(?=\s|$)", header.get("MaxProcs", ""), re.ASCII)
+    if found and float(found.group()) > LARGEST:
+        raise bad_file(path, "MaxProcs", f"is {shown(found.group())}, must be at most 2^53")
     return int(found.group()) or None if found else None
 
 

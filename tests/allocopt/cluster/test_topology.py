@@ -37,6 +37,8 @@ def test_a_fat_tree_cannot_be_changed() -> None:
         ({"pods": 0}, "topology.pods"),
         ({"leaves_per_pod": -1}, "topology.leaves_per_pod"),
         ({"nodes_per_leaf": 0}, "topology.nodes_per_leaf"),
+        ({"pods": 1.5}, "topology.pods"),
+        ({"hops": (2.5, 4, 6)}, "topology.hops"),
         ({"hops": (2, 4)}, "topology.hops"),
         ({"hops": (2, 4, 4)}, "topology.hops"),
         ({"hops": (6, 4, 2)}, "topology.hops"),

@@ -248,6 +248,49 @@ def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["a b", "a,b", "n[1-2]", "a=b", "n#1", "ALL", ""])
+def test_a_conf_that_would_not_be_read_again_is_not_written(tmp_path: Path, name: str) -> None:
+    odd = tree_of_switches([Switch("s", (name,)), Switch("t", ("n2",))])
+    with pytest.raises(BadFileError, match=r"out\.conf: cannot be written: "):
+        write_topology(tmp_path / "out.conf", odd)
+    write_topology(tmp_path / "out.graphml", odd)
+    assert set(read_topology(tmp_path / "out.graphml").nodes) == {name, "n2"}
+
+
+@pytest.mark.parametrize("name", ["a\nb\tn9", "\x1b[31m", "\u2028"], ids=["line", "escape", "separator"])
+def test_a_name_that_breaks_a_line_is_refused_in_every_format(tmp_path: Path, name: str) -> None:
+    graph = nx.Graph([("s", 1), ("s", 2)])
+    graph.nodes[1]["name"] = name.replace("\x1b", "\u0085")
+    texts = {
+        "nodes.json": json.dumps({"items": [node(name, zone="z")]}),
+        "topology.yaml": json.dumps(
+            [{"topology": "t", "tree": {"switches": [{"switch": "s", "nodes": name.replace("[31", "")}]}}]
+        ),
+        "tree.graphml": "\n".join(nx.generate_graphml(graph)),
+    }
+    for file, text in texts.items():
+        found = fault(written(tmp_path, file, text))
+        assert found.isprintable()
+
+
+RECIPE = """<graphml><key id="m" for="edge" attr.name="multi_scale" attr.type="int"><default>1</default></key>
+<key id="g" for="edge" attr.name="gen_method" attr.type="string"><default>MULTIPLY</default></key>
+<graph edgedefault="directed"><node id="cluster"/><node id="node"/>
+<edge source="cluster" target="node"><data key="m">16</data></edge></graph></graphml>"""
+
+
+def test_a_recipe_of_flux_is_no_network(tmp_path: Path) -> None:
+    assert fault(written(tmp_path, "tiny.graphml", RECIPE)).startswith("is a recipe for the generation of resources")
+
+
+def test_what_networkx_warns_of_is_not_printed(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    text = '<graphml><key id="k" for="node" attr.name="x"/><graph edgedefault="undirected">'
+    text += '<node id="a"><data key="k">1</data><port name="p"/></node>'
+    text += '<node id="s"/><node id="b"/><edge source="a" target="s"/><edge source="s" target="b"/></graph></graphml>'
+    assert read_topology(written(tmp_path, "odd.graphml", text)).nodes == ("a", "b")
+    assert not list(recwarn)
+
+
 def test_a_graph_says_what_its_vertices_are() -> None:
     graph = graph_of(cluster())
     assert {vertex for vertex, kind in graph.nodes(data="kind") if kind == "node"} == set(cluster().nodes)

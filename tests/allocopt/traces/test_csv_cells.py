@@ -34,6 +34,12 @@ def test_no_value_and_no_limit_are_not_a_number(text: str) -> None:
     assert count_of(text) == 0
 
 
+@pytest.mark.parametrize("text", ["9007199254740994", "9" * 400, f"{'9' * 400}:00", f"{'9' * 18}-00:00:00"])
+def test_times_that_64_bits_do_not_hold_exactly_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"must be within 2\^53 s of 0"):
+        duration_s(text)
+
+
 def test_bare_numbers_count_in_their_unit() -> None:
     assert duration_s("90", 60.0) == 5400
     assert duration_s("01:00:00", 60.0) == 3600

@@ -107,6 +107,8 @@ def test_a_compressed_trace_equals_the_plain_one(tmp_path: Path) -> None:
         (f"{line(1)}\n{line(2)[:20]}", r"line 2: has \d+ columns"),
         (f"{line(1)}\n{line(2)[:-1]}", r"line 2: column 18 \(think time\) is '-'"),
         (f"{line(1)}\n{line(2).replace('60', 'nan')}", r"line 2: column 4 \(run time\) is 'nan'"),
+        (f"; MaxProcs: {'9' * 5000}\n{GOOD}", r"MaxProcs: is '9+\.\.\., must be at most 2\^53"),
+        (line(1).replace("60", "9" * 100_000 + "x"), r"line 1: column 4 \(run time\) is '9+\.\.\., must be a number"),
         (line(1).replace("60", "1e300"), r"line 1: column 4 \(run time\) is '1e300'"),
         (line(1).replace("60", "1_0"), r"line 1: column 4 \(run time\) is '1_0'"),
         (f";x\n{line(1)}\n{line(2, requested=-1, allocated=2.5)}", r"line 3: column 5 .* is 2.5, must be an integer"),
