@@ -8,18 +8,23 @@ may be used with an acknowledgement of the archive and of those whom the header 
 import gzip
 import hashlib
 import os
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.reading import decompressed, read_bytes
 from allocopt.files.writing import write_bytes
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
-TIMEOUT_S = 30.0
+TIMEOUT_S, LONGEST_DOWNLOAD_S = 30.0, 600.0
+"""Seconds without a byte, and in all, after which a server is given up."""
 LARGEST_DOWNLOAD = 200_000_000
 """Bytes beyond which an answer is refused."""
 
@@ -172,8 +177,8 @@ def fetch_trace(source: TraceSource, folder: Path | None = None) -> Path:
 def _is_right(source: TraceSource, path: Path) -> bool:
     """Whether a file that is kept is whole."""
     try:
-        return hashlib.sha256(_decompressed(str(path), path.read_bytes())).hexdigest() == source.sha256
-    except (OSError, BadFileError):
+        return hashlib.sha256(_decompressed(str(path), read_bytes(path))).hexdigest() == source.sha256
+    except BadFileError:
         return False
 
 
@@ -182,28 +187,43 @@ def _download(url: str) -> bytes:
     # What the network needs is loaded for that.
     import http.client
     import urllib.error
-    import urllib.request
+    from concurrent.futures import Future
+    from threading import Thread
 
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"{shown(url)} must begin with http:// or https://")
+    answer: Future[bytes] = Future()
+    # A server may take its time with every byte; whoever waits for another thread needs not wait for that.
+    Thread(target=_answer, args=(url, answer), daemon=True).start()
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
-            data: bytes = answer.read(LARGEST_DOWNLOAD + 1)
+        data = answer.result(LONGEST_DOWNLOAD_S)
     except urllib.error.HTTPError as error:
         raise bad_file(url, f"the server answers {error.code} {error.reason}") from None
     except (OSError, ValueError, http.client.HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise bad_file(url, f"cannot be fetched: {reason}") from None
+        late = f"it takes longer than {LONGEST_DOWNLOAD_S:g} s"
+        raise bad_file(url, f"cannot be fetched: {reason if answer.done() else late}") from None
     if len(data) > LARGEST_DOWNLOAD:
         raise bad_file(url, f"has more than {LARGEST_DOWNLOAD} bytes")
     return data
 
 
+def _answer(url: str, answer: "Future[bytes]") -> None:
+    """Set what a server sends, or what went wrong."""
+    import urllib.request
+
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
+            data: bytes = response.read(LARGEST_DOWNLOAD + 1)
+            if response.length and len(data) <= LARGEST_DOWNLOAD:
+                raise ConnectionError(f"it ends {response.length} bytes before the length that was announced")
+    except Exception as error:
+        # It is raised again, whatever it is, where the answer is waited for.
+        answer.set_exception(error)
+    else:
+        answer.set_result(data)
+
+
 def _decompressed(where: str, data: bytes) -> bytes:
     """Undo compression by gzip, if there is any."""
-    if data[:2] != b"\x1f\x8b":
-        return data
-    try:
-        return gzip.decompress(data)
-    except (EOFError, OSError, zlib.error):
-        raise bad_file(where, "the compressed data are cut off or damaged") from None
+    return decompressed(where, data) if data[:2] == b"\x1f\x8b" else data

@@ -16,7 +16,8 @@ from allocopt.traces.reading import read_workload
 
 SWF = "; MaxProcs: 4\n" + "".join(f"{job} {job} -1 10 2 -1 -1 2 20 -1 1 1 1 1 1 -1 -1 -1\n" for job in range(1, 4))
 SHA256 = hashlib.sha256(SWF.encode()).hexdigest()
-FILES = {"/t.swf.gz": gzip.compress(SWF.encode()), "/t.swf": SWF.encode(), "/cut.gz": gzip.compress(SWF.encode())[:-9]}
+FILES = {"/t.swf.gz": gzip.compress(SWF.encode()), "/t.swf": SWF.encode(), "/cut.gz": gzip.compress(SWF.encode())[:-9],
+         "/short.swf": SWF.encode(), "/slow.swf": SWF.encode()}  # fmt: skip
 
 
 class Server:
@@ -25,15 +26,19 @@ class Server:
     def __init__(self) -> None:
         server = self
         self.asked: list[str] = []
+        self.given_up = threading.Event()
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 server.asked.append(self.path)
                 data = FILES.get(self.path)
                 self.send_response(404 if data is None else 200)
-                self.send_header("Content-Length", str(len(data or b"")))
+                missing = 10 * (self.path in ("/short.swf", "/slow.swf"))
+                self.send_header("Content-Length", str(len(data or b"") + missing))
                 self.end_headers()
                 self.wfile.write(data or b"")
+                if self.path == "/slow.swf":
+                    server.given_up.wait()
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -48,6 +53,7 @@ def server() -> Iterator[Server]:
     thread = threading.Thread(target=made.http.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     yield made
+    made.given_up.set()
     made.http.shutdown()
     made.http.server_close()
     thread.join()
@@ -77,7 +83,8 @@ def test_a_damaged_file_is_fetched_again(server: Server, tmp_path: Path) -> None
     [
         ("/t.swf.gz", "0" * 64, f"has the checksum {SHA256}, must have {'0' * 64}: it is another file"),
         ("/none", SHA256, "the server answers 404 Not Found"),
-        ("/cut.gz", SHA256, "the compressed data are cut off or damaged"),
+        ("/short.swf", SHA256, "cannot be fetched: it ends 10 bytes before the length that was announced"),
+        ("/cut.gz", SHA256, "the compressed data end too early, the file is cut off"),
     ],
 )
 def test_what_is_not_the_trace_is_not_kept(
@@ -158,3 +165,12 @@ def _answer_nonsense(listening: socket.socket) -> None:
     with connection:
         connection.recv(4096)
         connection.sendall(b"nonsense\r\n\r\n")
+
+
+def test_a_server_that_takes_its_time_is_given_up(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("allocopt.traces.fetch.LONGEST_DOWNLOAD_S", 0.05)
+    with pytest.raises(BadFileError, match=r"slow\.swf: cannot be fetched: it takes longer than 0\.05 s"):
+        fetch_trace(TraceSource("mine", f"{server.url}/slow.swf", SHA256), tmp_path)
+    assert not list(tmp_path.iterdir())
