@@ -258,6 +258,6 @@ def _checked_hop_cost(hop_cost: float) -> float:
 def _prepared(workload: "Workload", n_nodes: int, processors_per_node: int) -> "Workload":
     """Bring a workload to whole nodes of the cluster, and say what was dropped and repaired."""
     ready = workload.in_nodes(processors_per_node).fitting(n_nodes)
-    for remark in ready.remarks():
+    for remark in ready.remarks(n_nodes):
         typer.echo(remark, err=True)
     return ready

@@ -1,5 +1,6 @@
 """``allocopt generate window``: what waits on a cluster at this moment as an instance file."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,11 +24,18 @@ Queue = Annotated[
     Path | None,
     typer.Option(
         readable=False,
-        help='File with id and nodes of a waiting job in a line, as `squeue -r -h -t PD -o "%i %D"` prints.',
+        help='File with id and nodes of a waiting job in a line, as `squeue -r -h -t PD -o "%i %D"` prints; of a range '
+        "of nodes, 4-8, the least are taken.",
     ),
 ]
-Name = Annotated[str, typer.Option(help="Name of the instance.")]
+Name = Annotated[
+    str | None,
+    typer.Option(help="Name of the instance; if not given, that of the queue's file, or else of the topology's."),
+]
 HopCost = Annotated[float, typer.Option(min=0.0, help="Cost of one hop, positive.")]
+
+
+_JOB = re.compile(r"\s*(\S+)\s+(\d{1,18})(?:-(\d{1,18}))?\s*", re.ASCII)
 
 
 def command(
@@ -37,7 +45,7 @@ def command(
     job: Jobs = None,
     queue: Queue = None,
     labels: Labels = None,
-    name: Name = "window",
+    name: Name = None,
     hop_cost: HopCost = 1000.0,
 ) -> None:
     """Put the jobs that wait and the nodes that are idle into an instance.
@@ -51,8 +59,9 @@ def command(
     from allocopt.errors import InvalidProblemError, UsageError
     from allocopt.problems.topology import TopologyProblem
 
-    waiting = [_job(text.replace("=", " "), f"--job {text}", UsageError) for text in job or []]
-    waiting += [] if queue is None else list(_queued(queue))
+    found = [_job(text.replace("=", " "), f"--job {text}", UsageError) for text in job or []]
+    found += [] if queue is None else list(_queued(queue))
+    waiting, ranged = [job for job, _ in found], sum(is_range for _, is_range in found)
     if not waiting:
         raise UsageError("no job waits: --job ID=NODES names one, --queue a file of them")
     _check_ids(waiting, queue)
@@ -65,8 +74,11 @@ def command(
     if not taken:
         fault = f"none of the {len(waiting)} jobs fits the {len(numbers)} idle nodes" if numbers else "no node is idle"
         raise UsageError(fault)
-    problem = TopologyProblem(cluster.tree, np.array(numbers), tuple(taken), hop_cost, file_name(name))
-    typer.echo(f"{name}: jobs left waiting: {len(waiting) - len(taken)}", err=True)
+    chosen = file_name(Path((queue or topology).name.removesuffix(".gz")).stem if name is None else name)
+    problem = TopologyProblem(cluster.tree, np.array(numbers), tuple(taken), hop_cost, chosen)
+    if ranged:
+        typer.echo(f"{chosen}: jobs with a range of nodes, the least taken: {ranged}", err=True)
+    typer.echo(f"{chosen}: jobs left waiting: {len(waiting) - len(taken)}", err=True)
     write_instances(out, [problem], 1, [topology, queue])
 
 
@@ -82,8 +94,8 @@ def _check_ids(jobs: "list[Job]", queue: Path | None) -> None:
         seen.add(job.id)
 
 
-def _queued(path: Path) -> "Iterator[Job]":
-    """Yield the jobs of a file."""
+def _queued(path: Path) -> "Iterator[tuple[Job, bool]]":
+    """Yield the jobs of a file, each with whether it asks for a range of nodes."""
     from allocopt.errors import BadFileError
     from allocopt.files.reading import read_text
 
@@ -92,15 +104,17 @@ def _queued(path: Path) -> "Iterator[Job]":
             yield _job(line, f"{path}: line {number}", BadFileError)
 
 
-def _job(text: str, where: str, refusal: "type[AllocoptError]") -> "Job":
-    """Read id and number of nodes of a job."""
+def _job(text: str, where: str, refusal: "type[AllocoptError]") -> "tuple[Job, bool]":
+    """Read id and number of nodes of a job, and whether that is the least of a range."""
     from allocopt.cli.options import LARGEST
+    from allocopt.files.faults import shown
     from allocopt.problems.topology import Job
 
-    parts = text.split()
-    if len(parts) != 2 or not (parts[1].isascii() and parts[1].isdigit() and 1 <= int(parts[1][:18]) <= LARGEST):
-        raise refusal(f"{where}: is {text!r}, must be the id of a job and its number of nodes")
-    return Job(parts[0], int(parts[1]))
+    match = _JOB.fullmatch(text)
+    least, most = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
+    if match is None or not 1 <= least <= most <= LARGEST:
+        raise refusal(f"{where}: is {shown(text)}, must be the id of a job and its number of nodes")
+    return Job(match[1], least), least < most
 
 
 def _fitting(jobs: "list[Job]", idle: int) -> "Iterator[Job]":

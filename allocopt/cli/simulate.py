@@ -182,7 +182,7 @@ def _read(
         workload = workload.fitting(platform.size)
     if max_jobs is not None:
         workload = workload.first(max_jobs)
-    for remark in workload.remarks():
+    for remark in workload.remarks(platform.size):
         print(f"allocopt: {remark}", file=sys.stderr)
     return workload, platform
 

@@ -43,7 +43,10 @@ def command(
     ] = None,
     exclude_nodes: Annotated[
         str | None,
-        typer.Option(help="Nodes that no job may get, such as those under maintenance: 3,7-9."),
+        typer.Option(
+            help="Nodes that no job may get, such as those under maintenance: 3,7-9, or with --nodelist a hostlist of "
+            "names."
+        ),
     ] = None,
     nodelist: Annotated[
         Path | None,
@@ -75,16 +78,17 @@ def command(
     from allocopt.solving.result import Status
     from allocopt.solving.solve import prepare
 
-    excluded = parse_nodes(exclude_nodes or "")
     asked = None if strategy is None else _strategy(strategy)
-    problems = [_posed(problem, asked, excluded) for problem in read_instances(instances)]
+    problems = list(read_instances(instances))
+    cluster = _cluster(problems, nodelist, labels)
+    excluded = parse_nodes(exclude_nodes or "", cluster)
+    problems = [_posed(problem, asked, excluded) for problem in problems]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
     # An answer may take the place of the one that it began with: it is never worse.
     check_files_differ(warm_start, export, trajectory)
     answers = _answers(solution, problems)
     check_files_differ(export, trajectory, *answers, read=[*map(instance_path, instances), nodelist])
-    cluster = _cluster(problems, nodelist, labels)
     chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
     if export is not None:
         _export(chosen, problems[0], export)
@@ -239,6 +243,8 @@ def _cluster(problems: "list[Problem]", path: Path | None, labels: str | None) -
         if not isinstance(problem, TopologyProblem) or not cluster.is_like(problem.topology):
             fault = f"{problem.name} is not about the {len(cluster.nodes)} nodes of {path} as they are connected there"
             raise UsageError(f"--nodelist: {fault}")
+    # A name that cannot stand in a hostlist is told before anything is solved.
+    cluster.hostlist(range(len(cluster.nodes)))
     return cluster
 
 

@@ -154,7 +154,7 @@ def _prepared(
     ready = workload.in_nodes(per_node).fitting(topology.size)
     if max_jobs is not None:
         ready = ready.first(max_jobs)
-    for remark in ready.remarks():
+    for remark in ready.remarks(topology.size):
         print(f"allocopt: {remark}", file=sys.stderr)
     if not len(ready):
         raise BadFileError(f"{workload.name}: none of its {len(workload)} jobs fits {topology.size} nodes")

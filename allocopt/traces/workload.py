@@ -112,10 +112,19 @@ class Workload:
         """Return the row of each job's preceding job, -1 where it has none, shape ``(n,)``."""
         return preceding_rows(self.ids, self.preceding)
 
-    def remarks(self) -> list[str]:
-        """Say what was dropped and repaired, one line per reason."""
+    def remarks(self, size: int | None = None) -> list[str]:
+        """Say what was dropped and repaired, one line per reason; and that a machine has another size than the trace's.
+
+        Parameters
+        ----------
+        size
+            Size of the machine on which the jobs are to run; None if there is none.
+        """
         kinds = (("dropped", self.dropped), ("repaired", self.repaired))
-        return [f"{self.name}: jobs {kind}, {reason}: {jobs}" for kind, counts in kinds for reason, jobs in counts]
+        counted = [f"{self.name}: jobs {kind}, {reason}: {jobs}" for kind, counts in kinds for reason, jobs in counts]
+        if None in (size, self.machine_processors) or size == self.machine_processors:
+            return counted
+        return [*counted, f"{self.name}: the trace's own machine has size {self.machine_processors}, this one {size}"]
 
     def in_nodes(self, processors_per_node: int) -> "Workload":
         """Return the workload in whole nodes: each job's processors divided and rounded up, and the machine's down.

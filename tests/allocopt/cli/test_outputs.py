@@ -25,7 +25,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     Path("linked.conf").symlink_to("topology.conf")
     Path("easy,first.csv").write_text(JOBS, encoding="utf-8")
     for name in ("now.json", "window.json"):
-        assert run("generate", "window", "--topology", "topology.conf", "--job", "a=3", "--out", name).code == 0
+        made = run(
+            "generate", "window", "--topology", "topology.conf", "--job", "a=3", "--name", "window", "--out", name
+        )
+        assert made.code == 0
     return tmp_path
 
 

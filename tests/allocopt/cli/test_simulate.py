@@ -156,6 +156,15 @@ def test_jobs_larger_than_the_machine_are_skipped_and_counted_on_request(run: Ru
     assert "allocopt: log: jobs dropped, larger than the machine: 1" in answer.lines_of_error
 
 
+def test_a_machine_of_another_size_than_the_traces_own_is_remarked(run: Run, trace: Path) -> None:
+    own = run("simulate", trace).err
+    assert "own machine" not in own
+    other = run("simulate", trace, "--processors", "100")
+    assert [line for line in other.lines_of_error if "own machine" in line] == [
+        "allocopt: log: the trace's own machine has size 4, this one 100"
+    ]
+
+
 def test_a_trace_without_the_size_of_its_machine_needs_one(run: Run, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("1 0 10 2\n")
     answer = run("simulate", tmp_path / "log.txt")

@@ -225,10 +225,50 @@ def test_what_waits_now_is_a_window(run: Run, topology: Path, tmp_path: Path) ->
         tmp_path / "queue.txt", "--out", out,
     )  # fmt: skip
     assert made.code == 0
-    assert "window: jobs left waiting: 1" in made.lines_of_error
+    assert "queue: jobs left waiting: 1" in made.lines_of_error
     lists = dict(line.split("\t") for line in run("solve", out, "--nodelist", topology).out.splitlines()[1:])
     assert lists.keys() == {"11", "12_3", "14"}
     assert lists["12_3"] == "n[01-02]"
+    assert json.loads(out.read_text(encoding="utf-8"))["name"] == "queue"
+
+
+def test_of_a_range_of_nodes_the_least_are_taken_and_remarked(run: Run, topology: Path, tmp_path: Path) -> None:
+    (tmp_path / "queue.txt").write_text("1 2-4\n2 3\n", encoding="utf-8")
+    out = tmp_path / "now.json"
+    made = run("generate", "window", "--topology", topology, "--queue", tmp_path / "queue.txt", "--out", out)
+    assert "queue: jobs with a range of nodes, the least taken: 1" in made.lines_of_error
+    assert [job["nodes"] for job in json.loads(out.read_text(encoding="utf-8"))["jobs"]] == [2, 3]
+    (tmp_path / "queue.txt").write_text("1 4-2\n", encoding="utf-8")
+    refused = run("generate", "window", "--topology", topology, "--queue", tmp_path / "queue.txt", "--out", out)
+    assert refused.code == 3
+    assert "line 1: is '1 4-2', must be the id of a job and its number of nodes" in refused.err
+
+
+def test_nodes_are_excluded_by_the_names_of_the_topology(run: Run, topology: Path, tmp_path: Path) -> None:
+    out = tmp_path / "now.json"
+    assert run("generate", "window", "--topology", topology, "--job", "1=5", "--out", out).code == 0
+    solved = run("solve", out, "--nodelist", topology, "--exclude-nodes", "n[01-02],n05", "--solver", "greedy")
+    assert solved.out.splitlines()[1:] == ["1\tn[03-04,06-08]"]
+    numbered = run("solve", out, "--nodelist", topology, "--exclude-nodes", "0-1,4", "--solver", "greedy")
+    assert numbered.out.splitlines()[1:] == ["1\tn[03-04,06-08]"]
+    unknown = run("solve", out, "--nodelist", topology, "--exclude-nodes", "n09")
+    assert (unknown.code, unknown.lines_of_error[-1]) == (2, "allocopt: nodes 'n09': there is no node 'n09'")
+    nameless = run("solve", out, "--exclude-nodes", "n01")
+    assert (nameless.code, nameless.out) == (2, "")
+    assert "must be numbers and ranges such as 3,7-9; names are those of a topology" in nameless.err
+    many = run("solve", out, "--exclude-nodes", ",".join(["0-9999999"] * 9))
+    assert (many.code, many.lines_of_error[-1][-24:]) == (2, "' are more than 10000000")
+
+
+def test_a_name_that_forges_a_hostlist_is_told_before_anything_is_solved(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "odd.json").write_text(
+        json.dumps({"items": [{"metadata": {"name": n, "labels": {"k": "v"}}} for n in ("a,b", "c")]}), encoding="utf-8"
+    )
+    arguments = ("--topology", tmp_path / "odd.json", "--labels", "k")
+    assert run("generate", "window", *arguments, "--job", "1=1", "--out", tmp_path / "now.json").code == 0
+    forged = run("solve", tmp_path / "now.json", "--nodelist", tmp_path / "odd.json", "--labels", "k")
+    assert (forged.code, forged.out) == (2, "")
+    assert "the name 'a,b' cannot stand in a hostlist" in forged.lines_of_error[-1]
 
 
 @pytest.mark.parametrize(
