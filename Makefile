@@ -1,5 +1,6 @@
 # make demo: compare the allocators on windows of the NSA paper's generator.   make test: all tests.
-# Both make their own .venv and need make, git and Python >= 3.11, nothing else.
+# make fuzz: all tests, with random examples.   make test SEED=3: the examples of a seed instead of those of every run.
+# All make their own .venv and need make, git and Python >= 3.11, nothing else.
 
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 python; do \
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
@@ -7,7 +8,9 @@ BIN := .venv/bin
 WINDOWS := instances/paper.jsonl instances/repo.jsonl instances/burst.jsonl
 CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing,lns,lns-prices:free,dp:scas,lagrangian:scas,highs,scip,cp-sat,dp:dcas,exact,auto:free
 
-.PHONY: demo test unit lint types format docs clean clean-kernels
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal $(if $(SEED),--hypothesis-seed=$(SEED))
+
+.PHONY: demo test fuzz unit lint types format docs clean clean-kernels
 
 demo: .venv/installed
 	$(BIN)/allocopt warmup
@@ -15,11 +18,15 @@ demo: .venv/installed
 
 test: .venv/installed-dev
 	$(BIN)/allocopt warmup
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
+
+fuzz: .venv/installed-dev
+	$(BIN)/allocopt warmup
+	$(PYTEST) --hypothesis-profile=fuzz
 
 unit: .venv/installed-dev
 	$(BIN)/allocopt warmup
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(PYTEST) -m "not slow"
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

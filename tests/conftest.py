@@ -9,10 +9,18 @@ from support.oracle import OracleWindow, read_oracle
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
-# No test asserts a time; the first example of some compiles kernels. Continuous integration tries more examples.
-EXAMPLES = 60 if os.environ.get("CI") == "true" else 40
-settings.register_profile("allocopt", deadline=None, max_examples=EXAMPLES)
-settings.load_profile("allocopt")
+# Properties are tried on the same examples every time, with a seed on others, and by `make fuzz` on new and more ones.
+# No test asserts a time: the first example of some compiles kernels.
+settings.register_profile("fixed", deadline=None, max_examples=40, database=None, derandomize=True)
+settings.register_profile("seeded", settings.get_profile("fixed"), derandomize=False, print_blob=True)
+settings.register_profile("fuzz", deadline=None, max_examples=200, print_blob=True)
+settings.load_profile("fixed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a seed choose the examples."""
+    if config.getoption("--hypothesis-seed") is not None and config.getoption("--hypothesis-profile") is None:
+        settings.load_profile("seeded")
 
 
 @pytest.fixture(scope="session")
