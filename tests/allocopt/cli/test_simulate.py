@@ -2,16 +2,17 @@
 
 import csv
 import json
-import signal
-import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.schedulers import queue_orders
 
+from allocopt.simulator.kernels.run import run as kernel
 from allocopt.simulator.registry import policy_names
+from allocopt.simulator.state import State
 from allocopt.traces.swf import read_swf
 
 Run = Callable[..., Any]
@@ -197,12 +198,14 @@ def test_a_machine_that_is_less_than_a_node_is_refused(run: Run, trace: Path) ->
     assert (answer.code, answer.lines_of_error[-1]) == (2, "allocopt: --processors 3 are less than one node of 4")
 
 
-@pytest.mark.slow
-def test_an_interrupt_ends_a_long_simulation(start: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_interrupt_ends_a_long_simulation(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{job} 0 -1 100 -1 -1 -1 3 200{' -1' * 9}" for job in range(1, 100_001)]
     (tmp_path / "log.swf").write_text("\n".join(["; MaxProcs: 10", *lines]))
-    process = start("simulate", tmp_path / "log.swf", "--backfill", "conservative", "--conservative-compression")
-    # Long enough to be in the kernel, which then has a minute's work.
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(60) == 130
+
+    def interrupted(state: State, passes: int) -> int:
+        assert kernel(state, passes) == passes, "the kernel has done a minute's work at once"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(import_module("allocopt.simulator.simulate"), "run", interrupted)
+    arguments = ("--backfill", "conservative", "--conservative-compression")
+    assert run("simulate", tmp_path / "log.swf", *arguments).code == 130

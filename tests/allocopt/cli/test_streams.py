@@ -19,6 +19,7 @@ Start = Callable[..., Any]
 
 PYTHON = sys.executable
 FULL = Path("/dev/full")
+SOLVE = ["solve", "@tiny", "--solver", "sequential"]
 
 
 def test_native_solvers_print_nothing_between_the_rows(spawn: Run) -> None:
@@ -35,7 +36,7 @@ def test_improvements_are_alone_on_standard_error(spawn: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "unbuffered"), [(["solvers"], ""), (["solvers"], "1"), (["solve", "@tiny", "--json"], "")]
+    ("arguments", "unbuffered"), [(["schema"], ""), (["schema"], "1"), ([*SOLVE, "--json"], "")]
 )
 def test_a_reader_that_has_gone_is_no_error_to_speak_of(start: Start, arguments: list[str], unbuffered: str) -> None:
     reading, writing = os.pipe()
@@ -48,7 +49,7 @@ def test_a_reader_that_has_gone_is_no_error_to_speak_of(start: Start, arguments:
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
 @pytest.mark.parametrize(
-    ("arguments", "unbuffered"), [(["schema"], ""), (["schema"], "1"), (["solve", "@tiny", "--json"], "")]
+    ("arguments", "unbuffered"), [(["schema"], ""), (["schema"], "1"), ([*SOLVE, "--json"], "")]
 )
 def test_standard_output_without_room_is_one_line(spawn: Run, arguments: list[str], unbuffered: str) -> None:
     with FULL.open("w", encoding="utf-8") as full:
@@ -83,7 +84,7 @@ def test_a_name_that_the_terminal_cannot_show_is_escaped(spawn: Run, save: Calla
 @pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
 @pytest.mark.parametrize("written", ["solution", "export", "rows"])
 def test_a_file_that_cannot_be_finished_leaves_the_old_one(
-    spawn: Run, run: Run, tiny: Path, tmp_path: Path, written: str
+    run: Run, tiny: Path, tmp_path: Path, written: str
 ) -> None:
     import resource
 
@@ -93,14 +94,19 @@ def test_a_file_that_cannot_be_finished_leaves_the_old_one(
     old = folder / names[written]
     old.write_text("old", encoding="utf-8")
     arguments = {
-        "solution": ["solve", tiny, "--solution", folder],
+        "solution": ["solve", tiny, "--iterations", "1", "--solution", folder],
         "export": ["solve", tiny, "--solver", "scip", "--strategy", "scas", "--export", old],
         "rows": ["bench", tiny, "--solvers", "sequential:free", "--out", old],
     }
     # Kernels must be compiled by now: that writes files too.
-    assert run("solve", tiny, "--solver", "auto", "--strategy", "free").code == 0
+    assert run("solve", tiny, "--iterations", "1").code == 0
     # A full disk, made of a limit that no file of these commands keeps.
-    answer = spawn(*arguments[written], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        answer = run(*arguments[written])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert answer.code == 3
     (line,) = answer.lines_of_error
     assert "cannot be written: File too large" in line

@@ -42,7 +42,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     driver.quit()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def timeline() -> Callable[..., Timeline]:
     """Make a schedule of random jobs that fit the machine one after the other."""
 
