@@ -4,16 +4,18 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from support.oracle import OracleWindow, read_oracle
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 # Properties are tried on the same examples every time, with a seed on others, and by `make fuzz` on new and more ones.
-# No test asserts a time: the first example of some compiles kernels.
-settings.register_profile("fixed", deadline=None, max_examples=40, database=None, derandomize=True)
-settings.register_profile("seeded", settings.get_profile("fixed"), derandomize=False, print_blob=True)
-settings.register_profile("fuzz", deadline=None, max_examples=200, print_blob=True)
+# Nothing depends on the clock: the first example of some compiles kernels, and machines are busy. Fixtures serve all
+# examples of a test, which write the same files anew.
+ALL = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+settings.register_profile("fixed", ALL, max_examples=40, database=None, derandomize=True)
+settings.register_profile("seeded", ALL, max_examples=40, database=None, print_blob=True)
+settings.register_profile("fuzz", ALL, max_examples=300, print_blob=True)
 settings.load_profile("fixed")
 
 

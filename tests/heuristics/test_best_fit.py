@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.clocks import LooksBudget
 from support.windows import window, windows
 
@@ -63,7 +63,6 @@ def test_on_any_depth_the_lowest_switch_that_fits_is_taken(levels: int) -> None:
         assert {node // lowest for node in best_fit(window(tree, range(16), [size]))[0]} == {0}
 
 
-@settings(max_examples=200)
 @given(windows(most_idle=14, most_jobs=6))
 def test_every_job_stays_under_the_lowest_switch_that_had_room(problem: TopologyProblem) -> None:
     left = set(problem.idle_nodes.tolist())

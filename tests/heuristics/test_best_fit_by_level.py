@@ -1,7 +1,7 @@
 """Best fit by level: from the top down, the child with the fewest idle nodes that holds a job, largest jobs first."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
@@ -53,7 +53,6 @@ def taken(paths: Paths, left: list[int], size: int) -> list[int]:
     return found
 
 
-@settings(max_examples=200)
 @given(windows(most_idle=14, most_jobs=6))
 def test_it_takes_what_an_obvious_twin_takes(problem: TopologyProblem) -> None:
     idle = problem.idle_nodes.tolist()

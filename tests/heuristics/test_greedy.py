@@ -1,7 +1,7 @@
 """Greedy inserts exactly, largest first; its bound holds, and so does its answer wherever it is cut off."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import optimum, single_job_costs
 from support.clocks import LooksBudget
@@ -26,7 +26,6 @@ def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # no
     return result
 
 
-@settings(max_examples=200)
 @given(windows(most_idle=8, most_jobs=3))
 def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProblem) -> None:
     result = solved(problem)
@@ -38,7 +37,6 @@ def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProble
     assert result.status is not Status.OPTIMAL or result.objective == pytest.approx(best)
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=10, most_jobs=1))
 def test_a_job_that_is_alone_is_placed_and_proved_optimal(problem: TopologyProblem) -> None:
     result = solved(problem)

@@ -1,7 +1,7 @@
 """Greedy keeps to the rules of the jobs, its bound holds, and what it calls infeasible is."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.side import ruled_optimum, ruled_windows
 
 from allocopt.problems.topology import TopologyProblem
@@ -11,7 +11,6 @@ from allocopt.solving.verify import verify_result
 from heuristics.greedy import Greedy
 
 
-@settings(max_examples=100)
 @given(ruled_windows())
 def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProblem) -> None:
     result = Greedy().solve(problem, Budget(), 0)
@@ -28,7 +27,6 @@ def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProble
         assert result.objective >= best * (1 - 1e-9) - 1e-9
 
 
-@settings(max_examples=100)
 @given(ruled_windows(most_jobs=1))
 def test_a_job_that_is_alone_gets_the_best_nodes_that_its_rules_allow(problem: TopologyProblem) -> None:
     result = Greedy().solve(problem, Budget(), 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 Run = Callable[..., Any]
@@ -111,7 +111,6 @@ def test_whether_a_file_may_be_read_is_for_reading_to_find_out(
     assert run("verify", tiny, tmp_path / "tiny-fat-tree-0.json").code == 0
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(data=st.data())
 def test_a_damaged_file_is_3_and_never_a_traceback(run: Run, tmp_path: Path, data: st.DataObject) -> None:
     text = json.dumps(INSTANCE)

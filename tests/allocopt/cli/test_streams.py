@@ -35,9 +35,7 @@ def test_improvements_are_alone_on_standard_error(spawn: Run) -> None:
     assert all(" s  objective " in line for line in answer.lines_of_error)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "unbuffered"), [(["schema"], ""), (["schema"], "1"), ([*SOLVE, "--json"], "")]
-)
+@pytest.mark.parametrize(("arguments", "unbuffered"), [(["schema"], ""), (["schema"], "1"), ([*SOLVE, "--json"], "")])
 def test_a_reader_that_has_gone_is_no_error_to_speak_of(start: Start, arguments: list[str], unbuffered: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -48,9 +46,7 @@ def test_a_reader_that_has_gone_is_no_error_to_speak_of(start: Start, arguments:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-@pytest.mark.parametrize(
-    ("arguments", "unbuffered"), [(["schema"], ""), (["schema"], "1"), ([*SOLVE, "--json"], "")]
-)
+@pytest.mark.parametrize(("arguments", "unbuffered"), [(["schema"], ""), (["schema"], "1"), ([*SOLVE, "--json"], "")])
 def test_standard_output_without_room_is_one_line(spawn: Run, arguments: list[str], unbuffered: str) -> None:
     with FULL.open("w", encoding="utf-8") as full:
         answer = spawn(*arguments, stdout=full, variables={"PYTHONUNBUFFERED": unbuffered})
@@ -83,9 +79,7 @@ def test_a_name_that_the_terminal_cannot_show_is_escaped(spawn: Run, save: Calla
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a limit on the size of files")
 @pytest.mark.parametrize("written", ["solution", "export", "rows"])
-def test_a_file_that_cannot_be_finished_leaves_the_old_one(
-    run: Run, tiny: Path, tmp_path: Path, written: str
-) -> None:
+def test_a_file_that_cannot_be_finished_leaves_the_old_one(run: Run, tiny: Path, tmp_path: Path, written: str) -> None:
     import resource
 
     folder = tmp_path / "out"

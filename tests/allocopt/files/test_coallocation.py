@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from support.coallocations import coallocations, job, problem, solution
 
 from allocopt.errors import BadFileError, InvalidSolutionError
@@ -56,7 +56,6 @@ def test_the_example_of_the_design_is_read() -> None:
     }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=coallocations(several=True) | coallocations() | coallocations(measured=True))
 def test_every_problem_survives_its_file(tmp_path: Path, case: CoallocationProblem) -> None:
     write_problems(tmp_path / "c.json", [case])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocopt.cluster.topology import FatTree, Topology
@@ -79,14 +79,13 @@ def same(one: TopologyProblem, other: TopologyProblem) -> bool:
     )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(problems())
 def test_every_problem_survives_its_object(problem: TopologyProblem) -> None:
     text = json.dumps(object_from_problem(problem))
     assert same(problem, problem_from_object(json.loads(text), "x"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=30)
+@settings(max_examples=30)
 @given(
     st.lists(problems(), min_size=1, max_size=3, unique_by=lambda problem: problem.name),
     st.sampled_from(["a.jsonl", "a.jsonl.gz", "a.json", "a.json.gz"]),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.errors import BadFileError
@@ -265,7 +265,6 @@ def places(value: Any, prefix: tuple[int | str, ...] = ()) -> list[tuple[int | s
     return [place for key, item in items for place in ((*prefix, key), *places(item, (*prefix, key)))]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], max_examples=300)
 @given(st.data())
 def test_whatever_stands_anywhere_is_read_or_refused_in_one_line(data: st.DataObject) -> None:
     instance = copy.deepcopy(data.draw(st.sampled_from([GOOD, TREE])))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from support.knapsacks import knapsack, knapsacks, selection
 
 from allocopt.errors import BadFileError, InvalidSolutionError
@@ -44,7 +44,6 @@ def test_the_example_of_the_design_is_read() -> None:
     assert object_from_problem(problem) == DESIGN_EXAMPLE
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(problem=knapsacks(resources=2, slots=True))
 def test_every_problem_survives_its_file(tmp_path: Path, problem: KnapsackProblem) -> None:
     write_problems(tmp_path / "k.json", [problem])

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.side import ruled_windows
 
 from allocopt.errors import BadFileError
@@ -24,7 +24,6 @@ def instance(job: dict[str, Any], topology: dict[str, Any] = FAT_TREE, **keys: A
     return {**header, "topology": topology, "idle_nodes": list(range(n_nodes)), "jobs": [{**JOB, **job}], **keys}
 
 
-@settings(max_examples=100)
 @given(ruled_windows())
 def test_what_is_written_is_read_again(problem: TopologyProblem) -> None:
     again = problem_from_object(json.loads(json.dumps(object_from_problem(problem))), "file")

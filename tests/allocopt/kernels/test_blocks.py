@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.windows import paper_window, windows
 
 from allocopt.kernels.blocks import circular_block_costs
@@ -22,7 +22,6 @@ def costs_on_their_own(problem: TopologyProblem, sizes: np.ndarray) -> np.ndarra
     return hop_costs(problem.topology, problem.hop_cost, blocks).reshape(len(sizes), m)
 
 
-@settings(max_examples=200)
 @given(windows(most_idle=12))
 def test_a_sliding_block_costs_what_its_nodes_cost(problem: TopologyProblem) -> None:
     sizes = np.arange(1, len(problem.idle_nodes) + 1)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import hop_matrix, pairwise_cost, single_job_costs, switches_above
 from support.windows import fat_trees, paper_window, trees, window, windows
@@ -39,7 +39,6 @@ def without(problem: TopologyProblem, positions: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 4])
-@settings(max_examples=100)
 @given(st.data())
 def test_a_single_job_reaches_the_least_cost_on_trees_of_every_depth(levels: int, data: st.DataObject) -> None:
     problem = data.draw(windows(most_idle=10, topologies=trees(levels=levels)))
@@ -53,7 +52,6 @@ def test_a_single_job_reaches_the_least_cost_on_trees_of_every_depth(levels: int
     assert tie_price(problem, chosen) == min(tie_price(problem, positions) for positions in ties)
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=9, topologies=fat_trees | trees()))
 def test_the_saving_of_every_size_is_the_largest_there_is(problem: TopologyProblem) -> None:
     encoding = encode(problem)
@@ -65,7 +63,6 @@ def test_the_saving_of_every_size_is_the_largest_there_is(problem: TopologyProbl
         assert cost == pytest.approx(single_job_costs(problem, n)[1].min(), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=150)
 @given(windows(most_idle=14, most_jobs=6))
 def test_after_other_jobs_an_insertion_costs_what_it_costs_in_a_fresh_state(problem: TopologyProblem) -> None:
     sizes = sorted(problem.sizes.tolist(), reverse=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.coallocations import coallocations, is_feasible, job, problem, solution, solutions, steps_of, value_of
 
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
@@ -18,7 +18,6 @@ from allocopt.solving.verify import verify
 HALF_BUSY = problem([job("h", 4)], [job("g", 2)], max_slowdown=9.0)
 
 
-@settings(max_examples=80)
 @given(case=coallocations())
 def test_one_guest_a_host_is_worth_what_is_written_out(case: CoallocationProblem) -> None:
     for places in list(solutions(case))[:30]:
@@ -27,7 +26,6 @@ def test_one_guest_a_host_is_worth_what_is_written_out(case: CoallocationProblem
         assert [steps.tolist() for steps in case.excess_steps(found)] == list(steps_of(case, places))
 
 
-@settings(max_examples=60)
 @given(case=coallocations(several=True))
 def test_several_guests_on_a_host_are_worth_what_is_written_out(case: CoallocationProblem) -> None:
     for places in list(solutions(case))[-30:]:
@@ -36,7 +34,6 @@ def test_several_guests_on_a_host_are_worth_what_is_written_out(case: Coallocati
         assert [steps.tolist() for steps in case.excess_steps(found)] == list(steps_of(case, places))
 
 
-@settings(max_examples=80)
 @given(case=coallocations())
 def test_the_tables_hold_every_pair_at_its_worth(case: CoallocationProblem) -> None:
     values = Pairs.of(case).values
@@ -47,7 +44,6 @@ def test_the_tables_hold_every_pair_at_its_worth(case: CoallocationProblem) -> N
             assert values[host, guest, quota] == pytest.approx(value_of(case, places), rel=1e-12, abs=1e-9)
 
 
-@settings(max_examples=80)
 @given(case=coallocations(most_hosts=3, most_guests=4, several=True))
 def test_greedy_placements_obey_the_rules_and_are_worth_something(case: CoallocationProblem) -> None:
     for found in greedy_coallocations(case, Pairs.of(case)):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import cost_of, hop_matrix, pairwise_cost
 from support.windows import fat_trees, trees, window, windows
@@ -13,7 +13,6 @@ from allocopt.problems.hop_cost import HopFormula, hop_costs
 from allocopt.problems.topology import TopologyProblem
 
 
-@settings(max_examples=200)
 @given(windows(most_idle=12), st.data())
 def test_a_cost_by_counts_is_the_cost_pair_by_pair(problem: TopologyProblem, data: st.DataObject) -> None:
     positions = data.draw(

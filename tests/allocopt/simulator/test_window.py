@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.cluster.platform import Part, Platform
@@ -131,7 +131,6 @@ def test_the_scheduler_solves_the_windows_that_are_cut_for_instances(jobs: Jobs,
 
 
 @given(jobs_lists, periods, st.sampled_from([("sequential", "scas"), ("annealing", "dcas"), ("dp", "scas")]))
-@settings(max_examples=40)
 def test_every_solver_keeps_the_schedule_and_no_node_is_given_twice(
     jobs: Jobs, period_s: float, contender: tuple[str, str]
 ) -> None:

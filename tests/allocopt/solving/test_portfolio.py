@@ -1,7 +1,7 @@
 """Solver ``auto``: never worse than its stages, its bound valid for the strategy asked for."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.brute_force import optimum
 from support.clocks import LooksBudget
 from support.oracle import ROUNDING, OracleWindow
@@ -47,7 +47,6 @@ def test_it_is_never_worse_than_any_of_its_stages(strategy: Strategy, window_see
 
 
 @pytest.mark.parametrize("strategy", list(Strategy))
-@settings(max_examples=60)
 @given(problem=windows(most_idle=7, most_jobs=3))
 def test_the_optimum_lies_between_bound_and_objective(strategy: Strategy, problem: TopologyProblem) -> None:
     problem = problem.with_strategy(strategy)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.brute_force import free_allocations
 from support.side import keeps, ruled_windows
 from support.windows import window
@@ -61,7 +61,6 @@ def test_a_group_with_a_name_is_named() -> None:
         verify(replace(problem, jobs=(job,)), Allocation((np.array([2, 3]),)))
 
 
-@settings(max_examples=40)
 @given(ruled_windows(most_idle=6, most_jobs=2))
 def test_exactly_the_allocations_that_keep_to_the_definitions_are_valid(problem: TopologyProblem) -> None:
     levels = problem.topology.groups_of(problem.idle_nodes)

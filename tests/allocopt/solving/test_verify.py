@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.brute_force import dcas_allocations, free_allocations, scas_allocations
 from support.windows import window, windows
 
@@ -36,7 +36,6 @@ def allowed(problem: TopologyProblem) -> set[tuple[int, ...]]:
     return accepted
 
 
-@settings(max_examples=40)
 @given(windows(most_idle=7, most_jobs=3))
 def test_it_accepts_exactly_what_brute_force_enumerates(problem: TopologyProblem) -> None:
     assert allowed(problem.with_strategy("scas")) == scas_allocations(problem)

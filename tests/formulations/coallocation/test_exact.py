@@ -51,7 +51,6 @@ def test_a_program_of_several_guests_finds_the_best_of_all_solutions(
     assert by_program(problem, back_end) == pytest.approx(best_value(problem), rel=1e-9, abs=1e-6)
 
 
-@settings(max_examples=60)
 @given(problem=coallocations(most_hosts=3))
 def test_the_assignment_is_the_best_of_all_solutions(problem: CoallocationProblem) -> None:
     result = solve(problem, solver="assignment", time_limit=60.0)
@@ -59,21 +58,18 @@ def test_the_assignment_is_the_best_of_all_solutions(problem: CoallocationProble
     assert result.objective == pytest.approx(best_value(problem), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=40)
 @given(problem=coallocations(measured=True))
 def test_the_assignment_is_the_best_of_measured_pairs(problem: CoallocationProblem) -> None:
     result = solve(problem, solver="assignment", time_limit=60.0)
     assert result.objective == pytest.approx(best_value(problem), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=60)
 @given(problem=coallocations(several=True))
 def test_bounds_of_guests_that_are_alone_hold_for_several(problem: CoallocationProblem) -> None:
     pairs, best = Pairs.of(problem), best_value(problem)
     assert best - 1e-9 <= assignment_bound(problem, pairs) <= alone_bound(pairs.values) + 1e-9
 
 
-@settings(max_examples=40)
 @given(problem=coallocations(several=True))
 def test_a_solution_costs_in_the_program_what_it_is_worth(problem: CoallocationProblem) -> None:
     model = CoallocationModel(problem, Pairs.of(problem))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.clocks import LooksBudget
@@ -33,14 +33,12 @@ def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # no
 
 @pytest.mark.slow
 @pytest.mark.parametrize("levels", [1, 2, 3, 4])
-@settings(max_examples=200)
 @given(st.data())
 def test_the_optimum_of_brute_force_is_proved_on_trees_of_every_depth(levels: int, data: st.DataObject) -> None:
     problem = data.draw(windows(most_idle=9, most_jobs=4, strategy=SCAS, topologies=trees(levels=levels)))
     assert_proved(solved(problem), optimum(problem))
 
 
-@settings(max_examples=200)
 @given(windows(most_idle=9, most_jobs=4, strategy=SCAS, topologies=fat_trees))
 def test_the_optimum_of_brute_force_is_proved_on_fat_trees(problem: TopologyProblem) -> None:
     assert_proved(solved(problem), optimum(problem))
@@ -96,7 +94,6 @@ def test_cut_off_before_anything_it_has_the_sequential_allocation_and_a_bound() 
     assert result.bound <= best
 
 
-@settings(max_examples=50)
 @given(windows(most_idle=9, most_jobs=4, strategy=SCAS), st.integers(0, 30))
 def test_cut_off_anywhere_the_bound_never_passes_the_optimum(problem: TopologyProblem, looks: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from support.counts import counts_of_vertices, largest_saving, leaf_groups, patterns, saving
@@ -68,7 +68,6 @@ def master_value(problem: TopologyProblem) -> float:
     return -float(result.fun)
 
 
-@settings(max_examples=150)
 @given(windows(most_idle=9, most_jobs=3), seeds)
 def test_pricing_finds_the_best_pattern_of_every_size(problem: TopologyProblem, seed: int) -> None:
     encoding = encode(problem)
@@ -91,7 +90,6 @@ def test_pricing_finds_the_best_pattern_of_every_size(problem: TopologyProblem, 
         assert found.savings[r] - charge(pattern) == pytest.approx(best, abs=1e-9)
 
 
-@settings(max_examples=150)
 @given(windows(most_idle=9, most_jobs=4), seeds)
 def test_no_allocation_saves_more_than_the_bound_at_any_charges(problem: TopologyProblem, seed: int) -> None:
     pricing, multipliers = with_random_cuts(problem, seed)
@@ -121,7 +119,6 @@ def test_the_table_of_charges_adds_up_the_rows() -> None:
     assert charges.table(multipliers[:2])[charges.first[2] :].max() == 0
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=9, most_jobs=4), seeds)
 def test_the_most_violated_cut_is_that_of_the_slow_twin(problem: TopologyProblem, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -144,7 +141,6 @@ def test_the_most_violated_cut_is_that_of_the_slow_twin(problem: TopologyProblem
             assert excess == pytest.approx(expected)
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=9, most_jobs=4), st.integers(0, 6))
 def test_the_generation_can_stop_anywhere(problem: TopologyProblem, rounds: int) -> None:
     pricing = pricing_of(problem)
@@ -156,7 +152,6 @@ def test_the_generation_can_stop_anywhere(problem: TopologyProblem, rounds: int)
     assert best.bound >= largest_saving(problem) - 1e-9
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=9, most_jobs=4))
 def test_at_the_end_the_bound_is_the_value_of_the_master_problem_with_all_patterns(problem: TopologyProblem) -> None:
     generation = generation_of(problem, pricing_of(problem), 1000)
@@ -164,7 +159,6 @@ def test_at_the_end_the_bound_is_the_value_of_the_master_problem_with_all_patter
     assert generation.best.bound == pytest.approx(master_value(problem), rel=1e-8, abs=1e-8)
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=9, most_jobs=4))
 def test_cuts_keep_the_bound_valid_and_never_worsen_it(problem: TopologyProblem) -> None:
     generation = generation_of(problem, pricing_of(problem), 1000)

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.counts import largest_saving, leaf_groups, saving
 from support.side import demand_of
@@ -71,7 +71,6 @@ def slow_completion(layers: Layers, size: int, leaf: int, before: int, placed: i
     return best(leaf, before, placed) - begun
 
 
-@settings(max_examples=80)
 @given(SHALLOW, st.integers(0, 99), orders)
 def test_completion_tables_are_those_of_the_slow_twin(problem: TopologyProblem, seed: int, order: Order) -> None:
     layers, _ = prepared(problem, seed, order)
@@ -84,7 +83,6 @@ def test_completion_tables_are_those_of_the_slow_twin(problem: TopologyProblem, 
                     assert layers.completion[r, leaf, before, placed] == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=100)
 @given(SHALLOW, st.integers(0, 99), orders)
 def test_completions_from_the_first_leaf_are_the_best_patterns(
     problem: TopologyProblem, seed: int, order: Order
@@ -97,7 +95,6 @@ def test_completions_from_the_first_leaf_are_the_best_patterns(
     assert alone + income == pytest.approx(bound, abs=1e-9)
 
 
-@settings(max_examples=200)
 @given(SHALLOW, st.integers(0, 99), orders, st.floats(0.01, 3.0))
 def test_the_best_allocation_is_found_if_its_regret_is_within_the_slack(
     problem: TopologyProblem, seed: int, order: Order, more: float
@@ -128,7 +125,6 @@ def test_the_best_allocation_is_found_in_pods_of_several_leaves(seed: int) -> No
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
 @given(SHALLOW, st.integers(0, 99), orders, st.floats(0.01, 1.0))
 def test_nothing_is_found_if_every_regret_is_above_the_slack(
     problem: TopologyProblem, seed: int, order: Order, share: float
@@ -141,7 +137,6 @@ def test_nothing_is_found_if_every_regret_is_above_the_slack(
     assert outcome.counts is None
 
 
-@settings(max_examples=100)
 @given(SHALLOW, st.integers(0, 99), orders, st.integers(1, 40))
 def test_where_states_run_out_what_is_left_bounds_every_allocation(
     problem: TopologyProblem, seed: int, order: Order, most_states: int

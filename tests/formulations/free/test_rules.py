@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.side import ruled_optimum, ruled_windows
 from support.windows import fat_trees, paper_window, trees, window
@@ -26,7 +26,6 @@ def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # no
     return result
 
 
-@settings(max_examples=100)
 @given(ruled_windows(most_idle=9, most_jobs=4, topologies=SHALLOW))
 def test_the_optimum_is_proved_or_that_there_is_none(problem: TopologyProblem) -> None:
     result = solved(problem)
@@ -47,7 +46,6 @@ def nothing_to_begin_with(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("nothing_to_begin_with")
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ruled_windows(most_idle=9, most_jobs=4, topologies=SHALLOW))
 def test_without_an_allocation_to_begin_with_the_layers_find_the_best_one(problem: TopologyProblem) -> None:
     result = solved(problem)
@@ -79,7 +77,6 @@ def test_rules_on_windows_of_the_paper_are_kept_to_proof(seed: int) -> None:
     assert result.status in (Status.OPTIMAL, Status.INFEASIBLE)
 
 
-@settings(max_examples=60)
 @given(ruled_windows(most_idle=9, most_jobs=4, topologies=SHALLOW), st.integers(1, 12))
 def test_cut_off_anywhere_the_bound_is_valid(problem: TopologyProblem, iterations: int) -> None:
     result = solved(problem, Budget(iterations=iterations))
@@ -101,7 +98,6 @@ def test_jobs_in_segments_may_share_two_leaves() -> None:
     assert result.status is Status.OPTIMAL
 
 
-@settings(max_examples=60)
 @given(ruled_windows(most_idle=8, most_jobs=3, topologies=trees(levels=4)))
 def test_on_trees_of_four_levels_bound_and_verdict_are_valid(problem: TopologyProblem) -> None:
     result = solved(problem)

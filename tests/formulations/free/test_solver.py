@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.clocks import LooksBudget
@@ -39,7 +39,6 @@ def greedy_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SEARCHES", ("greedy",))
 
 
-@settings(max_examples=150)
 @given(windows(most_idle=8, most_jobs=3, topologies=SHALLOW))
 def test_the_optimum_over_all_node_sets_is_proved(problem: TopologyProblem) -> None:
     assert_proved(solved(problem), optimum(problem))
@@ -115,7 +114,6 @@ def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int) -> No
     assert result.stopped_by is (StopReason.PROVED if result.status is Status.OPTIMAL else StopReason.TIME_LIMIT)
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=8, most_jobs=3), st.integers(1, 12))
 def test_after_few_iterations_the_bound_never_passes_the_optimum(problem: TopologyProblem, iterations: int) -> None:
     result = solved(problem, Budget(iterations=iterations))
@@ -126,7 +124,6 @@ def test_after_few_iterations_the_bound_never_passes_the_optimum(problem: Topolo
     assert result.objective >= best * (1 - 1e-9) - 1e-9
 
 
-@settings(max_examples=60)
 @given(windows(most_idle=8, most_jobs=3, topologies=trees(levels=4)))
 def test_trees_of_four_levels_get_a_valid_bound(problem: TopologyProblem) -> None:
     result = solved(problem)

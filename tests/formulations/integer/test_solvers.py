@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.brute_force import optimum
 from support.oracle import ROUNDING, OracleWindow
 from support.windows import paper_window, window, windows
@@ -52,7 +52,6 @@ def solved(solver: ProgramSolver, problem: TopologyProblem, seconds: float | Non
 
 
 @pytest.mark.parametrize("name", EVERY)
-@settings(max_examples=60)
 @given(problem=windows(strategy=Strategy.SCAS))
 def test_brute_force_agrees(name: str, problem: TopologyProblem) -> None:
     result = solved(EVERY[name], problem)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.circles import Circle, circles, distances, prices_for
 
@@ -156,7 +156,6 @@ def assert_apart(circle: Circle, sizes: IntArray, starts: IntArray) -> None:
     assert len(set(covered)) == len(covered)
 
 
-@settings(max_examples=60)
 @given(circles(most_positions=9), st.data())
 def test_a_block_survives_where_a_path_through_it_is_short_enough(circle: Circle, data: st.DataObject) -> None:
     prices = data.draw(prices_for(circle))

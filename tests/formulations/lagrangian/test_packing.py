@@ -62,7 +62,6 @@ def random_part(blocks: Blocks, seed: int) -> tuple[IntArray, IntArray]:
     return np.array(sizes, dtype=np.int64)[keep], np.array(starts, dtype=np.int64)[keep]
 
 
-@settings(max_examples=200)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.integers(1, 12), st.integers(1, 9), st.booleans())
 def test_what_is_missing_is_always_inserted(seed: int, m: int, most_jobs: int, largest: int, full: bool) -> None:
     blocks = random_blocks(seed, m, most_jobs, largest, full=full)
@@ -147,7 +146,6 @@ def improved(
     return Packing.of(blocks, sizes, starts), saved
 
 
-@settings(max_examples=150)
 @given(st.integers(0, 10**6), st.integers(2, 60), st.integers(2, 6), st.booleans(), st.sampled_from([8, 64, 4096]))
 def test_moves_keep_a_packing_and_save_what_they_say(
     seed: int, m: int, most_taken: int, full: bool, entries: int

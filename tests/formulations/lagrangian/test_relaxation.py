@@ -150,7 +150,6 @@ def test_the_bundle_ends_at_the_linear_relaxation_of_the_pack_model(seed: int, m
     assert settled(bundle_of(blocks, most_cuts)).value == pytest.approx(answer.fun, rel=1e-6)
 
 
-@settings(max_examples=100)
 @given(st.integers(0, 10**6))
 def test_balanced_weights_are_optimal_on_the_simplex(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.brute_force import optimum
 from support.clocks import LooksBudget
 from support.oracle import ROUNDING, OracleWindow
@@ -40,7 +40,6 @@ def solved(problem: TopologyProblem, budget: Budget = Budget(), seed: int = 0) -
     return result
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=9, most_jobs=4, strategy=SCAS, topologies=fat_trees | trees()))
 def test_the_optimum_of_brute_force_is_proved(problem: TopologyProblem) -> None:
     assert_proved(solved(problem), optimum(problem), RELATIVE)

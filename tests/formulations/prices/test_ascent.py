@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from support.counts import largest_saving
@@ -102,7 +102,6 @@ def master_value(problem: TopologyProblem, level: int) -> float:
     return -float(result.fun)
 
 
-@settings(max_examples=60)
 @given(windows(most_idle=7, most_jobs=3), st.data())
 def test_at_the_end_the_bound_is_the_value_of_the_master_problem_with_every_column(
     problem: TopologyProblem, data: st.DataObject
@@ -111,7 +110,6 @@ def test_at_the_end_the_bound_is_the_value_of_the_master_problem_with_every_colu
     assert bound_of(problem, level) == pytest.approx(master_value(problem, level), rel=1e-6, abs=1e-6)
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=9, most_jobs=4), st.data(), st.integers(0, 6))
 def test_it_can_stop_anywhere(problem: TopologyProblem, data: st.DataObject, rounds: int) -> None:
     level = data.draw(st.integers(0, len(problem.topology.hops) - 1))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.counts import counts_of_vertices, leaf_groups, patterns, saving
 from support.windows import paper_window, window, windows
@@ -19,7 +19,6 @@ from formulations.prices.pricing import Pricing
 from formulations.prices.rounding import Rounding
 
 
-@settings(max_examples=150)
 @given(windows(most_idle=9, most_jobs=4), st.integers(0, 2**32 - 1))
 def test_every_job_is_inserted_best(problem: TopologyProblem, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.counts import counts_of_vertices, largest_saving, leaf_groups, patterns, saving
 from support.oracle import ROUNDING, OracleWindow
@@ -36,7 +36,6 @@ def priced_windows(draw: st.DrawFn) -> tuple[TopologyProblem, Pricing, FloatArra
     return problem, pricing, random_prices(pricing.tree, draw(seeds))
 
 
-@settings(max_examples=150)
 @given(priced_windows())
 def test_answers_and_bound_are_those_of_the_slow_twin(case: tuple[TopologyProblem, Pricing, FloatArray]) -> None:
     problem, pricing, prices = case
@@ -54,7 +53,6 @@ def test_answers_and_bound_are_those_of_the_slow_twin(case: tuple[TopologyProble
     assert found.bound == pytest.approx(float(exact), rel=1e-9, abs=1e-9)
 
 
-@settings(max_examples=100)
 @given(priced_windows())
 def test_answers_are_made_of_parts_that_are_there(case: tuple[TopologyProblem, Pricing, FloatArray]) -> None:
     _, pricing, prices = case
@@ -77,7 +75,6 @@ def test_answers_are_made_of_parts_that_are_there(case: tuple[TopologyProblem, P
         assert found.sales[stock] @ prices == pytest.approx(found.worth[tree.worth_first[v] + idle], abs=1e-9)
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=9, most_jobs=3), seeds)
 def test_without_merging_jobs_choose_among_all_patterns(problem: TopologyProblem, seed: int) -> None:
     encoding = encode(problem)
@@ -98,7 +95,6 @@ def test_without_merging_jobs_choose_among_all_patterns(problem: TopologyProblem
         assert found.savings[r] - found.job_parts[r] @ prices == pytest.approx(best, abs=1e-9)
 
 
-@settings(max_examples=150)
 @given(priced_windows())
 def test_no_allocation_saves_more_than_the_bound_at_any_prices(
     case: tuple[TopologyProblem, Pricing, FloatArray],
@@ -107,7 +103,6 @@ def test_no_allocation_saves_more_than_the_bound_at_any_prices(
     assert pricing.at(prices).bound >= largest_saving(problem)
 
 
-@settings(max_examples=100)
 @given(windows(most_idle=12, most_jobs=4), seeds)
 def test_finer_classes_at_the_same_prices_prove_as_much_or_more(problem: TopologyProblem, seed: int) -> None:
     encoding = encode(problem)

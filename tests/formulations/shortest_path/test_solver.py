@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from support.brute_force import optimum
 from support.oracle import ROUNDING, OracleWindow
 from support.windows import paper_window, window, windows
@@ -20,7 +20,6 @@ from formulations.shortest_path.solver import ConstrainedShortestPath
 CSP = ConstrainedShortestPath()
 
 
-@settings(max_examples=200)
 @given(problem=windows(strategy=Strategy.SCAS))
 def test_brute_force_agrees(problem: TopologyProblem) -> None:
     result = CSP.solve(problem, Budget(), seed=0)

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import dcas_allocations, free_allocations
 from support.windows import fat_trees, paper_window, trees, window, windows
@@ -66,7 +66,6 @@ owner_arrays = windows(most_idle=12, most_jobs=4).flatmap(
 )
 
 
-@settings(max_examples=300)
 @given(owner_arrays)
 def test_the_kernel_and_the_verifier_agree_on_what_crosses(case: tuple[TopologyProblem, list[int]]) -> None:
     problem, owners = case[0], np.array(case[1], dtype=np.int64)
@@ -94,7 +93,6 @@ def test_what_does_not_cross_is_what_dcas_can_reach_and_kreweras_counts_it(idle:
     assert len(passing) == np.prod([idle - factor for factor in range(factors)])
 
 
-@settings(max_examples=200)
 @given(owner_arrays, st.integers(1, 4), st.integers(0, 2**32))
 def test_a_move_always_yields_a_partition_of_the_right_sizes(
     case: tuple[TopologyProblem, list[int]], most: int, seed: int
@@ -123,7 +121,6 @@ def test_the_kernel_moves_as_often_to_each_state_as_its_obvious_twin(sizes: list
 @pytest.mark.parametrize(
     ("strategy", "restores"), [(Strategy.DCAS, True), (Strategy.FREE, True), (Strategy.FREE, False)]
 )
-@settings(max_examples=100)
 @given(problem=windows(most_idle=14, most_jobs=5, topologies=fat_trees | trees()), steps=st.integers(1, 60))
 def test_costs_kept_by_the_walk_are_those_of_a_full_count(
     strategy: Strategy, restores: bool, problem: TopologyProblem, steps: int

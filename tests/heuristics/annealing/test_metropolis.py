@@ -33,7 +33,6 @@ def solved(solver: Searching, problem: TopologyProblem, budget: Budget, seed: in
 
 
 @pytest.mark.parametrize(("solver", "strategy"), TAKEN)
-@settings(max_examples=50)
 @given(problem=windows(most_idle=12, most_jobs=5), iterations=st.integers(1, 50), seed=st.integers(0, 2**63))
 def test_the_answer_obeys_the_strategy_and_is_never_worse_than_sequential(
     solver: Searching, strategy: Strategy, problem: TopologyProblem, iterations: int, seed: int

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.side import ruled_optimum, ruled_windows
 from support.windows import paper_window
@@ -26,7 +26,6 @@ def solved(problem: TopologyProblem, steps: int = 300, seed: int = 0) -> Result:
     return result
 
 
-@settings(max_examples=100)
 @given(ruled_windows(most_idle=9, most_jobs=4), st.integers(0, 3))
 def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProblem, seed: int) -> None:
     result = solved(problem, seed=seed)
@@ -40,7 +39,6 @@ def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProble
         assert result.objective >= best * (1 - 1e-9) - 1e-9
 
 
-@settings(max_examples=60)
 @given(ruled_windows(most_idle=10, most_jobs=4), st.integers(1, 200), st.integers(0, 99))
 def test_the_saving_it_counts_is_that_of_its_allocation(problem: TopologyProblem, steps: int, seed: int) -> None:
     begin = Greedy().solve(problem, Budget(), 0).solution

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.arrays import FloatArray
@@ -76,7 +76,6 @@ def test_the_printed_update_keeps_its_bound_with_a_constant_rate(n: int, adversa
     played(Weights(n, Update.AS_PRINTED, horizon=ROUNDS), adversary, ROUNDS)
 
 
-@settings(max_examples=60)
 @given(st.lists(st.lists(st.floats(0, 1), min_size=3, max_size=3), max_size=200), st.sampled_from(list(Update)))
 def test_the_bound_holds_after_every_action_of_any_run(risks: list[list[float]], update: Update) -> None:
     weights = Weights(3, update, horizon=20)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.arrays import Float32Array
@@ -86,7 +86,6 @@ def architectures(draw: st.DrawFn) -> Architecture:
     return Architecture("any", shape, tuple(layers[: draw(st.sampled_from([-1, len(layers)]))]))
 
 
-@settings(max_examples=60)
 @given(architectures(), st.integers(0, 2**32))
 def test_the_kernel_agrees_with_its_slow_twin_on_any_network(architecture: Architecture, seed: int) -> None:
     rng = np.random.default_rng(seed)

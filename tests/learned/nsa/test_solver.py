@@ -50,7 +50,6 @@ def test_every_shipped_network_allocates_better_than_the_sequence(network: str, 
 
 
 @pytest.mark.parametrize("strategy", [Strategy.DCAS, Strategy.FREE])
-@settings(max_examples=40)
 @given(problem=windows(most_idle=12, most_jobs=4, topologies=fat_trees | trees()), seed=st.integers(0, 2**32))
 def test_the_answer_is_valid_on_any_tree(strategy: Strategy, problem: TopologyProblem, seed: int) -> None:
     solved(Nsa("fcn-1"), problem.with_strategy(strategy), 20, seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.multicore import random_jobs, random_machine
 
@@ -124,7 +124,6 @@ def test_an_episode_is_the_simulation_and_sees_its_arrays(seed: int, kind: Execu
 
 @pytest.mark.parametrize("reward", REWARDS)
 @given(seed=st.integers(0, 1000), policy=st.sampled_from(SURE))
-@settings(max_examples=60, deadline=None)
 def test_rewards_add_up_to_what_their_name_says(reward: RewardName, seed: int, policy: str) -> None:
     machine, jobs = instance(seed, 12)
     made = simulate_tasks(machine, jobs, policy)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.slow_quotas import simulate_slowly
 
@@ -69,7 +69,6 @@ def check_equal(found: QuotaSchedule, slow: QuotaSchedule) -> None:
         assert getattr(found.accounts, field.name) == pytest.approx(expected, rel=1e-9, abs=1e-5), field.name
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     jobs=st.integers(1, 12),

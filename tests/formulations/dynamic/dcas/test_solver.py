@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support.brute_force import dcas_allocations, optimum
 from support.clocks import LooksBudget
@@ -36,13 +36,11 @@ def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # no
     return result
 
 
-@settings(max_examples=300)
 @given(windows(most_idle=9, most_jobs=4, strategy=DCAS, topologies=fat_trees | interval_trees))
 def test_the_optimum_of_brute_force_is_proved_on_fat_trees(problem: TopologyProblem) -> None:
     assert_proved(solved(problem), optimum(problem))
 
 
-@settings(max_examples=60)
 @given(windows(most_idle=10, most_jobs=4, strategy=DCAS, topologies=trees()), st.integers(0, 9))
 def test_the_optimum_of_brute_force_is_proved_on_all_trees_that_are_taken(problem: TopologyProblem, turn: int) -> None:
     m = len(problem.idle_nodes)
@@ -164,7 +162,6 @@ def test_the_optimum_has_an_allocation_order(seed: int) -> None:
         idle = idle[~owned]
 
 
-@settings(max_examples=50)
 @given(windows(most_idle=9, most_jobs=4, strategy=DCAS, topologies=fat_trees), st.integers(0, 60))
 def test_cut_off_anywhere_the_bound_never_passes_the_optimum(problem: TopologyProblem, looks: int) -> None:
     with pytest.MonkeyPatch.context() as patch:

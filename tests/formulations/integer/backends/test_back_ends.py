@@ -5,7 +5,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.sparse import csc_array
 from support.windows import paper_window, windows
@@ -55,7 +55,6 @@ def programs(draw: st.DrawFn) -> BinaryProgram:
 
 
 @every_back_end
-@settings(max_examples=80)
 @given(program=programs())
 def test_any_program_is_solved_or_proved_infeasible(back_end: ModuleType, program: BinaryProgram) -> None:
     seen: list[Progress] = []
@@ -119,7 +118,6 @@ def test_any_row_prices_give_a_bound_and_reduced_costs_that_hold(program: Binary
         assert forced is None or forced >= priced.bound + max(0.0, reduced) - 1e-6
 
 
-@settings(max_examples=50)
 @given(problem=windows(strategy=Strategy.SCAS))
 def test_integer_costs_lose_a_billionth_at_most_and_never_overstate(problem: TopologyProblem) -> None:
     blocks = blocks_of(problem)
