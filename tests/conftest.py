@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,9 @@ settings.load_profile("fixed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let a seed choose the examples."""
+    """Let a seed choose the examples, and let Ctrl-C, which tests send, be heard also where a script ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--hypothesis-seed") is not None and config.getoption("--hypothesis-profile") is None:
         settings.load_profile("seeded")
 

@@ -83,7 +83,7 @@ def spawn(start: Start) -> Run:
 
     def run_there(*arguments: str | Path, **settings: Any) -> Answer:
         process = start(*arguments, **settings)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
         return Answer(process.returncode, out or "", err or "")
 
     return run_there

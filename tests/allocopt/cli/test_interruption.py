@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 Run = Callable[..., Any]
 Start = Callable[..., Any]
 
-SECONDS = 30.0
+SECONDS = 120.0
 
 
 @pytest.fixture

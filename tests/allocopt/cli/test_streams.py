@@ -41,7 +41,7 @@ def test_a_reader_that_has_gone_is_no_error_to_speak_of(start: Start, arguments:
     os.close(reading)
     process = start(*arguments, stdout=writing, variables={"PYTHONUNBUFFERED": unbuffered})
     os.close(writing)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert (process.returncode, err) == (1, "")
 
 
@@ -57,7 +57,7 @@ def test_standard_output_without_room_is_one_line(spawn: Run, arguments: list[st
 @pytest.mark.parametrize("closed", ["<&- >&-", "2>&-", "<&- >&- 2>&-"])
 def test_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
     solve = f"'{PYTHON}' -m allocopt solve @tiny --solver scip --strategy scas --solution '{tmp_path}' --json --verbose"
-    done = subprocess.run(["sh", "-c", f"{solve} {closed}"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", "-c", f"{solve} {closed}"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0
     assert len(list(tmp_path.iterdir())) == 3
     assert len(done.stdout.splitlines()) == (0 if ">&-" in closed.replace("2>&-", "") else 3)
@@ -66,7 +66,7 @@ def test_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
 
 def test_an_error_without_standard_error_stays_off_standard_output() -> None:
     command = f"'{PYTHON}' -m allocopt solve no-such-file 2>&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout) == (3, "")
 
 

@@ -178,7 +178,7 @@ def test_a_worker_that_hangs_in_native_code_ends_with_the_driver(grid: Path, plu
     process.kill()
     process.wait()
     try:
-        assert wait_for(lambda: not members(process.pid), 20.0)
+        assert wait_for(lambda: not members(process.pid))
     finally:
         for pid in members(process.pid):
             kill(pid)
@@ -319,5 +319,5 @@ def test_a_terminal_shows_progress_on_one_line(grid: Path, columns: int) -> None
     pieces = [piece for line in text.split("\n") for piece in line.split("\r")]
     # What stays may be longer than a line.
     assert max(len(piece) for piece in pieces if not piece.startswith("allocopt: ")) == min(columns or 80, 80) - 1
-    assert any("of 32 cells, 0:00:0" in piece for piece in pieces)
-    assert text.rstrip().split("\r")[-1].startswith("allocopt: 32 of 32 cells, 0:00:")
+    assert any("of 32 cells, 0:0" in piece for piece in pieces)
+    assert text.rstrip().split("\r")[-1].startswith("allocopt: 32 of 32 cells, 0:0")

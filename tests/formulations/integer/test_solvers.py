@@ -212,6 +212,10 @@ def test_a_script_without_a_main_guard_runs_and_nothing_else_is_printed(tmp_path
     assert run.stderr == ""
 
 
+PATIENCE = 6000
+"""Looks, 0.02 s apart, after which what is waited for does not come."""
+
+
 def children_of(parent: int) -> set[int]:
     """Find the processes that a process has started and that have not ended."""
     children = set()
@@ -227,7 +231,7 @@ def children_of(parent: int) -> set[int]:
 
 def gone(pids: set[int]) -> bool:
     """Whether the processes end, which takes them a moment."""
-    for _ in range(500):
+    for _ in range(PATIENCE):
         states = [Path(f"/proc/{pid}/stat") for pid in pids]
         if not any(path.exists() and path.read_text().rpartition(")")[2].split()[0] != "Z" for path in states):
             return True
@@ -237,15 +241,25 @@ def gone(pids: set[int]) -> bool:
 
 def started_by(parent: int, known: set[int]) -> set[int]:
     """Wait for new children of a process."""
-    for _ in range(500):
+    for _ in range(PATIENCE):
         if new := children_of(parent) - known:
             return new
         time.sleep(0.02)
     raise AssertionError("no child process was started")
 
 
+def wait_until_busy(children: set[int]) -> None:
+    """Wait until each of these processes has worked for a second, on a busy machine too: by then it solves."""
+    for pid in children:
+        for _ in range(PATIENCE):
+            user, system = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+            if int(user) + int(system) >= os.sysconf("SC_CLK_TCK"):
+                break
+            time.sleep(0.02)
+
+
 class During(threading.Thread):
-    """Does something to the process that solves, and its child, a while after the child has started."""
+    """Sends a signal to the process that solves, or its child, when the child is busy."""
 
     def __init__(self, number: int, target: str) -> None:
         super().__init__()
@@ -257,7 +271,7 @@ class During(threading.Thread):
 
     def run(self) -> None:
         self.children = started_by(os.getpid(), self._known)
-        time.sleep(0.6)
+        wait_until_busy(self.children)
         for pid in {os.getpid()} if self._target == "parent" else self.children:
             os.kill(pid, self._number)
 
@@ -304,7 +318,7 @@ solve(problem, "scas", "scip-paper", time_limit=None)
 def test_no_child_outlives_its_parent_even_in_a_solve() -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT])
     children = started_by(parent.pid, set())
-    time.sleep(1.0)
+    wait_until_busy(children)
     assert children_of(parent.pid) == children
     parent.kill()
     parent.wait()

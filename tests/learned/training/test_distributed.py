@@ -71,7 +71,7 @@ def started(code: str, *arguments: str, count: int = 2) -> list[subprocess.Compl
         )
         for rank in range(count)
     ]
-    outputs = [process.communicate(timeout=120) for process in processes]
+    outputs = [process.communicate(timeout=600) for process in processes]
     return [
         subprocess.CompletedProcess([], process.returncode, *output)
         for process, output in zip(processes, outputs, strict=True)

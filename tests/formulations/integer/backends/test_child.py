@@ -91,4 +91,4 @@ def test_the_worker_ends_when_its_input_closes_in_the_middle_of_a_solve() -> Non
         write_frame(source, request(hard()))
         assert read_frame(output) is not None
         source.close()
-        assert worker.wait(timeout=20) == 0
+        assert worker.wait(timeout=600) == 0
