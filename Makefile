@@ -8,7 +8,7 @@ BIN := .venv/bin
 WINDOWS := instances/paper.jsonl instances/repo.jsonl instances/burst.jsonl
 CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing,lns,lns-prices:free,dp:scas,lagrangian:scas,highs,scip,cp-sat,dp:dcas,exact,auto:free
 
-PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal $(if $(SEED),--hypothesis-seed=$(SEED))
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup $(if $(SEED),--hypothesis-seed=$(SEED))
 
 .PHONY: demo test fuzz unit lint types format docs clean clean-kernels
 

@@ -24,9 +24,9 @@ from support.windows import paper_window
 
 from allocopt.files.instance import write_problems
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("ray")]
 
-CELLS = 100
+CELLS = 60
 
 
 @pytest.fixture(scope="module")
