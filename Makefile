@@ -1,5 +1,5 @@
 # make demo: compare the allocators on windows of the NSA paper's generator.   make test: all tests.
-# make fuzz: all tests, with random examples.   make test SEED=3: the examples of a seed instead of those of every run.
+# make fuzz: properties, on new examples.   make test SEED=3: the examples of a seed instead of those of every run.
 # All make their own .venv and need make, git and Python >= 3.11, nothing else.
 
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 python; do \
@@ -22,7 +22,7 @@ test: .venv/installed-dev
 
 fuzz: .venv/installed-dev
 	$(BIN)/allocopt warmup
-	$(PYTEST) --hypothesis-profile=fuzz
+	$(PYTEST) -m hypothesis --hypothesis-profile=fuzz
 
 unit: .venv/installed-dev
 	$(BIN)/allocopt warmup
