@@ -366,7 +366,7 @@ def main() -> None:
         intent(workload),
         [
             table(runs),
-            "`best-fit` is what Slurm does: a job that no pod holds takes the leaves with most idle nodes, wherever "
+            "`best-fit`: a job that no pod holds takes the leaves with most idle nodes, wherever "
             "they are. `best-fit by level` keeps to pods there too and places the largest job first; it is no solver "
             "of the package, but the strongest allocation job by job that is compared here.",
             "## `lns` against the others",

@@ -1,8 +1,8 @@
-"""Solver ``best-fit``: per job, what Slurm's tree topology plugin does.
+"""Solver ``best-fit``: the lowest switch that fits, a rule of our own; what Slurm does is `slurm-tree`.
 
 The job goes to the lowest switch that has enough idle nodes, among those of that level to the one with the fewest;
 under it, leaf by leaf: the leaf with the fewest idle nodes that still holds all that is missing, else the leaf with
-the most (Slurm, select/linear and topology/tree documentation).
+the most.
 """
 
 from typing import ClassVar

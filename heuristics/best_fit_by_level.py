@@ -1,6 +1,6 @@
 """Solver ``best-fit-by-level``: best fit at every level of switches in turn, the largest job first.
 
-`best-fit`, and so Slurm, looks for the fewest idle nodes at one level only and then fills leaves wherever they are.
+`best-fit` looks for the fewest idle nodes at one level only and then fills leaves wherever they are.
 Here a job goes, from the top switch down, to the child switch with the fewest idle nodes that holds it; if none does,
 it empties the one with the most, and what is missing goes on in the same way.
 """

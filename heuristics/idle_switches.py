@@ -22,13 +22,14 @@ class IdleSwitches:
         first = np.flatnonzero(np.diff(levels[0][order], prepend=-1))
         self._positions: IntArray = order
         self._end = np.append(first[1:], len(order))
-        self._groups_of_leaf = levels[:, order[first]]
+        self.above_leaves = levels[:, order[first]]
+        """Switch of every level above each leaf, itself the first, shape ``(L, leaves)``."""
         self.idle = [np.bincount(level) for level in levels]
         """Idle nodes of every switch, per level from the leaves up to the top switch."""
-        self.leaves = [_members(groups) for groups in self._groups_of_leaf]
+        self.leaves = [_members(groups) for groups in self.above_leaves]
         """Leaves under every switch, per level."""
-        first_leaves = [np.unique(groups, return_index=True)[1] for groups in self._groups_of_leaf]
-        above = zip(first_leaves, self._groups_of_leaf[1:], strict=False)
+        first_leaves = [np.unique(groups, return_index=True)[1] for groups in self.above_leaves]
+        above = zip(first_leaves, self.above_leaves[1:], strict=False)
         self.children = [_members(groups[leaves]) for leaves, groups in above]
         """Switches of the level below under every switch, per level above the leaves."""
 
@@ -44,7 +45,7 @@ class IdleSwitches:
     def _take_from(self, leaf: int, count: int) -> IntArray:
         """Take the first ``count`` idle positions of a leaf."""
         first = int(self._end[leaf]) - int(self.idle[0][leaf])
-        for idle, group in zip(self.idle, self._groups_of_leaf[:, leaf].tolist(), strict=True):
+        for idle, group in zip(self.idle, self.above_leaves[:, leaf].tolist(), strict=True):
             idle[group] -= count
         return self._positions[first : first + count]
 

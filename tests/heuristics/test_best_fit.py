@@ -1,4 +1,4 @@
-"""Best-fit follows Slurm's rule: the lowest switch that fits, then best fit over its leaves."""
+"""Best-fit: the lowest switch that fits, then best fit over its leaves."""
 
 import numpy as np
 import pytest
