@@ -1,0 +1,86 @@
+"""What a real Slurm gives to the jobs of random windows, beside our solvers and the proven optimum."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from page import write_page
+
+import allocopt
+from allocopt.report.table import Cell, aligned_table
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from support.slurm import chosen_by_slurm, slurm_window, version
+
+WINDOWS = 40
+LIMIT_S = 120.0
+SOLVERS = ("slurm-tree", "best-fit", "best-fit-by-level", "lns")
+HEADER = ("nodes chosen by", "jobs with Slurm's nodes", "of", "above optimum %", "max %")
+DIGITS = (None, 0, 0, 2, 2)
+
+Choice = Sequence[Sequence[int]]
+"""Nodes of every job."""
+
+
+def solved(problem: allocopt.TopologyProblem, solver: str) -> Choice:
+    """Return the nodes that a solver gives to every job."""
+    return [nodes.tolist() for nodes in allocopt.solve(problem, solver=solver).solution.nodes]
+
+
+def optimum(problem: allocopt.TopologyProblem) -> float:
+    """Return the proven optimum."""
+    result = allocopt.solve(problem, solver="exact", time_limit=LIMIT_S)
+    if result.status is not allocopt.Status.OPTIMAL:
+        raise SystemExit(f"{problem.name}: not proven within {LIMIT_S:g} s")
+    return result.objective
+
+
+def row(
+    label: str,
+    problems: Sequence[allocopt.TopologyProblem],
+    chosen: Sequence[Choice],
+    slurms: Sequence[Choice],
+    optima: Sequence[float],
+) -> list[Cell]:
+    """Compare what was chosen in every window with Slurm's choice and the optimum."""
+    pairs = [pair for own, theirs in zip(chosen, slurms, strict=True) for pair in zip(own, theirs, strict=True)]
+    same = sum(sorted(own) == sorted(theirs) for own, theirs in pairs)
+    above = []
+    for problem, nodes, best in zip(problems, chosen, optima, strict=True):
+        allocation = allocopt.Allocation(tuple(np.array(own) for own in nodes))
+        above.append(100 * (problem.objective(allocation) / best - 1))
+    return [label, same, len(pairs), float(np.mean(above)), max(above)]
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="four windows; the page is not written")
+    quick = parser.parse_args().quick
+    problems = [slurm_window(seed) for seed in range(4 if quick else WINDOWS)]
+    slurms, optima = chosen_by_slurm(problems), [optimum(problem) for problem in problems]
+    choices = {"Slurm": slurms} | {name: [solved(problem, name) for problem in problems] for name in SOLVERS}
+    rows = [row(label, problems, chosen, slurms, optima) for label, chosen in choices.items()]
+    table = aligned_table(HEADER, rows, DIGITS)
+    if quick:
+        print(table)
+        return
+    write_page(
+        "slurm_tree",
+        "What a real Slurm chooses",
+        f"{WINDOWS} random windows, seeds 0 to {WINDOWS - 1}, on 128 nodes, 4 pods of 4 leaves of 8: each node is idle "
+        "with a probability between 0.3 and 0.95 drawn per window, the others are drained, and jobs of 1 to 24 whole "
+        f"nodes follow each other as long as they fit. *Slurm* is {version()} of Debian with `select/cons_tres` and "
+        "`topology/tree`, a cluster of its own for every window; all jobs of a window are submitted, and it places "
+        "them one after the other. Its nodes are those of a cloud, which it allots before they run. *Above optimum*: "
+        "hop cost of a window above the optimum that `exact` proves, mean and largest of the windows. `lns` without a "
+        "time limit, seed 0.",
+        [table],
+    )
+
+
+if __name__ == "__main__":
+    main()
