@@ -26,7 +26,7 @@ from heuristics.job_by_job import JobByJob
 
 
 class SlurmTree(JobByJob):
-    """Slurm's own choice, jobs in their order; O(leaves) for every leaf that is looked at as the best."""
+    """Slurm's own choice, jobs in their order; O(leaves) for every leaf that a job takes."""
 
     name: ClassVar[str] = "slurm-tree"
 
@@ -36,32 +36,41 @@ class SlurmTree(JobByJob):
 
     def take(self, switches: IdleSwitches, size: int) -> IntArray:
         """Take positions leaf by leaf; see `JobByJob.take`."""
-        above = switches.above_leaves
-        idle = np.stack([idle[groups] for idle, groups in zip(switches.idle, above, strict=True)])
-        distance = np.zeros(above.shape[1], dtype=np.int64)
+        # Of leaves side by side below one switch, a row, only the one that fits best can end a walk.
+        rows = np.flatnonzero(np.diff(switches.above_leaves[1:2].sum(axis=0), prepend=-1))
+        above = switches.above_leaves[1:, rows]
+        leaves_idle = switches.idle[0].copy()
+        idle = np.stack([idle[groups[rows]] for idle, groups in zip(switches.idle, switches.above_leaves, strict=True)])
+        distance = np.zeros(len(rows), dtype=np.int64)
         leaves: list[int] = []
         counts: list[int] = []
         while size > 0:
-            leaf = _best_leaf(above, idle, distance, size)
-            leaves.append(leaf)
-            counts.append(min(size, int(idle[0, leaf])))
+            best = _best_of_rows(leaves_idle, rows, size)
+            idle[0] = leaves_idle[best]
+            row = _end_of_walk(above, idle, distance, size)
+            leaves.append(int(best[row]))
+            counts.append(min(size, int(idle[0, row])))
             size -= counts[-1]
-            idle[0, leaf] = 0
-            distance += _levels_apart(above, above[:, leaf])
+            leaves_idle[best[row]] = 0
+            distance += _levels_apart(above, row)
         return switches.take(leaves, counts)
 
 
-def _best_leaf(above: IntArray, idle: IntArray, distance: IntArray, size: int) -> int:
-    """Leaf at which the walk ends; ``above``, ``idle``: switch of each level above each leaf, and its idle nodes."""
-    enough = idle >= size
-    # Any that has enough is better than any that has not.
-    fit = np.where(enough, 2 * idle.max() + 1 - idle, idle)
-    decides = np.argmax(enough, axis=0)
+def _best_of_rows(idle: IntArray, rows: IntArray, size: int) -> IntArray:
+    """Return the leaf of each row that fits best, of several the first; ``rows``: first leaf of each."""
+    at = np.arange(len(idle))
+    best: IntArray = -np.maximum.reduceat(_fit(idle, size) * len(idle) - at, rows) % len(idle)
+    return best
+
+
+def _end_of_walk(above: IntArray, idle: IntArray, distance: IntArray, size: int) -> int:
+    """Return the row at which a walk ends; ``above``: the switches above it, ``idle``: also its leaf."""
+    fit = _fit(idle, size)
+    enough = np.argmax(idle >= size, axis=0)
     later = np.flatnonzero(idle[0])
     best, later = int(later[0]), later[1:]
     while True:
-        below_common = _levels_apart(above[:, later], above[:, best]) - 1
-        level = np.minimum(np.minimum(decides[later], decides[best]), below_common)
+        level = np.minimum(np.minimum(enough[later], enough[best]), _levels_apart(above, best)[later])
         better = fit[level, later] - fit[level, best]
         nearer = distance[best] - distance[later]
         takes = np.flatnonzero(((nearer > 0) & (better >= 0)) | ((nearer == 0) & (better > 0)))
@@ -70,7 +79,12 @@ def _best_leaf(above: IntArray, idle: IntArray, distance: IntArray, size: int) -
         best, later = int(later[takes[0]]), later[takes[0] + 1 :]
 
 
-def _levels_apart(above: IntArray, leaf: IntArray) -> IntArray:
-    """Levels at which the switches above leaves are not those above one of them, which are the lowest ones."""
-    apart: IntArray = np.count_nonzero(above != leaf[:, None], axis=0)
+def _fit(idle: IntArray, size: int) -> IntArray:
+    """Return what is the higher the better so many idle nodes fit."""
+    return np.where(idle >= size, 2 * idle.max() + 1 - idle, idle)
+
+
+def _levels_apart(above: IntArray, row: int) -> IntArray:
+    """Return how many levels lie between the leaves of rows, that of a row among them, and their common switch."""
+    apart: IntArray = np.count_nonzero(above != above[:, [row]], axis=0)
     return apart
