@@ -13,7 +13,7 @@ from allocopt.report.table import Cell, aligned_table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from support.slurm import chosen_by_slurm, slurm_window, version
+from support.slurm import chosen_by_slurm, missing, slurm_window, version
 
 WINDOWS = 40
 LIMIT_S = 120.0
@@ -60,6 +60,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="four windows; the page is not written")
     quick = parser.parse_args().quick
+    if (fault := missing()) is not None:
+        raise SystemExit(fault)
     problems = [slurm_window(seed) for seed in range(4 if quick else WINDOWS)]
     slurms, optima = chosen_by_slurm(problems), [optimum(problem) for problem in problems]
     choices = {"Slurm": slurms} | {name: [solved(problem, name) for problem in problems] for name in SOLVERS}

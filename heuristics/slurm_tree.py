@@ -4,7 +4,7 @@ It does what slurmctld 22.05 does with ``select/cons_tres``, ``topology/tree`` a
 leaves are equally far below one top switch. A job takes leaf switches until it has its nodes, each as the best of a
 walk along all leaves in their order. On this walk a leaf takes the place of the best one so far
 
-- if it fits better and is as far from the leaves taken before (the sum of the hops counts), or
+- if it fits better and is as far from the leaves taken before (all links on the ways to them count), or
 - if it fits no worse and is nearer to them.
 
 Which of two leaves fits better is decided at the lowest level below their common switch where one of the switches above
