@@ -2,7 +2,9 @@
 
 Run ``allocopt reproduce dras-figure5`` to ``dras-figure11`` and ``dras-table4`` first, with ``--option trained=FOLDER``
 for the weights of several trainings; ``--rows`` is the folder with their files, and what is not there is left out.
-``--decisions`` prints the times of decisions and updates alone and writes nothing. Needs the extras train and plot.
+``--decisions`` prints the times of decisions and updates alone and writes nothing. ``--jitter DATA`` schedules the
+held-out days of the folder with the traces with run times jittered, and writes what it measured to the same folder
+instead of the page. Needs the extras train and plot.
 """
 
 import argparse
@@ -17,12 +19,17 @@ import torch
 from dras_decisions import decision_times, update_times
 from page import RESULTS, write_page
 
+from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
+from allocopt.reproduction import ReproductionRequest
+from allocopt.simulator.simulate import simulate
+from learned.dras.jobsets import varied_jobset
 from learned.dras.reproduction.curves import ORDERS
 from learned.dras.reproduction.figure7 import NAME as FIGURE_SEVEN
 from learned.dras.reproduction.figure10 import METHODS
-from learned.dras.reproduction.measures import KIVIAT
-from learned.dras.reproduction.methods import AGENTS, PAPER_METHODS, REFERENCE
+from learned.dras.reproduction.measures import KIVIAT, metrics_of
+from learned.dras.reproduction.methods import AGENTS, PAPER_METHODS, REFERENCE, Trained, schedulers
+from learned.dras.reproduction.sites import SITES, held_out_jobs
 
 Row = dict[str, Any]
 Rows = list[Row]
@@ -138,6 +145,52 @@ def kiviat_plot(rows: Rows, path: Path) -> None:
     labelled = {label: line for panel in panels for line, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     figure.legend(labelled.values(), labelled.keys(), loc="outside lower center", ncols=5, frameon=False)
     save(figure, path)
+
+
+JITTER_FILE = "dras-jitter.json"
+JITTER, VARIANTS = 0.05, 20
+JITTERED = ("WFP3/B", "UNICEP/B", "two-level, unicep/sjf", "DRAS-A2C", "DRAS-PPO")
+"""Methods that are held beside `REFERENCE` on variants of the held-out days, agents with the shipped weights."""
+
+
+def measure_jitter(data: Path, path: Path) -> None:
+    """Write mean and longest waits of the methods over those of the reference, on every variant."""
+    request = ReproductionRequest(data, False, (0,))
+    found: dict[str, dict[str, list[list[float]]]] = {}
+    for site in SITES.values():
+        (jobs,) = held_out_jobs(site, request)
+        ratios = found[site.name] = {method: [] for method in JITTERED}
+        for seed in range(VARIANTS):
+            variant = varied_jobset(jobs, np.random.default_rng(seed), JITTER)
+            waits = {}
+            for method in (REFERENCE, *JITTERED):
+                (scheduler,) = schedulers(method, site, (0,), Trained(""))
+                metrics = metrics_of(simulate(variant, site.processors, scheduler))
+                waits[method] = np.array([metrics["mean wait h"], metrics["max wait h"]])
+            for method in JITTERED:
+                ratios[method].append((waits[method] / waits[REFERENCE]).tolist())
+    write_text(path, json.dumps(found) + "\n")
+    print(jitter_section(path))
+
+
+def jitter_section(path: Path) -> str:
+    """Show means and standard deviations over the variants."""
+    cells: list[list[Cell]] = []
+    for site, by_method in json.loads(path.read_text(encoding="utf-8")).items():
+        for method, ratios in by_method.items():
+            mean, spread = np.mean(ratios, axis=0), np.std(ratios, axis=0, ddof=1)
+            cells.append([site, method, mean[0], spread[0], mean[1], spread[1], len(ratios)])
+    header = ["held-out days of", "method", "mean wait / FCFS/B", "spread", "max wait / FCFS/B", "spread", "n"]
+    return f"### Run times jittered\n\n{SEVEN_JITTER}\n\n" + aligned_table(
+        header, cells, (None, None, 3, 3, 2, 2, 0)
+    )
+
+
+SEVEN_JITTER = (
+    f"The held-out days in {VARIANTS} variants, every run time multiplied by a log-normal number of standard deviation "
+    f"{JITTER:g}, at most to the estimate; `--jitter`. Agents with the shipped weights. One schedule of a busy machine "
+    "says little: these rows, not the single ones above, are what an agent is worth beside a rule."
+)
 
 
 def figure_eight(rows: Rows) -> list[str]:
@@ -398,7 +451,9 @@ def sections(folder: Path) -> list[str]:
     """Return the sections of the page."""
     known = [(rows, section) for name, section in SECTIONS if (rows := read_rows(folder, name))]
     commits = ", ".join(sorted({row["commit"] for rows, _ in known for row in rows}))
-    found: Sequence[str] = [text for rows, section in known for text in section(rows)]
+    found = [text for rows, section in known for text in section(rows)]
+    if (folder / JITTER_FILE).exists():
+        found.append(jitter_section(folder / JITTER_FILE))
     return [f"Rows measured at commit {commits}.", *found]
 
 
@@ -407,8 +462,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, default=Path("reproduced"))
     parser.add_argument("--decisions", action="store_true")
+    parser.add_argument("--jitter", type=Path, metavar="DATA", help="measure with jittered run times, and stop")
     options = parser.parse_args()
-    if options.decisions:
+    if options.jitter:
+        measure_jitter(options.jitter, options.rows / JITTER_FILE)
+    elif options.decisions:
         print("\n\n".join(decisions_section()))
     else:
         write_page("dras", "DRAS beside the paper", INTENT, [*sections(options.rows), *decisions_section()])

@@ -1,8 +1,10 @@
 """Learned allocators beside proven optima, on shipped windows of seeds that their training refuses to use."""
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from allocopt.files.best_known import read_best_known
@@ -10,49 +12,52 @@ from allocopt.files.instance import read_problems
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
+from learned.networks.files import read_weights, write_weights
 from learned.training.seeds import RESERVED
 
 ROOT = Path(__file__).resolve().parents[1]
 INSTANCES = ROOT / "instances"
-
-GAPS = {("nsa", "dcas"): 0.10, ("nsa", "free"): 0.10, ("lns-prices", "free"): 0.02}
-"""How far the mean cost of a learned allocator may lie above the mean of the proven optima."""
-
+NAMES = sorted(name for name in RESERVED.values() if name.endswith(".jsonl"))
 WINDOWS_OF_A_FILE = 10
+
+OPTIONS = {"nsa": "network", "lns-prices": "weights"}
+"""Option of each allocator that names its file of weights."""
+SHIPPED = {"nsa": "nsa-cnn-3", "lns-prices": "lns-prices"}
+STEPS = {"nsa": 100, "lns-prices": 1}
+"""Steps so few that what is not learned is not made up for by search."""
+GAPS = {("nsa", "dcas"): 0.07, ("nsa", "free"): 0.07, ("lns-prices", "free"): 0.015}
+"""How far the costs of a learned allocator may lie above the proven optima, all together."""
 
 
 @cache
-def shipped(name: str) -> tuple[TopologyProblem, ...]:
-    return tuple(read_problems(ROOT / name)[:WINDOWS_OF_A_FILE])
+def shipped() -> tuple[TopologyProblem, ...]:
+    return tuple(problem for name in NAMES for problem in read_problems(ROOT / name)[:WINDOWS_OF_A_FILE])
 
 
-@pytest.mark.parametrize("name", sorted(name for name in RESERVED.values() if name.endswith(".jsonl")))
-@pytest.mark.parametrize(("solver", "strategy"), sorted(GAPS))
-def test_a_learned_allocator_is_valid_never_below_the_optimum_and_near_it(
-    solver: str, name: str, strategy: str
-) -> None:
-    known = read_best_known(INSTANCES / "best_known.json")
+def gap(name: str, strategy: str, options: Mapping[str, str]) -> float:
+    """Return by how much the costs lie above the proven optima, none of which may be undercut."""
+    solver, known = get_solver(name, options), read_best_known(INSTANCES / "best_known.json")
     cost, optimum = 0.0, 0.0
-    for problem in shipped(name):
+    for problem in shipped():
         best = known[problem.name][strategy]
         assert best.proved
-        result = solve(problem, strategy, solver, time_limit=None, seed=1)
-        assert result.objective is not None
-        assert result.objective >= best.objective * (1 - 1e-9)
-        cost, optimum = cost + result.objective, optimum + best.objective
-    assert cost <= (1 + GAPS[solver, strategy]) * optimum
+        found = solve(problem, strategy, solver, time_limit=None, seed=1, iterations=STEPS[name]).objective
+        assert found is not None
+        assert found >= best.objective * (1 - 1e-9)
+        cost, optimum = cost + found, optimum + best.objective
+    return cost / optimum - 1
 
 
-def test_without_its_weights_nsa_would_be_further_off() -> None:
-    learned, even = get_solver("nsa"), get_solver("nsa", {"sharpness": 0.0})
-    costs = []
-    for chosen in (learned, even):
-        windows = shipped("instances/paper.jsonl")
-        costs.append(
-            sum(
-                solve(p, "free", chosen, None, seed, iterations=60).objective or 0.0
-                for p in windows
-                for seed in range(3)
-            )
-        )
-    assert costs[0] < costs[1]
+@pytest.mark.parametrize(("solver", "strategy"), sorted(GAPS))
+def test_a_learned_allocator_is_valid_never_below_the_optimum_and_near_it(solver: str, strategy: str) -> None:
+    assert gap(solver, strategy, {}) <= GAPS[solver, strategy]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("solver", "strategy"), sorted(GAPS))
+def test_with_permuted_weights_it_is_not_near(solver: str, strategy: str, seed: int, tmp_path: Path) -> None:
+    weights, card = read_weights(ROOT / "learned" / "weights" / f"{SHIPPED[solver]}.safetensors")
+    rng, path = np.random.default_rng(seed), tmp_path / "permuted.safetensors"
+    permuted = {name: rng.permutation(values.ravel()).reshape(values.shape) for name, values in weights.items()}
+    write_weights(path, permuted, card)
+    assert gap(solver, strategy, {OPTIONS[solver]: str(path)}) > GAPS[solver, strategy]

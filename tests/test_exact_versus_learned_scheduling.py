@@ -14,8 +14,8 @@ from allocopt.envs.dras.rewards import CAPABILITY, CAPACITY, Weights
 from allocopt.envs.dras.selectors import Observing
 from allocopt.problems.knapsack import Reward
 from allocopt.simulator.optimization import OptimizationScheduler, knapsack_of
-from allocopt.simulator.rules import Rules
-from allocopt.simulator.scheduler import Decision, Scheduler, Start
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times
 from allocopt.simulator.two_level import Choice, TwoLevelScheduler
@@ -23,8 +23,10 @@ from allocopt.simulator.two_level_rules import Mode, Reservations
 from allocopt.simulator.view import View
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload
+from heuristics.queue_orders import FirstComeFirstServed
 from learned.dras.agents import Agent, load_agent
-from learned.networks.shipped import shipped_weights
+from learned.networks.files import read_weights, write_weights
+from learned.networks.shipped import find_weights, shipped_weights
 
 MACHINE, JOBS = 24, 90
 UNTRAINED = "untrained"
@@ -33,15 +35,20 @@ SHIPPED_AGENTS = [(agent, site) for agent in AGENT_NAMES for site in shipped_wei
 AGENTS = [*SHIPPED_AGENTS, *((agent, UNTRAINED) for agent in AGENT_NAMES)]
 
 
+def jobs_of(seed: int, n: int, span_s: int) -> Workload:
+    """Draw jobs for a small machine: most short and small, estimates rough."""
+    rng = np.random.default_rng(seed)
+    run = np.where(rng.random(n) < 0.8, rng.integers(60, 3_000, n), rng.integers(6_000, 20_000, n))
+    submit = np.sort(rng.integers(0, span_s, n)).astype(np.float64)
+    estimate = np.ceil(run * rng.uniform(1.0, 4.0, n) / 300) * 300
+    sizes = np.minimum(rng.geometric(0.2, n), MACHINE)
+    return Workload("day", np.arange(1, n + 1), submit, run.astype(np.float64), sizes, estimate, MACHINE)
+
+
 @pytest.fixture(scope="module")
 def trace() -> Workload:
-    """Return jobs of a busy day on a small machine: most short and small, estimates rough."""
-    rng = np.random.default_rng(11)
-    run = np.where(rng.random(JOBS) < 0.8, rng.integers(60, 3_000, JOBS), rng.integers(6_000, 20_000, JOBS))
-    submit = np.sort(rng.integers(0, 60_000, JOBS)).astype(np.float64)
-    estimate = np.ceil(run * rng.uniform(1.0, 4.0, JOBS) / 300) * 300
-    sizes = np.minimum(rng.geometric(0.2, JOBS), MACHINE)
-    return Workload("day", np.arange(1, JOBS + 1), submit, run.astype(np.float64), sizes, estimate, MACHINE)
+    """Return the jobs of a busy day."""
+    return jobs_of(11, JOBS, 60_000)
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +115,32 @@ def test_learned_schedulers_are_valid_and_select_nothing_better_than_the_optimum
     reserved = inner.log.modes == Mode.RESERVED
     assert reserved.any() == (agent != "decima-pg")
     assert (schedule.start[reserved] <= inner.log.promised[reserved]).all()
+
+
+def score(agent: str, weights: str) -> float:
+    """Return what validations of trainings judge by, on jobs of two seeds: waits over those of FCFS with EASY."""
+    loaded, scores = load_agent(agent, weights), []
+    options = options_of(agent, loaded)
+    for seed in (1, 2):
+        jobs = jobs_of(seed, 300, 300_000)
+        schedulers = (
+            TwoLevelScheduler(Observing(loaded.policy(), options), options.window, options.reservations),
+            ListScheduler(FirstComeFirstServed(), Backfill.EASY),
+        )
+        ours, theirs = (job_times(simulate(jobs, MACHINE, scheduler)).wait_s for scheduler in schedulers)
+        scores.append(ours.mean() / theirs.mean() + max(0.0, ours.max() / theirs.max() - 1.25))
+    return float(np.mean(scores))
+
+
+@pytest.mark.parametrize("site", ["theta", "sdsc-sp2"])
+def test_an_agent_is_better_than_first_come_first_served_by_what_it_learned_alone(site: str, tmp_path: Path) -> None:
+    assert score("dras-ppo", site) < 0.95
+    weights, card = read_weights(find_weights("dras-ppo", site))
+    for seed in range(3):
+        rng, path = np.random.default_rng(seed), tmp_path / f"{seed}.safetensors"
+        permuted = {name: rng.permutation(values.ravel()).reshape(values.shape) for name, values in weights.items()}
+        write_weights(path, permuted, card)
+        assert score("dras-ppo", str(path)) > 1.1
 
 
 class Recording:

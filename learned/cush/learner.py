@@ -29,6 +29,8 @@ class Settings:
 
     Parameters
     ----------
+    epochs
+        Epochs of the whole training, the last of which ends with an average and a validation.
     optimizer
         Of both selectors.
     selector_rate, policy_rate
@@ -64,6 +66,7 @@ class Settings:
         If validations do not fall on averages.
     """
 
+    epochs: int = 5000
     optimizer: OptimizerName = "rmsprop"
     selector_rate: float = 1e-4
     policy_rate: float = 1e-3
@@ -138,7 +141,8 @@ class CushLearner:
         settings = self._settings
         if self._epochs == 0:
             self._average()
-            self._validate()
+            # Untrained parameters are judged, for the curve to begin with, and never kept.
+            self._measures = self._measured()
         rates = {name: learner.set_rate(share) for name, learner in self._learners.items()}
         entropy_weight = settings.entropy + share * (settings.last_entropy - settings.entropy)
         found: list[tuple[Allocations, float]] = []
@@ -147,10 +151,11 @@ class CushLearner:
         if POLICIES in self._learners:
             self._improve_policies(allocations, entropy_weight)
         self._epochs += 1
-        if self._epochs % settings.average_every == 0:
+        is_last = self._epochs == settings.epochs
+        if is_last or self._epochs % settings.average_every == 0:
             self._average()
-        if self._epochs % settings.validate_every == 0:
-            self._validate()
+        if is_last or self._epochs % settings.validate_every == 0:
+            self._keep_if_best()
         turnaround = float(np.mean([mean for _, mean in found]))
         return {
             "samples": float(self._samples),
@@ -249,9 +254,13 @@ class CushLearner:
             if isinstance(module, torch.nn.Module):
                 self._workers.average(module)
 
-    def _validate(self) -> None:
+    def _measured(self) -> dict[str, float]:
+        """Judge the present parameters."""
+        return self._validator.measures(self.agent(), self._workers)
+
+    def _keep_if_best(self) -> None:
         """Judge the present parameters, and keep them if they are the best so far."""
-        self._measures = self._validator.measures(self.agent(), self._workers)
+        self._measures = self._measured()
         if self._measures["score"] < self.best_score:
             self.best_score, self.best = self._measures["score"], self.weights()
 

@@ -60,7 +60,7 @@ class CushTraining:
     pool
         Different job sets to train on.
     validation, every
-        Job sets that validate, and epochs between two validations.
+        Job sets that validate, and epochs between two validations; the last epoch is validated in any case.
     table, timestep_s
         File of fitted penalties as ``allocopt calibrate locality`` writes it, and seconds of a timestep; the
         coefficients that come with the package if empty.
@@ -223,7 +223,13 @@ class CushTraining:
         """Return those of Algorithm 1."""
         from learned.cush.learner import Settings
 
-        timing = partial(Settings, chunks=self.chunks, average_every=self.average_every, validate_every=self.every)
+        timing = partial(
+            Settings,
+            epochs=self.n_epochs,
+            chunks=self.chunks,
+            average_every=self.average_every,
+            validate_every=self.every,
+        )
         if self.settings == "published":
             return timing(selector_rate=self.selector_rate or 1e-4, policy_rate=self.policy_rate or 1e-3)
         return timing(

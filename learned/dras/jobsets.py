@@ -65,13 +65,22 @@ def sampled_jobset(workload: Workload, n_jobs: int, rng: np.random.Generator, na
     return _jobset(workload, submit - submit[0], chosen, workload.run[chosen], workload.estimate[chosen], name)
 
 
-def varied_jobset(workload: Workload, rng: np.random.Generator) -> Workload:
-    """Let every job run somewhat longer or shorter, by `RUN_JITTER`, and at least a second; estimates stay.
+def varied_jobset(workload: Workload, rng: np.random.Generator, jitter: float = RUN_JITTER) -> Workload:
+    """Return the jobs with somewhat longer or shorter run times, of at least a second; estimates stay.
 
     One such change moves all that follows in a busy schedule, so several variants of a jobset tell what a policy is
     worth better than the jobset alone.
+
+    Parameters
+    ----------
+    workload
+        The jobs.
+    rng
+        Source of randomness.
+    jitter
+        Standard deviation of the logarithm of the factors.
     """
-    run = np.rint(workload.run * np.exp(RUN_JITTER * rng.standard_normal(len(workload))))
+    run = np.rint(workload.run * np.exp(jitter * rng.standard_normal(len(workload))))
     return replace(workload, run=np.clip(run, 1.0, np.maximum(workload.estimate, 1.0)))
 
 

@@ -1,6 +1,7 @@
 """The training writes weights that act, ends the same whatever interrupts it, and refuses what makes no sense."""
 
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from allocopt.training import TrainingRequest, get_training
 from learned.cush.agents import load_trained
 from learned.cush.training import VALIDATION_SEED, CushTraining
 from learned.networks.files import read_weights
+from learned.training.workers import ALONE
 
 pytest.importorskip("torch")
 
@@ -54,6 +56,16 @@ def test_a_training_that_was_cut_off_ends_with_the_same_weights(tmp_path: Path) 
         list(TINY.train(request(tmp_path / "cut", 0.0, resumes=resumes)))
     whole, cut = (read_weights(tmp_path / name / "weights.safetensors")[0] for name in ("whole", "cut"))
     assert all(np.array_equal(values, cut[name]) for name, values in whole.items())
+
+
+def test_a_training_of_fewer_epochs_than_lie_between_validations_writes_weights_that_it_trained(tmp_path: Path) -> None:
+    short = replace(TINY, average_every=5, every=25)
+    found = [short.learner(3, ALONE).weights()]
+    for epochs in (1, 3):
+        list(replace(short, epochs=epochs).train(request(tmp_path / f"{epochs}")))
+        found.append(read_weights(tmp_path / f"{epochs}" / "weights.safetensors")[0])
+    for one, other in combinations(found, 2):
+        assert any(not np.array_equal(values, other[name]) for name, values in one.items())
 
 
 def test_measured_throughputs_may_stand_for_penalties(shared_data: Path) -> None:
