@@ -13,7 +13,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from page import RESULTS, write_page
+from page import RESULTS, claims_section, write_page
 
 from allocopt.envs.policy_selection.describe import LEVELS
 from allocopt.envs.policy_selection.episodes import Episodes, Options
@@ -34,10 +34,11 @@ Row = dict[str, Any]
 Found = dict[tuple[str, str], Row]
 
 INTENT = (
-    "The figures of the IRMaSim paper by `allocopt reproduce`, and agents that select policies. Machines are the "
-    "paper's (Table III), jobs batches of its benchmarks (Table IV). The paper prints its results as pictures; what "
-    "stands under *published* is in its text. Where it compares with a real cluster, that cannot be done again; how "
-    "near the simulator comes to a measured run stands in [multicore.md](multicore.md)."
+    "The paper prints no size of its networks; ours have one hidden layer of 32. The figures of the IRMaSim paper by "
+    "`allocopt reproduce`, and agents that select policies. Machines are the paper's (Table III), jobs batches of its "
+    "benchmarks (Table IV). The paper prints its results as pictures; what stands under *published* is in its text. "
+    "Where it compares with a real cluster, that cannot be done again; how near the simulator comes to a measured run "
+    "stands in [multicore.md](multicore.md)."
 )
 MODELS = tuple(str(kind) for kind in ExecutionKind)
 OBJECTIVES: dict[str, dict[str, Any]] = {
@@ -340,6 +341,7 @@ def sections(folder: Path) -> list[str]:
     commits = sorted({row["commit"] for row in [*one, *seven, *eight, *nine]})
     return [
         f"Rows measured at commit {', '.join(commits)}.",
+        claims_section("irmasim"),
         *figure_one(one),
         *figures_of_batches(seven, "Figure 7: homogeneous cluster", "irmasim_figure7"),
         *figures_of_batches(eight, "Figure 8: heterogeneous cluster", "irmasim_figure8"),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from page import RESULTS, write_page
+from page import RESULTS, claims_section, write_page
 
 from allocopt.arrays import Float32Array
 from allocopt.files.writing import write_text
@@ -33,7 +33,8 @@ INTENT = (
     "The NSA paper's comparisons on its own workload file, by `allocopt reproduce`: ten epochs of 100 windows, each "
     "epoch from an idle cluster of 1,000 nodes, advanced by NSA-500 with CNN-3. Costs are hop costs per job, times "
     "milliseconds per window on one core, means over the epochs; spread is the standard deviation over the epochs. "
-    "The weights are those that come along."
+    "The weights are those that come along. The convolutional networks are the paper's layers as printed, not its "
+    "numbers of parameters."
 )
 
 
@@ -120,6 +121,7 @@ def sections(folder: Path, trained: Path) -> list[str]:
     commits = ", ".join(sorted({row["commit"] for row in (*three, *four, *five)}))
     return [
         f"Rows measured at commit {commits}.",
+        claims_section("nsa"),
         f"## The networks\n\n{forward_table()}",
         curves_section(trained),
         f"## Table III\n\n{epochs_table(three, by_epoch)}",

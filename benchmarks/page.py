@@ -1,13 +1,23 @@
 """Result pages: what was run, where, at which commit, and the table that came out."""
 
 import sys
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 from allocopt.files.writing import write_text
 from allocopt.report.provenance import package_versions, provenance
+from allocopt.report.table import aligned_table
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+
+
+def claims_section(paper: str) -> str:
+    """Return the section that says which claims of a paper came out, from ``claims.toml``."""
+    claims = tomllib.loads((Path(__file__).parent / "claims.toml").read_text(encoding="utf-8"))[paper]
+    header = ("of the paper", "claim", "as the paper claims", "here")
+    text = "Diagrams and settings claim nothing and are left out."
+    return f"## What the paper claims\n\n{text}\n\n" + aligned_table(header, claims, (None,) * len(header))
 
 
 def write_page(name: str, title: str, intent: str, sections: Sequence[str]) -> None:

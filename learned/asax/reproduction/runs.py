@@ -86,8 +86,9 @@ def measured(request: ReproductionRequest, piece: str) -> dict[str, Any]:
     runs = []
     for seed in seeds_of(request):
         scheduler = METHODS[method](cores, lessons)
+        before = _updates(scheduler)
         done = simulate_quotas(queue_of(seed, cores), cores, scheduler, seed)
-        runs.append({**_metrics(done), **_risks(scheduler)})
+        runs.append({**_metrics(done), **_risks(scheduler), "updates": float(_updates(scheduler) - before)})
     return {"runs": runs}
 
 
@@ -113,6 +114,13 @@ def _metrics(done: QuotaSchedule) -> dict[str, float]:
         owned = float(used.owned_s[jobs].sum())
         found[f"{name}: hosting"] = 100 * float(used.hosting_s[jobs].sum()) / owned if owned else 0.0
     return found
+
+
+def _updates(scheduler: QuotaScheduler) -> int:
+    """Return how often weights have been set anew, of all applications."""
+    if not isinstance(scheduler, AsaxScheduler):
+        return 0
+    return sum(weights.rounds for weights in scheduler.asax.knowledge.applications.values())
 
 
 def _risks(scheduler: QuotaScheduler) -> dict[str, float]:

@@ -124,3 +124,5 @@ def test_a_variant_differs_in_run_times_alone_and_keeps_within_estimates() -> No
     assert (variant.run != jobs.run).mean() > 0.9
     assert (variant.run <= np.maximum(jobs.estimate, 1.0)).all()
     assert 0.15 < np.log(variant.run / jobs.run)[variant.run < jobs.estimate].std() < 0.25
+    steadier = varied_jobset(jobs, np.random.default_rng(0), 0.05)
+    assert 0.03 < np.log(steadier.run / jobs.run)[steadier.run < jobs.estimate].std() < 0.07
