@@ -1,10 +1,13 @@
-"""What a user waits for before anything is solved: ``allocopt --help``, and reading large instances."""
+"""What a user waits for before anything is solved: first commands on a machine, later ones, and large instances."""
 
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
@@ -15,21 +18,42 @@ import allocopt
 from allocopt.report.table import aligned_table
 
 REPEATS = 9
+KERNELS = Path(allocopt.__file__).parent / "kernels" / "__pycache__"
 
 
-def seconds(action: Callable[[], object]) -> list[float]:
-    """Time an action several times."""
-    times = []
-    for _ in range(REPEATS):
-        started = time.perf_counter()
+def measured(action: Callable[[], object], repeats: int = REPEATS) -> tuple[float, float]:
+    """Return the medians of wall time and of processor time, that of child processes included, in seconds."""
+    walls, processors = [], []
+    for _ in range(repeats):
+        started, used = time.perf_counter(), processor_s()
         action()
-        times.append(time.perf_counter() - started)
-    return times
+        walls.append(time.perf_counter() - started)
+        processors.append(processor_s() - used)
+    return median(walls), median(processors)
+
+
+def processor_s() -> float:
+    """Return the processor time of this process and of the children that have ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def command(*arguments: str) -> Callable[[], object]:
     """Return an action that runs the program in a new process."""
     return lambda: subprocess.run([sys.executable, "-m", "allocopt", *arguments], check=True, capture_output=True)
+
+
+@contextmanager
+def no_kernels() -> Iterator[None]:
+    """Leave a machine on which nothing was compiled."""
+    with tempfile.TemporaryDirectory(dir=KERNELS.parent) as aside:
+        for path in KERNELS.glob("*.kernel"):
+            shutil.move(path, aside)
+        try:
+            yield
+        finally:
+            for path in Path(aside).glob("*.kernel"):
+                shutil.move(path, KERNELS / path.name)
 
 
 def largest_instance(folder: Path) -> Path:
@@ -41,24 +65,58 @@ def largest_instance(folder: Path) -> Path:
     return path
 
 
+def small_trace(folder: Path) -> Path:
+    """Write a trace of 5,000 jobs."""
+    rng = np.random.default_rng(0)
+    path = folder / "trace.swf"
+    submit, run = np.cumsum(rng.integers(0, 600, 5000)), rng.integers(1, 36_000, 5000)
+    lines = [
+        f"{job} {submit[job]} -1 {run[job]} {1 << rng.integers(0, 7)} -1 -1 -1 {2 * run[job]} " + "-1 " * 9
+        for job in range(5000)
+    ]
+    path.write_text("; MaxProcs: 256\n" + "\n".join(lines) + "\n")
+    return path
+
+
 def main() -> None:
     """Measure and write the page."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = largest_instance(Path(folder))
-        measured = {
-            "python -c pass": seconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)),
-            "allocopt --help": seconds(command("--help")),
-            "allocopt solve --help": seconds(command("solve", "--help")),
-            "read L3 (40,000 idle nodes, .json.gz)": seconds(lambda: allocopt.read_problems("instances/L3.json.gz")),
-            "read 100,000 idle nodes, 1,000 jobs": seconds(lambda: allocopt.read_problems(path)),
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path, trace = largest_instance(folder), str(small_trace(folder))
+        commands = {
+            "allocopt --help": ("--help",),
+            "allocopt solve --help": ("solve", "--help"),
+            "solve @tiny --solver dp": ("solve", "@tiny", "--strategy", "scas", "--solver", "dp"),
+            "solve @tiny": ("solve", "@tiny"),
+            "simulate, EASY, 5,000 jobs": ("simulate", trace, "--backfill", "easy"),
         }
-    rows = [[what, median(times), max(times)] for what, times in measured.items()]
+        rows: list[list[str | float | None]] = []
+        wall_s, used_s = measured(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
+        rows.append(["python -c pass", None, wall_s, used_s])
+        for what, arguments in commands.items():
+            with no_kernels():
+                first_s, _ = measured(command(*arguments), 1)
+            command(*arguments)()
+            rows.append([what, first_s, *measured(command(*arguments))])
+        with no_kernels():
+            warmup_s, _ = measured(command("warmup"), 1)
+            files = list(KERNELS.glob("*.kernel"))
+            megabytes = sum(file.stat().st_size for file in files) / 1e6
+        rows.append(["warmup, all kernels", warmup_s, *measured(command("warmup"))])
+        rows.append(["read L3 (40,000 idle nodes, .json.gz)", None, *measured(read("instances/L3.json.gz"))])
+        rows.append(["read 100,000 idle nodes, 1,000 jobs", None, *measured(read(str(path)))])
     write_page(
         "startup",
         "Before anything is solved",
-        f"Each {REPEATS} times; commands in a new process.",
-        [aligned_table(("what", "median s", "max s"), rows, (None, 3, 3))],
+        "The first time on a machine, when kernels are compiled, and later: medians of "
+        f"{REPEATS} runs, commands in a new process each. {len(files)} compiled kernels hold {megabytes:.0f} MB.",
+        [aligned_table(("what", "first s", "later s", "later, processor s"), rows, (None, 1, 3, 3))],
     )
+
+
+def read(path: str) -> Callable[[], object]:
+    """Return an action that reads instances."""
+    return lambda: allocopt.read_problems(path)
 
 
 if __name__ == "__main__":
