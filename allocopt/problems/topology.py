@@ -146,7 +146,8 @@ class TopologyProblem:
 
     def with_strategy(self, strategy: Strategy | str) -> "TopologyProblem":
         """Return the same window under another strategy."""
-        return replace(self, strategy=Strategy(strategy))
+        asked = Strategy(strategy)
+        return self if asked is self.strategy else replace(self, strategy=asked)
 
     def without_nodes(self, nodes: Iterable[int]) -> "TopologyProblem":
         """Return the same window without these nodes, idle or not, such as those under maintenance.

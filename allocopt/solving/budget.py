@@ -8,6 +8,8 @@ from allocopt.errors import UsageError
 
 ENDLESS_S = 1e9
 MOST_ITERATIONS = 2**62
+LEAST_S = 1e-9
+"""What a part is granted where nothing is left, for a limit is positive: it ends where it first looks at its clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +82,8 @@ class Clock:
     def expired(self) -> bool:
         """Whether the time is up."""
         return self.remaining() <= 0.0
+
+    def grant(self, share: float = 1.0, iterations: int | None = None, gap: float = 0.0) -> Budget:
+        """Return the budget of a part of the solve, which may use this share of the time that is left."""
+        seconds = None if self.seconds is None else max(LEAST_S, share * self.remaining())
+        return Budget(seconds, iterations, gap)

@@ -44,8 +44,7 @@ class FirstThatTakes(SearchSolver[ProblemT]):
         solver = self._first_that_takes(problem)
         if solver is None:
             return StopReason.COMPLETED
-        left = None if budget.seconds is None else max(1e-3, run.clock.remaining())
-        return ask(solver, problem, Budget(left, budget.iterations, budget.gap), seed, problem, run)
+        return ask(solver, problem, run.clock.grant(1.0, budget.iterations, budget.gap), seed, problem, run)
 
     def _first_that_takes(self, problem: Problem) -> Solver | None:
         """Return the first solver of the list that is there and takes the problem."""

@@ -34,7 +34,7 @@ def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Prob
     if result.status is Status.INFEASIBLE:
         run.prove_infeasible()
     if result.solution is not None and gives_solutions:
-        run.offer(result.solution)
+        run.offer(result.solution, result.objective)
     if result.bound is not None and _holds_within(problem, asked):
         run.prove(result.bound)
     return result.stopped_by

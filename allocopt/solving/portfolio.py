@@ -1,7 +1,7 @@
 """Solver ``auto``: a short list of solvers by strategy, tried in turn, each beginning where the one before ended."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from allocopt.errors import MissingPackageError
@@ -33,6 +33,8 @@ class Stage:
         Steps that it may take where the budget sets none; None for its own default.
     most_jobs
         Jobs of the largest window for which it is run; None for any.
+    least_s
+        Seconds that are worth being left to it: where none that follows would be left so much, a stage uses all.
     """
 
     solvers: tuple[str, ...]
@@ -40,6 +42,11 @@ class Stage:
     share: float = 1.0
     iterations: int | None = None
     most_jobs: int | None = None
+    least_s: float = 0.005
+
+    def takes(self, problem: TopologyProblem) -> bool:
+        """Whether it is for windows of so many jobs."""
+        return self.most_jobs is None or len(problem.jobs) <= self.most_jobs
 
 
 FEW_JOBS = 12
@@ -96,7 +103,8 @@ class Auto(TopologySolver):
         like = problem.strategy, problem.has_side_constraints, len(problem.jobs) <= FEW_JOBS
         if like not in self._kernels:
             self._load(problem)
-            staged = ((stage.strategy, self._first_that_takes(problem, stage)) for stage in STAGES[problem.strategy])
+            stages = (stage for stage in STAGES[problem.strategy] if stage.takes(problem))
+            staged = [(stage.strategy, self._first_that_takes(problem, stage)) for stage in stages]
             asked = [(solver, problem.with_strategy(strategy)) for strategy, solver in staged if solver is not None]
             self._kernels[like] = tuple({entry for pair in asked for entry in kernels_of(*pair)})
         return self._kernels[like]
@@ -114,21 +122,24 @@ class Auto(TopologySolver):
         if allocation is not None:
             run.offer(allocation)
         stopped_by = StopReason.COMPLETED
-        for stage in STAGES[problem.strategy]:
+        stages = [stage for stage in STAGES[problem.strategy] if stage.takes(problem)]
+        for number, stage in enumerate(stages):
             if run.interrupted or run.is_proved():
                 break
+            if run.clock.expired():
+                return StopReason.TIME_LIMIT
             solver = self._first_that_takes(problem, stage)
             if solver is None:
                 continue
-            if run.clock.expired():
-                return StopReason.TIME_LIMIT
+            left = 0.0 if stage.share == 1.0 else (1.0 - stage.share) * run.clock.remaining()
+            if all(left < later.least_s for later in stages[number + 1 :]):
+                # There is no time for a second opinion.
+                stage = replace(stage, share=1.0, iterations=None)
             stopped_by = _run_stage(stage, solver, problem, budget, seed, run)
         return stopped_by
 
     def _first_that_takes(self, problem: TopologyProblem, stage: Stage) -> Solver | None:
         """Return the first solver of a stage that is there and takes a problem of this size."""
-        if stage.most_jobs is not None and len(problem.jobs) > stage.most_jobs:
-            return None
         asked = problem.with_strategy(stage.strategy)
         there = (solver for name in stage.solvers if (solver := self._solvers[name]) is not None)
         return next((solver for solver in there if takes(solver, asked) and solver.refusal(asked) is None), None)
@@ -150,8 +161,7 @@ def _run_stage(
     stage: Stage, solver: Solver, problem: TopologyProblem, budget: Budget, seed: int, run: Run
 ) -> StopReason:
     """Run one stage from the incumbent where the strategies agree, and take what it found; return why it stopped."""
-    seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * stage.share)
     # A gap of another strategy says nothing about this one's.
     gap = budget.gap if stage.strategy is problem.strategy else 0.0
-    granted = Budget(seconds, budget.iterations or stage.iterations, gap)
+    granted = run.clock.grant(stage.share, budget.iterations or stage.iterations, gap)
     return ask(solver, problem.with_strategy(stage.strategy), granted, seed, problem, run)

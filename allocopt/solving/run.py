@@ -55,9 +55,18 @@ class Run:
         if warm_start is not None:
             self.offer(warm_start)
 
-    def offer(self, solution: Any) -> bool:
-        """Take a feasible solution if it is better than the incumbent, and say whether it was."""
-        objective = self._problem.objective(solution)
+    def offer(self, solution: Any, objective: float | None = None) -> bool:
+        """Take a feasible solution if it is better than the incumbent, and say whether it was.
+
+        Parameters
+        ----------
+        solution
+            The solution.
+        objective
+            Its objective, where it is known.
+        """
+        if objective is None:
+            objective = self._problem.objective(solution)
         if self.objective is not None and self._sign * objective >= self._sign * self.objective:
             return False
         self.solution, self.objective = solution, objective

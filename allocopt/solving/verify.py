@@ -114,19 +114,32 @@ def check_stated(objective: float, stated: float | None, bound: float | None, si
 
 def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:
     """Job index (or -1) of every idle position, checking counts, idleness and exclusivity."""
+    counts = [len(nodes) for nodes in allocation.nodes]
+    if counts == [job.nodes for job in problem.jobs]:
+        nodes = np.concatenate(allocation.nodes)
+        positions = np.searchsorted(problem.idle_nodes, nodes) % len(problem.idle_nodes)
+        owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
+        owners[positions] = np.repeat(np.arange(len(counts)), counts)
+        if (problem.idle_nodes[positions] == nodes).all() and np.count_nonzero(owners >= 0) == len(nodes):
+            return owners
+    raise InvalidSolutionError(_fault(problem, allocation))
+
+
+def _fault(problem: TopologyProblem, allocation: Allocation) -> str:
+    """Say which job has nodes that are too few or too many, not idle, or given twice."""
     if len(allocation.nodes) != len(problem.jobs):
-        raise InvalidSolutionError(f"there are {len(allocation.nodes)} node sets for {len(problem.jobs)} jobs")
+        return f"there are {len(allocation.nodes)} node sets for {len(problem.jobs)} jobs"
     owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
     for index, (job, nodes) in enumerate(zip(problem.jobs, allocation.nodes, strict=True)):
         if len(nodes) != job.nodes:
-            raise InvalidSolutionError(f"job {job.id!r} gets {len(nodes)} nodes, asks for {job.nodes}")
+            return f"job {job.id!r} gets {len(nodes)} nodes, asks for {job.nodes}"
         positions = np.searchsorted(problem.idle_nodes, nodes)
         for node in nodes[problem.idle_nodes[positions % len(owners)] != nodes]:
-            raise InvalidSolutionError(f"job {job.id!r} gets node {node}, which is not idle")
+            return f"job {job.id!r} gets node {node}, which is not idle"
         for node in nodes[owners[positions] >= 0]:
             other = problem.jobs[int(owners[np.searchsorted(problem.idle_nodes, node)])]
-            raise InvalidSolutionError(f"job {job.id!r} gets node {node}, which job {other.id!r} has already")
+            return f"job {job.id!r} gets node {node}, which job {other.id!r} has already"
         owners[positions] = index
         if len(np.unique(positions)) < len(positions):
-            raise InvalidSolutionError(f"job {job.id!r} gets a node twice")
-    return owners
+            break
+    return f"job {job.id!r} gets a node twice"

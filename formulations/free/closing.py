@@ -12,7 +12,7 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.run import Run
 from formulations.free.columns import ColumnGeneration, Pricing
 from formulations.free.demand import Demand
-from formulations.free.layers import LayeredSearch, Layers, Order, Outcome, layers_of, takes
+from formulations.free.layers import LayeredSearch, Layers, Order, Outcome, layers_of, seconds_to_fill, takes
 
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
 """Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum
@@ -24,8 +24,22 @@ NO_SAVING = -1.0
 TOLERANCE = 1e-10
 """Savings within this distance are equal, relative to the hops of all jobs without any saving."""
 
+TRIED, LEAST_TRIED, LONG_S = 100_000, 1000, 0.25
+"""Choices tried between two looks at the clock where so many seconds are left, some milliseconds, and at least."""
+
 FIRST_STATES, GROWTH = 10_000, 8
 """States of the first attempt in every order of the pods, and how much more the next attempt may have."""
+
+
+SETUP_S, NODE_S, PRODUCT_S = 1e-3, 2e-6, 1e-8
+"""Seconds before the first bound: in any case, by idle node, and by product of idle nodes with levels and nodes of the
+largest job, or with a fifth of the jobs."""
+
+
+def seconds_to_set_up(problem: TopologyProblem) -> float:
+    """Return how long it takes, about, until a `Closing` can bound a window."""
+    levels, largest, n_jobs = len(problem.topology.hops), int(problem.sizes.max()), len(problem.jobs)
+    return SETUP_S + len(problem.idle_nodes) * (NODE_S + PRODUCT_S * (levels * largest + 5 * n_jobs))
 
 
 class Closing:
@@ -52,7 +66,7 @@ class Closing:
         self._tolerance = TOLERANCE * max(1.0, abs(self._hops))
         self._demand = Demand.of(problem, encoding, self._tree)
         self._pricing = Pricing(self._tree, self._demand)
-        self._generation = ColumnGeneration(self._pricing, run.clock.remaining, self._may_go_on)
+        self._generation = ColumnGeneration(self._pricing, run.clock, self._may_go_on)
         if not self._pricing.is_possible:
             run.prove_infeasible()
         elif run.solution is None:
@@ -100,7 +114,8 @@ class Closing:
         distance, demand, best = self.distance(), self._demand, self._generation.best
         if distance == 0.0:
             return self._settle()
-        if not takes(self._tree, demand):
+        filling_s = len(Order) * seconds_to_fill(self._tree, demand)
+        if not takes(self._tree, demand) or self._run.clock.remaining() < filling_s:
             return False
         search = LayeredSearch(len(demand.of_job), int(self._pricing.idle.max()), most_states)
         orders = [layers_of(self._tree, demand, best.charge, order) for order in Order]
@@ -123,13 +138,17 @@ class Closing:
         """
         limit = min(FIRST_STATES, search.most_states)
         while True:
-            outcomes = [(search.run(layers, slack, self._may_go_on, limit), layers) for layers in orders]
+            outcomes = [(search.run(layers, slack, self._may_go_on, limit, self._tried()), layers) for layers in orders]
             done = [(outcome, layers) for outcome, layers in outcomes if outcome.complete]
             if done:
                 return min(done, key=lambda pair: pair[0].n_states)
             if limit == search.most_states or self._run.clock.expired() or self._steps <= 0:
                 return min(outcomes, key=lambda pair: pair[0].most_left)
             limit = min(GROWTH * limit, search.most_states)
+
+    def _tried(self) -> int:
+        """Return how many choices to try between two looks at the clock: fewer where the time is short."""
+        return int(max(LEAST_TRIED, min(1.0, self._run.clock.remaining() / LONG_S) * TRIED))
 
     def _may_go_on(self) -> bool:
         """Spend a step, and say whether steps and time are left."""

@@ -18,6 +18,7 @@ from ortools.linear_solver import pywraplp
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import InsertionState, insertion_state
 from allocopt.kernels.tree import GroupTree
+from allocopt.solving.budget import ENDLESS_S, Clock
 from formulations.free.charges import Charges, Row
 from formulations.free.demand import Demand
 from formulations.free.pricing import best_patterns, most_violated
@@ -191,12 +192,16 @@ class Master:
         ]
         return any(added)
 
-    def solve(self, seconds: float) -> tuple[float, FloatArray] | None:
+    def solve(self, clock: Clock) -> tuple[float, FloatArray] | None:
         """Return the value and the multipliers of the rows; None if GLOP fails or runs out of time."""
-        if seconds < 1e9:
-            self._solver.SetTimeLimit(max(1, int(1000 * seconds)))
         of_parameters = pywraplp.MPSolverParameters
         for incremental in (of_parameters.INCREMENTALITY_ON, of_parameters.INCREMENTALITY_OFF):
+            seconds = clock.remaining()
+            if seconds <= 0.0:
+                break
+            if seconds < ENDLESS_S:
+                # GLOP takes whole milliseconds.
+                self._solver.SetTimeLimit(max(1, int(1000 * seconds)))
             parameters = of_parameters()
             parameters.SetIntegerParam(of_parameters.INCREMENTALITY, incremental)
             if self._solver.Solve(parameters) == pywraplp.Solver.OPTIMAL:
@@ -218,21 +223,24 @@ class ColumnGeneration:
     ----------
     pricing
         What to price with.
-    remaining
-        Says how many seconds are left.
+    clock
+        The running clock.
     may_go_on
         Asked before every master problem.
     """
 
-    def __init__(self, pricing: Pricing, remaining: Callable[[], float], may_go_on: Callable[[], bool]) -> None:
+    def __init__(self, pricing: Pricing, clock: Clock, may_go_on: Callable[[], bool]) -> None:
+        started = clock.elapsed()
         self._pricing = pricing
-        self._remaining = remaining
+        self._clock = clock
         self._may_go_on = may_go_on
         self._master = Master(pricing.multiplicity, pricing.charges)
         self._converged = False
         self.best = pricing.at(np.zeros(pricing.n_leaves))
         if pricing.is_possible:
             self._master.add_all(self.best)
+        self._round_s = clock.elapsed() - started
+        """What another round takes, about: as long as the one before."""
 
     def add_allocation(self, counts: IntArray) -> None:
         """Add the patterns of an allocation, so that the master problem has a solution.
@@ -256,12 +264,14 @@ class ColumnGeneration:
     def converge(self) -> bool:
         """Generate columns until the bound is the value of the master problem; return False if it had to stop."""
         self._converged = False
-        while not self._converged and self._may_go_on():
-            solved = self._master.solve(self._remaining())
+        while not self._converged and self._clock.remaining() >= self._round_s and self._may_go_on():
+            started = self._clock.elapsed()
+            solved = self._master.solve(self._clock)
             if solved is None:
                 return False
             is_tight = self.best.bound - solved[0] <= EQUAL_RELATIVE * max(1.0, abs(self.best.bound))
             self._converged = is_tight or not self._price_near(solved[1])
+            self._round_s = self._clock.elapsed() - started
         return self._converged
 
     def cut(self) -> bool:

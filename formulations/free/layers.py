@@ -25,10 +25,11 @@ LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
 MOST_JOBS = 60
 """Jobs, and the idle nodes that are left over, are bits of one integer."""
 
+ORDERING_S, FILLING_S = 3e-4, 1.25e-9
+"""Seconds to bring leaves and jobs into order, and to fill the tables, by entry and node."""
+
 KEY_BITS = 128
 FIRST_TABLE = 1 << 10
-TRIED = 100_000
-"""Choices tried between two looks at the clock: some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,11 +71,21 @@ class Order(StrEnum):
 
 def takes(tree: GroupTree, demand: Demand) -> bool:
     """Whether the search takes a problem: its levels, jobs, the bits of its states and the size of its tables."""
-    largest = demand.largest
-    entries = len(demand.classes.sizes) * len(tree.leaf_first) * (largest + 1) ** 2
-    filling = entries * min(largest, int(tree.idle[: len(tree.leaf_first) - 1].max()))
+    entries, filling = _work_to_fill(tree, demand)
     fits = key_fields(demand.sizes) is not None and entries <= LARGEST_COMPLETION and filling <= LARGEST_FILLING
     return fits and len(demand.of_job) <= MOST_JOBS and demand.classes.step.shape[1] <= 3
+
+
+def seconds_to_fill(tree: GroupTree, demand: Demand) -> float:
+    """Return how long `layers_of` takes, about."""
+    return ORDERING_S + FILLING_S * _work_to_fill(tree, demand)[1]
+
+
+def _work_to_fill(tree: GroupTree, demand: Demand) -> tuple[int, int]:
+    """Return the entries of the completion tables, and these times the nodes that a job can take of a leaf."""
+    largest = demand.largest
+    entries = len(demand.classes.sizes) * len(tree.leaf_first) * (largest + 1) ** 2
+    return entries, entries * min(largest, int(tree.idle[: len(tree.leaf_first) - 1].max()))
 
 
 def key_fields(sizes: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
@@ -235,7 +246,7 @@ class LayeredSearch:
         self._work = _work(n_jobs, widest)
         self.most_states = most_states
 
-    def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int) -> Outcome:
+    def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int, tried: int) -> Outcome:
         """Look for the allocation of least regret.
 
         Parameters
@@ -245,14 +256,16 @@ class LayeredSearch:
         slack
             Largest regret that is of interest, in hops.
         may_go_on
-            Asked every few milliseconds.
+            Asked before every slice of choices.
         limit
             Number of states after which it gives up this time, at most ``most_states``.
+        tried
+            Choices of a slice.
         """
         self._begin(slack, len(layers.order))
         first, last, most_left = 0, 1, slack
         for leaf in range(len(layers.vertex)):
-            end = self._expand(layers, leaf, first, last, limit, may_go_on)
+            end = self._expand(layers, leaf, first, last, limit, may_go_on, tried)
             if end is None:
                 return Outcome(False, most_left, limit)
             if end == last:
@@ -270,7 +283,7 @@ class LayeredSearch:
         self._states.component[0] = np.arange(n_jobs + 1)
 
     def _expand(
-        self, layers: Layers, leaf: int, first: int, last: int, limit: int, may_go_on: Callable[[], bool]
+        self, layers: Layers, leaf: int, first: int, last: int, limit: int, may_go_on: Callable[[], bool], tried: int
     ) -> int | None:
         """Expand a layer; return the end of the next one, or None if time or space ran out."""
         oldest, end, mask = last, last, FIRST_TABLE - 1
@@ -290,7 +303,7 @@ class LayeredSearch:
                 oldest,
                 end,
                 mask,
-                TRIED,
+                tried,
             )
             if first < 0 or end >= limit:
                 return None

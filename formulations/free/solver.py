@@ -21,7 +21,7 @@ from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import trivial_allocation
-from formulations.free.closing import Closing
+from formulations.free.closing import Closing, seconds_to_set_up
 from formulations.free.kernels import expand_states, fill_completions
 from formulations.free.pricing import best_patterns, most_violated
 
@@ -35,6 +35,13 @@ fails and there is no time limit to fill."""
 MOST_STATES = 100_000_000
 EFFORTS = ((None, 5_000), (0.1, 100_000), (0.01, MOST_STATES))
 """Part of the gap that a round of cuts has to close for another one (None: no cuts), and number of states, in turn."""
+
+SEARCH_SHARE = 2 / 3
+"""Share of the time that is left in which the search takes a number of steps; where the rest is too short for a bound,
+the search gets all of it."""
+
+LEAST_SEARCH_S = 5e-4
+"""What another search takes besides its steps; with less time left, none is begun."""
 
 LARGEST, MOST_COUNTS = 20_000_000, 10_000_000
 """Idle nodes times levels times nodes of the largest job: one round of pricing then takes some tenths of a second. Idle
@@ -99,20 +106,22 @@ class ExactFree(TopologySolver):
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search, bound and close; see `TopologySolver.search`."""
-        _improve(problem, run, budget, seed, STEPS)
+        bounding_s = seconds_to_set_up(problem)
+        leaves_time = (1.0 - SEARCH_SHARE) * run.clock.remaining() >= bounding_s
+        _improve(problem, run, budget, seed, STEPS if leaves_time else None)
         allocation = trivial_allocation(problem) if run.solution is None else None
         if allocation is not None:
             run.offer(allocation)
-        if run.infeasible or run.interrupted or run.clock.expired():
+        if run.infeasible or run.interrupted or run.clock.remaining() < bounding_s:
             return StopReason.TIME_LIMIT
         closing = Closing(problem, run, budget.iterations)
         if not run.infeasible:
             closing.bound()
         if run.infeasible:
             return StopReason.PROVED
-        if closing.distance() > 0.0:
+        if closing.distance() > 0.0 and run.clock.remaining() >= LEAST_SEARCH_S:
             _improve(problem, run, budget, seed + 1, MORE_STEPS)
-        if not run.interrupted and not self._is_proved(closing):
+        if not (run.interrupted or self._is_proved(closing) or run.clock.remaining() < LEAST_SEARCH_S):
             _improve(problem, run, budget, seed + 2, LAST_STEPS if budget.seconds is None else None)
         if run.clock.expired():
             return StopReason.TIME_LIMIT
@@ -141,11 +150,10 @@ def _finder(problem: TopologyProblem) -> Solver:
 
 
 def _improve(problem: TopologyProblem, run: Run, budget: Budget, seed: int, steps: int | None) -> None:
-    """Look for a better allocation by so many steps in two thirds of the time that is left, or in all of it."""
+    """Look for a better allocation by so many steps in a share of the time that is left, or in all of it."""
     finder = _finder(problem)
     if run.clock.expired() or finder.refusal(problem) is not None:
         return
-    share = 1.0 if steps is None else 2 / 3
-    seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * share)
     most = min(steps or MOST_ITERATIONS, budget.iterations or MOST_ITERATIONS)
-    ask(finder, problem, Budget(seconds, most), seed, problem, run)
+    granted = run.clock.grant(1.0 if steps is None else SEARCH_SHARE, most)
+    ask(finder, problem, granted, seed, problem, run)

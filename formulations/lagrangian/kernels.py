@@ -6,7 +6,7 @@ m, which nothing straddles; case k begins at k and ends with a block that covers
 """
 
 import numpy as np
-from numba import float64, int64, uint8, void
+from numba import float64, int64, types, uint8, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
@@ -142,7 +142,12 @@ def bound_labels_from(
         first = last + 1
 
 
-@kernel(int64(float64[:, ::1], float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1], float64[::1]))
+@kernel(
+    types.UniTuple(int64, 2)(
+        *(float64[:, ::1], float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1], float64[::1]),
+        *(int64, int64, int64),
+    )
+)
 def solve_cases(
     costs: FloatArray,
     arrivals: FloatArray,
@@ -151,8 +156,11 @@ def solve_cases(
     line: FloatArray,
     labels: FloatArray,
     values: FloatArray,
-) -> int:
-    """Find the shortest path of every case, and return the case of the shortest of all.
+    first: int,
+    shortest: int,
+    most_filled: int,
+) -> tuple[int, int]:
+    """Find the shortest path of every case, or of some from ``first`` on.
 
     By the triangle inequality the distance from k to e is at least ``line[e] - line[k]``; a case whose path is no
     shorter than the line's even so is left at that bound.
@@ -167,19 +175,34 @@ def solve_cases(
         Working space, shape ``(m + 1,)``; the first ends as the distances from position 0.
     values
         Lengths, or bounds on them, by case, written in place, shape ``(n_R,)``.
+    first, shortest
+        Cases before the first one are solved, and this one is the shortest of them.
+    most_filled
+        Labels times sizes after which no other case is begun.
+
+    Returns
+    -------
+    tuple of int
+        The first case that is not solved, and the shortest of those that are.
     """
     m = costs.shape[1]
-    fill_labels(arrivals, sizes, prices, 0, 0, m, line)
-    values[0] = line[m]
-    shortest = 0
-    for k in range(1, values.size):
+    if first == 0:
+        fill_labels(arrivals, sizes, prices, 0, 0, m, line)
+        values[0] = line[m]
+        first, shortest = 1, 0
+    filled = 0
+    for k in range(first, values.size):
+        if filled > most_filled:
+            return k, shortest
+        filled += sizes.size
         values[k] = least_straddling(costs, sizes, prices, k, line) - line[k]
         if values[k] < values[shortest]:
             bound_labels_from(arrivals, sizes, prices, k, line, labels)
+            filled += m * sizes.size
             values[k] = least_straddling(costs, sizes, prices, k, labels)
             if values[k] < values[shortest]:
                 shortest = k
-    return shortest
+    return values.size, shortest
 
 
 @kernel(int64(float64[:, ::1], float64[:, ::1], int64[::1], float64[::1], int64, float64[::1], int64[::1], int64[::1]))

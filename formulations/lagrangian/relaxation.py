@@ -20,6 +20,13 @@ from formulations.lagrangian.kernels import (
 ROUNDING = 1e-11
 """Share of a value by which rounding may have raised it."""
 
+SLICE = 4_000_000
+"""Labels times sizes that are filled between two looks at the clock: a few milliseconds."""
+
+
+class OutOfTime(Exception):  # noqa: N818
+    """The time is up before prices have a path."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
@@ -51,9 +58,12 @@ class Relaxation:
     ----------
     blocks
         Costs of the blocks.
+    clock
+        The running clock. Where its time is up, every method may raise `OutOfTime`.
     """
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: Blocks, clock: Clock) -> None:
+        self._clock = clock
         n_sizes, m = blocks.costs.shape
         self.blocks = blocks
         self._arrivals = np.empty((m + 1, n_sizes))
@@ -83,7 +93,7 @@ class Relaxation:
         fill_labels(self._arrivals, self.blocks.sizes, prices, 0, 0, len(labels) - 1, labels)
         return labels
 
-    def survivors(self, prices: FloatArray, most: float, limit: int, clock: Clock) -> IntArray | None:
+    def survivors(self, prices: FloatArray, most: float, limit: int) -> IntArray | None:
         """Find the blocks that a packing no dearer than ``most`` can use.
 
         Every such packing is a path of some case with the right counts; of a case, the shortest path through a block
@@ -97,8 +107,6 @@ class Relaxation:
             Cost of a known packing.
         limit
             Give up when the survivors' columns of the Pack model have more nonzeros.
-        clock
-            Give up when its time is over.
 
         Returns
         -------
@@ -119,8 +127,9 @@ class Relaxation:
             fill_labels_to_end(departures, blocks.sizes, prices, case, to_end)
             mark_survivors(blocks.costs, blocks.sizes, prices, case, self._labels, to_end, longest, survives)
             nonzeros = int(survives.sum(axis=1, dtype=np.int64) @ (blocks.sizes + 1))
-            if nonzeros > limit or clock.expired():
+            if nonzeros > limit:
                 return None
+            self._look()
         return np.flatnonzero(survives)
 
     def _end(self, case: int, prices: FloatArray, to_end: FloatArray) -> None:
@@ -134,10 +143,19 @@ class Relaxation:
         to_end[ends] = blocks.costs[crossing, ends] - prices[crossing]
 
     def _solve_cases(self, prices: FloatArray) -> int:
-        blocks = self.blocks
-        return solve_cases(
-            *(blocks.costs, self._arrivals, blocks.sizes, prices), self._line, self._labels, self._case_values
-        )
+        blocks, first, shortest = self.blocks, 0, 0
+        while first < len(self._case_values):
+            self._look()
+            first, shortest = solve_cases(
+                *(blocks.costs, self._arrivals, blocks.sizes, prices, self._line, self._labels, self._case_values),
+                *(first, shortest, SLICE),
+            )
+        return shortest
+
+    def _look(self) -> None:
+        """Raise `OutOfTime` if the time is up."""
+        if self._clock.expired():
+            raise OutOfTime
 
     def _value(self, prices: FloatArray, length: float) -> float:
         """Bound from the length of the shortest path, less what rounding may have added."""

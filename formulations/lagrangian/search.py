@@ -59,7 +59,7 @@ class Search:
     """
 
     def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run, seed: int) -> None:
-        self.relaxation = Relaxation(blocks)
+        self.relaxation = Relaxation(blocks, run.clock)
         self._problem, self._blocks, self._run = problem, blocks, run
         self._rng = np.random.default_rng(seed)
         scale = blocks.sizes.astype(np.float64) ** 1.5
@@ -78,14 +78,18 @@ class Search:
 
         Steps count from the first call on.
         """
-        while self._steps < most_steps and self.bundle.promise > promise * self.bundle.value and not self._is_over():
-            self._steps += 1
-            self._pack(self.bundle.step())
-            self._run.prove(self.bundle.value)
+        try:
+            while (
+                self._steps < most_steps and self.bundle.promise > promise * self.bundle.value and not self._is_over()
+            ):
+                self._steps += 1
+                self._pack(self.bundle.step())
+                self._run.prove(self.bundle.value)
+        finally:
+            if self._candidates:
+                self._offer(self._candidates[0])
         self._work.prices[:] = self.bundle.prices
         self._work.labels[:] = self.relaxation.labels(self.bundle.prices)
-        if self._candidates:
-            self._offer(self._candidates[0])
 
     def improve_a_little(self) -> None:
         """Improve the best packing that waits by some moves, and let it wait on."""
@@ -102,7 +106,7 @@ class Search:
         """Blocks that a packing better than the incumbent may use; see `Relaxation.survivors`."""
         if self._run.objective is None:
             return None
-        return self.relaxation.survivors(self.bundle.prices, self._run.objective, limit, self._run.clock)
+        return self.relaxation.survivors(self.bundle.prices, self._run.objective, limit)
 
     def _next(self) -> Packing | None:
         """Take the best packing that waits, or a new one; None if the time is over."""

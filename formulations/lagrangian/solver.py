@@ -35,12 +35,13 @@ from formulations.lagrangian.kernels import (
     trace_path,
 )
 from formulations.lagrangian.packing_kernels import insert_blocks, packing_cost
+from formulations.lagrangian.relaxation import OutOfTime
 from formulations.lagrangian.search import CONVERGED, ROUGH, Search
 from formulations.lagrangian.stretch_kernels import improve_packing
 
 LARGEST_BLOCKS = 30_000_000
-SETUP_S = 3e-8
-"""Seconds per block before anything is found."""
+COSTING_S, ARRANGING = 1.5e-8, 2.5
+"""Seconds to cost a block, and how many times as long it takes then until anything is found."""
 
 PRICE_STEPS, ROUNDS = 400, 8
 """Steps of the prices, and packings that are improved before the blocks that are left go to the program."""
@@ -82,18 +83,23 @@ class Lagrangian(TopologySolver):
         Iterations limit the steps of the prices, the rounds of moves, and the nodes of branch and bound, each.
         """
         run.offer(sequential_allocation(problem))
-        if run.clock.remaining() < SETUP_S * number_of_blocks(problem):
+        if run.clock.remaining() < COSTING_S * number_of_blocks(problem):
             return StopReason.TIME_LIMIT
+        started = run.clock.elapsed()
         blocks = blocks_of(problem)
+        costing_s = run.clock.elapsed() - started
         run.prove(blocks.cheapest_total())
-        if run.is_proved() or run.clock.expired():
+        if run.is_proved() or run.clock.expired() or run.clock.remaining() < ARRANGING * costing_s:
             return StopReason.TIME_LIMIT
-        search = Search(problem, blocks, run, seed)
         steps = min(PRICE_STEPS, budget.iterations or PRICE_STEPS)
-        search.find_prices(ROUGH, steps)
-        search.improve_a_little()
-        search.find_prices(CONVERGED, steps)
-        kept = self._few_blocks(search, run, budget)
+        try:
+            search = Search(problem, blocks, run, seed)
+            search.find_prices(ROUGH, steps)
+            search.improve_a_little()
+            search.find_prices(CONVERGED, steps)
+            kept = self._few_blocks(search, run, budget)
+        except OutOfTime:
+            return StopReason.TIME_LIMIT
         if kept is not None:
             ask_child(self._pool, run, Pack(problem, blocks, kept), seed, run.solution, budget.iterations)
         return stop_reason(run.clock, budget)

@@ -12,14 +12,14 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.encoding import Encoding, encode, owners_of
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
-from allocopt.solving.budget import MOST_ITERATIONS, Budget
+from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
 from allocopt.solving.part import ask
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, kernels_of
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
-from formulations.free.closing import Closing
+from formulations.free.closing import Closing, seconds_to_set_up
 from formulations.free.solver import EXACT_KERNELS, ExactFree
 from formulations.prices.ascent import Ascent
 from formulations.prices.insertion import insert_at_prices
@@ -170,7 +170,9 @@ class _Bounding:
             return
         if not self._may_go_on():
             return
-        seconds = None if self._budget.seconds is None else max(1e-3, self._remaining())
+        if self._remaining() < seconds_to_set_up(self._problem):
+            return
+        seconds = None if self._budget.seconds is None else max(LEAST_S, self._remaining())
         part = Run(ExactFree(), self._problem, Budget(seconds), 0, self._run.solution)
         closing = Closing(self._problem, part, self._budget.iterations)
         closing.bound()
@@ -226,6 +228,5 @@ def _ask(names: tuple[str, ...], problem: TopologyProblem, run: Run, budget: Bud
     solver = _first_installed(names)
     if solver is None or run.clock.expired() or solver.refusal(problem) is not None:
         return
-    seconds = None if budget.seconds is None else max(1e-3, run.clock.remaining() * share)
     steps = min(STEPS_PER_JOB * len(problem.jobs), budget.iterations or MOST_ITERATIONS)
-    ask(solver, problem, Budget(seconds, steps), seed, problem, run)
+    ask(solver, problem, run.clock.grant(share, steps), seed, problem, run)

@@ -1,4 +1,4 @@
-"""Budgets whose time runs out at a chosen look at the clock, so that a test can cut a solver off anywhere."""
+"""Budgets whose time passes as a test says, so that it can cut a solver off anywhere."""
 
 from dataclasses import dataclass
 
@@ -30,3 +30,27 @@ class LooksClock(Clock):
         """One second, or none."""
         self.looks -= 1
         return 1.0 if self.looks >= 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedBudget(Budget):
+    """A budget whose clock shows given readings, in seconds, and then the last one for ever."""
+
+    readings: tuple[float, ...] = (0.0,)
+
+    def start(self) -> Clock:
+        """Start the clock of one solve."""
+        return ScriptedClock(self.seconds, 0.0, readings=self.readings)
+
+
+@dataclass(slots=True)
+class ScriptedClock(Clock):
+    """A clock that shows given readings."""
+
+    readings: tuple[float, ...] = (0.0,)
+
+    def elapsed(self) -> float:
+        """Return the next reading."""
+        now, *rest = self.readings
+        self.readings = tuple(rest) or (now,)
+        return now

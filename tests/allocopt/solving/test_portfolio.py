@@ -3,17 +3,20 @@
 import pytest
 from hypothesis import given
 from support.brute_force import optimum
-from support.clocks import LooksBudget
+from support.clocks import LooksBudget, ScriptedBudget
 from support.oracle import ROUNDING, OracleWindow
 from support.windows import paper_window, window, windows
 
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.base import Strategy
+from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import TopologyProblem
+from allocopt.solving import portfolio as module
 from allocopt.solving.budget import Budget
-from allocopt.solving.portfolio import STAGES, Auto
+from allocopt.solving.portfolio import FEW_STEPS, STAGES, Auto
+from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify_result
 
@@ -107,6 +110,25 @@ def test_a_proof_of_an_early_stage_ends_it() -> None:
     # A single job that fits into a leaf: greedy proves it under the widest strategy.
     result = solved(window(FatTree(2, 2, 4), [1, 4, 5, 6, 7, 9], [4]))
     assert (result.status, result.stopped_by) == (Status.OPTIMAL, StopReason.PROVED)
+
+
+@pytest.mark.parametrize(
+    ("limit_s", "asked"),
+    [(0.009, [("lns-prices", 0.009, None)]), (0.011, [("lns-prices", 0.0055, FEW_STEPS), ("exact", 0.011, None)])],
+)
+def test_a_stage_gets_all_the_time_where_no_other_one_would_be_left_enough(
+    limit_s: float, asked: list[tuple[str, float, int | None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budgets = []
+
+    def ask(solver: Solver, _asked: Problem, budget: Budget, _seed: int, _problem: Problem, run: Run) -> StopReason:
+        budgets.append((solver.name, budget.seconds, budget.iterations))
+        run.clock.stopped = budget.iterations is None
+        return StopReason.TIME_LIMIT
+
+    monkeypatch.setattr(module, "ask", ask)
+    solved(paper_window(1), ScriptedBudget(limit_s))
+    assert budgets == asked
 
 
 def test_a_warm_start_is_never_made_worse() -> None:

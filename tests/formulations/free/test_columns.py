@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
+from support.clocks import ScriptedBudget
 from support.counts import counts_of_vertices, largest_saving, leaf_groups, patterns, saving
 from support.side import demand_of
 from support.windows import paper_window, tiny_window, windows
@@ -15,6 +16,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import Budget
 from formulations.free.charges import Charges, Row
 from formulations.free.columns import ColumnGeneration, Master, Pricing
 from formulations.free.pricing import most_violated
@@ -47,7 +49,7 @@ def sequential_counts(problem: TopologyProblem, pricing: Pricing) -> IntArray:
 
 def generation_of(problem: TopologyProblem, pricing: Pricing, rounds: int) -> ColumnGeneration:
     left = itertools.chain([True] * rounds, itertools.repeat(False))
-    generation = ColumnGeneration(pricing, lambda: 60.0, lambda: next(left))
+    generation = ColumnGeneration(pricing, Budget().start(), lambda: next(left))
     generation.add_allocation(sequential_counts(problem, pricing))
     return generation
 
@@ -194,6 +196,18 @@ def test_the_savings_of_an_allocation_are_those_of_its_patterns() -> None:
         counts = sequential_counts(problem, pricing)
         for job, value in zip(counts, pricing.savings_of(counts), strict=True):
             assert value == pytest.approx(saving(encode(problem), tuple(job[: pricing.n_leaves].tolist())), abs=1e-12)
+
+
+@pytest.mark.parametrize(("limit_s", "rounds"), [(2.9, 0), (3.1, 1)])
+def test_a_round_that_does_not_fit_is_not_begun(limit_s: float, rounds: int) -> None:
+    # Making the master problem takes from 1 to 2 s, and the round from 2 to 20 s.
+    problem, begun = tiny_window(2), itertools.count()
+    clock = ScriptedBudget(limit_s, readings=(1.0, 2.0, 2.0, 2.0, 2.0, 20.0)).start()
+    pricing = pricing_of(problem)
+    generation = ColumnGeneration(pricing, clock, lambda: next(begun) >= 0)
+    generation.add_allocation(sequential_counts(problem, pricing))
+    generation.converge()
+    assert next(begun) == rounds
 
 
 def test_a_pattern_is_added_once_a_size() -> None:

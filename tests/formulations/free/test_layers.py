@@ -35,9 +35,11 @@ def prepared(problem: TopologyProblem, seed: int, order: Order) -> tuple[Layers,
     return layers_of(pricing.tree, demand_of(problem), priced.charge, order), priced.bound
 
 
-def run(problem: TopologyProblem, layers: Layers, slack: float, most_states: int = ROOMY) -> module.Outcome:
+def run(
+    problem: TopologyProblem, layers: Layers, slack: float, most_states: int = ROOMY, tried: int = ROOMY
+) -> module.Outcome:
     search = LayeredSearch(len(problem.jobs), int(layers.leaves.idle.max()), most_states)
-    return search.run(layers, slack, lambda: True, most_states)
+    return search.run(layers, slack, lambda: True, most_states, tried)
 
 
 def saving_of(problem: TopologyProblem, counts: np.ndarray) -> float:
@@ -165,25 +167,23 @@ def test_hash_tables_that_grow_lose_no_state(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("tried", [200, 5000])
-def test_looking_at_the_clock_often_changes_nothing(tried: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_looking_at_the_clock_often_changes_nothing(tried: int) -> None:
     problem = paper_window(5)
     pricing = Pricing(group_tree(encode(problem)), demand_of(problem))
     priced = pricing.at(np.full(pricing.n_leaves, 1.5))
     layers = layers_of(pricing.tree, demand_of(problem), priced.charge, Order.LARGEST_FIRST)
     expected = run(problem, layers, priced.bound * 0.2)
-    monkeypatch.setattr(module, "TRIED", tried)
-    outcome = run(problem, layers, priced.bound * 0.2)
+    outcome = run(problem, layers, priced.bound * 0.2, tried=tried)
     assert expected.complete
     assert outcome.complete
     assert outcome.n_states == expected.n_states
     assert outcome.most_left == expected.most_left
 
 
-def test_a_state_with_far_too_many_choices_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_with_far_too_many_choices_ends_the_search() -> None:
     problem = paper_window(5)
     layers, bound = prepared(problem, 1, Order.LARGEST_FIRST)
-    monkeypatch.setattr(module, "TRIED", 0)
-    outcome = run(problem, layers, bound)
+    outcome = run(problem, layers, bound, tried=0)
     assert not outcome.complete
     assert outcome.counts is None
 

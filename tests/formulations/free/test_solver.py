@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import optimum
-from support.clocks import LooksBudget
+from support.clocks import LooksBudget, ScriptedBudget
 from support.counts import optimum_by_counts
 from support.oracle import ROUNDING, OracleWindow
 from support.results import assert_proved
@@ -16,13 +16,16 @@ from allocopt.cluster.tree import Tree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.budget import Budget
+from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify, verify_result
 from formulations.free import solver as module
-from formulations.free.solver import LARGEST, MOST_COUNTS, ExactFree
+from formulations.free.closing import Closing
+from formulations.free.solver import LARGEST, MOST_COUNTS, STEPS, ExactFree
 
 SHALLOW = fat_trees | trees(levels=1) | trees(levels=2) | trees(levels=3)
 
@@ -135,6 +138,39 @@ def test_cut_off_before_anything_it_has_an_allocation() -> None:
     problem = paper_window(3)
     result = solved(problem, Budget(1e-9))
     assert verify(problem, result.solution) == result.objective
+
+
+@pytest.fixture
+def granted(monkeypatch: pytest.MonkeyPatch) -> list[Budget]:
+    """Budgets of the searches, which find nothing."""
+    budgets: list[Budget] = []
+    monkeypatch.setattr(module, "ask", lambda _solver, _asked, budget, *_: budgets.append(budget))
+    return budgets
+
+
+def test_a_bound_that_does_not_fit_is_not_begun_and_the_search_gets_all_the_time(
+    granted: list[Budget], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(module, "Closing")
+    result = solved(paper_window(3), ScriptedBudget(0.002))
+    assert granted == [Budget(0.002, MOST_ITERATIONS)]
+    assert result.stopped_by is StopReason.TIME_LIMIT
+
+
+def test_the_search_leaves_time_for_a_bound_that_fits(granted: list[Budget]) -> None:
+    result = solved(paper_window(3), ScriptedBudget(1.0))
+    assert granted[0] == Budget(pytest.approx(2 / 3), STEPS)
+    assert result.bound is not None
+
+
+def test_layers_that_do_not_fit_are_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = paper_window(4)
+    run = Run(ExactFree(), problem, ScriptedBudget(1.0), 0, sequential_allocation(problem))
+    closing = Closing(problem, run, None)
+    monkeypatch.setattr("formulations.free.closing.seconds_to_fill", lambda *_: 0.4)
+    monkeypatch.delattr("formulations.free.closing.layers_of")
+    assert closing.distance() > 0.0
+    assert not closing.close(1000)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -110,10 +110,15 @@ def case_values(circle: Circle, prices: FloatArray) -> FloatArray:
     return np.array(values)
 
 
-def solved_cases(circle: Circle, prices: FloatArray) -> tuple[int, FloatArray]:
+def solved_cases(circle: Circle, prices: FloatArray, most_filled: int = 10**9) -> tuple[int, FloatArray]:
     line, labels = np.empty(circle.m + 1), np.empty(circle.m + 1)
     values = np.empty(int(circle.sizes[-1]))
-    case = solve_cases(circle.costs, arrivals_of(circle), circle.sizes, prices, line, labels, values)
+    case, first = 0, 0
+    while first < len(values):
+        first, case = solve_cases(
+            *(circle.costs, arrivals_of(circle), circle.sizes, prices, line, labels, values),
+            *(first, case, most_filled),
+        )
     return case, values
 
 
@@ -124,6 +129,14 @@ def test_the_shortest_case_is_found_and_no_value_passes_its_case(circle: Circle,
     exact = case_values(circle, prices)
     assert values[case] == values.min() == pytest.approx(exact.min(), rel=1e-12, abs=1e-9)
     assert (values <= exact + 1e-9).all()
+
+
+@given(circles(), st.data())
+def test_the_shortest_case_is_the_same_however_the_work_is_sliced(circle: Circle, data: st.DataObject) -> None:
+    prices = data.draw(prices_for(circle))
+    (case, values), (sliced_case, sliced_values) = solved_cases(circle, prices), solved_cases(circle, prices, 0)
+    assert sliced_case == case
+    assert (sliced_values == values).all()
 
 
 @given(circles(), st.data())

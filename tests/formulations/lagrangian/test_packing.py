@@ -131,7 +131,7 @@ def test_a_path_keeps_its_cheapest_blocks_of_every_size() -> None:
 def test_every_path_becomes_a_packing(seed: int, m: int, full: bool) -> None:
     blocks = random_blocks(seed, m, 10, 6, full=full)
     prices = np.random.default_rng(seed).uniform(0.0, 1.0, size=len(blocks.sizes)) * blocks.costs.max(axis=1)
-    packing = packing_of_path(blocks, Relaxation(blocks).path(prices))
+    packing = packing_of_path(blocks, Relaxation(blocks, Budget().start()).path(prices))
     assert is_packing(blocks, packing.sizes, packing.starts)
 
 
@@ -212,7 +212,7 @@ def test_the_excesses_of_a_packing_add_up_to_what_it_is_longer_than_the_shortest
     starts = np.cumsum(blocks.sizes[order]) - blocks.sizes[order]
     work = stretches(blocks, 8, 64)
     work.prices[:] = blocks.costs.mean(axis=1)
-    work.labels[:] = Relaxation(blocks).labels(work.prices)
+    work.labels[:] = Relaxation(blocks, Budget().start()).labels(work.prices)
     excesses = [excess(work, blocks.costs, blocks.sizes, order, starts, i) for i in range(len(order))]
     length = Packing.of(blocks, order, starts).cost - float(work.prices @ blocks.counts)
     assert min(excesses) >= -1e-9

@@ -20,9 +20,10 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.trivial import sequential_allocation
 from formulations.integer.pack import Pack
+from formulations.lagrangian import relaxation as module
 from formulations.lagrangian.bundle import Bundle
 from formulations.lagrangian.bundle_kernels import balance_weights
-from formulations.lagrangian.relaxation import Relaxation
+from formulations.lagrangian.relaxation import OutOfTime, Relaxation
 
 NO_LIMIT = 10**9
 
@@ -59,7 +60,7 @@ def test_the_value_is_the_least_priced_cost_of_all_packings_of_any_counts(circle
     ranges = (range(circle.m // n + 1) for n in circle.sizes.tolist())
     fitting = (used for used in itertools.product(*ranges) if np.dot(used, circle.sizes) <= circle.m)
     least = min(cost + prices @ (counts - used) for used, cost in priced_packings(circle, fitting))
-    path = Relaxation(Blocks(circle.sizes, counts, circle.costs)).path(prices)
+    path = Relaxation(Blocks(circle.sizes, counts, circle.costs), Budget().start()).path(prices)
     # The value is lowered by 1e-11 of its terms, here some hundreds.
     assert least - 1e-8 <= path.value <= least
 
@@ -68,7 +69,7 @@ def test_the_value_is_the_least_priced_cost_of_all_packings_of_any_counts(circle
 def test_the_value_never_passes_the_optimum(case: tuple[Circle, Blocks], data: st.DataObject) -> None:
     circle, blocks = case
     best = min(circle.costs[sizes, starts].sum() for sizes, starts in packings(circle, blocks.counts))
-    assert Relaxation(blocks).path(data.draw(prices_for(circle))).value <= best
+    assert Relaxation(blocks, Budget().start()).path(data.draw(prices_for(circle))).value <= best
 
 
 @given(windows(most_idle=8, most_jobs=3, strategy=Strategy.SCAS))
@@ -92,7 +93,7 @@ def test_fixing_keeps_every_block_of_every_packing_that_is_good_enough(
     most = sorted(circle.costs[sizes, starts].sum() for sizes, starts in every)[
         data.draw(st.integers(0, 2)) % len(every)
     ]
-    kept = Relaxation(blocks).survivors(prices, float(most), NO_LIMIT, Budget().start())
+    kept = Relaxation(blocks, Budget().start()).survivors(prices, float(most), NO_LIMIT)
     assert kept is not None
     for sizes, starts in every:
         if circle.costs[sizes, starts].sum() <= most:
@@ -112,15 +113,27 @@ def test_fixing_gives_up_beyond_the_limit_and_when_the_time_is_over() -> None:
     problem = paper_window(3, Strategy.SCAS)
     blocks = blocks_of(problem)
     most = problem.objective(sequential_allocation(problem))
-    relaxation = Relaxation(blocks)
+    relaxation = Relaxation(blocks, Budget().start())
     prices = np.median(blocks.costs, axis=1)
-    assert relaxation.survivors(prices, most, 10, Budget().start()) is None
-    assert relaxation.survivors(prices, most, NO_LIMIT, LooksBudget(looks=0).start()) is None
+    assert relaxation.survivors(prices, most, 10) is None
+    with pytest.raises(OutOfTime):
+        Relaxation(blocks, LooksBudget(looks=0).start()).survivors(prices, most, NO_LIMIT)
+
+
+def test_the_clock_is_looked_at_between_the_cases_of_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = blocks_of(paper_window(3, Strategy.SCAS))
+    prices = np.median(blocks.costs, axis=1)
+    path = Relaxation(blocks, LooksBudget(looks=1).start()).path(prices)
+    monkeypatch.setattr(module, "SLICE", 0)
+    sliced = Relaxation(blocks, LooksBudget(looks=len(blocks.costs[0])).start()).path(prices)
+    assert sliced.value == path.value
+    with pytest.raises(OutOfTime):
+        Relaxation(blocks, LooksBudget(looks=2).start()).path(prices)
 
 
 def bundle_of(blocks: Blocks, most_cuts: int = 30) -> Bundle:
     prices = np.quantile(blocks.costs, 0.3, axis=1)
-    return Bundle(Relaxation(blocks), prices, blocks.sizes.astype(np.float64) ** 1.5, most_cuts)
+    return Bundle(Relaxation(blocks, Budget().start()), prices, blocks.sizes.astype(np.float64) ** 1.5, most_cuts)
 
 
 def settled(bundle: Bundle) -> Bundle:
@@ -132,7 +145,7 @@ def settled(bundle: Bundle) -> Bundle:
 
 
 def bundle_survivors(bundle: Bundle, blocks: Blocks, most: float) -> object:
-    kept = Relaxation(blocks).survivors(bundle.prices, most, NO_LIMIT, Budget().start())
+    kept = Relaxation(blocks, Budget().start()).survivors(bundle.prices, most, NO_LIMIT)
     return kept
 
 
