@@ -85,5 +85,5 @@ def _squared_counts(owners: IntArray, groups: IntArray, n_owners: int) -> FloatA
     keys = np.sort(keys, kind="stable")
     first = np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
     counts = np.append(first[1:], len(keys)) - first
-    squares: FloatArray = np.bincount(keys[first] // width, (counts * counts).astype(np.float64), n_owners)
+    squares: FloatArray = np.bincount(keys[first] // width, counts * counts, n_owners).astype(np.float64)
     return squares

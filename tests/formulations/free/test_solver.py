@@ -25,7 +25,7 @@ from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify, verify_result
 from formulations.free import solver as module
 from formulations.free.closing import Closing
-from formulations.free.solver import LARGEST, MOST_COUNTS, STEPS, ExactFree
+from formulations.free.solver import LARGEST, MOST_COUNTS, ExactFree
 
 SHALLOW = fat_trees | trees(levels=1) | trees(levels=2) | trees(levels=3)
 
@@ -152,14 +152,14 @@ def test_a_bound_that_does_not_fit_is_not_begun_and_the_search_gets_all_the_time
     granted: list[Budget], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(module, "Closing")
-    result = solved(paper_window(3), ScriptedBudget(0.002))
-    assert granted == [Budget(0.002, MOST_ITERATIONS)]
+    result = solved(paper_window(3), ScriptedBudget(0.0008))
+    assert granted == [Budget(0.0008, MOST_ITERATIONS)]
     assert result.stopped_by is StopReason.TIME_LIMIT
 
 
 def test_the_search_leaves_time_for_a_bound_that_fits(granted: list[Budget]) -> None:
-    result = solved(paper_window(3), ScriptedBudget(1.0))
-    assert granted[0] == Budget(pytest.approx(2 / 3), STEPS)
+    result = solved(paper_window(3), ScriptedBudget(1.0, iterations=1))
+    assert granted[0] == Budget(2 / 3, 1)
     assert result.bound is not None
 
 
