@@ -49,6 +49,8 @@ class Clock(Protocol):
     n_ended: int
     n_profile: int
     """Lengths of the lists and of the profile; ``first`` is where the queue begins."""
+    n_begun: int
+    """Jobs started so far."""
     examined: int
     """Jobs at the front of the queue of which none can start before a job ends."""
     ended_early: int
@@ -111,7 +113,7 @@ class JobRecord(Protocol):
     next_dependent: int
     """First job that waits for this one, and the next one that waits for the same job as this one."""
     event_rank: int
-    """Which of two events at the same time comes first."""
+    """Which of two events at the same time comes first: the lower, no two of which are equal."""
     event_place: int
     """Its place in the heap of events."""
 

@@ -1,7 +1,8 @@
 """Obvious, slow twin of the event simulator: one pool of processors, plain lists and sorts.
 
 A job holds its processors on [start, end). Jobs are indices into lists sorted by submission, then id; that index breaks
-the ties of simultaneous arrivals, simultaneous ends and equal keys.
+the ties of simultaneous arrivals and equal keys. Of simultaneous ends, that of the job that was started first comes
+first.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -119,7 +120,7 @@ def simulate_slowly(
         ends = {job: pool.start[job] + length[job] for job in pool.running}
         wake_ups = [time for time in pool.reserved.values() if time > pool.now]
         pool.now = min([*arrivals.time.values(), *ends.values(), *wake_ups])
-        ended = sorted(job for job in pool.running if ends[job] == pool.now)
+        ended = [job for job in pool.running if ends[job] == pool.now]
         for leaving, arriving in _STEPS[event_order](pool, arrivals, ended):
             pool.waiting += arriving
             if compression and any(pool.ended_early(job) for job in leaving):

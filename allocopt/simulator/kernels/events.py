@@ -13,10 +13,13 @@ from allocopt.simulator.state import ENDED, EVENTS, FREE, NOBODY, RUNNING, START
 BATCHED = int(EventOrder.BATCHED)
 CONSERVATIVE = int(Backfill.CONSERVATIVE)
 
-ON_TIME, OFF_TIME = 0, 2
-"""Ranks of ends among the events at the same time: on the estimate, and before or after it."""
-RELEASE = (3, 1)
-"""Rank of arrivals of jobs whose preceding job has ended, by `EventOrder`: an odd number, unlike those of ends."""
+KIND = 1 << 40
+"""Ranks of events are a kind and the turn of an event within it: how many jobs were started before one that ends, the
+number of one that arrives. Kinds are multiples of this number."""
+ON_TIME, OFF_TIME = 0, 2 * KIND
+"""Kinds of ends: on the estimate, and before or after it."""
+RELEASE = (3 * KIND, KIND)
+"""Kind of arrivals of jobs whose preceding job has ended, by `EventOrder`: an odd multiple, unlike those of ends."""
 
 NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2
 """What `advance` found: no event at all, none until the time given, or one."""
@@ -55,7 +58,7 @@ def start_job(state: State, job: int) -> None:
     record.start = record.changed = clock.now
     record.end = record.event = clock.now + min(record.run, record.limit)
     record.expected_end = clock.now + record.estimate
-    record.event_rank = ON_TIME if record.end == record.expected_end else OFF_TIME
+    record.event_rank = clock.n_begun + (ON_TIME if record.end == record.expected_end else OFF_TIME)
     record.remaining = record.run
     _hold(state, job, 1)
     if state.rules[0].track_running:
@@ -63,6 +66,7 @@ def start_job(state: State, job: int) -> None:
     push_event(state, job)
     state.lists[STARTED, clock.n_started] = job
     clock.n_started += 1
+    clock.n_begun += 1
     clock.n_running += 1
 
 
@@ -76,7 +80,7 @@ def change_speed(state: State, job: int, speed: float) -> None:
     record.speed = speed
     needed = record.remaining / speed if speed > 0 else np.inf
     record.end = record.event = min(now + needed, record.start + record.limit)
-    record.event_rank = ON_TIME if record.end == record.expected_end else OFF_TIME
+    record.event_rank = record.event_rank % KIND + (ON_TIME if record.end == record.expected_end else OFF_TIME)
     move_event(state, job)
 
 
@@ -87,7 +91,7 @@ def release_dependents(state: State, job: int) -> None:
     while waiting != NOBODY:
         record = state.jobs[waiting]
         record.event = max(record.submit, state.clock[0].now + record.think)
-        record.event_rank = RELEASE[state.rules[0].event_order]
+        record.event_rank = RELEASE[state.rules[0].event_order] + waiting
         push_event(state, waiting)
         waiting = record.next_dependent
 
@@ -113,7 +117,7 @@ def end_first(state: State) -> None:
 @inlined
 def _next_end(state: State) -> float:
     """Time of the next event if it is an end, else infinite."""
-    if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank % 2 == 1:
+    if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank & KIND:
         return np.inf
     return float(state.jobs[state.lists[EVENTS, 0]].event)
 
@@ -121,7 +125,7 @@ def _next_end(state: State) -> float:
 @inlined
 def _next_release(state: State) -> float:
     """Time of the next event if it is the arrival of a job whose preceding job has ended, else infinite."""
-    if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank % 2 == 0:
+    if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank & KIND == 0:
         return np.inf
     return float(state.jobs[state.lists[EVENTS, 0]].event)
 
@@ -161,20 +165,19 @@ def take_batch(state: State) -> None:
 
 @helper()
 def take_one(state: State) -> None:
-    """Let one thing happen whose time is now: an arrival, or else an end, ends by the numbers of the jobs.
+    """Let one thing happen whose time is now: an arrival, or else an end, of the job that was started first.
 
     Jobs that end on their estimates have given back what they hold before any of it, for a plan made of estimates
     counts that as free from then on; so do pyss and the schedules published with Gaussier et al. (SC'15).
     """
     now = state.clock[0].now
-    first_on_time = NOBODY
-    while _next_end(state) == now and state.jobs[state.lists[EVENTS, 0]].event_rank == ON_TIME:
-        if first_on_time == NOBODY:
-            first_on_time = state.lists[EVENTS, 0]
+    first_on_time = KIND
+    while _next_end(state) == now and state.jobs[state.lists[EVENTS, 0]].event_rank < KIND:
+        first_on_time = min(first_on_time, state.jobs[state.lists[EVENTS, 0]].event_rank)
         end_first(state)
     if take_arrival(state) or _next_end(state) != now:
         return
-    if first_on_time == NOBODY or state.lists[EVENTS, 0] < first_on_time:
+    if state.jobs[state.lists[EVENTS, 0]].event_rank % KIND < first_on_time:
         end_first(state)
 
 

@@ -10,9 +10,7 @@ def _before(state: State, a: int, b: int) -> bool:
     x, y = state.jobs[a], state.jobs[b]
     if x.event != y.event:
         return x.event < y.event
-    if x.event_rank != y.event_rank:
-        return x.event_rank < y.event_rank
-    return a < b
+    return x.event_rank < y.event_rank
 
 
 @inlined

@@ -1,10 +1,12 @@
 """Schedules equal those published, job by job; means to the printed digits."""
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.references import published_starts, published_waits
+from support.workloads import workload
 
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.rules import Backfill, EventOrder, Rules
@@ -43,6 +45,7 @@ SC15 = [
     ("SDSC-SP2", 128, USERS, EASY, 54_006, "87.87032419"),
     ("SDSC-SP2", 128, EXACT, EASY, 54_006, "70.47794197"),
     ("SDSC-SP2", 128, SJBF, SHORTEST_BACKFILLED, 54_006, "56.83622127"),
+    ("CEA-curie", 80_640, USERS, EASY, 295_540, "202.13316166"),
 ]
 
 
@@ -80,6 +83,31 @@ def test_every_job_waits_as_in_the_schedules_of_gaussier_et_al(
     assert waits == published_waits(path)
     assert len(waits) == n_jobs
     assert f"{job_times(made).bounded_slowdown.mean():.8f}" == slowdown
+
+
+def test_jobs_of_ctc_with_a_requested_time_wait_as_published(shared_data: Path, tmp_path: Path) -> None:
+    with gzip.open(shared_data / "traces" / "CTC-SP2-1996-3.1-cln.swf.gz", "rt", encoding="utf-8") as lines:
+        kept = [line for line in lines if line.startswith(";") or float(line.split()[8]) > 0]
+    asked = tmp_path / "asked.swf"
+    asked.write_text("".join(kept), encoding="utf-8")
+    made = simulate(read_workload(asked), 338, EASY, SEQUENTIAL)
+    assert len(made.workload) == 77_199
+    assert f"{job_times(made).bounded_slowdown.mean():.8f}" == "49.57129022"
+
+
+def test_of_ends_at_the_same_time_that_of_the_job_started_first_comes_first() -> None:
+    # At 2, job 4 is started when it arrives, job 2 only when job 1 ends. Both end at 4: after job 4 has, job 3 fits.
+    jobs = workload(
+        [
+            (1, 1.0, 1.0, 2, 5.0),
+            (2, 2.0, 2.0, 2, 5.0),
+            (3, 2.0, 2.0, 3, 3.0),
+            (4, 2.0, 2.0, 1, 5.0),
+            (5, 4.0, 3.0, 2, 3.0),
+            (6, 5.0, 2.0, 1, 7.0),
+        ]
+    )
+    assert simulate(jobs, 3, EASY, SEQUENTIAL).start.tolist() == [1.0, 2.0, 4.0, 2.0, 6.0, 6.0]
 
 
 def printed(metrics: Metrics, wait_digits: int) -> tuple[str, str, str, int]:
