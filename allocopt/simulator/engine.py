@@ -103,6 +103,8 @@ class Simulation:
     def built_in_pass(self) -> None:
         """Let the built-in scheduler decide."""
         scheduling_pass(self.state)
+        while self.state.clock["planning"][0]:
+            scheduling_pass(self.state)
         self._settle()
 
     def python_pass(self, scheduler: Scheduler) -> None:

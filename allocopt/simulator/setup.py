@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.simulator.order import QueueKeys
+from allocopt.simulator.order import OrderKind, QueueKeys
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.state import (
     CAPACITY,
@@ -60,6 +60,11 @@ def new_state(
     units[FREE] = units[CAPACITY] = capacity
     numbers = _rules(rules, backfill, order, backfill_order)
     numbers["compression"] = compression
+    # Between two early ends, which undo all of it, a plan in the order of arrival comes out the same made later: jobs
+    # start where they were promised to. Who looks at the running jobs may look at the reservations, too.
+    numbers["plan_ahead"] = (
+        track_running or not compression or not rules.kill_at_limit or order.kind is not OrderKind.ARRIVAL
+    )
     numbers["track_running"] = track_running or backfill >= Backfill.EASY
     return State(
         clock=_clock(),

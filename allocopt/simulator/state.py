@@ -51,6 +51,10 @@ class Clock(Protocol):
     """Lengths of the lists and of the profile; ``first`` is where the queue begins."""
     n_begun: int
     """Jobs started so far."""
+    n_planned: int
+    """Jobs at the front of the queue that have a reservation."""
+    planning: int
+    """Plans that a conservative pass has begun; 0 once it has come to its end."""
     examined: int
     """Jobs at the front of the queue of which none can start before a job ends."""
     ended_early: int
@@ -71,6 +75,8 @@ class RulesRecord(Protocol):
     """A `Backfill`."""
     compression: int
     """Whether reservations move forward when a job ends early."""
+    plan_ahead: int
+    """Whether all jobs get their reservations on arrival, or only once it matters to who starts."""
     track_running: int
     """Whether the list of running jobs is kept."""
 

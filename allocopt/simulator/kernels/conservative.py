@@ -5,9 +5,15 @@ import numpy as np
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.backfilling import fits
 from allocopt.simulator.kernels.events import start_job
-from allocopt.simulator.kernels.profile import change_profile, earliest_start, empty_profile, forget_past
+from allocopt.simulator.kernels.profile import change_profile, earliest_start, empty_profile, forget_past, lasts
 from allocopt.simulator.kernels.queue import AGEING, dequeue, queued, sort_list
+from allocopt.simulator.order import OrderKind
 from allocopt.simulator.state import FREE, QUEUE, RUNNING, State
+
+ARRIVAL = int(OrderKind.ARRIVAL)
+
+AT_A_TIME = 64
+"""Most reservations that are made in a row: it has to be seen now and then whether the user wants to interrupt."""
 
 
 @helper()
@@ -19,14 +25,39 @@ def reserve(state: State, job: int) -> None:
 
 
 @helper()
-def plan_anew(state: State) -> None:
-    """Plan all waiting jobs in their order around the running ones; an estimated end that has passed is now."""
+def forget_plan(state: State) -> None:
+    """Promise nothing but the running jobs what they hold; an estimated end that has passed is now."""
+    clock = state.clock[0]
     empty_profile(state)
-    for i in range(state.clock[0].n_running):
+    for i in range(clock.n_running):
         job = state.lists[RUNNING, i]
-        change_profile(state, job, state.clock[0].now, state.jobs[job].expected_end, -1)
-    for at in range(state.clock[0].n_queued):
-        reserve(state, queued(state, at))
+        change_profile(state, job, clock.now, state.jobs[job].expected_end, -1)
+    for at in range(clock.n_queued):
+        state.jobs[queued(state, at)].reserved = np.inf
+    clock.n_planned = 0
+
+
+@inlined
+def _plan(state: State) -> bool:
+    """Promise a time to the jobs that have none yet, in the order of the queue; return whether that came to its end.
+
+    Unless the rules want all of them to be planned ahead, those behind the last one that can start now go without: a
+    job that does not fit now beside those planned so far does not fit beside more of them.
+    """
+    clock = state.clock[0]
+    planned = 0
+    for at in range(clock.n_planned, clock.n_queued):
+        if not state.rules[0].plan_ahead and not lasts(state, queued(state, at)):
+            continue
+        while clock.n_planned <= at:
+            job = queued(state, clock.n_planned)
+            if state.jobs[job].reserved == np.inf:
+                if planned == AT_A_TIME:
+                    return False
+                reserve(state, job)
+                planned += 1
+            clock.n_planned += 1
+    return True
 
 
 @helper()
@@ -35,11 +66,12 @@ def start_due(state: State) -> bool:
     clock = state.clock[0]
     all_started = True
     at = 0
-    while at < clock.n_queued:
+    while at < clock.n_planned:
         job = queued(state, at)
         due = state.jobs[job].reserved <= clock.now
         if due and fits(state, job, FREE):
             dequeue(state, at)
+            clock.n_planned -= 1
             start_job(state, job)
         else:
             all_started &= not due
@@ -51,19 +83,11 @@ def start_due(state: State) -> bool:
 def next_reservation(state: State) -> float:
     """Earliest time to come that a waiting job was promised."""
     wake = np.inf
-    for at in range(state.clock[0].n_queued):
+    for at in range(state.clock[0].n_planned):
         promised = state.jobs[queued(state, at)].reserved
         if promised > state.clock[0].now:
             wake = min(wake, promised)
     return wake
-
-
-@inlined
-def _reserve_new(state: State) -> None:
-    """Promise a time to the jobs that have none yet."""
-    for at in range(state.clock[0].n_queued):
-        if state.jobs[queued(state, at)].reserved == np.inf:
-            reserve(state, queued(state, at))
 
 
 @inlined
@@ -75,19 +99,34 @@ def _one_was_missed(state: State) -> bool:
     return False
 
 
-@helper()
-def conservative_pass(state: State) -> None:
-    """Plan the jobs that have no reservation yet, and start those whose time has come."""
+@inlined
+def _begin_planning(state: State) -> None:
+    """Bring the plan to the present, or begin another one where this one does not hold."""
     clock, rules = state.clock[0], state.rules[0]
     forget_past(state)
     if rules.order >= AGEING:
         sort_list(state, QUEUE, rules.order, 0)
+    if rules.order != ARRIVAL:
+        # Jobs may have come to stand between those that have their reservations.
+        clock.n_planned = 0
     if (clock.ended_early and rules.compression) or _one_was_missed(state):
-        plan_anew(state)
+        forget_plan(state)
     clock.ended_early = 0
-    _reserve_new(state)
-    if not start_due(state):
+
+
+@helper()
+def conservative_pass(state: State) -> None:
+    """Plan the jobs that have no reservation yet, and start those whose time has come; or do a part of that."""
+    clock = state.clock[0]
+    if clock.planning == 0:
+        _begin_planning(state)
+        clock.planning = 1
+    if not _plan(state):
+        return
+    if not start_due(state) and clock.planning == 1:
         # A job runs beyond its estimate and holds what was promised to another one.
-        plan_anew(state)
-        start_due(state)
+        forget_plan(state)
+        clock.planning = 2
+        return
+    clock.planning = 0
     clock.wake = next_reservation(state)

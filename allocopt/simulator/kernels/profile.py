@@ -110,6 +110,18 @@ def _holds(state: State, job: int, step: int) -> bool:
 
 
 @helper()
+def lasts(state: State, job: int) -> bool:
+    """Whether a job fits now, and for as long as it is estimated to run."""
+    end = state.steps[0].time + state.jobs[job].estimate
+    step = 0
+    while step < state.clock[0].n_profile and state.steps[step].time < end:
+        if not _holds(state, job, step):
+            return False
+        step += 1
+    return True
+
+
+@helper()
 def earliest_start(state: State, job: int) -> float:
     """First time at which a job fits for as long as it is estimated to run."""
     n = state.clock[0].n_profile

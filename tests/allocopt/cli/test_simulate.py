@@ -207,5 +207,5 @@ def test_an_interrupt_ends_a_long_simulation(run: Run, tmp_path: Path, monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(import_module("allocopt.simulator.simulate"), "run", interrupted)
-    arguments = ("--backfill", "conservative", "--conservative-compression")
+    arguments = ("--policy", "sjf", "--backfill", "conservative")
     assert run("simulate", tmp_path / "log.swf", *arguments).code == 130

@@ -20,7 +20,7 @@ from allocopt.solving.registry import get_solver
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The one folder of kernels, empty; nobody compiles."""
+    """Make one empty folder of kernels, for which nobody compiles."""
     monkeypatch.setenv(store.VARIABLE, str(tmp_path))
     monkeypatch.setattr(store, "_installed", lambda: tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def fresh(name: str) -> Kernel:
-    """A kernel as a new process has it, for others to find by its module and name."""
+    """Make a kernel as a new process has it, for others to find by its module and name."""
     made = getattr(tiny_kernels, name)
     return Kernel(made.py_func, int64(int64), {"_nrt": False})
 

@@ -19,13 +19,13 @@ def plain(x: int) -> int:
 
 
 def fresh() -> Kernel:
-    """The kernel `doubled` as a new process has it."""
+    """Make the kernel `doubled` as a new process has it."""
     return Kernel(tiny_kernels.doubled.py_func, int64(int64), {"_nrt": False})  # type: ignore[attr-defined]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty folder that the user gives; the one of the installation and the user's own are empty too."""
+    """Give an empty folder; the one of the installation and the user's own are empty too."""
     monkeypatch.setenv(store.VARIABLE, str(tmp_path / "given"))
     monkeypatch.setattr(store, "_installed", lambda: tmp_path / "installed")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))

@@ -1,18 +1,22 @@
 """Backfilling keeps what it has promised: to the first waiting job (EASY), or to every one (conservative)."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.schedulers import promise
 from support.simulations import machine_of, small_workloads
-from support.workloads import workload
+from support.workloads import MACHINE, random_workload, workload
 
 from allocopt.simulator.engine import Simulation
+from allocopt.simulator.kernels.conservative import AT_A_TIME
+from allocopt.simulator.kernels.run import run
 from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.rules import Backfill, EventOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
-from allocopt.simulator.simulate import simulate
+from allocopt.simulator.simulate import new_simulation, simulate
 from allocopt.traces.workload import Workload
 from heuristics.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
 
@@ -141,3 +145,38 @@ def test_conservative_backfilling_delays_no_job_where_easy_delays_the_second() -
     jobs = workload([(1, 0.0, 10.0, 3, 10.0), (2, 1.0, 10.0, 2, 10.0), (3, 2.0, 5.0, 4, 5.0), (4, 3.0, 30.0, 1, 30.0)])
     assert simulate(jobs, 4, EASY).start.tolist() == [0.0, 10.0, 33.0, 3.0]
     assert simulate(jobs, 4, CONSERVATIVE).start.tolist() == [0.0, 10.0, 20.0, 25.0]
+
+
+@pytest.mark.parametrize(("third", "starts"), [(1.0, [0.0, 15.0, 10.0]), (2.0, [0.0, 10.0, 20.0])])
+def test_jobs_that_arrive_together_are_promised_times_in_the_order_of_the_queue(
+    third: float, starts: list[float]
+) -> None:
+    jobs = workload([(1, 0.0, 10.0, 2, 10.0), (2, 1.0, 10.0, 2, 10.0), (3, third, 5.0, 2, 5.0)])
+    shortest_first = ListScheduler(ShortestJobFirst(), Backfill.CONSERVATIVE)
+    assert simulate(jobs, 2, shortest_first).start.tolist() == starts
+
+
+AT_ONCE = replace(random_workload(600, 0), submit=np.zeros(600))
+
+
+@pytest.mark.parametrize("jobs", [AT_ONCE, random_workload(600, 1, dependent=True)], ids=["at-once", "in-turn"])
+@pytest.mark.parametrize("event_order", EventOrder, ids=lambda order: order.name.lower())
+def test_a_plan_that_goes_no_further_than_it_must_gives_the_same_schedule(
+    jobs: Workload, event_order: EventOrder
+) -> None:
+    def look(simulation: Simulation) -> None:
+        assert np.isfinite(simulation.view.reserved[simulation.view.queue]).all()
+
+    scheduler, rules = ListScheduler(FCFS, Backfill.CONSERVATIVE), Rules(event_order)
+    watched = simulate(jobs, MACHINE, scheduler, rules, observer=look).start
+    assert simulate(jobs, MACHINE, scheduler, rules).start.tolist() == watched.tolist()
+
+
+def test_a_long_plan_is_made_in_parts_between_which_the_user_may_interrupt() -> None:
+    simulation = new_simulation(AT_ONCE, MACHINE, CONSERVATIVE)
+    promised = []
+    while not simulation.state.clock["n_begun"][0]:
+        run(simulation.state, 1)
+        promised.append(np.isfinite(simulation.view.reserved).sum())
+    assert np.diff(promised, prepend=0).max() == AT_A_TIME
+    assert promised[-1] == len(AT_ONCE)
