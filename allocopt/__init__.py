@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from allocopt.solving.pareto import ParetoPoint, pareto_front
     from allocopt.solving.protocol import Capabilities, Promise, Solver
     from allocopt.solving.registry import get_solver, solver_names
-    from allocopt.solving.result import Incumbent, Result, Status, StopReason
+    from allocopt.solving.result import Incumbent, Result, SolveInterrupted, Status, StopReason
     from allocopt.solving.run import Run
     from allocopt.solving.solve import solve
     from allocopt.solving.verify import verify
@@ -115,6 +115,7 @@ _HOMES = {
     "SetQuota": "simulator.scheduler",
     "Share": "simulator.placement",
     "Sharing": "problems.coallocation.interference",
+    "SolveInterrupted": "solving.result",
     "Solver": "solving.protocol",
     "Stage": "problems.coallocation.profile",
     "StageKind": "problems.coallocation.profile",
@@ -205,6 +206,7 @@ __all__ = [
     "SetQuota",
     "Share",
     "Sharing",
+    "SolveInterrupted",
     "Solver",
     "Stage",
     "StageKind",

@@ -56,6 +56,14 @@ class NoSolutionError(AllocoptError):
     exit_code = 4
 
 
+class PluginError(AllocoptError):
+    """A part, such as a solver of another package, that cannot be loaded, raises or breaks a rule; it is named."""
+
+
+class PluginWarning(UserWarning):
+    """A part of another package that is left out."""
+
+
 class MissingPackageError(AllocoptError, ImportError):
     """An optional package is needed and not installed."""
 

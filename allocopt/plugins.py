@@ -1,16 +1,56 @@
-"""Parts by name, found through the entry points of every installed package."""
+"""Parts by name, found through the entry points of every installed package, and the fence around what they do."""
 
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import EntryPoints, entry_points
-from typing import Any
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from types import TracebackType
+from typing import Any, ClassVar, get_type_hints
 
-from allocopt.errors import MissingPackageError, UsageError
+from allocopt.errors import AllocoptError, MissingPackageError, PluginError, PluginWarning, UsageError
+from allocopt.files.faults import printable
+from allocopt.values import converted
 
-LARGEST_INTEGER = 2**62
+DISTRIBUTION = "allocopt"
+
+
+class Fence:
+    """A context in which an exception that is not one of ours becomes a `PluginError` that names the culprit.
+
+    All that parts do runs inside one, for they may come from other packages: loading, construction and work. What
+    ends the whole program, such as Ctrl-C and want of memory, goes on; ``sys.exit`` of a part does not end it.
+
+    Parameters
+    ----------
+    culprit
+        Whose code runs inside, in words.
+    when
+        The time in seconds; None outside simulations.
+    """
+
+    __slots__ = ("_culprit", "_when")
+
+    error: ClassVar[type[PluginError]] = PluginError
+
+    def __init__(self, culprit: str, when: float | None = None) -> None:
+        self._culprit = culprit
+        self._when = when
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Name the culprit of an error."""
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, AllocoptError | MemoryError):
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            when = "" if self._when is None else f" at time {self._when:g} s"
+            raise self.error(printable(f"{self._culprit} raised {what}{when}")) from error
 
 
 def plugin_names(group: str) -> list[str]:
@@ -18,8 +58,12 @@ def plugin_names(group: str) -> list[str]:
     return sorted({entry.name for entry in _entries(group, tuple(sys.path))})
 
 
-def make_plugin(group: str, kind: str, name: str, options: Mapping[str, Any] | None = None) -> Any:
+def make_plugin(
+    group: str, kind: str, name: str, options: Mapping[str, Any] | None = None, needs: Sequence[str] = ()
+) -> Any:
     """Make the part of that name.
+
+    What it prints meanwhile goes to standard error.
 
     Parameters
     ----------
@@ -31,6 +75,8 @@ def make_plugin(group: str, kind: str, name: str, options: Mapping[str, Any] | N
         One of `plugin_names`.
     options
         Values for the part's own parameters.
+    needs
+        Attributes that every part of the group has.
 
     Raises
     ------
@@ -38,21 +84,18 @@ def make_plugin(group: str, kind: str, name: str, options: Mapping[str, Any] | N
         If there is no such part or parameter, or the part refuses a value.
     MissingPackageError
         If the part needs a package that is not installed.
+    PluginError
+        If the part is broken, or two packages have one of that name.
     """
-    found = [entry for entry in _entries(group, tuple(sys.path)) if entry.name == name]
-    if not found:
-        close = get_close_matches(name, plugin_names(group), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
-        raise UsageError(f"there is no {kind} {name!r}{hint} Installed: {', '.join(plugin_names(group))}")
-    try:
-        factory = found[0].load()
-    except ModuleNotFoundError as error:
-        raise MissingPackageError(f"{kind} {name!r} needs the package {error.name!r}, which is not installed") from None
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"{kind} {name!r}: its entry point {found[0].value!r} cannot be loaded: {error}") from None
-    if not callable(factory):
-        raise UsageError(f"{kind} {name!r}: its entry point {found[0].value!r} is {factory!r}, must be a class")
-    return _make(f"{kind} {name!r}", factory, dict(options or {}))
+    entry = _entry(group, kind, name)
+    what = f"{kind} {name!r}"
+    with redirect_stdout(sys.stderr), Fence(f"{what}, which is {entry.value},"):
+        factory = _loaded(what, entry)
+        part = factory(**_options(what, factory, options or {}))
+        lacks = [attribute for attribute in needs if not hasattr(part, attribute)]
+    if lacks:
+        raise PluginError(f"{what}: its entry point {entry.value!r} makes no {kind}: it has no {lacks[0]}")
+    return part
 
 
 @cache
@@ -61,24 +104,49 @@ def _entries(group: str, path: tuple[str, ...]) -> EntryPoints:
     return entry_points(group=group)
 
 
-def _make(what: str, factory: Any, options: dict[str, Any]) -> Any:
-    """Call the factory with options that it knows."""
-    known = {field.name: field.type for field in fields(factory) if field.init} if is_dataclass(factory) else {}
-    for option, value in options.items():
-        if option not in known:
-            raise UsageError(f"{what} has no option {option!r}; it has: {', '.join(known) or 'none'}")
-        if not _fits(value, known[option]):
-            kind = getattr(known[option], "__name__", known[option])
-            raise UsageError(f"option {option!r} of {what} is {value!r}, must be of type {kind}")
-    return factory(**options)
+def _entry(group: str, kind: str, name: str) -> EntryPoint:
+    """Return the entry point of that name: this package's own, if it has one."""
+    found = {entry.value: entry for entry in _entries(group, tuple(sys.path)) if entry.name == name}
+    if not found:
+        close = get_close_matches(name, plugin_names(group), n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else "."
+        raise UsageError(f"there is no {kind} {name!r}{hint} Installed: {', '.join(plugin_names(group))}")
+    if len(found) == 1:
+        return next(iter(found.values()))
+    packages = {entry.dist.name if entry.dist else entry.value: entry for entry in found.values()}
+    others = " and ".join(sorted(packages.keys() - {DISTRIBUTION}))
+    if DISTRIBUTION not in packages:
+        raise PluginError(f"{others} both have a {kind} {name!r}: uninstall one of them")
+    warnings.warn(
+        f"{kind} {name!r} is that of {DISTRIBUTION}; the one of {others} is left out: it needs another name",
+        PluginWarning,
+        stacklevel=3,
+    )
+    return packages[DISTRIBUTION]
 
 
-def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value may be given to an option of that type; only numbers, texts and bools are checked."""
-    if kind is bool or isinstance(value, bool):
-        return kind is bool and isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int) and abs(value) <= LARGEST_INTEGER
-    if kind is str:
-        return isinstance(value, str)
-    return isinstance(value, int | float) if kind is float else True
+def _loaded(what: str, entry: EntryPoint) -> Any:
+    """Load what makes a part."""
+    try:
+        factory = entry.load()
+    except ModuleNotFoundError as error:
+        if error.name is None:
+            raise
+        raise MissingPackageError(f"{what} needs the package {error.name!r}, which is not installed") from None
+    if not callable(factory):
+        raise PluginError(f"{what}: its entry point {entry.value!r} is {factory!r}, must be a class")
+    return factory
+
+
+def _options(what: str, factory: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options as values of the types that the fields of the factory declare."""
+    if not options:
+        return {}
+    known = [field.name for field in fields(factory) if field.init] if is_dataclass(factory) else []
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        raise UsageError(f"{what} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")
+    types = get_type_hints(factory)
+    return {
+        option: converted(f"option {option!r} of {what}", value, types[option]) for option, value in options.items()
+    }

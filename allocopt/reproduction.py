@@ -115,4 +115,4 @@ def reproduction_names() -> list[str]:
 
 def get_reproduction(name: str, options: Mapping[str, Any] | None = None) -> Reproduction:
     """Make the reproduction of that name; see `allocopt.plugins.make_plugin`."""
-    return cast(Reproduction, make_plugin(GROUP, "reproduction", name, options))
+    return cast(Reproduction, make_plugin(GROUP, "reproduction", name, options, ("title", "pieces", "measure", "rows")))

@@ -87,4 +87,4 @@ def training_names() -> list[str]:
 
 def get_training(name: str, options: Mapping[str, Any] | None = None) -> Training:
     """Make the training of that name with options of its own; see `allocopt.plugins.make_plugin`."""
-    return cast(Training, make_plugin(GROUP, "training", name, options))
+    return cast(Training, make_plugin(GROUP, "training", name, options, ("label", "train")))

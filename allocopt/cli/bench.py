@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +14,7 @@ from allocopt.cli.options import Gap, Instances, Iterations, Json, TimeLimit, Tr
 from allocopt.cli.screen import screen_width
 
 if TYPE_CHECKING:
-    from allocopt.report.bench import Contender
+    from allocopt.report.bench import Contender, Task
     from allocopt.report.journal import Journal
     from allocopt.report.provenance import Provenance
     from allocopt.report.rows import BenchRow
@@ -81,16 +81,16 @@ def command(
     _warm_up(pairs)
     facts = provenance()
     budget = Budget(time_limit, iterations, gap)
-    journal = None if out is None else _journal(out, instances, budget, facts)
+    journal = None if out is None else _journal(out, instances, tasks, budget, facts)
     rows: list[BenchRow] = []
-    with _interruption_explained(rows, len(tasks), journal):
+    with nullcontext() if journal is None else closing(journal), _interruption_explained(rows, len(tasks), journal):
         for row in _with_progress(quietly(run_tasks(tasks, budget, known, journal)), len(tasks)):
             rows.append(row)
             if as_json:
                 print(json.dumps(row.as_dict(), allow_nan=False), flush=True)
-    if out is not None and journal is not None:
-        write_rows(out, rows, facts)
-        journal.close()
+        if out is not None and journal is not None:
+            write_rows(out, rows, facts)
+            journal.remove()
     if trajectory is not None:
         write_trajectories(trajectory, (point for row in rows for point in trajectory_rows(row.solve, row.points)))
     made_by = f"{facts.version}, commit {facts.commit}, Python {facts.python}, {facts.machine}"
@@ -107,16 +107,21 @@ def _interruption_explained(rows: "Sequence[BenchRow]", total: int, journal: "Jo
         raise KeyboardInterrupt(f"{len(rows)} of {total} solves done{kept}") from None
 
 
-def _journal(out: Path, instances: Sequence[Path], budget: "Budget", facts: "Provenance") -> "Journal":
-    """Open the journal of a run, which goes on after a crash as long as instances, limits and commit are the same."""
+def _journal(
+    out: Path, instances: Sequence[Path], tasks: "Sequence[Task]", budget: "Budget", facts: "Provenance"
+) -> "Journal":
+    """Open the journal of a run, which goes on after a crash as long as all that its rows depend on is the same."""
     from hashlib import sha256
 
     from allocopt.files.shipped import instance_path
     from allocopt.report.journal import Journal
+    from allocopt.sweep.cells import digest
 
     digests = [sha256(instance_path(path).read_bytes()).hexdigest() for path in instances]
     limits = {"seconds": budget.seconds, "iterations": budget.iterations, "gap": budget.gap}
-    return Journal(out, {"instances": digests, **limits, **facts.as_dict()})
+    return Journal(
+        out, {"instances": digests, "solves": digest([task.key for task in tasks]), **limits, **facts.as_dict()}
+    )
 
 
 def _solvers(specifications: Sequence[str]) -> "list[tuple[Solver, str | None]]":

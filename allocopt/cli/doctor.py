@@ -31,17 +31,21 @@ def command(as_json: Json = False) -> None:
 
 def _check(name: str) -> str:
     """Let a solver solve a shipped problem of every kind that it takes, and say how it went."""
+    from allocopt.cli.streams import prints_on_stderr
     from allocopt.errors import AllocoptError, MissingPackageError
+    from allocopt.plugins import Fence
     from allocopt.solving.registry import get_solver
 
     try:
-        solver = get_solver(name)
-        found = [_solved(solver, problem) for problem in _shipped() if problem.kind in solver.capabilities.kinds]
+        with prints_on_stderr(), Fence(f"solver {name!r}"):
+            solver = get_solver(name)
+            found = [_solved(solver, problem) for problem in _shipped() if problem.kind in solver.capabilities.kinds]
+            version = solver.version
     except MissingPackageError as error:
         return f"missing: {error}"
     except AllocoptError as error:
         return f"fails: {error}"
-    return f"works: {', '.join(found)} ({solver.version})"
+    return f"works: {', '.join(found)} ({version})"
 
 
 def _shipped() -> "list[Problem]":

@@ -2,6 +2,10 @@
 
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import typer
 
@@ -26,7 +30,9 @@ from allocopt.cli import (
     what_if,
 )
 from allocopt.cli.streams import prepare_streams
-from allocopt.errors import AllocoptError
+from allocopt.errors import AllocoptError, BadFileError, PluginWarning
+from allocopt.files.faults import bad_file, os_fault
+from allocopt.interruption import termination_interrupts
 
 LEAST_MEMORY = 2**29
 """Bytes of address space below which no command is tried."""
@@ -79,7 +85,8 @@ def main() -> None:
     prepare_streams()
     try:
         _check_memory()
-        _run()
+        with termination_interrupts(), _warnings_in_a_line():
+            _run()
     except AllocoptError as error:
         print(f"allocopt: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
@@ -93,9 +100,13 @@ def main() -> None:
         print("; ".join(["allocopt: out of memory", *getattr(error, "__notes__", ())[:1]]), file=sys.stderr)
         sys.exit(1)
     except OSError as error:
+        if error.filename is not None:
+            # A file that nobody expected to be refused, such as one whose name is too long.
+            print(f"allocopt: {bad_file(str(error.filename), os_fault(error))}", file=sys.stderr)
+            sys.exit(BadFileError.exit_code)
         # Whoever reads the output has seen enough, or there is no room for it; typer ends with 1 in the first case too.
         if not isinstance(error, BrokenPipeError):
-            print(f"allocopt: the system refused: {error.strerror}", file=sys.stderr)
+            print(f"allocopt: the system refused: {os_fault(error)}", file=sys.stderr)
         # Keep the interpreter from complaining when it closes standard output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.exit(1)
@@ -116,6 +127,21 @@ def _check_memory() -> None:
         error = MemoryError()
         error.add_note(f"a process may have {limit >> 20} MiB (ulimit -v), at least {LEAST_MEMORY >> 20} are needed")
         raise error
+
+
+@contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    """Show our own warnings as errors are shown: in one line, without the place in the source."""
+    others = warnings.formatwarning
+
+    def written(message: Warning | str, category: type[Warning], *place: Any, **line: Any) -> str:
+        return f"allocopt: {message}\n" if category is PluginWarning else others(message, category, *place, **line)
+
+    warnings.formatwarning = written
+    try:
+        yield
+    finally:
+        warnings.formatwarning = others
 
 
 def _run() -> None:

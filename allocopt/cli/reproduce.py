@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -59,14 +60,15 @@ def command(
     request = ReproductionRequest(data, quick, _numbers(seeds))
     path = out or Path("reproduced") / f"{name}{'-quick' if quick else ''}.json"
     facts = provenance().as_dict()
-    journal = Journal(path, {**request.as_dict(), **({"options": options} if options else {}), **facts})
-    try:
-        rows = _measured(reproduction, request, journal)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("the same command goes on from here") from None
-    records = [{**row.as_dict(), **facts} for row in rows]
-    write_text(path, "[\n" + ",\n".join(json.dumps(record, allow_nan=False) for record in records) + "\n]\n")
-    journal.close()
+    setting = {**request.as_dict(), **({"options": options} if options else {}), **facts}
+    with closing(Journal(path, setting)) as journal:
+        try:
+            rows = _measured(reproduction, request, journal)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("the same command goes on from here") from None
+        records = [{**row.as_dict(), **facts} for row in rows]
+        write_text(path, "[\n" + ",\n".join(json.dumps(record, allow_nan=False) for record in records) + "\n]\n")
+        journal.remove()
     if as_json:
         print("\n".join(json.dumps(row.as_dict(), allow_nan=False) for row in rows))
     else:
@@ -75,9 +77,20 @@ def command(
 
 def _list_all() -> None:
     """Print names and titles."""
-    from allocopt.reproduction import get_reproduction, reproduction_names
+    from allocopt.reproduction import reproduction_names
 
-    print(listed({name: get_reproduction(name).title for name in reproduction_names()}))
+    print(listed({name: _title(name) for name in reproduction_names()}))
+
+
+def _title(name: str) -> str:
+    """Return the title of a reproduction, or what is wrong with it."""
+    from allocopt.errors import AllocoptError
+    from allocopt.reproduction import get_reproduction
+
+    try:
+        return get_reproduction(name).title
+    except AllocoptError as error:
+        return f"broken: {error}"
 
 
 def _numbers(text: str) -> tuple[int, ...]:

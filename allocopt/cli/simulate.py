@@ -1,6 +1,7 @@
 """``allocopt simulate``."""
 
 import json
+import re
 import sys
 import time
 from pathlib import Path
@@ -152,6 +153,7 @@ def _topology(
     """Return how the nodes are connected, if an option says."""
     from allocopt.cluster.topology import FatTree
     from allocopt.errors import UsageError
+    from allocopt.files.faults import shown
 
     given = {"--processors": processors, "--fat-tree": fat_tree, "--topology": topology}
     sizes = [option for option, value in given.items() if value is not None]
@@ -161,9 +163,10 @@ def _topology(
         return read_cluster(topology, labels).tree
     if fat_tree is None:
         return None
-    shape = [int(part) if part.isdigit() else 0 for part in fat_tree.split(",")]
+    # More digits than any cluster has are none of a size.
+    shape = [int(part) if re.fullmatch("[0-9]{1,18}", part) else 0 for part in fat_tree.split(",")]
     if len(shape) != 3 or not all(shape):
-        raise UsageError(f"--fat-tree is {fat_tree!r}, must be three positive numbers such as 10,10,10")
+        raise UsageError(f"--fat-tree is {shown(fat_tree)}, must be three positive numbers such as 10,10,10")
     return FatTree(shape[0], shape[1], shape[2])
 
 

@@ -65,7 +65,7 @@ def command(
 ) -> None:
     """Solve instance files and verify every answer.
 
-    Ctrl-C ends the search with the best solution so far, and exit code 130.
+    Ctrl-C or SIGTERM ends the search with the best solution so far, and exit code 130.
     """
     from allocopt.cli.nodes import parse_nodes
     from allocopt.cli.outputs import check_files_differ
@@ -146,22 +146,26 @@ def _solve(
     warm_start: Path | None,
     verbose: bool,
 ) -> "Result":
-    """Solve one problem."""
+    """Solve one problem; an interrupted solve has an answer too."""
     from allocopt.cli.streams import prints_on_stderr
+    from allocopt.solving.result import SolveInterrupted
     from allocopt.solving.solve import solve
 
     start = None if warm_start is None else _read_start(problem, warm_start)
     with prints_on_stderr():
-        return solve(
-            problem,
-            solver=solver,
-            time_limit=budget.seconds,
-            seed=seed,
-            iterations=budget.iterations,
-            gap=budget.gap,
-            warm_start=start,
-            on_incumbent=_print_incumbent if verbose else None,
-        )
+        try:
+            return solve(
+                problem,
+                solver=solver,
+                time_limit=budget.seconds,
+                seed=seed,
+                iterations=budget.iterations,
+                gap=budget.gap,
+                warm_start=start,
+                on_incumbent=_print_incumbent if verbose else None,
+            )
+        except SolveInterrupted as interruption:
+            return interruption.result
 
 
 def _read_start(problem: "Problem", path: Path) -> Any:

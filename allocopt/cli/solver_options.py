@@ -16,6 +16,7 @@ def parse_options(texts: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"option {text!r} must look like NAME=VALUE")
         try:
             options[name.replace("-", "_")] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
+            # No JSON, or a number of too many digits, or lists too deep in one another.
             options[name.replace("-", "_")] = value
     return options

@@ -62,15 +62,20 @@ def _described(row: SolverRow) -> str:
 
 def _row(name: str) -> SolverRow:
     """Describe the solver of that name."""
-    from allocopt.errors import MissingPackageError, UsageError
+    from allocopt.cli.streams import prints_on_stderr
+    from allocopt.errors import AllocoptError, MissingPackageError
+    from allocopt.plugins import Fence
     from allocopt.solving.registry import get_solver
 
     try:
-        solver = get_solver(name)
-    except (MissingPackageError, UsageError) as error:
+        with prints_on_stderr(), Fence(f"solver {name!r}"):
+            solver = get_solver(name)
+            abilities, is_available = solver.capabilities, solver.is_available()
+            strategies, promises = sorted(abilities.strategies), sorted(abilities.promises)
+            return SolverRow(
+                name, sorted(abilities.kinds), list(strategies), list(promises), abilities.largest, is_available
+            )
+    except MissingPackageError as error:
         return SolverRow(name, [], [], [], str(error), False)
-    abilities = solver.capabilities
-    strategies, promises = sorted(abilities.strategies), sorted(abilities.promises)
-    return SolverRow(
-        name, sorted(abilities.kinds), list(strategies), list(promises), abilities.largest, solver.is_available()
-    )
+    except AllocoptError as error:
+        return SolverRow(name, [], [], [], f"broken: {error}", False)

@@ -79,8 +79,8 @@ def _treat_stale(grid: "Grid", store: "Store", *, drop: bool) -> None:
 
 def _run(grid: "Grid", store: "Store", workers: int | None, ray: str | None) -> None:
     """Run what is not finished."""
+    from allocopt.interruption import interruption_held
     from allocopt.sweep.drive import Drive
-    from allocopt.sweep.interruption import interruption_awaited
     from allocopt.sweep.progress import Progress
 
     done = _done(grid, store)
@@ -95,10 +95,10 @@ def _run(grid: "Grid", store: "Store", workers: int | None, ray: str | None) -> 
         progress.remark(f"{done} of {len(grid.cells)} cells are in {store.path}")
     with (
         _interruption_explained(grid, store),
-        interruption_awaited() as check,
+        interruption_held() as interrupted,
         closing(_executor(grid, workers, ray)) as executor,
     ):
-        Drive(grid, store, executor, progress, check).run()
+        Drive(grid, store, executor, progress, interrupted).run()
     progress.close()
 
 

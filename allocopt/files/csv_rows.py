@@ -1,11 +1,49 @@
-"""Rows of CSV files whose first line names the columns."""
+"""Rows of CSV files whose first line names the columns.
+
+A spreadsheet takes a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula. Texts that do are written behind
+an apostrophe, as spreadsheets themselves mark texts, and read without it; numbers stay what they are.
+"""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from allocopt.files.faults import bad_file
 from allocopt.files.reading import lines_of, read_text
+
+_FORMULA = re.compile("'*[=+\\-@\t\r]")
+_MARKED = re.compile("'+[=+\\-@\t\r]")
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a header and rows as CSV; None is an empty cell."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(map(_written, row) for row in rows)
+    return text.getvalue()
+
+
+def read_cell(cell: str) -> str:
+    """Return the text of a cell as it was before `csv_text` wrote it."""
+    return cell[1:] if _MARKED.match(cell) else cell
+
+
+def _written(cell: Any) -> Any:
+    """Return a cell as it is written."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not _is_number(cell) else cell
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -47,6 +85,6 @@ def _checked(
     for row in reader:
         if None in row or None in row.values():
             raise bad_file(path, f"line {reader.line_num}", f"does not have {len(there)} columns as line 1")
-        yield f"line {reader.line_num}", row
+        yield f"line {reader.line_num}", {name: read_cell(cell) for name, cell in row.items()}
     if reader.line_num < 2:
         raise bad_file(path, f"holds no {noun}")

@@ -50,7 +50,11 @@ def shown(value: object) -> str:
         return "an object" if value else "an empty object"
     if isinstance(value, list):
         return "a list" if value else "an empty list"
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        # A number of thousands of digits.
+        return f"a {type(value).__name__} that is too long to be shown"
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
 
@@ -62,7 +66,7 @@ def os_fault(error: OSError) -> str:
         return "is a directory, must be a file"
     if isinstance(error, PermissionError):
         return "no permission"
-    return error.strerror or str(error)
+    return error.strerror or str(error) or type(error).__name__
 
 
 Reader = TypeVar("Reader", bound=Callable[..., Any])

@@ -4,7 +4,10 @@ import gzip
 import io
 import json
 import os
+import stat
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,7 +26,8 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file beside its place and rename it.
 
-    A missing folder is made. On failure an older file stays as it was.
+    A missing folder is made. On failure an older file stays as it was; otherwise the new one gets its permissions.
+    What is no regular file, such as a pipe, a device or ``/dev/stdout``, is written to as it is.
 
     Raises
     ------
@@ -31,7 +35,14 @@ def write_bytes(path: Path, data: bytes) -> None:
         If the file cannot be written.
     """
     try:
-        _write_beside(Path(os.path.realpath(path)), data)
+        descriptor = _descriptor(path)
+        if descriptor is not None:
+            _write_through(descriptor, data)
+        elif os.path.exists(path) and not os.path.isfile(path):
+            # A directory answers with its error; a pipe or /dev/null must not be replaced by a file.
+            path.write_bytes(data)
+        else:
+            _write_beside(Path(os.path.realpath(path)), data)
     except OSError as error:
         raise bad_file(path, f"cannot be written: {os_fault(error)}") from None
     except ValueError as error:
@@ -63,15 +74,35 @@ def _encoded(path: Path, text: str) -> bytes:
 
 def _write_beside(path: Path, data: bytes) -> None:
     """Write under a temporary name in the same folder, then rename."""
-    if path.exists() and not path.is_file():
-        # A directory answers with its error; a pipe or /dev/null must not be replaced by a file.
-        path.write_bytes(data)
-        return
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{uuid4().hex}.part")
     try:
         with temporary.open("xb") as stream:
             stream.write(data)
+        keep_mode(path, temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def keep_mode(path: Path, successor: Path) -> None:
+    """Give a file that is to take the place of another one its permissions; does nothing where there is none."""
+    with suppress(FileNotFoundError):
+        successor.chmod(stat.S_IMODE(path.stat().st_mode))
+
+
+def _descriptor(path: Path) -> int | None:
+    """Return the open file that ``/dev/stdout``, ``/dev/fd/63`` and the like stand for; None for other names."""
+    named = {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(path))
+    is_numbered = str(path.parent) in ("/dev/fd", "/proc/self/fd") and path.name.isdecimal()
+    return int(path.name) if is_numbered else named
+
+
+def _write_through(descriptor: int, data: bytes) -> None:
+    """Write to an open file where it stands; to open it again would begin at its start."""
+    stream = {1: sys.stdout, 2: sys.stderr}.get(descriptor)
+    if stream is not None:
+        # What was printed before comes before.
+        stream.flush()
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(data)

@@ -14,7 +14,6 @@ from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.trajectories import points_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver, takes
-from allocopt.solving.result import StopReason
 from allocopt.solving.solve import solve
 
 
@@ -162,7 +161,5 @@ def _solve(task: Task, budget: Budget) -> dict[str, Any]:
         seed=task.seed,
         iterations=budget.iterations,
     )
-    if result.stopped_by is StopReason.INTERRUPTED:
-        raise KeyboardInterrupt
     solved = SolveRow.of(task.problem, result).as_dict()
     return {"solve": solved, "version": result.version, "points": points_of(result)}

@@ -1,12 +1,11 @@
 """Files of a comparison: a row per solve, with versions, seed and commit."""
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from allocopt.errors import UsageError
+from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import write_text
 from allocopt.report.provenance import Provenance
 from allocopt.report.rows import BenchRow
@@ -25,9 +24,4 @@ def write_rows(path: Path, rows: Sequence[BenchRow], facts: Provenance) -> None:
     if path.suffix == ".json":
         write_text(path, json.dumps(records, indent=1, allow_nan=False) + "\n")
         return
-    text = io.StringIO()
-    if records:
-        writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
-    write_text(path, text.getvalue())
+    write_text(path, csv_text(list(records[0]), [list(record.values()) for record in records]) if records else "")

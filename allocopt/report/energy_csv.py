@@ -1,10 +1,9 @@
 """The energy of a schedule on a multicore machine as a CSV file."""
 
-import csv
-import io
 from collections.abc import Iterator
 from pathlib import Path
 
+from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import write_text
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 
@@ -28,9 +27,7 @@ def write_energy_csv(path: Path, schedule: MulticoreSchedule) -> None:
     BadFileError
         If the file cannot be written.
     """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows((HEADER, *_rows(schedule)))
-    write_text(path, text.getvalue())
+    write_text(path, csv_text(HEADER, _rows(schedule)))
 
 
 def _rows(schedule: MulticoreSchedule) -> Iterator[tuple[str, ...]]:

@@ -5,8 +5,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from allocopt.files.faults import bad_file, write_faults_named
-from allocopt.files.writing import write_text
+from allocopt.errors import AllocoptError, UsageError
+from allocopt.files.faults import bad_file
+from allocopt.files.journal import LockedLines
+from allocopt.files.writing import compact_json
+
+FORMAT = "allocopt-run"
 
 
 class Journal:
@@ -17,55 +21,59 @@ class Journal:
     output
         The file that the run will write at its end.
     setting
-        What the records depend on; a journal of another setting is begun anew with the first record.
+        What the records depend on.
 
     Raises
     ------
     BadFileError
-        If the journal cannot be read or written, or the output is a directory.
+        If the journal cannot be read or written, or is none, or the output is a directory.
+    UsageError
+        If it is that of another run: one of another setting, or one that is going on.
     """
 
     def __init__(self, output: Path, setting: dict[str, Any]) -> None:
         if os.path.isdir(output):
             raise bad_file(output, "cannot be written: is a directory, must be a file")
         self.path = output.with_name(output.name + ".partial")
-        self.records: dict[str, dict[str, Any]] = {}
-        with write_faults_named(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # What another setting left is kept until there is something new: this one may have been a slip.
-            self._begins_with = None if self._resume(setting) else json.dumps(setting) + "\n"
-            self.path.open("a", encoding="utf-8").close()
+        self._header = compact_json({"format": FORMAT, "setting": setting})
+        self._file = LockedLines(self.path, f'{{"format": "{FORMAT}"', "a run's")
+        self._is_begun = bool(self._file.lines)
+        try:
+            self._check_setting(setting)
+            self.records = dict(self._record(line, number) for number, line in enumerate(self._file.lines[1:], start=2))
+        except AllocoptError:
+            self._file.close()
+            raise
 
     def add(self, key: str, record: dict[str, Any]) -> None:
         """Keep a record; it is on disk when this returns."""
         self.records[key] = record
-        line = json.dumps([key, record], allow_nan=False) + "\n"
-        with (
-            write_faults_named(self.path),
-            self.path.open("a" if self._begins_with is None else "w", encoding="utf-8") as file,
-        ):
-            file.write((self._begins_with or "") + line)
-        self._begins_with = None
+        self._file.append(*(() if self._is_begun else (self._header,)), compact_json([key, record]))
+        self._is_begun = True
+
+    def remove(self) -> None:
+        """Remove the journal: the output is written."""
+        self._file.remove()
 
     def close(self) -> None:
-        """Remove the journal: the output is written."""
-        self.path.unlink(missing_ok=True)
+        """Let another run have the journal."""
+        self._file.close()
 
-    def _resume(self, setting: dict[str, Any]) -> bool:
-        """Take the records of an earlier run of the same setting, if there are any."""
-        if not self.path.exists():
-            return False
-        lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)
-        if not lines or lines[0] != json.dumps(setting) + "\n":
-            return False
-        whole = [line for line in lines[1:] if line.endswith("\n")]
-        self.records = dict(self._record(line, number) for number, line in enumerate(whole, start=2))
-        if len(whole) < len(lines) - 1:
-            # A crash has cut the last line; it is dropped, so that the next one begins on a line of its own.
-            write_text(self.path, lines[0] + "".join(whole))
-        return True
+    def _check_setting(self, setting: dict[str, Any]) -> None:
+        """Raise `UsageError` where the journal is that of a run of another setting."""
+        if not self._is_begun or self._file.lines[0] == self._header.encode():
+            return
+        try:
+            other = dict(json.loads(self._file.lines[0])["setting"])
+        except (ValueError, TypeError, KeyError):
+            raise bad_file(self.path, "line 1", "is not one of a run's journal; move the file away") from None
+        names = [name for name in {**other, **setting} if other.get(name) != setting.get(name)]
+        raise UsageError(
+            f"{self.path} is the journal of another run (it differs in {', '.join(names)}): "
+            "finish that run, name another output, or remove the file"
+        )
 
-    def _record(self, line: str, number: int) -> tuple[str, dict[str, Any]]:
+    def _record(self, line: bytes, number: int) -> tuple[str, dict[str, Any]]:
         """Read one line."""
         try:
             key, record = json.loads(line)

@@ -1,11 +1,10 @@
 """Trajectories of solves as a CSV file: every incumbent, and the bound known then, over the running time."""
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
+from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import write_text
 from allocopt.report.rows import SolveRow
 from allocopt.solving.result import Result
@@ -66,8 +65,4 @@ def write_trajectories(path: Path, rows: Iterable[TrajectoryRow]) -> None:
     BadFileError
         If the file cannot be written.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(map(astuple, rows))
-    write_text(path, text.getvalue())
+    write_text(path, csv_text(COLUMNS, map(astuple, rows)))

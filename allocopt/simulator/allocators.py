@@ -148,7 +148,7 @@ class TopologyAllocator:
     def _solve(self, problem: TopologyProblem) -> Allocation:
         """Allocate a window."""
         result = solve(problem, self.strategy, self.solver, self.time_limit, self.seed, iterations=self.iterations)
-        allocation = result.unless_interrupted().solution
+        allocation = result.solution
         if not isinstance(allocation, Allocation):
             raise NoSolutionError(f"solver {self.solver.name!r} found no allocation of the window of {problem.name}")
         return allocation

@@ -21,9 +21,11 @@ from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
 PATIENCE = 10_000
-"""Passes in a row in which a scheduler may wait although nothing runs and nothing is to come."""
+"""Calls at its own wish in which a scheduler may leave jobs waiting although nothing is to come."""
+IDLE_PATIENCE = 100_000
+"""Calls at its own wish in which it may leave jobs waiting although nothing runs, whoever is still to come."""
 LONG_PATIENCE = 1_000_000
-"""Passes in a row in which it may be called at its own wish without starting a job."""
+"""Calls at its own wish between two starts or ends of jobs."""
 
 
 class Simulation:
@@ -242,15 +244,19 @@ class Simulation:
     def _check_patience(self, name: str) -> None:
         """Raise `SchedulerError` when a scheduler waits for nothing."""
         clock = self.state.clock
-        moved = clock["n_started"][0] or clock["n_ended"][0] or clock["n_queued"][0] != self._n_queued
-        self._n_queued = clock["n_queued"][0]
-        self._still_passes = 0 if moved or not self._n_queued else self._still_passes + 1
+        n_queued, n_running = int(clock["n_queued"][0]), int(clock["n_running"][0])
+        if clock["n_started"][0] or clock["n_ended"][0] or not n_queued:
+            self._still_passes = 0
+        elif n_queued == self._n_queued:
+            # Those who only join the queue change nothing for a scheduler that starts nobody.
+            self._still_passes += 1
+        self._n_queued = n_queued
         if self._still_passes <= PATIENCE:
             return
         nothing_comes = self._nothing_comes()
-        if nothing_comes and clock["n_running"][0]:
+        if nothing_comes and n_running:
             raise SchedulerError(never_ends(self.view))
-        if nothing_comes or self._still_passes > LONG_PATIENCE:
+        if nothing_comes or self._still_passes > (LONG_PATIENCE if n_running else IDLE_PATIENCE):
             raise SchedulerError(f"{name} waits for nothing: {stalled(self.view)}")
 
     def _nothing_comes(self) -> bool:

@@ -13,7 +13,6 @@ from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
-from allocopt.solving.result import StopReason
 from allocopt.solving.solve import solve
 
 PROBE = (KnapsackJob("probe", {"nodes": 1}, 0.0, 1.0),)
@@ -93,8 +92,6 @@ class OptimizationScheduler:
             return
         problem = knapsack_of(view, window.tolist(), Reward(self.objective), self.weights)
         result = solve(problem, None, self._solver, self.time_limit, self.seed, iterations=self.iterations)
-        if result.stopped_by is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
         selected = window[list(result.solution.jobs)].tolist()
         # Nobody is selected only where the weights find nothing in any job; the first that fits keeps time going.
         for job in selected or [int(fitting[0])]:

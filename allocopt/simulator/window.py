@@ -159,7 +159,7 @@ class WindowScheduler:
             result = solve(problem, None, self._solver, self.time_limit, seed, iterations=self.iterations)
         except NoSolutionError as error:
             return f"{name}: {error}"
-        allocation = result.unless_interrupted().solution
+        allocation = result.solution
         return allocation if isinstance(allocation, Allocation) else f"{name} found no allocation"
 
 

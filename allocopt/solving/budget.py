@@ -5,9 +5,10 @@ import time
 from dataclasses import dataclass
 
 from allocopt.errors import UsageError
+from allocopt.values import LARGEST_INTEGER, converted
 
 ENDLESS_S = 1e9
-MOST_ITERATIONS = 2**62
+MOST_ITERATIONS = LARGEST_INTEGER
 LEAST_S = 1e-9
 """What a part is granted where nothing is left, for a limit is positive: it ends where it first looks at its clock."""
 
@@ -29,7 +30,7 @@ class Budget:
     Raises
     ------
     UsageError
-        If a limit is out of range.
+        If a limit is no number, or out of range.
     """
 
     seconds: float | None = None
@@ -37,11 +38,14 @@ class Budget:
     gap: float = 0.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "seconds", converted("the time limit", self.seconds, float | None))
+        object.__setattr__(self, "iterations", converted("the iteration limit", self.iterations, int | None))
+        object.__setattr__(self, "gap", converted("the gap", self.gap, float))
         if self.seconds is not None and not self.seconds > 0:
             raise UsageError(f"the time limit is {self.seconds} s, must be positive")
         if self.seconds is not None and self.seconds > ENDLESS_S:
             object.__setattr__(self, "seconds", None)
-        if self.iterations is not None and not 1 <= self.iterations <= MOST_ITERATIONS:
+        if self.iterations is not None and self.iterations < 1:
             raise UsageError(f"the iteration limit is {self.iterations}, must be within 1 .. {MOST_ITERATIONS}")
         if not 0.0 <= self.gap < 1.0:
             raise UsageError(f"the gap is {self.gap}, must be a fraction from 0 to below 1")

@@ -7,6 +7,8 @@ from allocopt.plugins import make_plugin, plugin_names
 from allocopt.solving.protocol import Solver
 
 GROUP = "allocopt.solvers"
+NEEDS = ("name", "capabilities", "is_available", "refusal", "solve")
+"""What every solver has."""
 
 
 def solver_names() -> list[str]:
@@ -30,5 +32,7 @@ def get_solver(name: str, options: Mapping[str, Any] | None = None) -> Solver:
         If there is no such solver or parameter, or the solver refuses a value.
     MissingPackageError
         If the solver needs a package that is not installed.
+    PluginError
+        If the solver is broken.
     """
-    return cast(Solver, make_plugin(GROUP, "solver", name, options))
+    return cast(Solver, make_plugin(GROUP, "solver", name, options, NEEDS))

@@ -99,14 +99,28 @@ class Result:
         return html_table(f"Result of {self.solver}", facts)
 
     def unless_interrupted(self) -> "Result":
-        """Return the answer; raise `KeyboardInterrupt` if Ctrl-C cut it, for what solves many problems must end too."""
+        """Return the answer; raise `SolveInterrupted` if Ctrl-C cut it, for what solves many problems must end too."""
         if self.stopped_by is StopReason.INTERRUPTED:
-            raise KeyboardInterrupt
+            raise SolveInterrupted(self)
         return self
 
     def with_runtime(self, runtime_s: float) -> "Result":
         """Return the same answer with another running time."""
         return replace(self, runtime_s=runtime_s)
+
+
+class SolveInterrupted(KeyboardInterrupt):
+    """Ctrl-C came during a solve.
+
+    Parameters
+    ----------
+    result
+        The answer so far.
+    """
+
+    def __init__(self, result: Result) -> None:
+        super().__init__()
+        self.result = result
 
 
 def gap_between(objective: float | None, bound: float | None) -> float | None:

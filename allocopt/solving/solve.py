@@ -1,16 +1,26 @@
 """`solve`: one call for every solver and every problem."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
-from allocopt.errors import MissingPackageError, UsageError
+from allocopt.errors import (
+    AllocoptError,
+    InvalidProblemError,
+    InvalidSolutionError,
+    MissingPackageError,
+    UsageError,
+    WrongAnswerError,
+)
+from allocopt.plugins import Fence
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import IncumbentCallback, Solver, kernels_of, takes
 from allocopt.solving.registry import get_solver, solver_names
-from allocopt.solving.result import Result
+from allocopt.solving.result import Incumbent, Result
 from allocopt.solving.verify import verify, verify_result
+from allocopt.values import converted
 
 
 def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
@@ -68,10 +78,15 @@ def solve(
         the seed is out of range.
     InvalidSolutionError
         If the warm start breaks a rule, or the solver returned a wrong answer.
+    PluginError
+        If the solver raises an error of its own.
+    SolveInterrupted
+        After Ctrl-C; a `KeyboardInterrupt` whose ``result`` is the answer so far, verified like any other.
     """
     from allocopt.kernels.ready import load_stored
 
     budget = Budget(time_limit, iterations, gap)
+    seed = converted("the seed", seed, int)
     if seed < 0:
         raise UsageError(f"the seed is {seed}, must not be negative")
     if strategy is not None:
@@ -82,9 +97,40 @@ def solve(
         verify(problem, warm_start)
     # Loading counts as little as importing does; compiling, which takes seconds, counts.
     load_stored(kernels_of(chosen, problem))
-    result = chosen.solve(problem, budget, seed, warm_start, on_incumbent)
+    result = _fenced(chosen, problem, budget, seed, warm_start, on_incumbent)
     verify_result(problem, result)
-    return result
+    return result.unless_interrupted()
+
+
+def _fenced(
+    solver: Solver,
+    problem: Problem,
+    budget: Budget,
+    seed: int,
+    warm_start: Any,
+    on_incumbent: IncumbentCallback | None,
+) -> Result:
+    """Let a solver run; an error is its own, unless it is one of the caller's ``on_incumbent``."""
+    callers: list[Exception] = []
+
+    def tell(incumbent: Incumbent) -> None:
+        assert on_incumbent is not None, "it is told only if there is somebody to tell"
+        try:
+            on_incumbent(incumbent)
+        except Exception as error:
+            callers.append(error)
+            raise
+
+    try:
+        with Fence(f"solver {solver.name!r}"):
+            return solver.solve(problem, budget, seed, warm_start, tell if on_incumbent else None)
+    except (InvalidProblemError, InvalidSolutionError) as error:
+        # The problem was checked when it was made, and the warm start before.
+        raise WrongAnswerError(f"solver {solver.name!r} made a wrong answer: {error}") from error
+    except AllocoptError as error:
+        if error.__cause__ in callers:
+            raise error.__cause__ from None
+        raise
 
 
 def check_takes(solver: Solver, problem: Problem) -> None:
@@ -97,9 +143,12 @@ def check_takes(solver: Solver, problem: Problem) -> None:
     UsageError
         If it does not take the problem; the message names the solvers that do, or the size it takes.
     """
-    if not solver.is_available():
+    with Fence(f"solver {solver.name!r}"):
+        is_available, is_taken = solver.is_available(), takes(solver, problem)
+        refusal = solver.refusal(problem) if is_available and is_taken else None
+    if not is_available:
         raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")
-    if not takes(solver, problem):
+    if not is_taken:
         others = ", ".join(_solvers_that_take(problem)) or "none"
         what = getattr(problem, "strategy", f"{problem.kind} problems")
         if getattr(problem, "has_side_constraints", False):
@@ -107,7 +156,6 @@ def check_takes(solver: Solver, problem: Problem) -> None:
                 raise UsageError(f"placement rules and fragmentation weights are for strategy free, not for {what}")
             what = "placement rules and fragmentation weights"
         raise UsageError(f"solver {solver.name!r} does not take {what}; solvers that do: {others}")
-    refusal = solver.refusal(problem)
     if refusal is not None:
         raise UsageError(f"solver {solver.name!r} does not take {problem.name!r}: {refusal}")
 
@@ -126,11 +174,9 @@ def _solvers_that_take(problem: Problem) -> list[str]:
     """Names of the installed and available solvers that take the problem's kind and strategy."""
     names = []
     for name in solver_names():
-        try:
+        # A plug-in that is broken is no reason to hide the others.
+        with suppress(AllocoptError), Fence(name):
             solver = get_solver(name)
-        except (MissingPackageError, UsageError):
-            # A plug-in that cannot be loaded is no reason to hide the others.
-            continue
-        if solver.is_available() and takes(solver, problem):
-            names.append(name)
+            if solver.is_available() and takes(solver, problem):
+                names.append(name)
     return names

@@ -23,6 +23,10 @@ class Task(Protocol):
     def columns(self) -> Sequence[str]:
         """Columns of its row."""
 
+    @property
+    def deadline_s(self) -> float | None:
+        """Seconds after which nobody waits for it any more; None for no end."""
+
     def asked(self) -> dict[str, Any]:
         """Return what is asked for, by column."""
 

@@ -35,5 +35,8 @@ class Executor(Protocol):
     def news(self, timeout_s: float) -> Sequence[News]:
         """Wait for news of cells that have begun; none if there are none in time."""
 
+    def stop(self, number: int) -> None:
+        """End a cell that has begun; nothing is heard of it any more."""
+
     def close(self) -> None:
         """End all that still runs."""

@@ -6,6 +6,8 @@ from glob import glob
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
+
 from allocopt.cluster.platform import NODES, Platform
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import BadFileError, UsageError
@@ -67,7 +69,7 @@ def traces_of(path: Path, tables: Sequence[TraceModel]) -> Iterator[tuple[str, R
     for number, table in enumerate(tables):
         with placed(path, f"traces[{number}]"):
             replay = _replay(path.parent, table)
-            source = _replay_digest(replay, table, path.parent)
+            source = _replay_digest(replay, table)
         yield source, replay
 
 
@@ -155,12 +157,18 @@ def _check_fits(workload: Workload, platform: Platform) -> None:
         raise BadFileError(f"{workload.name}: {fault}; skip_oversized = true drops such jobs")
 
 
-def _replay_digest(replay: Replay, table: TraceModel, folder: Path) -> str:
+def _replay_digest(replay: Replay, table: TraceModel) -> str:
     """Digest of the jobs, the machine and the rules."""
     jobs = sha256()
     for column in COLUMNS:
         jobs.update(getattr(replay.workload, column).tobytes())
-    file, _, name = (table.topology or "").partition("#")
-    topology = sha256((folder / file).read_bytes()).hexdigest() if file else None
-    machine = [replay.platform.size, table.processors_per_node, table.fat_tree, topology, name, table.labels]
+    machine = [replay.platform.size, table.processors_per_node, _topology_digest(replay.platform.topology)]
     return digest([jobs.hexdigest(), machine, [table.event_order, table.kill_at_limit, table.dependencies]])
+
+
+def _topology_digest(topology: Topology | None) -> str | None:
+    """Digest of how the nodes are connected, from whatever files that was read."""
+    if topology is None:
+        return None
+    groups = sha256(topology.groups_of(np.arange(topology.size)).tobytes()).hexdigest()
+    return digest([groups, topology.hops, topology.pairs])

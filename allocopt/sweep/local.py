@@ -120,6 +120,13 @@ class LocalExecutor:
         heard = [worker for worker in self._busy if worker.channel in ready or worker.process.sentinel in ready]
         return [self._hear(worker) for worker in heard]
 
+    def stop(self, number: int) -> None:
+        """Kill the process that runs a cell; another one is started for the next."""
+        for worker in [worker for worker in self._busy if worker.number == number]:
+            self._busy.remove(worker)
+            worker.kill()
+            self._ended(worker)
+
     def close(self) -> None:
         """Kill the processes."""
         started = [worker for worker in self._workers if worker.process.pid is not None]

@@ -63,6 +63,12 @@ class RayExecutor:
         ready, _ = self._ray.wait(list(self._numbers), num_returns=1, timeout=timeout_s)
         return [self._hear(reference) for reference in ready]
 
+    def stop(self, number: int) -> None:
+        """Cancel a task."""
+        for reference in [reference for reference, known in self._numbers.items() if known == number]:
+            del self._numbers[reference]
+            self._ray.cancel(reference, force=True)
+
     def close(self) -> None:
         """Cancel the tasks and leave the cluster."""
         # What is left of a cluster that is going down needs no cancelling.

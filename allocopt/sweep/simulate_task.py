@@ -80,6 +80,10 @@ class SimulateTask:
     time_limit_s: float | None
     iterations: int | None
 
+    @property
+    def deadline_s(self) -> None:
+        """None: how long a simulation takes is not known."""
+
     def asked(self) -> dict[str, Any]:
         """Return what is asked for, by column."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

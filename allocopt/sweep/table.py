@@ -1,12 +1,11 @@
 """The table of a finished sweep."""
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from allocopt.errors import UsageError
+from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import compact_json, write_text
 
 SUFFIXES = (".csv", ".jsonl")
@@ -24,8 +23,4 @@ def write_table(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     if path.suffix == ".jsonl":
         write_text(path, "".join(f"{compact_json(row)}\n" for row in rows))
         return
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_text(path, text.getvalue())
+    write_text(path, csv_text(list(rows[0]), [list(row.values()) for row in rows]))

@@ -40,7 +40,7 @@ def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.G
     def allocate(problem: TopologyProblem) -> Allocation:
         seed = int(rng.integers(LARGEST_SEED))
         result = solve(problem, strategy, solver, None, seed, iterations=iterations)
-        allocation = result.unless_interrupted().solution
+        allocation = result.solution
         if not isinstance(allocation, Allocation):
             raise NoSolutionError(f"solver {name!r} found no allocation of window {problem.name!r}")
         return allocation

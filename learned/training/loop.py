@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, os_fault
+from allocopt.interruption import interruption_held
 from allocopt.training import TrainingProgress, TrainingRequest
 from learned.training.checkpoint import NAME, damaged, read_checkpoint, write_checkpoint
 from learned.training.curve import write_curve
-from learned.training.interruption import interruption_held
 from learned.training.workers import ALONE, Workers, any_of, is_leader
 
 BETWEEN_CHECKPOINTS_S = 30.0
@@ -81,7 +81,8 @@ def run_updates(
             measures = learner.update(len(rows) / total)
         now = time.monotonic()
         rows.append({"update": float(len(rows) + 1), "seconds": round(before + now - started, 3), **measures})
-        is_due = now - saved >= BETWEEN_CHECKPOINTS_S
+        # The first update shows that there is something to lose.
+        is_due = now - saved >= BETWEEN_CHECKPOINTS_S or len(rows) == 1
         out_of_time, stops, is_due = any_of(workers, _is_late(request, now - started), interrupted(), is_due)
         if is_due or len(rows) == total or out_of_time or stops:
             _save(learner, rows, request.folder, identity, workers)

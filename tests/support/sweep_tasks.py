@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ class AnsweringTask:
     """Answers with its input and seed."""
 
     columns: ClassVar[Sequence[str]] = COLUMNS
+    deadline_s: ClassVar[float | None] = None
 
     instance: str
     seed: int
@@ -55,6 +57,17 @@ class DyingTask(AnsweringTask):
         if self.way == "exit":
             os._exit(7)
         raise ValueError("a fault of the program")
+
+
+@dataclass(frozen=True, slots=True)
+class HangingTask(AnsweringTask):
+    """Does not answer."""
+
+    deadline_s: ClassVar[float | None] = 0.1
+
+    def run(self, given: int) -> dict[str, Any]:
+        time.sleep(600.0)
+        return AnsweringTask.run(self, given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
+from allocopt.files.csv_rows import read_cell
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import INSTANCE_FORMAT, SOLUTION_FORMAT
 from allocopt.files.placed_jobs import COLUMNS as PLACED_COLUMNS
@@ -30,6 +31,8 @@ EXPECTED = (
 )
 ERROR = "error"
 """Column in which a sweep says why a run failed."""
+LARGEST = 1e100
+"""Largest magnitude of a number: what is drawn must not overflow."""
 OTHER_DELIMITERS = ";\t|"
 SCHEDULE_COLUMNS = tuple(SCHEDULE_HEADER.split(","))
 
@@ -218,7 +221,7 @@ def _csv_file(path: Path, text: str) -> ResultFile:
     try:
         header = tuple(reader.fieldnames or ())
         kind = _csv_kind(path, header)
-        records = [Record(f"line {reader.line_num}", row) for row in reader]
+        records = [Record(f"line {reader.line_num}", _read(row)) for row in reader]
     except csv.Error:
         raise bad_file(path, EXPECTED) from None
     if not records:
@@ -227,6 +230,11 @@ def _csv_file(path: Path, text: str) -> ResultFile:
     if kind is Kind.CURVE and not _is_curve(records):
         raise bad_file(path, EXPECTED)
     return ResultFile(path, kind, records)
+
+
+def _read(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells of a row as they were before they were written; what is too much stays a list."""
+    return {name: read_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
 def _check_widths(path: Path, kind: Kind, width: int, records: Iterable[Record]) -> None:
@@ -271,7 +279,9 @@ def _value(path: Path, place: str, name: str, value: object, wanted: Any) -> Any
     if isinstance(value, str) and wanted is not str:
         value = _parsed(value, wanted)
     if not _is_of(value, wanted):
-        raise bad_file(path, place, f"{name} is {shown(value)}, must be {_words(wanted)}")
+        is_too_large = isinstance(value, int | float) and LARGEST < abs(value) < float("inf")
+        right = f"at most {LARGEST:g}" if is_too_large else _words(wanted)
+        raise bad_file(path, place, f"{name} is {shown(value)}, must be {right}")
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -295,9 +305,10 @@ def _is_of(value: object, wanted: Any) -> bool:
         return any(_is_of(value, each) for each in get_args(wanted))
     if get_origin(wanted) is tuple:
         return isinstance(value, list | tuple) and all(_is_of(each, get_args(wanted)[0]) for each in value)
-    if wanted is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
-    return isinstance(value, wanted) and not (wanted is int and isinstance(value, bool))
+    if wanted in (float, int):
+        kinds = int | float if wanted is float else int
+        return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) <= LARGEST
+    return isinstance(value, wanted)
 
 
 def _words(wanted: Any) -> str:

@@ -60,7 +60,7 @@ class CoallocationScheduler:
         queue = list(view.queue)
         problem = self.problem(view, hosts, queue)
         result = solve(problem, solver=get_solver(self.solver), time_limit=self.time_limit)
-        for guest, host, percent in result.unless_interrupted().solution.places if result.solution else ():
+        for guest, host, percent in result.solution.places if result.solution else ():
             yield PlaceGuest(queue[guest], hosts[host].number, percent)
 
     def problem(self, view: QuotaView, hosts: list[Allocation], queue: list[int]) -> CoallocationProblem:

@@ -16,6 +16,7 @@ from typing import BinaryIO, TypeVar, cast
 
 import numpy as np
 
+from allocopt.interruption import SIGNALS
 from formulations.integer.backends.frames import read_frame, write_frame
 from formulations.integer.backends.protocol import BackEnd, Outcome, Progress, Ready, Request
 
@@ -27,8 +28,9 @@ LARGEST_COST_EXPONENT = 16
 
 def main(module: str) -> None:
     """Serve requests until the parent closes its end."""
-    # Ctrl-C in a terminal reaches all processes of the group; what it means here is for the parent to say.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # They reach all processes of the group; what they mean here is for the parent to say.
+    for interruption in SIGNALS:
+        signal.signal(interruption, signal.SIG_IGN)
     answers = _take_standard_output()
     requests: SimpleQueue[Request] = SimpleQueue()
     # Unbuffered: the lock of a buffered stream would be in the way when an error ends the process.

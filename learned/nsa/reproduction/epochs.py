@@ -74,8 +74,7 @@ class Method:
 
     def solve(self, problem: TopologyProblem, seed: int) -> Result:
         """Solve a window."""
-        result = solve(problem, self.strategy, self.solver, self.time_limit, seed, iterations=self.steps)
-        return result.unless_interrupted()
+        return solve(problem, self.strategy, self.solver, self.time_limit, seed, iterations=self.steps)
 
 
 Solved = Mapping[str, Result]

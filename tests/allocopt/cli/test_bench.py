@@ -14,7 +14,10 @@ from support.windows import paper_window, window
 from allocopt import __version__
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
+from allocopt.report import bench
+from allocopt.report.bench import Task
 from allocopt.report.provenance import commit
+from allocopt.solving.budget import Budget
 from allocopt.solving.result import Incumbent, Result
 from allocopt.solving.solve import solve
 
@@ -222,12 +225,35 @@ class TestInterrupted:
         assert [(row["instance"], row["seed"]) for row in rows] == [(name, seed) for name in names for seed in (0, 1)]
         assert [path.name for path in out.parent.iterdir()] == ["rows.json"]
 
-    def test_other_limits_begin_anew(self, run: Run, out: Path) -> None:
-        old = {row["solve"]["runtime_s"] for row in journal_records(out)}
-        assert run(*self.ARGUMENTS, "31", "--out", out).code == 0
-        rows = json.loads(out.read_text(encoding="utf-8"))
-        assert len(rows) == 6
-        assert not old & {row["runtime_s"] for row in rows}
+
+@pytest.mark.parametrize(
+    ("change", "differs"),
+    [(("--iterations", "30"), "iterations"), (("--seeds", "1"), "solves"), (("--gap", "0.1"), "gap")],
+)
+def test_the_journal_of_another_run_is_refused_and_kept(
+    run: Run, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: tuple[str, ...], differs: str
+) -> None:
+    out, journal = tmp_path / "rows.json", tmp_path / "rows.json.partial"
+    command = ("bench", tiny, "--solvers", "sequential:free,best-fit", "--iterations", "20", "--out", out)
+
+    def interrupted(task: Task, budget: Budget) -> dict[str, Any]:
+        if budget.iterations == 20 and task.contender.solver.name == "best-fit":
+            raise KeyboardInterrupt
+        return solved(task, budget)
+
+    solved = bench._solve
+    with monkeypatch.context() as patched:
+        patched.setattr(bench, "_solve", interrupted)
+        assert run(*command).code == 130
+    kept = journal.read_bytes()
+    answer = run(*command, *change)
+    assert answer.code == 2
+    assert answer.lines_of_error[-1].startswith(
+        f"allocopt: {journal} is the journal of another run (it differs in {differs})"
+    )
+    assert (journal.read_bytes(), out.exists()) == (kept, False)
+    assert run(*command).code == 0
+    assert not journal.exists()
 
 
 def journal_records(out: Path) -> list[dict[str, Any]]:

@@ -126,6 +126,37 @@ def test_a_damaged_file_is_3_and_never_a_traceback(run: Run, tmp_path: Path, dat
     assert answer.code == 0 or (len(answer.lines_of_error) == 1 and answer.err.startswith(f"allocopt: {path}: "))
 
 
+@pytest.mark.parametrize("arguments", [("simulate",), ("convert",), ("solve",), ("sweep",)])
+def test_a_name_that_is_too_long_is_3_and_is_said(run: Run, arguments: tuple[str, ...]) -> None:
+    name = "x" * 300
+    answer = run(*arguments, name, *(("out.swf",) if arguments == ("convert",) else ()))
+    assert answer.code == 3
+    assert answer.lines_of_error == [f"allocopt: {name}: File name too long"]
+
+
+def test_a_refusal_without_a_reason_says_what_it_was(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> list[str]:
+        raise TimeoutError
+
+    monkeypatch.setattr("allocopt.solving.registry.solver_names", refuse)
+    monkeypatch.setattr("os.dup2", lambda *descriptors: None)
+    answer = run("solvers")
+    assert (answer.code, answer.err) == (1, "allocopt: the system refused: TimeoutError\n")
+
+
+@pytest.mark.parametrize(
+    ("option", "type_name"),
+    [("hottest=" + "9" * 5000, "float"), ("hottest=" + "[" * 5000, "float"), ("steps=" + "9" * 40, "int")],
+    ids=["digits", "lists", "large"],
+)
+def test_an_option_beyond_all_bounds_is_2_and_one_short_line(run: Run, tiny: Path, option: str, type_name: str) -> None:
+    answer = run("solve", tiny, "--solver", "lns", "--option", option)
+    assert answer.code == 2
+    (line,) = answer.lines_of_error
+    assert f"must be of type {type_name}" in line
+    assert len(line) < 200
+
+
 def test_a_folder_that_is_a_file_is_3(run: Run, tmp_path: Path, tiny: Path) -> None:
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     solved = run("solve", tiny, "--solution", tmp_path / "file")

@@ -1,4 +1,4 @@
-"""Ctrl-C: the best so far, its solution file, exit code 130, and no process left behind."""
+"""Ctrl-C and SIGTERM: the best so far, its solution file, exit code 130, and no process left behind."""
 
 import json
 import os
@@ -69,9 +69,10 @@ def wait_for(condition: Callable[[], bool]) -> bool:
         ("annealing", "free", False, "its process group, as a terminal does"),
         ("scip-paper", "scas", True, "the program"),
         ("scip-paper", "scas", True, "its process group, as a terminal does"),
+        ("scip-paper", "scas", True, "its process group, by SIGTERM, as Slurm does"),
     ],
 )
-def test_ctrl_c_gives_the_best_so_far(
+def test_an_interruption_gives_the_best_so_far(
     start: Start, run: Run, hard: Path, tmp_path: Path, solver: str, strategy: str, has_child: bool, whom: str
 ) -> None:
     arguments = ("--solver", solver, "--strategy", strategy, "--time-limit", "120", "--iterations", "1000000000")
@@ -84,7 +85,7 @@ def test_ctrl_c_gives_the_best_so_far(
     if whom == "the program":
         process.send_signal(signal.SIGINT)
     else:
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, signal.SIGTERM if "SIGTERM" in whom else signal.SIGINT)
     out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert "Traceback" not in err

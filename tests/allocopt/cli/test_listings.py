@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from allocopt import __version__
 from allocopt.solving.registry import solver_names
+from heuristics.sequential import Sequential
 
 Run = Callable[..., Any]
 
@@ -74,6 +75,16 @@ def test_the_doctor_lets_every_solver_work(run: Run) -> None:
     assert list(document["solvers"]) == solver_names()
     assert all(check.startswith("works: ") for check in document["solvers"].values())
     assert document["versions"]["version"] == __version__
+
+
+def test_ctrl_c_ends_the_doctor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(solver: Any, problem: Any, rng: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda: ["sequential", "best-fit"])
+    monkeypatch.setattr(Sequential, "allocate", press)
+    answer = run("doctor")
+    assert (answer.code, answer.out, answer.err) == (130, "", "allocopt: interrupted\n")
 
 
 def test_kernels_can_be_compiled_ahead(run: Run) -> None:

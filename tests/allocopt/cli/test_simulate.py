@@ -135,6 +135,8 @@ def test_nodes_of_a_fat_tree_are_given_out_and_hop_costs_measured(run: Run, trac
         (["--policy", "fcsf"], 2, "did you mean 'fcfs'?"),
         (["--backfill-order", "sjf"], 2, "an order of backfilling goes with EASY and first-fit backfilling only"),
         (["--fat-tree", "2,2"], 2, "must be three positive numbers such as 10,10,10"),
+        (["--fat-tree", "9" * 5000 + ",1,1"], 2, "must be three positive numbers such as 10,10,10"),
+        (["--fat-tree", "²,1,1"], 2, "must be three positive numbers such as 10,10,10"),
         (["--fat-tree", "1,2,2", "--processors", "4"], 2, "give one"),
         (["--allocator", "dp"], 2, "give --fat-tree"),
         (["--strategy", "scas"], 2, "--strategy is that of --allocator, which is not given"),

@@ -295,7 +295,7 @@ def test_two_drivers_on_one_table_are_refused(run: Run, long_grid: Path) -> None
     answer = run("sweep", long_grid)
     assert (answer.code, answer.out) == (2, "")
     assert answer.lines_of_error == [
-        f"allocopt: {long_grid.with_suffix('.csv')}.journal is in use: another sweep is writing it"
+        f"allocopt: {long_grid.with_suffix('.csv')}.journal is in use: another run is writing it"
     ]
     process.kill()
     process.communicate()

@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,36 @@ def test_json_by_line_is_json(value: dict[str, object]) -> None:
 def test_json_that_does_not_exist_is_not_written(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         compact_json([number])
+
+
+def test_what_is_overwritten_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    write_text(path, "old")
+    for mode in (0o600, 0o664):
+        path.chmod(mode)
+        write_text(path, f"{mode}")
+        assert (path.read_text(), path.stat().st_mode & 0o777) == (f"{mode}", mode)
+
+
+def test_a_pipe_that_the_shell_names_is_written_to() -> None:
+    reader, writer = os.pipe()
+    write_text(Path(f"/dev/fd/{writer}"), "text")
+    os.close(writer)
+    with open(reader, encoding="utf-8") as file:
+        assert file.read() == "text"
+
+
+@pytest.mark.parametrize("is_file", [True, False], ids=["file", "pipe"])
+def test_standard_output_is_written_to_where_it_stands(tmp_path: Path, is_file: bool) -> None:
+    program = (
+        "from pathlib import Path\nfrom allocopt.files.writing import write_text\n"
+        "print('before')\nwrite_text(Path('/dev/stdout'), 'text\\n')\nprint('after')"
+    )
+    command = [sys.executable, "-c", program]
+    if is_file:
+        with (tmp_path / "out").open("w") as file:
+            subprocess.run(command, stdout=file, check=True)
+        found = (tmp_path / "out").read_text()
+    else:
+        found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert found == "before\ntext\nafter\n"

@@ -1,5 +1,6 @@
 """Comparisons: who is asked for what, and the rows that come back."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,10 @@ def test_an_instance_without_known_values_has_no_yardstick() -> None:
 def test_what_a_journal_holds_is_not_solved_again(tmp_path: Path) -> None:
     setting: dict[str, Any] = {"solvers": "annealing"}
     tasks, _ = plan([paper_window(0), paper_window(1)], [Contender(ANNEALING, Strategy.FREE)], [0, 1])
-    first = list(run_tasks(tasks[:3], BUDGET, {}, Journal(tmp_path / "rows.csv", setting)))
-    again = list(run_tasks(tasks, BUDGET, {}, Journal(tmp_path / "rows.csv", setting)))
+    with closing(Journal(tmp_path / "rows.csv", setting)) as journal:
+        first = list(run_tasks(tasks[:3], BUDGET, {}, journal))
+    with closing(Journal(tmp_path / "rows.csv", setting)) as journal:
+        again = list(run_tasks(tasks, BUDGET, {}, journal))
     # Equal to the last digit of the running time: nobody solved it twice.
     assert again[:3] == first
     assert len(again) == 4

@@ -1,5 +1,6 @@
 """A scheduler that breaks a rule, raises or waits for ever is named, with the job and the time; nothing hangs."""
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 from support.workloads import workload
 
 from allocopt.cluster.platform import Platform
+from allocopt.simulator import engine
 from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Reserve, Start, Wait
@@ -124,6 +126,29 @@ def test_a_scheduler_that_waits_for_ever_after_some_jobs_is_stopped() -> None:
         yield Wait(view.now + 1)
 
     fails(decide, "mine waits for nothing: 1 jobs? waits?, the first is job 8")
+
+
+def test_a_scheduler_that_only_waits_while_jobs_come_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "PATIENCE", 10)
+    monkeypatch.setattr(engine, "IDLE_PATIENCE", 100)
+    jobs = workload([(job, 20.0 * job, 5.0, 1, 5.0) for job in range(50)])
+    with pytest.raises(SchedulerError, match="mine waits for nothing: 6 jobs wait, the first is job 0"):
+        simulate(jobs, 2, Mine(lambda view: [Wait(view.now + 1)]))
+
+
+def test_a_scheduler_that_wants_to_be_called_for_ever_is_not_called_after_the_last_job() -> None:
+    def decide(view: View) -> Iterable[Start | Wait]:
+        yield from (Start(job) for job in view.queue if view.fits(job))
+        yield Wait(view.now + 1)
+
+    assert simulate(JOBS, 9, Mine(decide)).end.tolist() == [5.0, 6.0, 7.0]
+
+
+def test_a_scheduler_that_exits_is_named() -> None:
+    def leave(view: View) -> Iterable[Start]:
+        sys.exit(0)
+
+    fails(leave, "mine raised SystemExit: 0 at time 0 s")
 
 
 class Still:

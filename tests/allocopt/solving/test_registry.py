@@ -9,7 +9,7 @@ from support.windows import window
 
 from allocopt import plugins
 from allocopt.cluster.topology import FatTree
-from allocopt.errors import MissingPackageError, UsageError
+from allocopt.errors import MissingPackageError, PluginError, UsageError
 from allocopt.solving import registry
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.solve import solve
@@ -103,7 +103,7 @@ def test_a_solver_of_another_package_that_needs_more_says_what() -> None:
 
 @pytest.mark.usefixtures("plugin")
 def test_a_broken_entry_point_names_its_solver_and_hurts_no_other() -> None:
-    with pytest.raises(UsageError, match="misspelled"):
+    with pytest.raises(PluginError, match="misspelled"):
         get_solver("misspelled")
     problem = window(FatTree(2, 2, 2), range(8), [2, 3])
     with pytest.raises(UsageError, match=r"solvers that do: .*last-nodes"):
@@ -137,4 +137,7 @@ def test_a_value_of_the_wrong_type_is_refused_by_name(solver: str, options: dict
 
 
 def test_a_whole_number_may_stand_for_a_float() -> None:
-    assert get_solver("annealing", {"hottest": 3}) is not None
+    assert type(get_solver("annealing", {"hottest": 3}).hottest) is float  # type: ignore[attr-defined]
+    problem = window(FatTree(2, 2, 2), range(8), [2, 3])
+    for name, options in (("lns", {"price": 1}), ("lns-prices", {"price": 1, "guidance": 1, "fading": 1})):
+        assert solve(problem, solver=get_solver(name, options), iterations=10).objective is not None

@@ -1,5 +1,6 @@
 """One call for every solver: what it refuses, and what it does not believe."""
 
+import signal
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.one_shot import OneShot
 from allocopt.solving.protocol import Capabilities, IncumbentCallback
-from allocopt.solving.result import Incumbent, Result, Status, StopReason
+from allocopt.solving.result import Incumbent, Result, SolveInterrupted, Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.solve import solve
 from allocopt.solving.trivial import sequential_allocation
@@ -100,6 +101,42 @@ def test_an_unknown_strategy_is_answered_by_those_there_are() -> None:
 def test_a_limit_out_of_range_is_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="limit"):
         solve(PROBLEM, "free", "greedy", **limits)
+
+
+@pytest.mark.parametrize("solver", ["auto", "annealing", "exact", "lns", "lns-prices", "prices", "simanneal", "scip"])
+def test_numbers_of_numpy_are_taken(solver: str) -> None:
+    limits: dict[str, Any] = {"time_limit": np.float32(20), "iterations": np.int32(50), "gap": np.float64(0)}
+    strategy = "scas" if solver == "scip" else "free"
+    result = solve(PROBLEM, strategy, solver, seed=np.int64(3), **limits)  # type: ignore[arg-type]
+    assert result.objective is not None
+    assert type(result.seed) is int
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"seed": 1.5}, {"seed": "1"}, {"time_limit": "5s"}, {"iterations": 2.5}, {"gap": None}]
+)
+def test_what_is_no_number_is_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="must be of type"):
+        solve(PROBLEM, "free", "greedy", **arguments)
+
+
+def test_ctrl_c_ends_the_callers_loop_and_brings_the_answer_so_far() -> None:
+    solved = []
+
+    def loop() -> None:
+        for _ in range(2):
+            solved.append(solve(PROBLEM, solver="annealing", on_incumbent=press))
+
+    def press(incumbent: Incumbent) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        loop()
+    assert solved == []
+    assert isinstance(caught.value, SolveInterrupted)
+    result = caught.value.result
+    assert result.stopped_by is StopReason.INTERRUPTED
+    assert result.objective == PROBLEM.objective(result.solution)
 
 
 @pytest.mark.parametrize("solver", ["annealing", "sequential", "simanneal"])

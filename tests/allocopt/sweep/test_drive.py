@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sweep_tasks import AnsweringTask, DyingTask, RefusingTask, ThreadsTask, grid_of
+from support.sweep_tasks import AnsweringTask, DyingTask, HangingTask, RefusingTask, ThreadsTask, grid_of
 
 from allocopt.sweep.cells import Cell, Grid
 from allocopt.sweep.drive import Drive
@@ -44,6 +44,9 @@ class DrawnExecutor:
         cell = self._grid.cells[number]
         return [News(number, run_task(cell.task, self._grid.inputs[cell.source]))]
 
+    def stop(self, number: int) -> None:
+        """Nothing has begun."""
+
     def close(self) -> None:
         """Nothing is open."""
 
@@ -51,7 +54,7 @@ class DrawnExecutor:
 def drive(grid: Grid, executor: Executor, folder: Path) -> tuple[Store, str]:
     told = io.StringIO()
     store = Store(folder / "rows.csv", ME)
-    Drive(grid, store, executor, Progress(len(grid.cells), 0, told), lambda: None).run()
+    Drive(grid, store, executor, Progress(len(grid.cells), 0, told), lambda: False).run()
     store.close()
     executor.close()
     return store, told.getvalue()
@@ -113,3 +116,11 @@ def test_a_cell_whose_worker_dies_is_run_again_and_fails_in_the_end(tmp_path: Pa
     assert failed["error"] == f"{reason}, in the last of 3 attempts"
     assert (tmp_path / "deaths3").read_text(encoding="utf-8") == "xxx"
     assert f"allocopt: i1 seed 2: {reason}; attempt 3 of 3\n" in told
+
+
+def test_a_cell_that_hangs_fails_at_its_deadline_and_its_worker_is_replaced(tmp_path: Path) -> None:
+    grid = grid_of(HangingTask("i1", 0), *(AnsweringTask("i1", seed) for seed in (1, 2)))
+    executor = LocalExecutor(1, grid.inputs)
+    store, told = drive(grid, executor, tmp_path)
+    assert rows(grid, store) == [("failed", None), ("done", 2), ("done", 3)]
+    assert told == "allocopt: i1 seed 0 failed: it did not answer within 0.1 s, so its worker was ended\n"

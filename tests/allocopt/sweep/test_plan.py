@@ -128,6 +128,20 @@ def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
     assert keys(folder, text) != before
 
 
+def test_a_changed_file_that_the_topology_includes_makes_another_cell(folder: Path) -> None:
+    (folder / "main.conf").write_text("Include topology.conf\n", "utf-8")
+    text = f'{TRACE}topology = "main.conf"\n[[policies]]\nname = "fcfs"\n'
+    before = keys(folder, text)
+    (folder / "topology.conf").write_text("SwitchName=s1 Nodes=n[0-2]\nSwitchName=s2 Nodes=n[3-7]\n", "utf-8")
+    assert keys(folder, text) != before
+
+
+def test_a_whole_number_for_an_option_that_is_a_float_is_planned_and_run(folder: Path) -> None:
+    grid = planned(folder, f'iterations = 9\n{INSTANCES}[[solvers]]\nname = "lns"\noptions = {{price = 1}}\n')
+    cell = grid.cells[0]
+    assert cell.task.run(grid.inputs[cell.source])["objective"] > 0
+
+
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
@@ -136,11 +150,11 @@ def test_a_changed_topology_makes_another_cell(folder: Path) -> None:
         ('[instances]\nfiles = ["windows.jsonl"]', "[instances]: must be written [[instances]]: there may be several"),
         (
             f'iterations = {2**63 - 1}\n{INSTANCES}[[solvers]]\nname = "lns"',
-            f"solvers[0]: the iteration limit is {2**63 - 1}, must be within 1 .. ",
+            f"solvers[0]: the iteration limit is {2**63 - 1}, must be of type int or None; it is too large",
         ),
         (
             f'iterations = {2**63 - 1}\n{TRACE}[[policies]]\nname = "fcfs"',
-            f"policies[0]: the iteration limit is {2**63 - 1}, must be within 1 .. ",
+            f"policies[0]: the iteration limit is {2**63 - 1}, must be of type int or None; it is too large",
         ),
         (
             f'{TRACE}processors = 3\nprocessors_per_node = 4\n[[policies]]\nname = "fcfs"',

@@ -51,7 +51,7 @@ def test_a_journal_that_is_cut_anywhere_keeps_its_whole_lines_and_goes_on(
 
 def test_a_second_store_is_refused_until_the_first_is_closed(tmp_path: Path) -> None:
     first = Store(tmp_path / "rows.csv", ME)
-    with pytest.raises(UsageError, match=r"rows\.csv\.journal is in use: another sweep is writing it"):
+    with pytest.raises(UsageError, match=r"rows\.csv\.journal is in use: another run is writing it"):
         Store(tmp_path / "rows.csv", ME)
     first.close()
     Store(tmp_path / "rows.csv", ME).close()

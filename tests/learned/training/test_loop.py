@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, UsageError
+from allocopt.interruption import termination_interrupts
 from allocopt.training import TrainingRequest
 
 torch = pytest.importorskip("torch")
 
 from learned.training.checkpoint import NAME, read_checkpoint, write_checkpoint  # noqa: E402
-from learned.training.interruption import interruption_held  # noqa: E402
 from learned.training.loop import check_folder, run_updates  # noqa: E402
 
 IDENTITY = {"title": "walk", "seed": 1}
@@ -121,33 +121,39 @@ def test_a_folder_that_cannot_be_written_to_is_named_before_anything_is_learned(
 
 
 class Interrupted(RandomWalk):
-    """A walk whose third step Ctrl-C comes into."""
+    """A walk whose third step an interruption comes into."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__()
+        self.number = number
 
     def update(self, share: float) -> dict[str, float]:
         """Take a step; the signal comes in its middle."""
         if 0.2 < share < 0.3:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(self.number)
         return super().update(share)
 
 
-def test_ctrl_c_waits_for_the_end_of_an_update_and_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_an_interruption_waits_for_the_end_of_an_update_and_loses_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     whole, cut = RandomWalk(), RandomWalk()
     list(run_updates(whole, 8, request(tmp_path / "whole"), IDENTITY))
-    with pytest.raises(KeyboardInterrupt, match="--resume goes on from here"):
-        list(run_updates(Interrupted(), 8, request(tmp_path / "cut"), IDENTITY))
+    with termination_interrupts(), pytest.raises(KeyboardInterrupt, match="--resume goes on from here"):
+        list(run_updates(Interrupted(number), 8, request(tmp_path / "cut"), IDENTITY))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     progress = list(run_updates(cut, 8, request(tmp_path / "cut", resumes=True), IDENTITY))
     assert progress[0].done == 4
     assert cut.place.tolist() == whole.place.tolist()
 
 
-def test_a_second_ctrl_c_does_not_wait() -> None:
-    with interruption_held() as interrupted:
-        assert not interrupted()
-        signal.raise_signal(signal.SIGINT)
-        assert interrupted()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
+def test_a_training_has_a_checkpoint_after_its_first_update(tmp_path: Path) -> None:
+    updates = run_updates(RandomWalk(), 8, request(tmp_path), IDENTITY)
+    next(updates)
+    updates.close()  # type: ignore[attr-defined]
+    progress = list(run_updates(RandomWalk(), 8, request(tmp_path, resumes=True), IDENTITY))
+    assert progress[0].done == 2
 
 
 def test_a_checkpoint_keeps_arrays_numbers_and_what_holds_them(tmp_path: Path) -> None:

@@ -1,0 +1,121 @@
+"""Values that callers give, brought once to the type that is declared for them."""
+
+from enum import Enum
+from numbers import Integral, Real
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+import numpy as np
+
+from allocopt.errors import UsageError
+from allocopt.files.faults import shown
+
+LARGEST_INTEGER = 2**62
+"""Largest magnitude of a whole number: kernels count in 64 bits."""
+
+PLAIN = (NoneType, bool, int, float, str, list, dict)
+"""Types of what command lines and files can hold."""
+
+
+def converted(what: str, value: object, kind: Any) -> Any:
+    """Return a value as one of a declared type: whole numbers may stand for floats, numpy's scalars for Python's.
+
+    Parameters
+    ----------
+    what
+        Name of the value, for the message.
+    value
+        The value.
+    kind
+        A type as annotations declare it, unions and tuples included. Of other generic types only the outermost is
+        checked.
+
+    Raises
+    ------
+    UsageError
+        If the value is not of that type, or too large for it.
+    """
+    plain = value.item() if isinstance(value, np.generic) else value
+    try:
+        return _as(plain, kind)
+    except (TypeError, OverflowError) as error:
+        fault = "; it is too large" if isinstance(error, OverflowError) else ""
+        raise UsageError(f"{what} is {shown(plain)}, must be of type {_words(kind)}{fault}") from None
+
+
+def _as(value: Any, kind: Any) -> Any:
+    """Return a value as one of a type; raise `TypeError` or `OverflowError` where that cannot be."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return _as_one_of(value, parts)
+    if origin is tuple:
+        return _as_tuple(value, parts)
+    if origin is Literal:
+        return _if(value, value in parts)
+    if kind is float:
+        return float(_if(value, isinstance(value, Real) and not isinstance(value, bool)))
+    if kind is int:
+        return _in_range(int(_if(value, isinstance(value, Integral) and not isinstance(value, bool))))
+    if kind is None:
+        return _if(value, value is None)
+    return _as_class(value, origin or kind)
+
+
+def _as_one_of(value: Any, kinds: tuple[Any, ...]) -> Any:
+    """Return a value as one of the first type that fits; its own type comes before one that it may stand for."""
+    faults: list[Exception] = []
+    for kind in sorted(kinds, key=lambda kind: kind is not type(value)):
+        try:
+            return _as(value, kind)
+        except (TypeError, OverflowError) as error:
+            faults.append(error)
+    raise next((fault for fault in faults if isinstance(fault, OverflowError)), faults[0])
+
+
+def _as_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a list or tuple as a tuple of values of those types."""
+    _if(value, isinstance(value, list | tuple))
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        kinds = (kinds[0],) * len(value)
+    _if(value, len(value) == len(kinds))
+    return tuple(_as(each, kind) for each, kind in zip(value, kinds, strict=True))
+
+
+def _as_class(value: Any, kind: Any) -> Any:
+    """Return a value as an instance of a class; what is no class is not checked."""
+    if not isinstance(kind, type) or kind in (Any, object):
+        return value
+    if issubclass(kind, Enum):
+        try:
+            return kind(value)
+        except ValueError:
+            raise TypeError from None
+    if getattr(kind, "_is_protocol", False):
+        # Whether it has the methods is seen by whoever calls them.
+        return _if(value, not isinstance(value, PLAIN))
+    return _if(value, isinstance(value, kind))
+
+
+def _if(value: Any, is_right: bool) -> Any:
+    """Return a value that is right."""
+    if not is_right:
+        raise TypeError
+    return value
+
+
+def _in_range(value: int) -> int:
+    """Return a number that 64 bits hold with room to spare."""
+    if abs(value) > LARGEST_INTEGER:
+        raise OverflowError
+    return value
+
+
+def _words(kind: Any) -> str:
+    """Name a type."""
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(map(_words, get_args(kind)))
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return f"{kind.__name__} ({', '.join(str(member.value) for member in kind)})"
+    if kind in (None, NoneType):
+        return "None"
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
