@@ -246,7 +246,9 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(long_grid: Path) -> Non
     os.killpg(process.pid, signal.SIGINT)
     out, _ = process.communicate()
     assert process.returncode == 130
-    (kept,) = out.splitlines()
+    # A slow machine says before that how far it is.
+    kept = out.splitlines()[-1]
+    assert "Traceback" not in out
     assert kept.startswith("allocopt: interrupted; ")
     assert kept.endswith(f"of 100 cells done, kept in {table}.journal; the same command goes on from there")
     assert wait_for(lambda: not members(process.pid))
