@@ -31,7 +31,7 @@ EXPECTED = (
 )
 ERROR = "error"
 """Column in which a sweep says why a run failed."""
-LARGEST = 1e100
+LARGEST = 1e300
 """Largest magnitude of a number: what is drawn must not overflow."""
 OTHER_DELIMITERS = ";\t|"
 SCHEDULE_COLUMNS = tuple(SCHEDULE_HEADER.split(","))
