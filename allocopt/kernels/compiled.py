@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from numba.core import compiler, sigutils
 from numba.core.codegen import JITCodeLibrary
-from numba.core.dispatcher import _FunctionCompiler
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]
 from numba.core.registry import CPUDispatcher
 
 from allocopt.kernels.store import KernelStore

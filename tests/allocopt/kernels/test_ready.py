@@ -1,6 +1,8 @@
 """Kernels are made ready by other processes, and a limit is kept while they are compiled."""
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
@@ -89,3 +91,42 @@ def test_every_entry_of_the_package_is_found() -> None:
     window = allocopt.TopologyProblem(allocopt.FatTree(2, 2, 4), np.arange(16), (allocopt.Job("a", 5),))
     asked = cast(list[Kernel], list(solver.kernels(window)))  # type: ignore[attr-defined]
     assert {kernel.word for kernel in asked} <= words
+
+
+def test_solvers_tell_of_all_kernels_that_they_call() -> None:
+    # In a process of its own, in which nothing is loaded.
+    seen = subprocess.run([sys.executable, "-c", CALLED], capture_output=True, text=True, check=True).stdout
+    assert seen.splitlines() == ["[]"]
+
+
+CALLED = """
+from dataclasses import replace
+from allocopt import read_problems, solve
+from allocopt.kernels.compiled import Kernel
+from allocopt.solving.protocol import takes
+from allocopt.solving.registry import get_solver, solver_names
+from allocopt.solving.solve import prepare
+
+untold, load, is_told = [], Kernel.load, True
+
+
+def noted(kernel):
+    if not is_told and not kernel.is_loaded:
+        untold.append((name, kernel.word))
+    load(kernel)
+
+
+Kernel.load = noted
+windows = [window.with_strategy(strategy) for window in read_problems("@tiny") for strategy in ("scas", "dcas", "free")]
+ruled = [replace(window, fragmentation_weight=1.0) for window in windows if window.strategy == "free"]
+problems = [*windows, *ruled, *read_problems("@knapsacks")]
+for name in solver_names():
+    solver = get_solver(name)
+    for problem in problems:
+        if takes(solver, problem) and solver.refusal(problem) is None:
+            prepare(solver, [problem])
+            is_told = False
+            solve(problem, solver=solver, time_limit=1.0)
+            is_told = True
+print(untold)
+"""

@@ -15,7 +15,7 @@ from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.verify import verify
-from heuristics.lns.beginning import parts_of, savings_of
+from heuristics.lns.beginning import parts_of
 from heuristics.lns.start import Window
 from learned.prices.glance import glance
 from learned.prices.insertion import insert_priced
@@ -89,7 +89,7 @@ def test_a_glance_holds_bounds_and_a_valid_allocation_that_saves_what_it_says(
     seen = glance(window.tree, window.encoding.sizes, weights, 0.5, True)
     allocation = window.allocation(state)
     assert verify(problem, allocation) == pytest.approx(window.cost(seen.saving))
-    assert savings_of(state) == pytest.approx([seen.saving, seen.saving])
+    assert parts_of(state)[2].savings == pytest.approx([seen.saving, seen.saving])
     assert most == pytest.approx(min(seen.alone.sum(), seen.most))
     assert window.cost(most) <= problem.objective(allocation) * (1 + 1e-9) + 1e-9
     groups, _, search = parts_of(state)
