@@ -46,7 +46,6 @@ PAINTER = Painter()
         ([1], list[int], [1]),
         (object, Any, object),
     ],
-    ids=str,
 )
 def test_a_value_that_fits_becomes_one_of_its_type(value: object, kind: Any, expected: object) -> None:
     found = converted("it", value, kind)

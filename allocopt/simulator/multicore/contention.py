@@ -1,7 +1,7 @@
 """The speed factor of a task whose processor's memory channels are shared (IRMaSim, Eq. 2 to 4)."""
 
 import numpy as np
-from numba import float64, vectorize
+from numba import float64, void
 from numpy.typing import ArrayLike
 
 from allocopt.arrays import FloatArray
@@ -31,10 +31,7 @@ def least_factor(rate: float, others: float, sharing: float, da: float, db: floa
     return float((step * weight + 1.0) / (1.0 + weight))
 
 
-_SIGNATURE = float64(*(float64,) * 10)
-
-
-@kernel(_SIGNATURE, forceinline=True)
+@inlined
 def factor_of(
     rate: float,
     total: float,
@@ -54,21 +51,13 @@ def factor_of(
     return float(max(floor, min(1.0, 1.0 + b * (total - c))))
 
 
-@vectorize([_SIGNATURE], cache=True)  # type: ignore[untyped-decorator, unused-ignore]
-def _factors(
-    rate: float,
-    total: float,
-    others: float,
-    sharing: float,
-    b: float,
-    c: float,
-    da: float,
-    db: float,
-    dc: float,
-    dd: float,
-) -> float:
-    """Return the speed factors of many tasks."""
-    return factor_of(rate, total, others, sharing, b, c, da, db, dc, dd)
+@kernel(void(float64[:, ::1], float64[::1]))
+def fill_factors(tasks: FloatArray, factors: FloatArray) -> None:
+    """Write the speed factors of tasks, each of which has a column of the arguments of `factor_of`."""
+    for i in range(factors.size):
+        rate, total, others, sharing, b = tasks[0, i], tasks[1, i], tasks[2, i], tasks[3, i], tasks[4, i]
+        c, da, db, dc, dd = tasks[5, i], tasks[6, i], tasks[7, i], tasks[8, i], tasks[9, i]
+        factors[i] = factor_of(rate, total, others, sharing, b, c, da, db, dc, dd)
 
 
 def speed_factor(
@@ -95,5 +84,7 @@ def speed_factor(
     """
     own, rest = np.asarray(rate, dtype=np.float64), np.asarray(others_rate, dtype=np.float64)
     k = constants
-    made = _factors(own, own + rest, np.asarray(others), sharing, k.b, k.c, k.da, k.db, k.dc, k.dd)
-    return np.asarray(made, dtype=np.float64)
+    given = np.broadcast_arrays(own, own + rest, others, sharing, k.b, k.c, k.da, k.db, k.dc, k.dd)
+    factors = np.empty(given[0].size)
+    fill_factors(np.array([values.ravel() for values in given], dtype=np.float64), factors)
+    return factors.reshape(given[0].shape)
