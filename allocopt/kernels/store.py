@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property
+from io import BytesIO
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -26,6 +27,7 @@ import numpy as np
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.environment import Environment, _rebuild_env, lookup_environment
 from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
@@ -105,7 +107,7 @@ class KernelStore(_Cache):  # type: ignore[misc]
         try:
             data = path.read_bytes()
             if hashlib.sha256(data[DIGEST_BYTES:]).digest() == data[:DIGEST_BYTES]:
-                return CompileResult._rebuild(target_context, *pickle.loads(data[DIGEST_BYTES:]))
+                return CompileResult._rebuild(target_context, *_Unpickler(BytesIO(data[DIGEST_BYTES:])).load())
         except (OSError, *UNREADABLE):
             pass
         self._path = None
@@ -138,6 +140,29 @@ class KernelStore(_Cache):  # type: ignore[misc]
         path, self._path = self.find(), None
         if path is not None:
             path.unlink(missing_ok=True)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Loads compiled kernels without importing the modules of numba that parts of them come from, and scipy with them.
+
+    They are imported for their global names, which machine code does not look up.
+    """
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return what stands for a name in the file."""
+        found = super().find_class(module, name)
+        return _environment if found is _rebuild_env else found
+
+
+def _environment(module: str, constants: list[Any], name: str) -> Any:
+    if not module.startswith("numba."):
+        return _rebuild_env(module, constants, name)
+    made = lookup_environment(name)
+    if made is None:
+        made = Environment({"__name__": module})
+        made.consts[:], made.env_name = constants, name
+        Environment._memo[name] = made
+    return made
 
 
 def _parts(function: Callable[..., Any], seen: set[int]) -> Iterator[bytes]:
