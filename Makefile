@@ -5,7 +5,7 @@
 PYTHON ?= $(shell for candidate in python3 python3.13 python3.12 python3.11 python; do \
 	$$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done)
 BIN := .venv/bin
-WINDOWS := instances/paper.jsonl instances/repo.jsonl instances/burst.jsonl
+WINDOWS := instances/paper.jsonl instances/burst.jsonl
 CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing,lns,lns-prices:free,dp:scas,lagrangian:scas,highs,scip,cp-sat,dp:dcas,exact,auto:free
 
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup $(if $(SEED),--hypothesis-seed=$(SEED))
@@ -13,8 +13,8 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup $(if $(SEED),--hypoth
 .PHONY: demo test fuzz unit lint types format docs clean clean-kernels
 
 demo: .venv/installed
-	$(BIN)/allocopt warmup
-	$(BIN)/allocopt bench $(WINDOWS) --solvers $(CONTENDERS) --time-limit 5
+	$(BIN)/allocopt solve @tiny
+	$(BIN)/allocopt bench $(WINDOWS) --solvers $(CONTENDERS) --time-limit 1 --iterations 1000
 
 test: .venv/installed-dev
 	$(BIN)/allocopt warmup
@@ -58,4 +58,4 @@ clean:
 	rm -rf .venv build *.egg-info
 
 clean-kernels:
-	find allocopt formulations heuristics learned -name '*.nb[ic]' -delete
+	rm -f allocopt/kernels/__pycache__/*.kernel

@@ -1,14 +1,17 @@
 """The site: it is built without a warning and without a network, every page is reached, and no command is forgotten."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from allocopt.cli.main import app
 
@@ -96,9 +99,22 @@ def test_every_command_has_a_place_in_the_guide() -> None:
     assert [name for name in PROGRAM.commands if f"allocopt {name}" not in text] == []
 
 
-def test_the_readme_names_every_command() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [name for name in PROGRAM.commands if f"allocopt {name}" not in text] == []
+def test_the_readme_is_read_in_three_minutes() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 700
+
+
+def test_the_picture_of_the_readme_is_what_its_script_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    script = importlib.import_module("window_figure")
+    assert script.drawing(script.window()) == script.PICTURE.read_text(encoding="utf-8")
+
+
+def test_a_citation_names_this_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    same = ("version", "license", "keywords")
+    assert {key: str(citation[key]) for key in same} == {key: str(project[key]) for key in same}
 
 
 def test_the_table_for_code_hosts_links_every_page_of_the_top_folder() -> None:

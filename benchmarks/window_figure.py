@@ -1,0 +1,80 @@
+"""The picture of the README: one window, allocated in the order of the nodes and at least cost.
+
+Every solve ends with a proof or needs no search, so that the file comes out byte for byte.
+"""
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+import allocopt
+from allocopt.files.writing import write_text
+from allocopt.report.html.palette import DARK, LIGHT
+from allocopt.report.html.svg import FONTS
+from allocopt.traces.synthetic import synthetic_problem
+
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "window.svg"
+CLUSTER = allocopt.FatTree(pods=4, leaves_per_pod=4, nodes_per_leaf=8)
+PANELS = (("sequential", "in the order of the nodes"), ("exact", "proved optimal"))
+CELL, LEAF_GAP, POD_GAP, MARGIN, LINE = 10, 5, 12, 16, 21
+"""Units of the drawing: a node, what lies between leaves and between pods, around all, and the height of a line."""
+ROLES = ("surface", "ink", "raised", "idle", "taken", *(f"c{number}" for number in range(1, 9)))
+
+
+def window() -> allocopt.TopologyProblem:
+    """Return a window of eight jobs on 80 idle nodes, which stand in short runs."""
+    return synthetic_problem(CLUSTER, 80, 8, np.random.default_rng(5), nodes=(3, 16), mean_run=3.0, load=0.9)
+
+
+def style() -> str:
+    """Return a class per colour; the reader's mode chooses."""
+    light, dark = (
+        "".join(f".{role}{{fill:{colours[role]}}}" for role in ROLES) + f".pod{{stroke:{colours['line']}}}"
+        for colours in (LIGHT, DARK)
+    )
+    return f"<style>text{{font:13px {FONTS}}}{light}@media(prefers-color-scheme:dark){{{dark}}}</style>"
+
+
+def position(node: int) -> tuple[int, int]:
+    """Column and row of a node: pods side by side, a leaf a line, its nodes next to each other."""
+    leaf, place = divmod(node, CLUSTER.nodes_per_leaf)
+    pod, row = divmod(leaf, CLUSTER.leaves_per_pod)
+    width = CLUSTER.nodes_per_leaf * CELL + 2 * LEAF_GAP + POD_GAP
+    return MARGIN + LEAF_GAP + pod * width + place * CELL, LEAF_GAP + row * (CELL + LEAF_GAP)
+
+
+def panel(problem: allocopt.TopologyProblem, name: str, words: str, top: int) -> Iterator[str]:
+    """Draw a solver's allocation, with what it costs above it."""
+    result = allocopt.solve(problem, solver=name, time_limit=None)
+    assert result.solution is not None
+    owner = {int(node): job for job, nodes in enumerate(result.solution.nodes) for node in nodes}
+    colours = {int(node): "idle" for node in problem.idle_nodes} | {node: f"c{job + 1}" for node, job in owner.items()}
+    yield f'<text class="ink" x="{MARGIN}" y="{top}">{escape(name)}, {words}: hop cost {result.objective:,.0f}</text>'
+    first_pod = CLUSTER.nodes_per_leaf * CLUSTER.leaves_per_pod
+    height = CLUSTER.leaves_per_pod * (CELL + LEAF_GAP) + LEAF_GAP
+    for pod in range(CLUSTER.pods):
+        x, _ = position(pod * first_pod)
+        width = CLUSTER.nodes_per_leaf * CELL + 2 * LEAF_GAP
+        yield f'<rect class="raised pod" x="{x - LEAF_GAP}" y="{top + 8}" width="{width}" height="{height}" rx="3"/>'
+    for node in range(CLUSTER.size):
+        x, y = position(node)
+        role = colours.get(node, "taken")
+        yield f'<rect class="{role}" x="{x}" y="{top + 8 + y}" width="{CELL - 1}" height="{CELL}"/>'
+
+
+def drawing(problem: allocopt.TopologyProblem) -> str:
+    """Return the picture as SVG."""
+    step = CLUSTER.leaves_per_pod * (CELL + LEAF_GAP) + 2 * LINE
+    parts = [part for place, what in enumerate(PANELS) for part in panel(problem, *what, 26 + place * step)]
+    width = position(CLUSTER.size - 1)[0] + CELL + LEAF_GAP + MARGIN
+    height = 26 + len(PANELS) * step - LINE
+    frame = f'<rect class="surface" width="{width}" height="{height}" rx="6"/>'
+    view = f'viewBox="0 0 {width} {height}" width="{2 * width}" role="img"'
+    body = "\n".join(parts)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {view}>\n{style()}\n{frame}\n{body}\n</svg>\n'
+
+
+if __name__ == "__main__":
+    write_text(PICTURE, drawing(window()))
