@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup $(if $(SEED),--hypoth
 .PHONY: demo test fuzz unit lint types format docs clean clean-kernels
 
 demo: .venv/installed
-	$(BIN)/allocopt solve @tiny
+	$(BIN)/allocopt solve @tiny --strategy scas --solver dp
 	$(BIN)/allocopt bench $(WINDOWS) --solvers $(CONTENDERS) --time-limit 1 --iterations 1000
 
 test: .venv/installed-dev
@@ -46,8 +46,9 @@ docs: .venv/installed-dev
 	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 or later; set PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv .venv
 
+# Compiling what is never imported would take longer than downloading it.
 .venv/installed: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable .
 	@touch $@
 
 .venv/installed-dev: .venv/bin/python pyproject.toml constraints.txt
