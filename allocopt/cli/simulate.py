@@ -96,8 +96,9 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Simulate a trace on a machine under a scheduling policy, and measure the schedule."""
+    from allocopt.kernels.ready import make_ready
     from allocopt.simulator.rules import EventOrder, Rules
-    from allocopt.simulator.simulate import simulate
+    from allocopt.simulator.simulate import entries_of, simulate
 
     check_files_differ(trace, platform_path(platform_file), topology, placement, profiles, jobs_csv, swf, energy_csv)
     cores = CoreOptions(platform_file, types, execution, sharing, placement, energy_csv)
@@ -121,6 +122,8 @@ def command(
     scheduler, model = plain.of(workload, seed) if isinstance(plain, SharingPolicy) else (plain, None)
     places = _allocator(platform, scheduler, allocator, strategy, seed)
     explanation = _explanation(workload, explain, scheduler)
+    # What is compiled the first time is no part of the simulation.
+    make_ready(entries_of(scheduler, platform, model, explanation))
     started = time.perf_counter()
     schedule = simulate(
         workload, platform, scheduler, rules, seed, allocator=places, execution=model, observer=explanation

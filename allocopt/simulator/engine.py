@@ -27,6 +27,9 @@ IDLE_PATIENCE = 100_000
 LONG_PATIENCE = 1_000_000
 """Calls at its own wish between two starts or ends of jobs."""
 
+STEPWISE_KERNELS = (advance, place_in_queue, scheduling_pass, start_waiting)
+"""Entries that a simulation calls from one scheduling point to the next."""
+
 
 class Simulation:
     """Steps from one scheduling point to the next.

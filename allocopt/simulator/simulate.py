@@ -9,8 +9,9 @@ import numpy as np
 from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.kernels.ready import make_ready
 from allocopt.simulator.allocators import Allocator, DepthFirst
-from allocopt.simulator.engine import Simulation, name_of, never_ends, stalled
+from allocopt.simulator.engine import STEPWISE_KERNELS, Simulation, name_of, never_ends, stalled
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.kernels.run import run
@@ -93,12 +94,26 @@ def simulate(
         execution=execution,
         is_watched=observer is not None,
     )
-    if isinstance(chosen, ListScheduler) and simulation.placement is None and observer is None and execution is None:
+    entries = entries_of(chosen, platform, execution, observer)
+    make_ready(entries)
+    if entries == (run,):
         _run_compiled(simulation.state)
     else:
         _run_stepwise(simulation, chosen, observer)
     _check_finished(simulation, name_of(chosen))
     return _schedule(workload, simulation)
+
+
+def entries_of(
+    scheduler: ListScheduler | Scheduler,
+    platform: Platform | int | np.integer[Any],
+    execution: ExecutionModel | None = None,
+    observer: Observer | None = None,
+) -> tuple[Callable[..., Any], ...]:
+    """Return the kernels that `simulate` calls: one for all, or those for one scheduling point after the other."""
+    has_nodes = isinstance(platform, Platform) and platform.has_nodes
+    runs_through = isinstance(scheduler, ListScheduler) and not has_nodes and execution is None and observer is None
+    return (run,) if runs_through else STEPWISE_KERNELS
 
 
 def new_simulation(
