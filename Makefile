@@ -10,6 +10,9 @@ CONTENDERS := sequential:scas,best-fit,greedy,annealing-as-published,annealing,l
 
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup $(if $(SEED),--hypothesis-seed=$(SEED))
 
+# Else every process that is started compiles every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test fuzz unit lint types format docs clean clean-kernels
 
 demo: .venv/installed
