@@ -41,28 +41,33 @@ def make_ready(kernels: Iterable[Callable[..., Any]], seconds: float = math.inf)
     bool
         Whether all are loaded.
     """
-    wanted = list(cast(Iterable[Kernel], kernels))
-    unloaded = [entry for entry in wanted if not entry.is_loaded]
-    if len(unloaded) == 1 and seconds == math.inf and unloaded[0].word not in _workers:
-        unloaded[0].load()
-    elif not _compiled(begin_compiling(wanted), seconds):
+    wanted = unloaded(kernels)
+    # One kernel alone is compiled soonest here, where numba is imported already.
+    is_alone = len(wanted) == 1 and seconds == math.inf and wanted[0].word not in _workers
+    if not is_alone and not _compiled(begin_compiling(wanted), seconds):
         return False
     for entry in wanted:
         entry.load()
     return True
 
 
+def unloaded(kernels: Iterable[Callable[..., Any]]) -> list[Kernel]:
+    """Return the kernels that are not loaded yet."""
+    return [entry for entry in cast(Iterable[Kernel], kernels) if not entry.is_loaded]
+
+
 def begin_compiling(kernels: Iterable[Callable[..., Any]]) -> list[Kernel]:
     """Let other processes compile what no file has; return those kernels."""
-    unloaded = (entry for entry in cast(Iterable[Kernel], kernels) if not entry.is_loaded)
-    missing = [entry for entry in unloaded if entry.store.find() is None]
+    missing = [entry for entry in unloaded(kernels) if entry.store.find() is None]
     _start_workers([entry for entry in missing if entry.word not in _workers])
     return missing
 
 
 def load_stored(kernels: Iterable[Callable[..., Any]]) -> None:
     """Load the kernels that files have, before the clock of a solve starts."""
-    make_ready(entry for entry in cast(Iterable[Kernel], kernels) if entry.is_loaded or entry.store.find() is not None)
+    for entry in unloaded(kernels):
+        if entry.store.find() is not None:
+            entry.load()
 
 
 def all_kernels() -> list[Kernel]:

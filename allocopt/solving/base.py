@@ -57,9 +57,10 @@ class SearchSolver(ABC, Generic[ProblemT]):
 
     def is_ready(self, problem: ProblemT, run: Run) -> bool:
         """Load the kernels; whether they were compiled in time."""
-        from allocopt.kernels.ready import make_ready
+        from allocopt.kernels.ready import make_ready, unloaded
 
-        return make_ready(self.kernels(problem), run.clock.remaining())
+        missing = unloaded(self.kernels(problem))
+        return not missing or make_ready(missing, run.clock.remaining())
 
     @abstractmethod
     def search(self, problem: ProblemT, run: Run, budget: Budget, seed: int) -> StopReason:

@@ -27,7 +27,8 @@ def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
     """Compile and load what a solver will call for problems that it takes, before any clock starts."""
     from allocopt.kernels.ready import make_ready
 
-    make_ready({entry for problem in problems for entry in kernels_of(solver, problem)})
+    taken = (problem for problem in problems if takes(solver, problem) and solver.refusal(problem) is None)
+    make_ready({entry for problem in taken for entry in kernels_of(solver, problem)})
 
 
 def solve(

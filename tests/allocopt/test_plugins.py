@@ -72,12 +72,12 @@ def test_a_broken_solver_is_named_in_one_line_and_hides_no_other(
     with pytest.raises(UsageError, match=r"solvers that do: .*scip-paper"):
         solve(PROBLEM, "scas", "greedy")
     monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda: [name, "sequential"])
-    solvers.command.__wrapped__(as_json=True)
+    solvers.command(as_json=True)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["available"] for row in rows] == [False, True]
     assert rows[0]["largest"] == f"broken: {caught.value}"
     with pytest.raises(Exception, match="1"):
-        doctor.command.__wrapped__(as_json=True)
+        doctor.command(as_json=True)
     checks = json.loads(capsys.readouterr().out)["solvers"]
     assert checks[name] == f"fails: {caught.value}"
     assert checks["sequential"].startswith("works")

@@ -208,6 +208,9 @@ def test_an_interrupt_ends_a_long_simulation(run: Run, tmp_path: Path, monkeypat
         assert kernel(state, passes) == passes, "the kernel has done a minute's work at once"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(import_module("allocopt.simulator.simulate"), "run", interrupted)
+    simulating = import_module("allocopt.simulator.simulate")
+    monkeypatch.setattr(simulating, "run", interrupted)
+    monkeypatch.setattr(simulating, "make_ready", lambda entries: kernel.load())
+    monkeypatch.setattr("allocopt.kernels.ready.make_ready", lambda entries: None)
     arguments = ("--policy", "sjf", "--backfill", "conservative")
     assert run("simulate", tmp_path / "log.swf", *arguments).code == 130

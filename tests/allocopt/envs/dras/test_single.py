@@ -143,7 +143,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     ("arguments", "fault"),
     [
         ({"workload": []}, "there are no jobsets; give some, or None"),
-        ({"window": 1.5}, r"the window is 1\.5, must be a whole number at least 1"),
+        ({"window": 1.5}, r"the window is 1\.5, must be a whole number within 1 \.\. 100000"),
         ({"processors": "5"}, "the number of processors is '5', must be a whole number at least 1"),
         ({"reward": ()}, r"reward is \(\), must be Weights"),
         ({"rules": 3}, "rules is 3, must be Rules"),
