@@ -34,6 +34,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
         given = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, **options}
         super().__init__(function, targetoptions=given)
+        self._compiler = _EntryCompiler(function, self.targetdescr, given, {}, compiler.Compiler)
         self.declared = signature
         self.store = self._cache = KernelStore(function, signature, given)
         self._part = Helper(function, options)
@@ -98,6 +99,27 @@ class Helper(CPUDispatcher):  # type: ignore[misc]
         return self._alone.compile(tuple(map(self.typeof_pyval, args)))
 
 
+class _EntryCompiler(_FunctionCompiler):  # type: ignore[misc]
+    """Compiles an entry whole: what numba's own functions in it come to is linked into it, as its helpers are."""
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        context = self.targetdescr.target_context
+        # The runtime, which is called by its address, is made before.
+        context.refresh()
+        codegen = context.codegen()
+        library = codegen.create_library(self.py_func.__qualname__)
+        library.enable_object_caching()
+        flags = compiler.Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        usual, codegen._library_class = codegen._library_class, _PartLibrary
+        try:
+            return compiler.compile_extra(
+                self.targetdescr.typing_context, context, self.py_func, args, return_type, flags, self.locals, library
+            )
+        finally:
+            codegen._library_class = usual
+
+
 class _PartCompiler(_FunctionCompiler):  # type: ignore[misc]
     """Compiles a helper up to what is linked into entries."""
 
@@ -126,6 +148,26 @@ class _PartLibrary(JITCodeLibrary):  # type: ignore[misc]
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
         self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: Python does not call parts."""
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """What numba hands the environment of a function to, for which there is no place before it is linked."""
+        return _Unlinked(self._codegen)
+
+
+class _Unlinked:
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        pass
 
 
 def kernel(signature: Any, *, allocates: bool = False, **options: Any) -> Callable[[Function], Function]:
