@@ -89,14 +89,18 @@ class Helper(CPUDispatcher):  # type: ignore[misc]
         given = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, **options}
         super().__init__(function, targetoptions={**given, "no_cpython_wrapper": True})
         self._compiler = _PartCompiler(function, self.targetdescr, self.targetoptions, {}, compiler.Compiler)
-        self._alone = CPUDispatcher(function, targetoptions=given)
+        self._given = given
+        self._alone: dict[Any, Kernel] = {}
 
     def add_overload(self, cres: Any) -> None:
         """Make a compiled version known to kernels; numba would make it known to Python too."""
         self.overloads[tuple(cres.signature.args)] = cres
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
-        return self._alone.compile(tuple(map(self.typeof_pyval, args)))
+        types = tuple(map(self.typeof_pyval, args))
+        entry = self._alone.setdefault(types, Kernel(self.py_func, types, self._given))
+        entry.load()
+        return entry.overloads[types].entry_point
 
 
 class _EntryCompiler(_FunctionCompiler):  # type: ignore[misc]

@@ -74,7 +74,8 @@ def test_a_solve_whose_kernels_are_not_compiled_in_time_gives_the_answer_at_hand
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ready, "_compiled", lambda missing, seconds: seconds == float("inf"))
-    monkeypatch.setattr("allocopt.kernels.ready.load_stored", lambda kernels: None)
+    monkeypatch.setattr(ready, "load_stored", lambda kernels: None)
+    monkeypatch.setattr(ready, "unloaded", list)
     window = allocopt.TopologyProblem(
         topology=allocopt.FatTree(2, 2, 4), idle_nodes=np.arange(16), jobs=(allocopt.Job("a", 5), allocopt.Job("b", 6))
     )
@@ -126,7 +127,7 @@ for name in solver_names():
         if takes(solver, problem) and solver.refusal(problem) is None:
             prepare(solver, [problem])
             is_told = False
-            solve(problem, solver=solver, time_limit=1.0)
+            solve(problem, solver=solver, time_limit=1.0, iterations=20)
             is_told = True
 print(untold)
 """
