@@ -17,6 +17,9 @@ from allocopt.kernels.store import KernelStore
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+OPTIONS: dict[str, Any] = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True}
+"""Options of `numba.njit` that all have."""
+
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
     """An entry, for arguments of one list of types; others are converted to them as numba does in a call.
@@ -32,7 +35,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     """
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
-        given = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, **options}
+        given = {**OPTIONS, **options}
         super().__init__(function, targetoptions=given)
         self._compiler = _EntryCompiler(function, self.targetdescr, given, {}, compiler.Compiler)
         self.declared = signature
@@ -86,10 +89,9 @@ class Helper(CPUDispatcher):  # type: ignore[misc]
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
-        given = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, **options}
-        super().__init__(function, targetoptions={**given, "no_cpython_wrapper": True})
+        super().__init__(function, targetoptions={**OPTIONS, **options, "no_cpython_wrapper": True})
         self._compiler = _PartCompiler(function, self.targetdescr, self.targetoptions, {}, compiler.Compiler)
-        self._given = given
+        self._options = options
         self._alone: dict[Any, Kernel] = {}
 
     def add_overload(self, cres: Any) -> None:
@@ -98,12 +100,23 @@ class Helper(CPUDispatcher):  # type: ignore[misc]
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         types = tuple(map(self.typeof_pyval, args))
-        entry = self._alone.setdefault(types, Kernel(self.py_func, types, self._given))
-        entry.load()
-        return entry.overloads[types].entry_point
+        if types not in self._alone:
+            self._alone[types] = Kernel(self.py_func, types, self._options)
+            self._alone[types].load()
+        return self._alone[types].overloads[types].entry_point
 
 
-class _EntryCompiler(_FunctionCompiler):  # type: ignore[misc]
+class _LinkingCompiler(_FunctionCompiler):  # type: ignore[misc]
+    """Compiles a function into a library that is given."""
+
+    def _compile_into(self, library: Any, flags: Any, args: Any, return_type: Any) -> Any:
+        library.enable_object_caching()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        contexts = self.targetdescr.typing_context, self.targetdescr.target_context
+        return compiler.compile_extra(*contexts, self.py_func, args, return_type, flags, self.locals, library)
+
+
+class _EntryCompiler(_LinkingCompiler):
     """Compiles an entry whole: what numba's own functions in it come to is linked into it, as its helpers are."""
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
@@ -112,33 +125,22 @@ class _EntryCompiler(_FunctionCompiler):  # type: ignore[misc]
         context.refresh()
         codegen = context.codegen()
         library = codegen.create_library(self.py_func.__qualname__)
-        library.enable_object_caching()
-        flags = compiler.Flags()
-        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         usual, codegen._library_class = codegen._library_class, _PartLibrary
         try:
-            return compiler.compile_extra(
-                self.targetdescr.typing_context, context, self.py_func, args, return_type, flags, self.locals, library
-            )
+            return self._compile_into(library, compiler.Flags(), args, return_type)
         finally:
             codegen._library_class = usual
 
 
-class _PartCompiler(_FunctionCompiler):  # type: ignore[misc]
+class _PartCompiler(_LinkingCompiler):
     """Compiles a helper up to what is linked into entries."""
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
-        context = self.targetdescr.target_context
-        library = _PartLibrary(context.codegen(), self.py_func.__qualname__)
-        library.enable_object_caching()
-        flags = compiler.Flags()
-        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        context, flags = self.targetdescr.target_context, compiler.Flags()
         flags.no_compile = True
-        compiled = compiler.compile_extra(
-            self.targetdescr.typing_context, context, self.py_func, args, return_type, flags, self.locals, library
-        )
+        library = _PartLibrary(context.codegen(), self.py_func.__qualname__)
         # Entries find it by what would be its Python function.
-        named = compiled._replace(entry_point=object())
+        named = self._compile_into(library, flags, args, return_type)._replace(entry_point=object())
         context.insert_user_function(named.entry_point, named.fndesc, [library])
         return named
 

@@ -12,10 +12,11 @@ from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from allocopt.kernels.compiled import Kernel
-from allocopt.kernels.store import VARIABLE, announce, writable_folder
+if TYPE_CHECKING:
+    # numba, which takes a third of a second to import, is there where there is a kernel.
+    from allocopt.kernels.compiled import Kernel
 
 PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
 LOOK_S, TELL_S = 0.05, 5.0
@@ -51,12 +52,12 @@ def make_ready(kernels: Iterable[Callable[..., Any]], seconds: float = math.inf)
     return True
 
 
-def unloaded(kernels: Iterable[Callable[..., Any]]) -> list[Kernel]:
+def unloaded(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
     """Return the kernels that are not loaded yet."""
-    return [entry for entry in cast(Iterable[Kernel], kernels) if not entry.is_loaded]
+    return [entry for entry in cast("Iterable[Kernel]", kernels) if not entry.is_loaded]
 
 
-def begin_compiling(kernels: Iterable[Callable[..., Any]]) -> list[Kernel]:
+def begin_compiling(kernels: Iterable[Callable[..., Any]]) -> "list[Kernel]":
     """Let other processes compile what no file has; return those kernels."""
     missing = [entry for entry in unloaded(kernels) if entry.store.find() is None]
     _start_workers([entry for entry in missing if entry.word not in _workers])
@@ -70,8 +71,10 @@ def load_stored(kernels: Iterable[Callable[..., Any]]) -> None:
             entry.load()
 
 
-def all_kernels() -> list[Kernel]:
+def all_kernels() -> "list[Kernel]":
     """Return every entry of the package."""
+    from allocopt.kernels.compiled import Kernel
+
     found = []
     for package in PACKAGES:
         root = Path(cast(str, cast(Any, find_spec(package)).origin)).parent
@@ -83,7 +86,7 @@ def all_kernels() -> list[Kernel]:
     return found
 
 
-def _compiled(missing: list[Kernel], seconds: float) -> bool:
+def _compiled(missing: "list[Kernel]", seconds: float) -> bool:
     """Wait for those who compile kernels; return False if they take longer than that."""
     started = told = time.perf_counter()
     try:
@@ -106,10 +109,12 @@ def _compiled(missing: list[Kernel], seconds: float) -> bool:
     return True
 
 
-def _start_workers(missing: list[Kernel]) -> None:
+def _start_workers(missing: "list[Kernel]") -> None:
     """Let as many processes as there are processors compile kernels, each the next that nobody works on."""
     if not missing:
         return
+    from allocopt.kernels.store import VARIABLE, announce, writable_folder
+
     announce()
     if not sys.executable:
         return
@@ -142,7 +147,7 @@ def _work(words: list[str]) -> None:
     entries = []
     for word in words:
         module, name = word.split(":")
-        entries.append(cast(Kernel, getattr(import_module(module), name)))
+        entries.append(cast("Kernel", getattr(import_module(module), name)))
     for waits in (False, True):
         for entry in entries:
             with suppress(BlockingIOError), entry.store.claimed(waits=waits):

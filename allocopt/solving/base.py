@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from allocopt import __version__
+from allocopt.kernels.ready import make_ready, unloaded
 from allocopt.problems.base import Problem
 from allocopt.problems.coallocation.packing import greedy_coallocations
 from allocopt.problems.coallocation.pairs import Pairs, alone_bound, pairs_refusal
@@ -57,8 +58,6 @@ class SearchSolver(ABC, Generic[ProblemT]):
 
     def is_ready(self, problem: ProblemT, run: Run) -> bool:
         """Load the kernels; whether they were compiled in time."""
-        from allocopt.kernels.ready import make_ready, unloaded
-
         missing = unloaded(self.kernels(problem))
         return not missing or make_ready(missing, run.clock.remaining())
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from allocopt.errors import MissingPackageError
 from allocopt.problems.base import Problem
 from allocopt.solving.base import ProblemT, SearchSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.part import ask
-from allocopt.solving.protocol import IncumbentCallback, Solver, kernels_of, takes
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import IncumbentCallback, Solver, kernels_of
+from allocopt.solving.registry import Shortlist
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 
@@ -20,7 +19,7 @@ class FirstThatTakes(SearchSolver[ProblemT]):
     order: ClassVar[tuple[str, ...]]
 
     def __init__(self) -> None:
-        self._solvers: dict[str, Solver | None] = {}
+        self._shortlist = Shortlist()
 
     def solve(
         self,
@@ -47,17 +46,4 @@ class FirstThatTakes(SearchSolver[ProblemT]):
         return ask(solver, problem, run.clock.grant(1.0, budget.iterations, budget.gap), seed, problem, run)
 
     def _first_that_takes(self, problem: Problem) -> Solver | None:
-        """Return the first solver of the list that is there and takes the problem."""
-        there = (solver for name in type(self).order if (solver := self._solver(name)) is not None)
-        return next((solver for solver in there if takes(solver, problem) and solver.refusal(problem) is None), None)
-
-    def _solver(self, name: str) -> Solver | None:
-        """Return a solver of the list, made once; None where what it needs is not installed."""
-        if name not in self._solvers:
-            try:
-                solver = get_solver(name)
-            except MissingPackageError:
-                self._solvers[name] = None
-            else:
-                self._solvers[name] = solver if solver.is_available() else None
-        return self._solvers[name]
+        return self._shortlist.first_that_takes(type(self).order, problem)

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from allocopt.errors import MissingPackageError
+from allocopt.kernels.ready import begin_compiling
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.part import ask
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, kernels_of, takes
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, kernels_of
+from allocopt.solving.registry import Shortlist
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import trivial_allocation
@@ -83,7 +83,7 @@ class Auto(TopologySolver):
     )
 
     def __init__(self) -> None:
-        self._solvers: dict[str, Solver | None] = {}
+        self._shortlist = Shortlist()
         self._kernels: dict[tuple[Strategy, bool, bool], tuple[Callable[..., Any], ...]] = {}
 
     def solve(
@@ -102,7 +102,6 @@ class Auto(TopologySolver):
         """Compiled entries of the solvers that take the first problem of its like; others wait for their own."""
         like = problem.strategy, problem.has_side_constraints, len(problem.jobs) <= FEW_JOBS
         if like not in self._kernels:
-            self._load(problem)
             stages = (stage for stage in STAGES[problem.strategy] if stage.takes(problem))
             staged = [(stage.strategy, self._first_that_takes(problem, stage)) for stage in stages]
             asked = [(solver, problem.with_strategy(strategy)) for strategy, solver in staged if solver is not None]
@@ -111,8 +110,6 @@ class Auto(TopologySolver):
 
     def is_ready(self, problem: TopologyProblem, run: Run) -> bool:
         """Begin to compile what is missing; every stage waits for its own kernels."""
-        from allocopt.kernels.ready import begin_compiling
-
         begin_compiling(self.kernels(problem))
         return True
 
@@ -140,21 +137,12 @@ class Auto(TopologySolver):
 
     def _first_that_takes(self, problem: TopologyProblem, stage: Stage) -> Solver | None:
         """Return the first solver of a stage that is there and takes a problem of this size."""
-        asked = problem.with_strategy(stage.strategy)
-        there = (solver for name in stage.solvers if (solver := self._solvers[name]) is not None)
-        return next((solver for solver in there if takes(solver, asked) and solver.refusal(asked) is None), None)
+        return self._shortlist.first_that_takes(stage.solvers, problem.with_strategy(stage.strategy))
 
     def _load(self, problem: TopologyProblem) -> None:
-        """Make the solvers of the problem's list, once; None where what one needs is not installed."""
-        for name in (name for stage in STAGES[problem.strategy] for name in stage.solvers):
-            if name in self._solvers:
-                continue
-            try:
-                solver = get_solver(name)
-            except MissingPackageError:
-                self._solvers[name] = None
-            else:
-                self._solvers[name] = solver if solver.is_available() else None
+        for stage in STAGES[problem.strategy]:
+            for name in stage.solvers:
+                self._shortlist.load(name)
 
 
 def _run_stage(

@@ -12,6 +12,7 @@ from allocopt.errors import (
     UsageError,
     WrongAnswerError,
 )
+from allocopt.kernels.ready import load_stored, make_ready
 from allocopt.plugins import Fence
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import TopologyProblem
@@ -25,8 +26,6 @@ from allocopt.values import converted
 
 def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
     """Compile and load what a solver will call for problems that it takes, before any clock starts."""
-    from allocopt.kernels.ready import make_ready
-
     taken = (problem for problem in problems if takes(solver, problem) and solver.refusal(problem) is None)
     make_ready({entry for problem in taken for entry in kernels_of(solver, problem)})
 
@@ -84,8 +83,6 @@ def solve(
     SolveInterrupted
         After Ctrl-C; a `KeyboardInterrupt` whose ``result`` is the answer so far, verified like any other.
     """
-    from allocopt.kernels.ready import load_stored
-
     budget = Budget(time_limit, iterations, gap)
     seed = converted("the seed", seed, int)
     if seed < 0:

@@ -17,6 +17,9 @@ from formulations.lagrangian.kernels import (
     trace_path,
 )
 
+RELAXATION_KERNELS = (arrange_by_end, fill_labels, fill_labels_to_end, mark_survivors, solve_cases, trace_path)
+"""Entries that a relaxation calls."""
+
 ROUNDING = 1e-11
 """Share of a value by which rounding may have raised it."""
 

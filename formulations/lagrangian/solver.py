@@ -26,16 +26,8 @@ from formulations.integer.base import ask_child, stop_reason
 from formulations.integer.pack import Pack
 from formulations.integer.solvers import HIGHS
 from formulations.lagrangian.bundle_kernels import balance_weights
-from formulations.lagrangian.kernels import (
-    arrange_by_end,
-    fill_labels,
-    fill_labels_to_end,
-    mark_survivors,
-    solve_cases,
-    trace_path,
-)
 from formulations.lagrangian.packing_kernels import insert_blocks, packing_cost
-from formulations.lagrangian.relaxation import OutOfTime
+from formulations.lagrangian.relaxation import RELAXATION_KERNELS, OutOfTime
 from formulations.lagrangian.search import CONVERGED, ROUGH, Search
 from formulations.lagrangian.stretch_kernels import improve_packing
 
@@ -74,8 +66,8 @@ class Lagrangian(TopologySolver):
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        of_paths = (arrange_by_end, fill_labels, fill_labels_to_end, solve_cases, trace_path, mark_survivors)
-        return (*BLOCK_KERNELS, *of_paths, balance_weights, insert_blocks, packing_cost, improve_packing)
+        of_packings = (balance_weights, insert_blocks, packing_cost, improve_packing)
+        return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *of_packings)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Find prices, improve packings, close the gap; see `TopologySolver.search`.

@@ -74,8 +74,8 @@ def test_a_solve_whose_kernels_are_not_compiled_in_time_gives_the_answer_at_hand
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ready, "_compiled", lambda missing, seconds: seconds == float("inf"))
-    monkeypatch.setattr(ready, "load_stored", lambda kernels: None)
-    monkeypatch.setattr(ready, "unloaded", list)
+    monkeypatch.setattr("allocopt.solving.solve.load_stored", lambda kernels: None)
+    monkeypatch.setattr("allocopt.solving.base.unloaded", list)
     window = allocopt.TopologyProblem(
         topology=allocopt.FatTree(2, 2, 4), idle_nodes=np.arange(16), jobs=(allocopt.Job("a", 5), allocopt.Job("b", 6))
     )
