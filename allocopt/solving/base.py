@@ -53,7 +53,7 @@ class SearchSolver(ABC, Generic[ProblemT]):
         return None
 
     def kernels(self, problem: ProblemT) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call; see `allocopt.solving.protocol.UsesKernels`."""
+        """Compiled entries that the search may call; see `allocopt.solving.protocol.kernels_of`."""
         return ()
 
     def is_ready(self, problem: ProblemT, run: Run) -> bool:

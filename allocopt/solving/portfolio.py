@@ -14,7 +14,6 @@ from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, 
 from allocopt.solving.registry import Shortlist
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import trivial_allocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ class Auto(TopologySolver):
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
         """Load the solvers of the list before the clock starts; then run them."""
-        self._load(problem)
+        self.kernels(problem)
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
@@ -115,9 +114,6 @@ class Auto(TopologySolver):
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Run the stages of the problem's strategy; see `TopologySolver.search`."""
-        allocation = trivial_allocation(problem) if run.solution is None else None
-        if allocation is not None:
-            run.offer(allocation)
         stopped_by = StopReason.COMPLETED
         stages = [stage for stage in STAGES[problem.strategy] if stage.takes(problem)]
         for number, stage in enumerate(stages):
@@ -138,11 +134,6 @@ class Auto(TopologySolver):
     def _first_that_takes(self, problem: TopologyProblem, stage: Stage) -> Solver | None:
         """Return the first solver of a stage that is there and takes a problem of this size."""
         return self._shortlist.first_that_takes(stage.solvers, problem.with_strategy(stage.strategy))
-
-    def _load(self, problem: TopologyProblem) -> None:
-        for stage in STAGES[problem.strategy]:
-            for name in stage.solvers:
-                self._shortlist.load(name)
 
 
 def _run_stage(

@@ -103,17 +103,13 @@ class Exporter(Protocol):
         """Write the problem's model to a .mps, .lp, .pb or .json file."""
 
 
-@runtime_checkable
-class UsesKernels(Protocol):
-    """A solver that calls compiled kernels, which are loaded before its clock starts."""
-
-    def kernels(self, problem: Any) -> Iterable[Callable[..., Any]]:
-        """Entries that a solve of the problem may call."""
-
-
 def kernels_of(solver: Solver, problem: Any) -> tuple[Callable[..., Any], ...]:
-    """Return the compiled entries that a solve of the problem may call, as far as the solver tells them."""
-    return tuple(solver.kernels(problem)) if isinstance(solver, UsesKernels) else ()
+    """Return the compiled entries that a solve of the problem may call, as far as the solver tells them.
+
+    A solver tells them by a method ``kernels`` that takes a problem; they are loaded before its clock starts.
+    """
+    tell: Callable[[Any], Iterable[Callable[..., Any]]] | None = getattr(solver, "kernels", None)
+    return () if tell is None else tuple(tell(problem))
 
 
 def takes(solver: Solver, problem: Problem) -> bool:

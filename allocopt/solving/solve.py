@@ -1,7 +1,9 @@
 """`solve`: one call for every solver and every problem."""
 
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from allocopt.errors import (
@@ -12,16 +14,19 @@ from allocopt.errors import (
     UsageError,
     WrongAnswerError,
 )
-from allocopt.kernels.ready import load_stored, make_ready
+from allocopt.kernels.ready import load_stored, make_ready, unloaded
 from allocopt.plugins import Fence
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.budget import Budget
+from allocopt.solving.budget import LEAST_S, Budget, Clock
 from allocopt.solving.protocol import IncumbentCallback, Solver, kernels_of, takes
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.result import Incumbent, Result
 from allocopt.solving.verify import verify, verify_result
 from allocopt.values import converted
+
+VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1
+"""What verifying an answer takes, and at most which share of a limit is kept for it."""
 
 
 def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
@@ -54,7 +59,8 @@ def solve(
     solver
         Name of an installed solver, or a solver object.
     time_limit
-        Seconds of wall clock, model building included; None for no limit.
+        Seconds of wall clock for the whole call, but for what is imported and loaded once in a process; None for no
+        limit.
     seed
         Fixes every random choice.
     iterations
@@ -84,6 +90,7 @@ def solve(
         After Ctrl-C; a `KeyboardInterrupt` whose ``result`` is the answer so far, verified like any other.
     """
     budget = Budget(time_limit, iterations, gap)
+    clock, n_modules = budget.start(), len(sys.modules)
     seed = converted("the seed", seed, int)
     if seed < 0:
         raise UsageError(f"the seed is {seed}, must not be negative")
@@ -93,11 +100,22 @@ def solve(
     check_takes(chosen, problem)
     if warm_start is not None:
         verify(problem, warm_start)
-    # Loading counts as little as importing does; compiling, which takes seconds, counts.
-    load_stored(kernels_of(chosen, problem))
-    result = _fenced(chosen, problem, budget, seed, warm_start, on_incumbent)
+    missing = unloaded(kernels_of(chosen, problem))
+    load_stored(missing)
+    # What a process imports and loads once does not count; compiling, which takes seconds, does.
+    if missing or len(sys.modules) > n_modules:
+        clock = budget.start()
+    result = _fenced(chosen, problem, _for_the_solver(budget, clock), seed, warm_start, on_incumbent)
     verify_result(problem, result)
     return result.unless_interrupted()
+
+
+def _for_the_solver(budget: Budget, clock: Clock) -> Budget:
+    """Return what a solver may spend where its answer has to be verified within the limit too."""
+    if budget.seconds is None:
+        return budget
+    left = clock.remaining()
+    return replace(budget, seconds=max(LEAST_S, left - min(VERIFYING_S, VERIFYING_SHARE * left)))
 
 
 def _fenced(

@@ -1,6 +1,7 @@
 """One call for every solver: what it refuses, and what it does not believe."""
 
 import signal
+import time
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,12 +15,12 @@ from allocopt.cluster.tree import Tree
 from allocopt.errors import InvalidSolutionError, MissingPackageError, UsageError
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.budget import Budget
+from allocopt.solving.budget import LEAST_S, Budget
 from allocopt.solving.one_shot import OneShot
 from allocopt.solving.protocol import Capabilities, IncumbentCallback
 from allocopt.solving.result import Incumbent, Result, SolveInterrupted, Status, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.solve import solve
+from allocopt.solving.solve import VERIFYING_S, solve
 from allocopt.solving.trivial import sequential_allocation
 
 PROBLEM = window(FatTree(2, 2, 4), [0, 1, 3, 5, 8, 9, 12], [2, 3])
@@ -66,6 +67,18 @@ class Fixed(OneShot):
 
     def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
         return Allocation(tuple(np.array(chosen, dtype=np.int64) for chosen in self.nodes))
+
+
+class Hurried(Fixed):
+    """Takes its time before its clock starts, and notes what it is granted."""
+
+    def kernels(self, problem: TopologyProblem) -> tuple[()]:
+        time.sleep(0.02)
+        return ()
+
+    def solve(self, problem: TopologyProblem, budget: Budget, *rest: Any) -> Result:
+        self.granted_s = budget.seconds
+        return super().solve(problem, budget, *rest)
 
 
 def allocation(*nodes: list[int]) -> Allocation:
@@ -199,6 +212,16 @@ def test_a_users_solver_object_is_taken() -> None:
     result = solve(PROBLEM, "dcas", Fixed([0, 1], [3, 5, 8]))
     assert [nodes.tolist() for nodes in result.solution.nodes] == [[0, 1], [3, 5, 8]]
     assert (result.solver, result.status, result.stopped_by) == ("fixed", Status.FEASIBLE, StopReason.COMPLETED)
+
+
+def test_what_comes_before_a_search_and_verifying_its_answer_are_parts_of_the_time() -> None:
+    solver = Hurried([0, 1], [3, 5, 8])
+    for limit_s, most_s in ((0.1, 0.08 - VERIFYING_S), (0.001, LEAST_S)):
+        solve(PROBLEM, "free", solver, limit_s)
+        assert solver.granted_s is not None
+        assert 0.0 < solver.granted_s <= most_s
+    solve(PROBLEM, "free", solver, None)
+    assert solver.granted_s is None
 
 
 TREE = Tree.from_levels([{"a": [0, 1, 2], "b": [3, 4]}])
