@@ -1,7 +1,20 @@
-"""``python -m allocopt``."""
+"""The program ``allocopt``, and ``python -m allocopt``."""
 
-from allocopt.cli.main import main
+import gc
+import os
 
-# Processes that a sweep starts import the main module again, under this name.
-if __name__ != "__mp_main__":
+
+def main() -> None:
+    """Run the program; see `allocopt.cli.main.main`."""
+    # Thousands of objects are made at the start, and hardly any is garbage.
+    gc.set_threshold(50_000)
+    # Looking for plug-ins of pydantic means to open what every installed package says of itself.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    from allocopt.cli.main import main
+
+    main()
+
+
+# Processes that a sweep starts import the main module again, under the name ``__mp_main__``.
+if __name__ == "__main__":
     main()

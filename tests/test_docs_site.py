@@ -13,12 +13,12 @@ import pytest
 import typer
 import yaml
 
-from allocopt.cli.main import app
+from allocopt.cli.main import program
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
-PROGRAM: Any = typer.main.get_command(app)
+PROGRAM: Any = typer.main.get_command(program())
 
 INDENTED = re.compile(r"^ {4}allocopt (.+)$", re.MULTILINE)
 FENCED = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -3,32 +3,14 @@
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from allocopt import __version__
-from allocopt.cli import (
-    bench,
-    calibrate,
-    convert,
-    doctor,
-    fetch_trace,
-    generate,
-    report,
-    reproduce,
-    schema,
-    simulate,
-    solve,
-    solvers,
-    sweep,
-    train,
-    verify,
-    warmup,
-    what_if,
-)
 from allocopt.cli.streams import prepare_streams
 from allocopt.errors import AllocoptError, BadFileError, PluginWarning
 from allocopt.files.faults import bad_file, os_fault
@@ -37,33 +19,51 @@ from allocopt.interruption import termination_interrupts
 LEAST_MEMORY = 2**29
 """Bytes of address space below which no command is tried."""
 
-app = typer.Typer(
-    name="allocopt",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    help="Decide which nodes of a cluster each waiting job gets.",
-    epilog="Exit codes: 0 an answer, 1 internal error, 2 usage, 3 bad input file, 4 no solution within the limit, "
-    "5 a missing optional package, 130 interrupted. All times are in seconds.",
+COMMANDS = (
+    "solve",
+    "verify",
+    "bench",
+    "generate",
+    "simulate",
+    "train",
+    "reproduce",
+    "calibrate",
+    "what-if",
+    "report",
+    "sweep",
+    "fetch-trace",
+    "convert",
+    "schema",
+    "solvers",
+    "doctor",
+    "warmup",
 )
-app.command("solve")(solve.command)
-app.command("verify")(verify.command)
-app.command("bench")(bench.command)
-app.add_typer(generate.app, name="generate")
-app.command("simulate")(simulate.command)
-app.command("train")(train.command)
-app.command("reproduce")(reproduce.command)
-app.add_typer(calibrate.app, name="calibrate")
-app.command("what-if")(what_if.command)
-app.command("report")(report.command)
-app.command("sweep")(sweep.command)
-app.command("fetch-trace")(fetch_trace.command)
-app.command("convert")(convert.command)
-app.command("schema")(schema.command)
-app.command("solvers")(solvers.command)
-app.command("doctor")(doctor.command)
-app.command("warmup")(warmup.command)
+"""Names of the commands; each is in the module of this package that is called so."""
+
+
+def program(words: Sequence[str] = ()) -> typer.Typer:
+    """Return the program with the command that these words ask for, or with all where they begin with none.
+
+    Loading and describing all of them takes longer than most of them run.
+    """
+    app = typer.Typer(
+        name="allocopt",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        help="Decide which nodes of a cluster each waiting job gets.",
+        epilog="Exit codes: 0 an answer, 1 internal error, 2 usage, 3 bad input file, 4 no solution within the limit, "
+        "5 a missing optional package, 130 interrupted. All times are in seconds.",
+    )
+    app.callback()(_options)
+    for name in set(words[:1]).intersection(COMMANDS) or COMMANDS:
+        module = import_module(f"allocopt.cli.{name.replace('-', '_')}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            app.command(name)(module.command)
+    return app
 
 
 def _print_version(asked: bool) -> None:
@@ -73,7 +73,6 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
 ) -> None:
@@ -147,7 +146,7 @@ def _warnings_in_a_line() -> Iterator[None]:
 def _run() -> None:
     """Run a command and see its output through."""
     try:
-        app()
+        program(sys.argv[1:])()
     except SystemExit as ended:
         # typer makes a silent exit of Ctrl-C.
         cause = ended.__context__ and ended.__context__.__cause__

@@ -81,9 +81,11 @@ class Auto(TopologySolver):
         frozenset(Strategy), frozenset({Promise.ANYTIME, Promise.BOUND}), "any", side_constraints=True
     )
 
+    _kernels: ClassVar[dict[tuple[Strategy, bool, bool], tuple[Callable[..., Any], ...]]] = {}
+    """Asking the solvers takes a fifth of a millisecond; it is done once in a process, for they all answer alike."""
+
     def __init__(self) -> None:
         self._shortlist = Shortlist()
-        self._kernels: dict[tuple[Strategy, bool, bool], tuple[Callable[..., Any], ...]] = {}
 
     def solve(
         self,
