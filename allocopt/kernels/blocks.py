@@ -49,5 +49,6 @@ def circular_block_costs(encoding: Encoding, sizes: IntArray) -> FloatArray:
                 entering = groups[level, (i + n) % m]
                 squares += 2 * counts[entering] + 1
                 counts[entering] += 1
-        costs[r, :] *= encoding.scale / n
+        for i in range(m):
+            costs[r, i] *= encoding.scale / n
     return costs

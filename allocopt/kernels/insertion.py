@@ -164,7 +164,8 @@ def single_job_savings(tree: GroupTree, state: InsertionState, largest: int) -> 
     if n_children > 0:
         combine_children(tree, state, top, largest)
         # Savings are integers, from which the tie break took less than a half.
-        savings[:] = np.ceil(state.prefix[n_children, : largest + 1] - 1e-9)
+        for nodes in range(largest + 1):
+            savings[nodes] = np.ceil(state.prefix[n_children, nodes] - 1e-9)
     return savings
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numba import boolean, float64, int64, types, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.encoding import ENCODING
 from allocopt.problems.encoding import Encoding
@@ -94,7 +95,7 @@ def is_non_crossing(owners: IntArray, sizes: IntArray) -> bool:
     """
     m, n_jobs = owners.size, sizes.size
     left = np.empty(n_jobs + 1, dtype=np.int64)
-    left[:n_jobs] = sizes
+    put(sizes, left[:n_jobs])
     left[n_jobs] = m - sizes.sum()
     is_open = np.zeros(n_jobs + 1, dtype=np.bool_)
     stack = np.empty(n_jobs + 1, dtype=np.int64)
@@ -170,7 +171,7 @@ def insert_job(working: IntArray, job: int, first: int, idle: IntArray, n_idle: 
     n = block.size
     wrapped = max(0, first + n - n_idle)
     # The head of the list is written once more behind its end, so that a block that wraps around is a slice.
-    idle[n_idle : n_idle + wrapped] = idle[:wrapped]
+    put(idle[:wrapped], idle[n_idle : n_idle + wrapped])
     for k in range(n):
         block[k] = idle[first + k]
         working[block[k]] = job
@@ -197,8 +198,8 @@ def destroy_and_repair(
 @helper(allocates=True)
 def go_back(walk: Walk) -> None:
     """Let the next move start from the accepted state."""
-    walk.working[:] = walk.accepted
-    walk.working_costs[:] = walk.accepted_costs
+    put(walk.accepted, walk.working)
+    put(walk.accepted_costs, walk.working_costs)
 
 
 @helper(allocates=True)
@@ -211,12 +212,12 @@ def accept_or_not(walk: Walk, rules: Rules, step: int, rng: np.random.Generator)
         temperature = rules.hottest * np.exp(cooling * step)
         accepts = rng.random() < np.exp((walk.totals[0] - total) / temperature)
     if accepts:
-        walk.accepted[:] = walk.working
-        walk.accepted_costs[:] = walk.working_costs
+        put(walk.working, walk.accepted)
+        put(walk.working_costs, walk.accepted_costs)
         walk.totals[0] = total
         if total < walk.totals[1]:
             walk.totals[1] = total
-            walk.best[:] = walk.working
+            put(walk.working, walk.best)
     elif rules.restores:
         go_back(walk)
 

@@ -4,6 +4,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import put, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.insertion import (
     hold_taken,
@@ -35,7 +36,7 @@ from heuristics.lns.state import (
 def no_holdings(sizes: IntArray) -> Holdings:
     """Return room for what jobs of these sizes hold; they hold nothing."""
     first = np.zeros(sizes.size + 1, dtype=np.int64)
-    first[1:] = np.cumsum(sizes)
+    put(np.cumsum(sizes), first[1:])
     length = np.zeros(sizes.size, dtype=np.int64)
     leaf, nodes = np.zeros(first[-1], dtype=np.int64), np.zeros(first[-1], dtype=np.int64)
     return Holdings(first, length, leaf, nodes, np.zeros(sizes.size))
@@ -78,7 +79,7 @@ def _idle_groups(tree: GroupTree, first: IntArray) -> Groups:
 @helper(allocates=True)
 def _most_open(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves) -> int:
     """Return how many vertices may be open in a step."""
-    removed = np.sort(sizes)[max(0, sizes.size - most_removed) :].sum()
+    removed = sizes[stable_order(-sizes)[:most_removed]].sum()
     most, total, last = 1, 1, tree.idle.size - 1
     # A level is what the children of the level above are numbered as, one after the other.
     first = last
@@ -200,7 +201,7 @@ def begin_greedily(tree: GroupTree, sizes: IntArray, most_removed: int, moves: M
     largest, n_leaves = sizes.max(), tree.leaf_first.size - 1
     state, holdings = insertion_state(tree, largest), no_holdings(sizes)
     alone = single_job_savings(tree, state, largest)[sizes] / sizes
-    order = np.argsort(-sizes, kind="mergesort")
+    order = stable_order(-sizes)
     for i in range(order.size):
         job = order[i]
         place_job(tree, state, sizes[job])
@@ -215,10 +216,10 @@ def begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
     """Begin the search of a state that no step was taken from where the jobs hold other nodes."""
     search, groups = state.search, state.groups
     other = begin_at(state.tree, search.sizes, holdings, search.alone, search.removed.size, moves, 0)
-    other.words[:] = state.words
-    other.groups.worth[:] = groups.worth
-    other.groups.price[:] = groups.price
-    other.search.eagerness[:] = search.eagerness
+    put(state.words, other.words)
+    put(groups.worth, other.groups.worth)
+    put(groups.price, other.groups.price)
+    put(search.eagerness, other.search.eagerness)
     return other
 
 

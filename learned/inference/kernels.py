@@ -8,6 +8,7 @@ import numpy as np
 from numba import float32, int64, types
 
 from allocopt.arrays import Float32Array, IntArray
+from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import helper
 from learned.inference.packed import (
     CONVOLUTION,
@@ -53,10 +54,9 @@ def apply_tanh(values: Float32Array) -> None:
 
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
-def apply_dense(weights: Float32Array, bias: Float32Array | float, inputs: Float32Array, outputs: Float32Array) -> None:
-    """Write ``bias + inputs @ weights``, the weights of an input lying side by side; ``bias`` may be a number."""
+def add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Array) -> None:
+    """Add ``inputs @ weights`` to ``outputs``, the weights of an input lying side by side."""
     n, m = inputs.size, outputs.size
-    outputs[:] = bias
     whole = n - n % 8
     for i in range(0, whole, 8):
         a, b, c, d = inputs[i], inputs[i + 1], inputs[i + 2], inputs[i + 3]
@@ -82,7 +82,7 @@ def spread_patches(layer: IntArray, inputs: Float32Array, length: int, patches: 
         for tap in range(width):
             source = inputs[channel * length + tap :]
             if stride == 1:
-                patches[first : first + n] = source[:n]
+                put(source[:n], patches[first : first + n])
             else:
                 for i in range(n):
                     patches[first + i] = source[i * stride]
@@ -99,8 +99,8 @@ def apply_convolution(
     n = spread_patches(layer, inputs, inputs.size // layer[INPUTS], patches)
     for index in range(n_filters):
         channel = outputs[index * n : (index + 1) * n]
-        bias = weights[n_filters * taps + index]
-        apply_dense(patches[: taps * n], bias, weights[index * taps : (index + 1) * taps], channel)
+        channel[:] = weights[n_filters * taps + index]
+        add_product(patches[: taps * n], weights[index * taps : (index + 1) * taps], channel)
     return n * n_filters
 
 
@@ -126,7 +126,8 @@ def forward(network: PackedNetwork, buffers: Buffers, inputs: Float32Array) -> F
             size = apply_convolution(layer, weights, source[:size], buffers.patches, target)
         elif layer[KIND] == DENSE:
             n, m = layer[INPUTS], layer[OUTPUTS]
-            apply_dense(weights[: n * m], weights[n * m : (n + 1) * m], source[:size], target[:m])
+            put(weights[n * m : (n + 1) * m], target)
+            add_product(weights[: n * m], source[:size], target[:m])
             size = m
         else:
             apply_tanh(source[:size])

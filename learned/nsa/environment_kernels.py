@@ -6,6 +6,7 @@ import numpy as np
 from numba import boolean, float32, float64, int64, types, void
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.problems.encoding import Encoding
 from heuristics.annealing.kernels import (
@@ -136,8 +137,8 @@ def start_window(pool: WindowPool, repairs: Repairs, e: int, counts: IntArray, r
         walk.working[first:last] = job
         walk.working_costs[job] = cost_at(encoding, positions[first:last], counts)
         first = last
-    walk.accepted[:] = walk.working
-    walk.accepted_costs[:] = walk.working_costs
+    put(walk.working, walk.accepted)
+    put(walk.working_costs, walk.accepted_costs)
     walk.totals[:] = walk.working_costs.sum()
 
 

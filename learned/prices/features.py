@@ -10,6 +10,7 @@ import numpy as np
 from numba import float32, float64, int64, types
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.kernels.arrays import put, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
@@ -221,7 +222,7 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
         np.zeros(most + 1),
     )
     _fill_sizes(tables, sizes)
-    _fill_sums(tables.filled, np.sort(sizes))
+    _fill_sums(tables.filled, sizes[stable_order(sizes)])
     _fill_supply(tables.leaves, leaf_idle)
     _fill_supply(tables.pods, pod_idle)
     most_of_pod, squares = np.zeros(n_pods, dtype=np.int64), np.zeros(n_pods)
@@ -248,7 +249,7 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
         row, i, x = out.leaves[leaf], pod[leaf], leaf_idle[leaf]
         rest = pod_idle[i] - x
         _write_value(row, tables, tables.leaves, x, asked, n_jobs, total, largest)
-        row[OF_VALUE : 2 * OF_VALUE] = of_pods[i]
+        put(of_pods[i], row[OF_VALUE : 2 * OF_VALUE])
         row[18] = x / pod_idle[i]
         row[19] = 1.0 / leaves_of[i]
         row[20] = x / most_of_pod[i]

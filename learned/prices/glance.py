@@ -6,6 +6,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import put, stable_order
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savings
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
@@ -82,7 +83,7 @@ def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: flo
         for r in range(distinct.size):
             priced[distinct[r]] = values[r]
     counts = np.empty((sizes.size, prediction.worth.size), dtype=np.int64)
-    order = np.argsort(-prediction.order, kind="mergesort")
+    order = stable_order(-prediction.order)
     tolerance = 0.0 if sizes.size <= FEW_JOBS else TOLERANCE
     saving = insert_priced(tree, state, sizes, order, prediction.worth, fading, tolerance, counts)
     holdings = no_holdings(sizes)
@@ -124,9 +125,9 @@ def begin_following(
     """
     seen = follow(tree, sizes, prediction, fading, True)
     state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
-    state.groups.worth[:] = prediction.worth
-    state.groups.price[:] = prediction.prices
-    state.search.eagerness[:] = hunt * prediction.destruction
+    put(prediction.worth, state.groups.worth)
+    put(prediction.prices, state.groups.price)
+    put(hunt * prediction.destruction, state.search.eagerness)
     return state, min(seen.alone.sum(), seen.most)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
@@ -103,6 +104,6 @@ def explore(
     """
     savings = np.empty(scores.shape[0])
     for k in range(savings.size):
-        state.idle[:] = tree.idle
+        put(tree.idle, state.idle)
         savings[k] = insert_priced(tree, state, sizes, np.argsort(-scores[k]), worth, fading, 0.0, counts)
     return savings
