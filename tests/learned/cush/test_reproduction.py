@@ -1,6 +1,8 @@
 """The reproductions of the CuSH paper, shortened: every published number has its place."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from learned.cush.reproduction.classes import SIZES, class_means
 from learned.cush.reproduction.outcomes import BASELINES, METHODS, of_baseline
 from learned.cush.reproduction.published import CUSH, HORIZON_TURNAROUND, TABLE_ONE
 from learned.cush.reproduction.table1 import RATIO
+from learned.cush.training import CushTraining
 
 Rows = Mapping[tuple[str, str], ReproductionRow]
 
@@ -27,6 +30,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figure6, "QUICK_SETS", 4)
     monkeypatch.setattr(trained, "QUICK_EPOCHS", 2)
     monkeypatch.setattr(dynamic, "QUICK_CAMPAIGNS", 1)
+    begun = CushTraining.learner
+    small = partial(replace, jobsets=2, simulations=4, pool=10, validation=4)
+    monkeypatch.setattr(CushTraining, "learner", lambda self, *arguments: begun(small(self), *arguments))
 
 
 def measured(name: str, data: Path) -> Rows:

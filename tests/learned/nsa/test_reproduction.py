@@ -56,7 +56,8 @@ def request_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reproduction
     monkeypatch.setattr(table4, "QUICK_EVERY", 2)
     monkeypatch.setattr(table4, "QUICK_LIMIT_S", 0.5)
     monkeypatch.setattr(figure4, "QUICK_UPDATES", 1)
-    monkeypatch.setattr(figure6, "PERIODS_S", (10, 60))
+    monkeypatch.setattr(figure6, "PERIODS_S", (60,))
+    monkeypatch.setattr(figure6, "JOBS", 100)
     return ReproductionRequest(tmp_path, True, (0,))
 
 
