@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.pages import environment, fits, follow
+from support.pages import environment, fits, follow, in_process, in_shell
 
 TUTORIALS = Path(__file__).resolve().parents[1] / "docs" / "tutorials"
 
@@ -15,7 +15,7 @@ def test_a_solver_plug_in_is_installed_held_to_the_contract_and_compared(tmp_pat
     variables = environment(tmp_path / "environment")
     work = tmp_path / "work"
     work.mkdir()
-    _, objective, contract, table = follow(TUTORIALS / "solver.md", work, variables)
+    _, objective, contract, table = follow(TUTORIALS / "solver.md", work, in_shell(work, variables))
     assert float(objective) > 0
     assert "failed" not in contract
     assert "| reorder" in table
@@ -35,7 +35,7 @@ def test_a_scheduler_plug_in_is_installed_and_simulated_beside_easy(tmp_path: Pa
     variables = environment(tmp_path / "environment")
     work = tmp_path / "work"
     work.mkdir()
-    by_command, in_python = follow(TUTORIALS / "scheduler.md", work, variables)
+    by_command, in_python = follow(TUTORIALS / "scheduler.md", work, in_shell(work, variables))
     assert [text.count("\n") for text in (by_command, in_python)] == [4, 4]
 
 
@@ -43,10 +43,8 @@ def test_a_scheduler_plug_in_is_installed_and_simulated_beside_easy(tmp_path: Pa
 def test_an_agent_is_trained_saved_loaded_and_better_than_easy_on_unseen_days(tmp_path: Path) -> None:
     if os.environ.get("CI") != "true":
         pytest.importorskip("sb3_contrib")
-    variables = environment(tmp_path / "environment")
-    work = tmp_path / "work"
-    work.mkdir()
-    _, waits, in_simulator = follow(TUTORIALS / "agent.md", work, variables)
+    with in_process(tmp_path) as run:
+        _, waits, in_simulator = follow(TUTORIALS / "agent.md", tmp_path, run)
     easy, _, agent = (float(found) for found in re.findall(r": (\d+) s", waits))
     assert agent < 0.7 * easy
     easy, agent = (float(found) for found in re.findall(r"mean wait (\d+) s", in_simulator))

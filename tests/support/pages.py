@@ -2,12 +2,18 @@
 
 import os
 import re
+import runpy
 import site
 import subprocess
 import sys
 import venv
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
+
+import pytest
 
 FENCE = re.compile(r"(?:^`(?P<file>[^`\s]+)`\n\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -67,7 +73,42 @@ def environment(folder: Path) -> dict[str, str]:
     return {**unset, **offline, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "160"}
 
 
-def follow(page: Path, folder: Path, variables: dict[str, str]) -> list[str]:
+def in_shell(folder: Path, variables: dict[str, str]) -> Callable[[str], str]:
+    """Return what runs commands in a folder, and returns what they print."""
+
+    def run(body: str) -> str:
+        # Without a network there is no second environment to build in.
+        body = body.replace("pip install", "pip install --no-build-isolation")
+        command = ["bash", "-euo", "pipefail", "-c", body]
+        done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
+        assert done.returncode == 0, f"{body}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+@contextmanager
+def in_process(folder: Path) -> Iterator[Callable[[str], str]]:
+    """Yield what runs ``python FILE`` of a folder here, where what the files import takes seconds to load."""
+
+    def run(body: str) -> str:
+        python, file = body.split()
+        assert python == "python"
+        with redirect_stdout(StringIO()) as printed:
+            runpy.run_path(file, run_name="__main__")
+        return printed.getvalue()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        patch.chdir(folder)
+        try:
+            yield run
+        finally:
+            for path in folder.glob("*.py"):
+                sys.modules.pop(path.stem, None)
+
+
+def follow(page: Path, folder: Path, run: Callable[[str], str]) -> list[str]:
     """Do what a page says in an empty folder, and return what the commands printed whose output it shows.
 
     Raises
@@ -83,12 +124,7 @@ def follow(page: Path, folder: Path, variables: dict[str, str]) -> list[str]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(step.body, encoding="utf-8")
         elif step.language == "sh":
-            # Without a network there is no second environment to build in.
-            body = step.body.replace("pip install", "pip install --no-build-isolation")
-            command = ["bash", "-euo", "pipefail", "-c", body]
-            done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True)
-            assert done.returncode == 0, f"{step.body}\n{done.stdout}\n{done.stderr}"
-            printed = done.stdout
+            printed = run(step.body)
         elif step.language == "text":
             assert fits(step.body, printed), f"the page shows\n{step.body}\nwhat is printed is\n{printed}"
             shown.append(printed)

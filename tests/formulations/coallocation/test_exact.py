@@ -89,16 +89,6 @@ def test_a_solution_costs_in_the_program_what_it_is_worth(problem: CoallocationP
     assert encoded
 
 
-@pytest.mark.parametrize("max_guests", [1, 3])
-@pytest.mark.parametrize("seed", range(3))
-def test_all_exact_solvers_agree_on_workflows(seed: int, max_guests: int) -> None:
-    problem = synthetic_coallocation(10, 8, np.random.default_rng(seed), max_guests=max_guests)
-    names = ["cp-sat", "scip", "highs", *(["assignment"] if max_guests == 1 else [])]
-    results = [solve(problem, solver=name, time_limit=60.0) for name in names]
-    assert {result.status for result in results} == {Status.OPTIMAL}
-    assert [result.objective for result in results] == pytest.approx([results[0].objective] * len(names), rel=1e-9)
-
-
 def test_an_exported_program_names_hosts_guests_and_quotas() -> None:
     problem = synthetic_coallocation(8, 6, np.random.default_rng(3), max_guests=3)
     names = ScipCoallocation().program(problem).column_names()

@@ -111,13 +111,12 @@ def test_l1_is_proved_optimal() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "gap"), [("L2", 0.003), ("L3", 0.015)])
-def test_l2_and_l3_come_near_their_bounds_in_one_round(name: str, gap: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_l2_comes_near_its_bound_in_one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ROUNDS", 1)
     monkeypatch.setattr(module, "LARGEST_NONZEROS", -1)
-    result = solved(read_problems(LARGE / f"{name}.json.gz")[0].with_strategy(SCAS))
+    result = solved(read_problems(LARGE / "L2.json.gz")[0].with_strategy(SCAS))
     assert result.gap is not None
-    assert result.gap < gap
+    assert result.gap < 0.003
 
 
 @pytest.mark.parametrize("looks", [*range(0, 40, 3), 80, 160])

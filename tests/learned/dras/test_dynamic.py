@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
+from learned.dras import policies
 from learned.dras.dynamic import Adaptation, ended_jobs, is_better, is_due
 from learned.dras.jobsets import varied_jobset
 from learned.dras.networks import CompactNetwork
@@ -103,7 +105,8 @@ def test_jobs_are_looked_at_once_they_have_ended(agent: Path) -> None:
         np.testing.assert_array_equal(seen.processors, workload.processors[expected])
 
 
-def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path) -> None:
+def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "Adaptation", partial(Adaptation, updates=1, variants=1, judging=2))
     workload = jobs(600, 18.0)
     static, dynamic = DrasPpo(str(agent)), DrasPpo(str(agent), dynamic=True)
     first = simulate(workload, NODES, static)

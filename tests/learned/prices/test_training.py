@@ -55,12 +55,13 @@ def test_options_that_make_no_sense_are_refused(option: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_training_of_less_than_a_minute_improves_on_its_own_start() -> None:
+def test_a_short_training_improves_on_its_own_start() -> None:
     from learned.prices.learner import Case
 
-    training = LnsPricesTraining(updates=400, windows=100, large_windows=0, label_steps=300)
+    # The bound comes a tenth nearer, and with other seeds of the training by 4 and by 8 %.
+    training = LnsPricesTraining(updates=150, windows=40, large_windows=0, label_steps=100)
     learner = training.learner(1)
-    unseen = [Case(problem) for problem in paper_like(np.random.default_rng(2), 60)]
+    unseen = [Case(problem) for problem in paper_like(np.random.default_rng(2), 40)]
 
     def gaps() -> tuple[float, float]:
         bounds, firsts = [], []

@@ -91,7 +91,7 @@ def free_port() -> int:
 
 
 class Launcher:
-    """A process that has imported what the programs of workers need, and forks them: imports, and taking them down, take seconds."""
+    """A process that has imported what the programs of workers need, and forks them: imports take seconds."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
