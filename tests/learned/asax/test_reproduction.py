@@ -31,6 +31,7 @@ def test_each_seed_stands_for_ten_queues_of_its_own() -> None:
     assert seeds_of(QUICK) == [0, 10]
 
 
+@pytest.mark.slow
 def test_table_3_stands_beside_the_published_one(records: dict[str, dict[str, object]]) -> None:
     rows = TableThreeReproduction().rows(QUICK, records)
     found = {(row.row, row.column): row for row in rows}
@@ -46,6 +47,7 @@ def test_table_3_stands_beside_the_published_one(records: dict[str, dict[str, ob
     assert 0 <= bound <= 1
 
 
+@pytest.mark.slow
 def test_table_2_has_a_line_for_every_workflow(records: dict[str, dict[str, object]]) -> None:
     rows = TableTwoReproduction().rows(QUICK, records)
     assert {row.row for row in rows} == {f"{piece}, {workflow}" for piece in WANTED for workflow in APPLICATIONS}
@@ -55,6 +57,7 @@ def test_table_2_has_a_line_for_every_workflow(records: dict[str, dict[str, obje
     assert alone["time with a guest %"] == 0.0
 
 
+@pytest.mark.slow
 def test_figure_3_gives_makespans_and_run_times(records: dict[str, dict[str, object]]) -> None:
     rows = FigureThreeReproduction().rows(QUICK, records)
     change = next(row for row in rows if (row.row, row.column) == ("64: asax", "makespan over space sharing, +%"))

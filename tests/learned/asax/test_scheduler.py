@@ -121,6 +121,7 @@ def test_a_refusal_loses_what_is_idle_where_somebody_would_fit(weight: float, gu
     assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([risk])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", Loss)
 def test_the_risk_stays_under_its_bound_whatever_is_a_loss(loss: Loss) -> None:
     asax = Asax.untrained(full_loss_at=0.5)
@@ -140,6 +141,7 @@ def test_what_the_experts_see_is_the_owner_as_it_is_now() -> None:
     assert state.happiness == pytest.approx((1250 - 400) / 600)
 
 
+@pytest.mark.slow
 def test_busy_and_full_workflows_seldom_host_once_it_has_learned() -> None:
     asax = Asax.untrained(full_loss_at=0.5)
     hosting: dict[str, list[float]] = {"montage": [], "blast": [], "synthetic": []}

@@ -132,6 +132,7 @@ def test_simulations_are_of_the_same_job_sets_and_differ_by_chance() -> None:
     np.testing.assert_allclose(one.rewards.sum(axis=0), 1 - one.turnaround)
 
 
+@pytest.mark.slow
 def test_both_selectors_learn_what_is_better_than_shortest_job_first() -> None:
     one = learner()
     for epoch in range(30):
@@ -141,6 +142,7 @@ def test_both_selectors_learn_what_is_better_than_shortest_job_first() -> None:
     assert one.best_score < found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["compact", "published"])
 def test_a_learner_goes_on_from_a_snapshot_as_if_nothing_had_happened(kind: str) -> None:
     image = kind == "published"

@@ -55,6 +55,7 @@ def agent(tmp_path: Path) -> Path:
     return tmp_path / "agent"
 
 
+@pytest.mark.slow
 def test_new_weights_are_better_on_other_variants_of_what_was_seen_or_not_taken() -> None:
     seen, options = jobs(250, 8.0), Options(reward=REWARD, skips_forced=True)
     rng = np.random.default_rng(99)
@@ -105,6 +106,7 @@ def test_jobs_are_looked_at_once_they_have_ended(agent: Path) -> None:
         np.testing.assert_array_equal(seen.processors, workload.processors[expected])
 
 
+@pytest.mark.slow
 def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(policies, "Adaptation", partial(Adaptation, updates=1, variants=1, judging=2))
     workload = jobs(600, 18.0)

@@ -59,6 +59,7 @@ def test_scores_are_those_of_the_rule_with_times_from_a_minute_on() -> None:
     np.testing.assert_allclose(np.exp2(10.0 * wfp3_scores(states, NODES))[legal], expected[legal], rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_network_that_has_imitated_it_schedules_nearly_as_the_rule_does() -> None:
     model, unseen = fresh_model(0), jobs(99)
     validator = Validator([unseen], NODES, OPTIONS)

@@ -253,6 +253,7 @@ def test_figure_eleven_takes_the_agent_of_several_machines(request_for: Reproduc
     }
 
 
+@pytest.mark.slow
 def test_rewards_at_the_end_are_those_of_the_environment(request_for: ReproductionRequest, trained: Path) -> None:
     pytest.importorskip("torch")
     rows = done("dras-figure6", request_for, trained, only="at the end")

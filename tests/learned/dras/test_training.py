@@ -63,6 +63,7 @@ def test_every_agent_is_trained_and_its_weights_schedule(kind: type[DrasTraining
     assert np.isfinite(schedule.end).all()
 
 
+@pytest.mark.slow
 def test_a_training_begins_with_the_rule_where_that_is_asked_for(trace: Path, tmp_path: Path) -> None:
     begun = [small(DrasPpo, trace, start=start).learner(0).best for start in ("random", "wfp3")]
     assert any(not np.array_equal(begun[0][name], begun[1][name]) for name in begun[0] if name.startswith("actor"))
@@ -79,6 +80,7 @@ def test_long_real_spans_validate_beside_synthetic_weeks(trace: Path) -> None:
     assert len(phases[1].jobsets) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [DrasPpo, DrasPg])
 def test_a_training_that_is_cut_off_ends_with_the_same_weights(
     kind: type[DrasTraining], trace: Path, tmp_path: Path

@@ -63,6 +63,7 @@ class Twin:
         return float(hop_costs(self.problem.topology, 1.0, [nodes[job] for job in jobs]).sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [4, 5])
 def test_states_moves_and_rewards_are_those_of_the_slow_twin(problems: list[TopologyProblem], n_features: int) -> None:
     environment, rng = RepairEnvironment(problems, (n_features, Q), E, 7), np.random.default_rng(1)

@@ -88,6 +88,7 @@ def test_table_three_stands_beside_the_published_one(request_for: ReproductionRe
     assert impr.ours == pytest.approx(100 * (1 - cost["NSA-500"] / cost["SA-1000"]))  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_table_four_stands_beside_the_published_one(request_for: ReproductionRequest) -> None:
     rows = done("nsa-table4", request_for)
     average = {column: row for (where, column), row in rows.items() if where == "Avg."}
@@ -100,6 +101,7 @@ def test_table_four_stands_beside_the_published_one(request_for: ReproductionReq
     assert average["SCIP on the paper's model, limited cost"].n == 2
 
 
+@pytest.mark.slow
 def test_figure_five_has_all_networks_and_the_number_that_is_printed(request_for: ReproductionRequest) -> None:
     rows = done("nsa-figure5", request_for)
     assert rows["500 steps", "fcn-1 Impr. % on SA-1000"].published == -0.27

@@ -151,6 +151,7 @@ def test_options_and_hop_cost_may_be_whole_numbers() -> None:
     assert solved(solver, problem).objective == solved(solver, replace(problem, hop_cost=1000.0)).objective
 
 
+@pytest.mark.slow
 def test_it_runs_without_torch() -> None:
     program = (
         "import sys; from support.windows import paper_window; import allocopt\n"

@@ -25,6 +25,7 @@ def trained(folder: Path, training: NsaTraining, seed: int = 0) -> Path:
     return folder / "weights.safetensors"
 
 
+@pytest.mark.slow
 def test_a_training_that_is_cut_off_ends_with_the_same_weights_as_one_that_is_not(tmp_path: Path) -> None:
     training = NsaTraining("cnn-1", updates=3, environments=8, window_epochs=1)
     whole, _ = read_weights(trained(tmp_path / "whole", training))

@@ -22,6 +22,7 @@ def trained(folder: Path, training: LnsPricesTraining, seed: int = 0) -> Path:
     return folder / "weights.safetensors"
 
 
+@pytest.mark.slow
 def test_a_training_that_is_cut_off_ends_with_the_same_weights_as_one_that_is_not(tmp_path: Path) -> None:
     whole, card = read_weights(trained(tmp_path / "whole", SMALL))
     resumes = False

@@ -35,6 +35,7 @@ def request(program: BinaryProgram) -> Request:
     return Request(program, Limits(60.0, 0, None), None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "package"), [("scip", "PySCIPOpt"), ("highs", "SciPy"), ("cp_sat", "OR-Tools")])
 def test_a_child_says_its_version_and_answers_until_the_outcome(module: str, package: str) -> None:
     pool = ChildPool(module)
@@ -66,6 +67,7 @@ def test_two_solves_at_a_time_have_a_child_each() -> None:
         assert one.pid != other.pid
 
 
+@pytest.mark.slow
 def test_a_back_end_that_cannot_start_is_an_error_that_says_so() -> None:
     with (
         ChildPool("missing").child() as child,
