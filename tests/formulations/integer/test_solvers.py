@@ -71,7 +71,7 @@ def test_the_oracle_s_optima_are_reached_and_proved(
 
 @pytest.mark.slow
 def test_the_paper_s_model_reaches_the_oracle_s_optima_of_three_jobs(oracle_windows: list[OracleWindow]) -> None:
-    # The model grows by the square of the idle nodes: those with more of them take seconds each.
+    # Those with more idle nodes take seconds each.
     small = [one for one in oracle_windows if len(one.problem.jobs) <= 3 and len(one.problem.idle_nodes) < 60]
     assert len(small) >= 3
     for oracle in small:
