@@ -16,6 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import support
+from support.windows import paper_window
+
+from allocopt.files.instance import write_problems
+
 SECONDS = 120.0
 TIMINGS = ("runtime_s", "jobs_per_s")
 RAY = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
@@ -31,6 +36,54 @@ def write_sweep(path: Path, *, instances: list[str], solvers: list[str], seeds: 
         tables.append(f'[[solvers]]\nname = "{name}"' + (f'\nstrategies = ["{strategy}"]' if strategy else ""))
     path.write_text("\n".join(tables) + "\n", encoding="utf-8")
     return path
+
+
+def plug_in(folder: Path, **solvers: str) -> None:
+    """Plug solvers in where a folder is in ``PYTHONPATH``, given by name as MODULE:CLASS."""
+    about = folder / "plug_in-1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-in\nVersion: 1\n", encoding="utf-8")
+    entries = "".join(f"{name} = {solver}\n" for name, solver in solvers.items())
+    (about / "entry_points.txt").write_text(f"[allocopt.solvers]\n{entries}", encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Grid of cells of which all but two wait until they may pass; see `support.gated`.
+
+    Parameters
+    ----------
+    folder
+        An empty folder.
+    """
+
+    folder: Path
+
+    @property
+    def grid(self) -> Path:
+        """Description of the grid."""
+        return self.folder / "gated.toml"
+
+    @property
+    def path(self) -> str:
+        """Value of ``PYTHONPATH`` under which the solver is plugged in."""
+        return os.pathsep.join(map(str, [self.folder, *support.__path__, *sys.path]))
+
+    def make(self, cells: int) -> None:
+        """Write the grid and what plugs the solver in."""
+        plug_in(self.folder, gated="gated:Gated")
+        write_problems(self.folder / "window.json", [paper_window(0)])
+        write_sweep(self.grid, instances=["window.json"], solvers=["gated:free"], seeds=cells)
+        with self.grid.open("a", encoding="utf-8") as file:
+            file.write(f'options = {{gate = "{self.folder / "open"}"}}\n')
+
+    def open(self) -> None:
+        """Let all cells pass."""
+        (self.folder / "open").touch()
+
+    def close(self) -> None:
+        """Let no cell pass any more."""
+        (self.folder / "open").unlink()
 
 
 def start_sweep(*arguments: str | Path, **settings: Any) -> "subprocess.Popen[str]":
