@@ -1,11 +1,15 @@
 """How Sphinx builds the site: `make docs`, without network."""
 
+import gc
 import sys
 from pathlib import Path
 
 import allocopt
 
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+# A build makes trees that live to its end; looking for garbage among them takes a sixth of its time.
+gc.disable()
 
 project = "allocopt"
 author = copyright = "The allocopt developers"
