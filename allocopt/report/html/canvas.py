@@ -208,7 +208,8 @@ def svg_text(canvas: Canvas) -> str:
     """Return a drawn figure as SVG."""
     buffer = io.StringIO()
     with _quiet_style():
-        canvas.figure.savefig(buffer, format="svg", metadata=SVG_METADATA)
+        # What `savefig` would draw twice, the first time to find the layout, which drawing does anyway.
+        matplotlib("backends.backend_svg").FigureCanvasSVG(canvas.figure).print_svg(buffer, metadata=SVG_METADATA)
     return buffer.getvalue()
 
 

@@ -20,8 +20,11 @@ TABLE = Table(
 )
 
 
-@pytest.fixture
-def page(tmp_path: Path, timeline: Callable[..., Timeline]) -> Path:
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory, timeline: Callable[..., Timeline]) -> Path:
     """Write a page with figures and a wide table; a name in it would run a script if it could."""
     line = timeline(40)
     names = ["<script>document.title = 'hacked'</script>", *line.names[1:]]
@@ -30,8 +33,9 @@ def page(tmp_path: Path, timeline: Callable[..., Timeline]) -> Path:
     rows = tuple((name, float(len(name))) for name in names)
     jobs = Table("Jobs", (Column("job"), Column("characters", 0)), rows)
     sections = [Section("Tables", parts=(TABLE, jobs)), schedules_section(others)]
-    write_report(tmp_path / "page.html", "A page", sections)
-    return tmp_path / "page.html"
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    write_report(path, "A page", sections)
+    return path
 
 
 @contextmanager
