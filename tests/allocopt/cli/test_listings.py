@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -17,8 +15,6 @@ from allocopt.solving.registry import solver_names
 from heuristics.sequential import Sequential
 
 Run = Callable[..., Any]
-
-HEAVY = {"numba", "ortools", "pandas", "pyscipopt", "scipy", "torch"}
 
 
 @pytest.mark.parametrize("what", ["instance", "solution", "best-known"])
@@ -67,15 +63,21 @@ def test_the_list_is_an_aligned_table(run: Run) -> None:
 
 @pytest.mark.slow
 def test_the_doctor_lets_every_solver_work(run: Run) -> None:
-    answer = run("doctor")
+    answer = run("doctor", "--json")
     assert answer.code == 0
-    assert answer.out.count(" works: ") == len(solver_names())
-    for name in (*solver_names(), "numpy", "ortools"):
-        assert any(line.split()[:1] == [name] for line in answer.out.splitlines())
-    (document,) = run("doctor", "--json").rows
+    (document,) = answer.rows
     assert list(document["solvers"]) == solver_names()
     assert all(check.startswith("works: ") for check in document["solvers"].values())
     assert document["versions"]["version"] == __version__
+
+
+def test_the_doctor_s_lines_are_of_versions_and_solvers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda: ["sequential", "best-fit"])
+    answer = run("doctor")
+    assert answer.code == 0
+    assert answer.out.count(" works: ") == 2
+    for name in ("sequential", "best-fit", "numpy", "ortools"):
+        assert any(line.split()[:1] == [name] for line in answer.out.splitlines())
 
 
 def test_ctrl_c_ends_the_doctor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,16 +110,3 @@ def test_every_command_has_help(run: Run, command: str) -> None:
     assert answer.out.startswith("Usage: ")
     assert f"allocopt {command}" in answer.out.splitlines()[0]
     assert command in run("--help").out
-
-
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["bench", "--help"]])
-def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
-    code = (
-        "import sys\n"
-        f"sys.argv = ['allocopt', *{arguments!r}]\n"
-        "from allocopt.cli.main import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        f"print('heavy:', *sorted({HEAVY!r} & sys.modules.keys()))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
-    assert done.stdout.splitlines()[-1] == "heavy:", done.stderr
