@@ -118,7 +118,10 @@ def noted(kernel):
 
 
 Kernel.load = noted
-windows = [window.with_strategy(strategy) for window in read_problems("@tiny") for strategy in ("scas", "dcas", "free")]
+three_levels, _, four_levels = read_problems("@tiny")
+windows = [
+    window.with_strategy(strategy) for window in (three_levels, four_levels) for strategy in ("scas", "dcas", "free")
+]
 ruled = [replace(window, fragmentation_weight=1.0) for window in windows if window.strategy == "free"]
 problems = [*windows, *ruled, *read_problems("@knapsacks")]
 for name in solver_names():

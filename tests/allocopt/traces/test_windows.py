@@ -122,7 +122,7 @@ def test_years_without_jobs_are_jumped_over() -> None:
 
 @pytest.mark.slow
 def test_windows_are_chosen_by_number_of_jobs_and_named_in_turn() -> None:
-    trace = uniform_workload(2000, np.random.default_rng(5), nodes=(1, 4))
+    trace = uniform_workload(400, np.random.default_rng(5), nodes=(1, 4))
 
     def cut(least: int, most: int | None, skip: int) -> list[TopologyProblem]:
         return list(windows(trace, CLUSTER, 60, first_nodes, min_jobs=least, max_jobs=most, skip=skip, prefix="w"))
