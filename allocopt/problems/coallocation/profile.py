@@ -88,7 +88,7 @@ class ProfiledJob:
 
     def peak_memory(self) -> float:
         """Largest share of memory that a stage occupies."""
-        return float(self.column("memory").max())
+        return float(max(stage.memory for stage in self.profile))
 
 
 def check_profile(place: str, profile: tuple[Stage, ...]) -> None:

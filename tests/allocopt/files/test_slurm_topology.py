@@ -170,7 +170,6 @@ def test_files_that_include_many_others_are_limited_together(tmp_path: Path) -> 
         ("SwitchName=s Nodes=a nodes=b", "line 1: key nodes is given twice"),
         ("SwitchName= Nodes=a", "line 1: SwitchName is empty"),
         ("NodeName=a", "line 1: begins with 'nodename', must be one of SwitchName, BlockName, BlockSizes"),
-        ("SwitchName=a Nodes=n[0-9999998]\nSwitchName=b Nodes=m[0-9]", "line 2: Nodes: 'm[0-9]' stands for more than"),
         ("SwitchName=s Nodes=n\x1b[0m", "line 1: Nodes: 'n\\x1b[0m' has a bracket"),
         ("SwitchName=s Nodes=n\x1b", "topology nodes: node 'n\\x1b' has a control character in its name"),
         (f"include a{' ' * 1_000_000}b", "line 1: includes 'a     "),
@@ -197,6 +196,12 @@ def test_an_odd_file_gets_a_line_that_names_the_fault(tmp_path: Path, text: str,
     found = fault(tmp_path, text)
     assert found.startswith(message)
     assert found.isprintable()
+
+
+def test_more_nodes_than_a_cluster_may_have_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("allocopt.cluster.hostlist.LARGEST_CLUSTER", 100)
+    found = fault(tmp_path, "SwitchName=a Nodes=n[0-98]\nSwitchName=b Nodes=m[0-9]")
+    assert found.startswith("line 2: Nodes: 'm[0-9]' stands for more than 100 names")
 
 
 @st.composite

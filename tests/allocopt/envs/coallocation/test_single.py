@@ -283,9 +283,9 @@ def test_maskable_ppo_trains() -> None:
     from sb3_contrib import MaskablePPO
 
     env = CoallocationEnv(64)
-    model = MaskablePPO("MlpPolicy", env, n_steps=256, batch_size=128, gamma=1.0, seed=0, device="cpu")
+    model = MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=64, gamma=1.0, seed=0, device="cpu")
     before = {name: values.clone() for name, values in model.policy.state_dict().items()}
-    model.learn(512)
+    model.learn(64)
     after = model.policy.state_dict()
     assert all(bool((values != before[name]).any()) for name, values in after.items())
     assert all(bool(np.isfinite(values.numpy()).all()) for values in after.values())
