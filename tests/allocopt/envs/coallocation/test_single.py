@@ -111,7 +111,7 @@ COPIES: dict[str, tuple[Agent, Callable[[], QuotaScheduler], Options]] = {
 @pytest.mark.parametrize("name", COPIES)
 def test_an_agent_that_copies_a_scheduler_gets_its_schedule_job_by_job(name: str) -> None:
     agent, make, options = COPIES[name]
-    queue = paper_queue(3)
+    queue = paper_queue(3)[:24]
     found, _ = played(CoallocationEnv(128, queue, options), agent)
     expected = simulate_quotas(queue, 128, make())
     check_equal(found, expected)
@@ -128,7 +128,7 @@ def test_gymnasium_finds_no_fault() -> None:
 def test_the_same_seed_gives_the_same_queue_and_every_number_is_within_0_and_1() -> None:
     found = []
     for _ in range(2):
-        env, rng = CoallocationEnv(128), np.random.default_rng(1)
+        env, rng = CoallocationEnv(256), np.random.default_rng(1)
         seen, info = env.reset(seed=5)
         over = False
         while not over:
@@ -168,7 +168,7 @@ def test_what_is_asked_and_seen_by_hand() -> None:
 
 
 def test_rewards_add_up_to_what_they_are_named_for() -> None:
-    queue = paper_queue(4)
+    queue = paper_queue(4)[:24]
     rng = np.random.default_rng(2)
 
     def gives_any(env: CoallocationEnv, seen: Float32Array) -> int:
@@ -293,5 +293,5 @@ def test_maskable_ppo_trains() -> None:
     def learned(env: CoallocationEnv, seen: Float32Array) -> int:
         return int(model.predict(seen, action_masks=env.action_masks())[0])
 
-    done, _ = played(CoallocationEnv(64, paper_queue(0)), learned)
+    done, _ = played(CoallocationEnv(64, paper_queue(0)[:10]), learned)
     assert np.isfinite(done.end).all()
