@@ -210,6 +210,7 @@ def plug_ins(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(tmp_path / "site")}
 
 
+@pytest.mark.slow
 def test_no_solution_within_the_limit_is_4(spawn: Run, plug_ins: dict[str, str], tmp_path: Path) -> None:
     arguments = ("--solver", "fails", "--solution", tmp_path / "solutions", "--json")
     answer = spawn("solve", "@tiny", *arguments, variables=plug_ins)

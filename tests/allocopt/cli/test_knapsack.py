@@ -24,6 +24,7 @@ def test_a_row_has_the_keys_of_the_design_and_no_strategy(run: Run) -> None:
         assert row["bound"] == row["objective"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["auto", "scip", "greedy"])
 def test_verify_accepts_what_solvers_write(run: Run, tmp_path: Path, solver: str) -> None:
     rows = run("solve", "@knapsacks", "--solver", solver, "--solution", tmp_path, "--json").rows

@@ -33,6 +33,7 @@ def text(name: str = "report.html") -> str:
     return Path(name).read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_solution_is_drawn_with_its_instance_found(run: Run, site: Path, tiny: Path) -> None:
     assert run("solve", tiny, "--solution", "out").code == 0
     (solution,) = Path("out").iterdir()
@@ -43,6 +44,7 @@ def test_a_solution_is_drawn_with_its_instance_found(run: Run, site: Path, tiny:
     assert sorted(path.name for path in Path("figures").iterdir()) == ["tree.pdf", "tree.svg"]
 
 
+@pytest.mark.slow
 def test_solutions_of_all_kinds_name_their_instances(run: Run, site: Path) -> None:
     for shipped in ("@tiny", "@knapsacks", "@coallocations"):
         assert run("solve", shipped, "--solution", "out").code == 0
@@ -60,6 +62,7 @@ def test_nodes_have_their_names_where_a_topology_is_given(run: Run, site: Path) 
     assert "n01: job a" in text()
 
 
+@pytest.mark.slow
 def test_rows_schedules_and_curves_make_one_page(run: Run, site: Path) -> None:
     bench = run("bench", "@tiny", "--solvers", "dp:scas,best-fit", "--time-limit", "5", "--out", "bench.csv")
     assert bench.code == 0
@@ -91,6 +94,7 @@ def test_rows_schedules_and_curves_make_one_page(run: Run, site: Path) -> None:
     assert text().count("<h2") == 6
 
 
+@pytest.mark.slow
 def test_what_if_writes_a_page(run: Run, site: Path) -> None:
     asked = ("what-if", "--trace", "jobs.csv", "--topology", "topology.conf", "--schedulers", "easy,sjf+easy")
     plain = run(*asked)
@@ -108,6 +112,7 @@ def test_what_if_writes_a_page(run: Run, site: Path) -> None:
     assert "Lowest hop cost: " in text("rows.html")
 
 
+@pytest.mark.slow
 def test_the_nrel_sample_becomes_a_page(run: Run, shared_data: Path, tmp_path: Path) -> None:
     answer = run(
         "what-if", "--trace", shared_data / "slurm_jobs" / "nrel_eagle_sample.csv", "--topology",

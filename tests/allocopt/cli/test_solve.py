@@ -54,6 +54,7 @@ def test_the_same_name_in_two_files_is_refused(run: Run, save: Callable[..., Pat
     assert "again.json: name: 'paper-0' is the name of an instance in" in answer.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [name for name in solver_names() if get_solver(name).capabilities.strategies])
 def test_verify_accepts_what_every_solver_writes(run: Run, tmp_path: Path, tiny: Path, solver: str) -> None:
     strategy = max(get_solver(solver).capabilities.strategies)
@@ -116,6 +117,7 @@ def test_a_warm_start_and_an_export_take_one_instance(run: Run, tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["scip", "scip-paper"])
 @pytest.mark.parametrize("suffix", ["mps", "lp"])
 def test_another_program_finds_the_same_optimum_in_an_exported_model(

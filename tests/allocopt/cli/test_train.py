@@ -29,6 +29,7 @@ def test_without_a_name_it_lists_what_can_be_trained(run: Run) -> None:
     assert "nsa" in answer.out.split()
 
 
+@pytest.mark.slow
 def test_a_training_leaves_weights_and_learning_curve_and_can_be_solved_with(
     run: Run, tmp_path: Path, tiny: Path
 ) -> None:
@@ -44,6 +45,7 @@ def test_a_training_leaves_weights_and_learning_curve_and_can_be_solved_with(
     assert (solved.code, solved.rows[0]["solver"]) == (0, "nsa")
 
 
+@pytest.mark.slow
 def test_what_was_stopped_goes_on_when_asked_to_and_only_then(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     command = ("train", "nsa", "--network", "fcn-1", "--out", tmp_path, *SMALL)
@@ -54,6 +56,7 @@ def test_what_was_stopped_goes_on_when_asked_to_and_only_then(run: Run, tmp_path
     assert run(*command, "--resume").out.strip() == str(tmp_path / "weights.safetensors")
 
 
+@pytest.mark.slow
 def test_an_agent_learns_from_a_trace_and_schedules_it(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     jobs = generated_trace(tmp_path / "jobs.swf")

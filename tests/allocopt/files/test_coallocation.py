@@ -125,6 +125,7 @@ def test_a_solution_that_breaks_a_rule_is_refused() -> None:
 FOLDER = Path(__file__).parents[3] / "instances"
 
 
+@pytest.mark.slow
 def test_the_shipped_coallocations_have_best_known_values_that_hold() -> None:
     known = read_best_known(FOLDER / "best_known.json")
     problems = read_problems(FOLDER / "coallocations.jsonl")

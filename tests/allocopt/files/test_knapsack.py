@@ -163,6 +163,7 @@ def test_best_known_values_of_knapsacks_stand_under_no_strategy(tmp_path: Path) 
 FOLDER = Path(__file__).parents[3] / "instances"
 
 
+@pytest.mark.slow
 def test_the_shipped_knapsacks_have_best_known_values_that_hold() -> None:
     known = read_best_known(FOLDER / "best_known.json")
     problems = read_problems(FOLDER / "knapsacks.jsonl")

@@ -41,6 +41,7 @@ def fresh(name: str) -> Kernel:
     return Kernel(made.py_func, int64(int64), {"_nrt": False})
 
 
+@pytest.mark.slow
 def test_other_processes_compile_what_no_file_has(folder: Path) -> None:
     kernels = [fresh("doubled"), fresh("tripled")]
     assert make_ready(kernels)
@@ -49,6 +50,7 @@ def test_other_processes_compile_what_no_file_has(folder: Path) -> None:
     assert len(list(folder.glob("*.kernel"))) == 2
 
 
+@pytest.mark.slow
 def test_where_the_time_is_up_the_compilers_go_on_for_the_next_one(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -94,6 +96,7 @@ def test_every_entry_of_the_package_is_found() -> None:
     assert {kernel.word for kernel in asked} <= words
 
 
+@pytest.mark.slow
 def test_solvers_tell_of_all_kernels_that_they_call() -> None:
     # In a process of its own, in which nothing is loaded.
     seen = subprocess.run([sys.executable, "-c", CALLED], capture_output=True, text=True, check=True).stdout

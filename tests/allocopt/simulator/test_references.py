@@ -72,6 +72,7 @@ def test_every_reference_is_compared(shared_data: Path) -> None:
     assert tables | logs == {str(path.relative_to(folder)) for path in folder.rglob("*.gz")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("log", "machine", "name", "scheduler", "n_jobs", "slowdown"), SC15)
 def test_every_job_waits_as_in_the_schedules_of_gaussier_et_al(
     shared_data: Path, log: str, machine: int, name: str, scheduler: ListScheduler, n_jobs: int, slowdown: str

@@ -183,6 +183,7 @@ def test_real_logs_are_read_as_line_by_line(shared_data: Path, name: str) -> Non
     assert rows_of(read_swf(path)) == slowly(gzip.decompress(path.read_bytes()).decode())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRACES)
 def test_every_job_of_a_real_log_is_kept_or_counted(shared_data: Path, name: str) -> None:
     path = shared_data / "traces" / f"{name}.swf.gz"

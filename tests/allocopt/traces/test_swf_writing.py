@@ -113,6 +113,7 @@ def test_a_real_log_is_read_again_as_it_was(shared_data: Path, tmp_path: Path) -
     assert len(set(log.users.tolist())) > 1
 
 
+@pytest.mark.slow
 def test_the_authors_text_survives_as_swf(shared_data: Path, tmp_path: Path) -> None:
     text = read_nsa(shared_data / "tjap" / "data_large_1800_40.txt.gz")
     write_swf(tmp_path / "nsa.swf.gz", text)

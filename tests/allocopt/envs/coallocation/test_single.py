@@ -108,6 +108,7 @@ COPIES: dict[str, tuple[Agent, Callable[[], QuotaScheduler], Options]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COPIES)
 def test_an_agent_that_copies_a_scheduler_gets_its_schedule_job_by_job(name: str) -> None:
     agent, make, options = COPIES[name]

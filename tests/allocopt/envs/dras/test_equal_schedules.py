@@ -123,6 +123,7 @@ def test_a_selector_schedules_alike_in_both(
     check_both_ways(jobs, MACHINE, make, Options(window=window, reservations=reservations, rules=rules))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reservations", Reservations)
 @pytest.mark.parametrize("dependent", [False, True])
 def test_many_jobs_are_scheduled_alike_in_both(reservations: Reservations, dependent: bool) -> None:

@@ -183,6 +183,7 @@ def test_nodes_of_placed_jobs_stand_in_the_order_of_their_numbers(tmp_path: Path
     assert column(tables(section)["Nodes"], "node") == ["a", "n2", "n10"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -206,6 +207,7 @@ def test_odd_curves_are_drawn(tmp_path: Path, text: str) -> None:
     assert page("title", contents([tmp_path / "curve.csv"])).count("<figure>") == 1
 
 
+@pytest.mark.slow
 def test_odd_rows_are_drawn(lines: Callable[..., Path]) -> None:
     nothing = {**SIMULATION, **dict.fromkeys(SIMULATION, 0)}
     what_if = {

@@ -101,10 +101,12 @@ def test_colours_of_figures_are_those_of_the_mode(twice: str) -> None:
     assert {value for value in colours if not value.startswith("var(")} <= {"none"}
 
 
+@pytest.mark.slow
 def test_equal_results_make_equal_pages(section: Section, twice: str) -> None:
     assert page(HOSTILE[0], [section, section]) == twice
 
 
+@pytest.mark.slow
 def test_figures_are_files_too(section: Section, tmp_path: Path) -> None:
     write_report(tmp_path / "out" / "page.html", "title", [section], tmp_path / "figures")
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
@@ -115,6 +117,7 @@ def test_figures_are_files_too(section: Section, tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["page.html"]
 
 
+@pytest.mark.slow
 def test_a_page_of_a_hundred_thousand_jobs_is_small(timeline: Callable[..., Timeline]) -> None:
     random = np.random.default_rng(0)
     submit = np.sort(random.integers(0, 10**7, 100_000)).astype(float)

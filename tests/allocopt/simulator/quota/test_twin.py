@@ -92,6 +92,7 @@ SCHEDULERS: dict[str, Callable[[], QuotaScheduler]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCHEDULERS)
 @pytest.mark.parametrize("seed", [6, 7])
 def test_the_queue_of_the_paper_goes_as_in_the_plain_loop(name: str, seed: int) -> None:
