@@ -73,7 +73,7 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
             return StopReason.PROVED
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        ask_child(self._pool, run, CoallocationModel(problem, pairs), seed, run.solution, budget.iterations)
+        ask_child(self.back_end, run, CoallocationModel(problem, pairs), seed, run.solution, budget.iterations)
         return stop_reason(run.clock, budget)
 
 

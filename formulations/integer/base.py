@@ -4,7 +4,7 @@ import importlib.metadata
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
-from formulations.integer.backends.child import BackEndDiedError, Child, ChildPool
+from formulations.integer.backends.child import BackEndDiedError, Child, pool_of
 from formulations.integer.backends.protocol import Limits, Outcome, OutcomeStatus, Progress, Request
 from formulations.integer.export import export_program
 from formulations.integer.formulation import Formulation
@@ -61,22 +61,14 @@ class BackEndSpec:
 
 @dataclass(frozen=True)
 class BackEndSolver(ABC):
-    """The half of a solver that has a back end in child processes; the other half is of the kind of its problems.
-
-    A child process stays for the next solve of the same solver object, and ends with it.
-    """
+    """The half of a solver that has a back end in child processes; the other half is of the kind of its problems."""
 
     back_end: ClassVar[BackEndSpec]
-
-    _pool: ChildPool = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_pool", ChildPool(self.back_end.module))
 
     @property
     def version(self) -> str:
         """Version of the package that brings the back end; that of the solver in it too, once it has run."""
-        return self._pool.version or self.back_end.version()
+        return pool_of(self.back_end.module).version or self.back_end.version()
 
     def is_available(self) -> bool:
         """Whether the package of the back end is installed."""
@@ -141,12 +133,12 @@ class ProgramSolver(BackEndSolver, TopologySolver):
         run.prove(blocks.cheapest_total())
         if not run.is_proved():
             formulation = self.formulate(problem, blocks)
-            ask_child(self._pool, run, formulation, seed, warm_start, budget.iterations)
+            ask_child(self.back_end, run, formulation, seed, warm_start, budget.iterations)
         return stop_reason(run.clock, budget)
 
 
 def ask_child(
-    pool: ChildPool,
+    back_end: BackEndSpec,
     run: Run,
     formulation: Formulation,
     seed: int,
@@ -157,8 +149,8 @@ def ask_child(
 
     Parameters
     ----------
-    pool
-        Where the child comes from.
+    back_end
+        What it runs; it stays for the next solve of this process.
     run
         The record, with the running clock.
     formulation
@@ -170,7 +162,7 @@ def ask_child(
     steps
         Limit on the back end's own steps, or None.
     """
-    with pool.child() as child:
+    with pool_of(back_end.module).child() as child:
         # The program is built while the child starts.
         program = formulation.program()
         warm = None if warm_start is None else formulation.encode(warm_start)

@@ -72,7 +72,7 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
         if model.is_empty():
             run.prove(run.objective)
             return StopReason.PROVED
-        ask_child(self._pool, run, model, seed, run.solution, budget.iterations)
+        ask_child(self.back_end, run, model, seed, run.solution, budget.iterations)
         return stop_reason(run.clock, budget)
 
 

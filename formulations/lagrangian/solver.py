@@ -6,7 +6,7 @@ and the blocks that a better packing could use handed to HiGHS as a Pack model; 
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,6 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
-from formulations.integer.backends.child import ChildPool
 from formulations.integer.base import ask_child, stop_reason
 from formulations.integer.pack import Pack
 from formulations.integer.solvers import HIGHS
@@ -53,11 +52,6 @@ class Lagrangian(TopologySolver):
         f"{LARGEST_BLOCKS:,} blocks: idle nodes x distinct sizes; to proof where the blocks that are left have "
         f"{LARGEST_NONZEROS:,} nonzeros",
     )
-
-    _pool: ChildPool = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_pool", ChildPool(HIGHS.module))
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
@@ -93,7 +87,7 @@ class Lagrangian(TopologySolver):
         except OutOfTime:
             return StopReason.TIME_LIMIT
         if kept is not None:
-            ask_child(self._pool, run, Pack(problem, blocks, kept), seed, run.solution, budget.iterations)
+            ask_child(HIGHS, run, Pack(problem, blocks, kept), seed, run.solution, budget.iterations)
         return stop_reason(run.clock, budget)
 
     def _few_blocks(self, search: Search, run: Run, budget: Budget) -> IntArray | None:

@@ -57,6 +57,8 @@ class CpSat:
     def largest(self, total: Any) -> int:
         self.model.maximize(total)
         solver = cp_model.CpSolver()
+        # Else Ctrl-C is no longer heard by whatever is tested afterwards.
+        solver.parameters.catch_sigint_signal = False
         solver.parameters.num_workers = 1
         assert solver.solve(self.model) == cp_model.OPTIMAL
         return round(solver.objective_value)

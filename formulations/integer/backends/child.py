@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO, cast
 
@@ -116,7 +117,7 @@ class Child:
 
 
 class ChildPool:
-    """The children of one solver, kept alive between its solves and ended with it.
+    """Children that run one back end, kept alive between solves and ended with the pool.
 
     Parameters
     ----------
@@ -145,12 +146,26 @@ class ChildPool:
 
     def _take(self) -> Child:
         """Return a child that is free, a new one if there is none."""
-        while self._free:
-            child = self._free.pop()
-            if child.is_free():
-                return child
-            child.kill()
+        # Another thread may take the last one.
+        with suppress(IndexError):
+            while True:
+                child = self._free.pop()
+                if child.is_free():
+                    return child
+                child.kill()
         return Child(self._module)
+
+
+@cache
+def pool_of(module: str) -> ChildPool:
+    """Return the children of this process that run a back end: whichever solver asks, starting one takes half a second.
+
+    Parameters
+    ----------
+    module
+        Module of `formulations.integer.backends`.
+    """
+    return ChildPool(module)
 
 
 def _start(module: str) -> "subprocess.Popen[bytes]":

@@ -25,6 +25,7 @@ from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
+from formulations.integer.backends.child import pool_of
 from formulations.integer.base import ProgramSolver
 from formulations.integer.solvers import CpSatPack, HighsPack, ScipPack, ScipPaper
 
@@ -217,6 +218,12 @@ PATIENCE = 6000
 """Looks, 0.02 s apart, after which what is waited for does not come."""
 
 
+@pytest.fixture
+def new_children() -> None:
+    """End the children that other tests have left."""
+    pool_of.cache_clear()
+
+
 def children_of(parent: int) -> set[int]:
     """Find the processes that a process has started and that have not ended."""
     children = set()
@@ -279,7 +286,7 @@ class During(threading.Thread):
 
 @pytest.mark.slow
 @needs_proc
-def test_ctrl_c_gives_the_best_so_far_and_leaves_no_child(hard: TopologyProblem) -> None:
+def test_ctrl_c_gives_the_best_so_far_and_leaves_no_child(hard: TopologyProblem, new_children: None) -> None:
     during = During(signal.SIGINT, "parent")
     result = ScipPaper().solve(hard, Budget(60.0), seed=0)
     during.join()
@@ -292,7 +299,9 @@ def test_ctrl_c_gives_the_best_so_far_and_leaves_no_child(hard: TopologyProblem)
 
 @pytest.mark.slow
 @needs_proc
-def test_a_child_that_is_killed_is_survived(hard: TopologyProblem, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_child_that_is_killed_is_survived(
+    hard: TopologyProblem, new_children: None, caplog: pytest.LogCaptureFixture
+) -> None:
     solver = ScipPaper()
     during = During(signal.SIGKILL, "child")
     result = solver.solve(hard, Budget(60.0), seed=0)
@@ -327,14 +336,13 @@ def test_no_child_outlives_its_parent_even_in_a_solve() -> None:
 
 
 @needs_proc
-def test_the_child_stays_for_the_next_solve_and_goes_with_the_solver() -> None:
+def test_a_child_stays_for_the_next_solve_of_whichever_solver(new_children: None) -> None:
     known = children_of(os.getpid())
-    solver = HighsPack()
     problem = paper_window(13, Strategy.SCAS)
-    solved(solver, problem)
+    solved(HighsPack(), problem)
     first = children_of(os.getpid()) - known
-    solved(solver, problem)
+    solved(HighsPack(), problem)
     assert children_of(os.getpid()) - known == first
     assert len(first) == 1
-    del solver
+    pool_of.cache_clear()
     assert gone(first)
