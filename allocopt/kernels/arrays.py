@@ -5,13 +5,14 @@ every type of keys.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import helper, inlined
 
 
 @inlined
-def put(values: FloatArray | IntArray, target: FloatArray | IntArray) -> None:
+def put(values: NDArray[np.number], target: NDArray[np.number]) -> None:
     """Write values into another array of as many, which does not overlap them."""
     for i in range(values.size):
         target[i] = values[i]
