@@ -10,11 +10,13 @@ from support.oracle import OracleWindow, read_oracle
 
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
-# Properties are tried on the same examples every time, with a seed on others, and by `make fuzz` on new and more ones.
+# Properties are tried on the same examples every time, with a seed on others, by `make unit` on few, and by `make fuzz`
+# on new and more ones.
 # Nothing depends on the clock: the first example of some compiles kernels, and machines are busy. Fixtures serve all
 # examples of a test, which write the same files anew.
 ALL = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 settings.register_profile("fixed", ALL, max_examples=25, database=None, derandomize=True)
+settings.register_profile("unit", ALL, max_examples=5, database=None, derandomize=True)
 settings.register_profile("seeded", ALL, max_examples=25, database=None, print_blob=True)
 settings.register_profile("fuzz", ALL, max_examples=300, print_blob=True)
 settings.load_profile("fixed")

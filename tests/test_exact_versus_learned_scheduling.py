@@ -98,6 +98,7 @@ def test_exact_schedulers_are_valid_and_select_what_is_optimal(trace: Workload, 
     assert watched.values == pytest.approx(watched.optima, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reward", [Reward.CAPABILITY, Reward.CAPACITY])
 @pytest.mark.parametrize(("agent", "weights"), AGENTS)
 def test_learned_schedulers_are_valid_and_select_nothing_better_than_the_optimum(
@@ -132,6 +133,7 @@ def score(agent: str, weights: str) -> float:
     return float(np.mean(scores))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", ["theta", "sdsc-sp2"])
 def test_an_agent_is_better_than_first_come_first_served_by_what_it_learned_alone(site: str, tmp_path: Path) -> None:
     assert score("dras-ppo", site) < 0.95

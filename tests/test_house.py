@@ -63,6 +63,7 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
+@pytest.mark.slow
 def test_imports_run_one_way() -> None:
     wrong = {
         name_of(path): taken

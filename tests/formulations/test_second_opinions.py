@@ -34,6 +34,7 @@ def proved(problem: TopologyProblem, solver: str) -> float:
     return result.objective
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("seed", range(20))
 def test_free_by_counts_has_the_optimum_that_exact_proves(modeller: type[Modeller], seed: int) -> None:
@@ -43,6 +44,7 @@ def test_free_by_counts_has_the_optimum_that_exact_proves(modeller: type[Modelle
     assert best == pytest.approx(optimum_by_counts(problem), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("seed", range(20))
 def test_dcas_without_crossings_has_the_optimum_that_dp_proves(modeller: type[Modeller], seed: int) -> None:

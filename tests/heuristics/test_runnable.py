@@ -61,6 +61,7 @@ def test_random_runnable_starts_what_fits_in_the_drawn_order(jobs: Workload, rul
     assert schedules[0].start.tolist() == schedules[1].start.tolist()
 
 
+@pytest.mark.slow
 def test_every_job_is_as_likely_as_another_and_seeds_differ() -> None:
     one = np.ones(12)
     jobs = Workload("equal", np.arange(12), 0 * one, 10 * one, np.ones(12, dtype=np.int64), 10 * one)

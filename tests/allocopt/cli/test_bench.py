@@ -63,6 +63,7 @@ def test_what_is_named_twice_is_run_once(run: Run) -> None:
     assert [line[:3] for line in cells(answer.out)[2:]] == [["dp", "scas", "3"]]
 
 
+@pytest.mark.slow
 def test_json_rows_are_alone_on_standard_output(run: Run) -> None:
     answer = run("bench", "@tiny", "--solvers", "dp,scip", "--strategy", "scas", "--json")
     assert [list(row) for row in answer.rows] == [COLUMNS] * 6
@@ -149,6 +150,7 @@ def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, 
     assert "simanneal does not take 1 of 2 instances, such as large: " in answer.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "fault"),
     [
@@ -261,6 +263,7 @@ def journal_records(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line)[1] for line in lines]
 
 
+@pytest.mark.slow
 def test_trajectories_of_a_run_that_goes_on_are_whole(run: Run, tiny: Path, tmp_path: Path) -> None:
     out, first, again = tmp_path / "rows.csv", tmp_path / "first.csv", tmp_path / "again.csv"
     command = ("bench", tiny, "--solvers", "lns,dp", "--iterations", "100", "--out", out)

@@ -41,6 +41,7 @@ def powers(tmp_path: Path) -> Path:
     return csv_of(tmp_path / "power.csv", "active_cores,stalled_cores,power_w", np.array([(0, 0, 0.3), *rows]))
 
 
+@pytest.mark.slow
 def test_the_constants_of_contention_come_back(run: Run, slowdowns: Path, tmp_path: Path) -> None:
     out = tmp_path / "constants.json"
     answer = run("calibrate", "contention", slowdowns, "--out", out, "--json")
@@ -67,6 +68,7 @@ def test_without_measured_stalls_power_is_that_of_equation_5(run: Run, tmp_path:
     assert row["core_w"] == pytest.approx(6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["contention", "power"])
 def test_residuals_are_drawn(run: Run, slowdowns: Path, powers: Path, tmp_path: Path, model: str) -> None:
     pytest.importorskip("matplotlib")

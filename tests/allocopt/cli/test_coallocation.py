@@ -14,6 +14,7 @@ Run = Callable[..., Any]
 KEYS = ["instance", "kind", "strategy", "solver", "status", "objective", "bound", "gap", "runtime_s", "seed"]
 
 
+@pytest.mark.slow
 def test_a_row_has_the_keys_of_the_design_and_no_strategy(run: Run) -> None:
     answer = run("solve", "@coallocations", "--json")
     assert (answer.code, answer.err) == (0, "")

@@ -157,6 +157,7 @@ def test_an_option_beyond_all_bounds_is_2_and_one_short_line(run: Run, tiny: Pat
     assert len(line) < 200
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_a_file_is_3(run: Run, tmp_path: Path, tiny: Path) -> None:
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     solved = run("solve", tiny, "--solution", tmp_path / "file")
@@ -266,6 +267,7 @@ def test_a_process_that_may_have_too_little_memory_is_told_before_anything_is_lo
     assert line == "allocopt: out of memory; a process may have 400 MiB (ulimit -v), at least 512 are needed"
 
 
+@pytest.mark.slow
 def test_without_compiled_kernels_nothing_is_tried(spawn: Run) -> None:
     answer = spawn("solve", "@tiny", variables={"NUMBA_DISABLE_JIT": "1"})
     assert (answer.code, answer.out) == (2, "")

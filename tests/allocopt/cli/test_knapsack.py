@@ -74,6 +74,7 @@ def test_what_a_knapsack_does_not_take_is_refused(run: Run, arguments: list[str]
     assert fault in answer.err
 
 
+@pytest.mark.slow
 def test_too_many_jobs_are_counted(run: Run, tmp_path: Path) -> None:
     instance = tmp_path / "many.json"
     assert run("generate", "knapsack", "--jobs", "10001", "--out", instance).code == 0
@@ -82,6 +83,7 @@ def test_too_many_jobs_are_counted(run: Run, tmp_path: Path) -> None:
     assert "it has 10,001 jobs, the most taken are 10,000" in answer.err
 
 
+@pytest.mark.slow
 def test_a_model_can_be_exported(run: Run, tmp_path: Path) -> None:
     instance, model = tmp_path / "one.json", tmp_path / "model.json"
     assert run("generate", "knapsack", "--nodes", "64", "--jobs", "5", "--out", instance).code == 0

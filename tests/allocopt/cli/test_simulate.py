@@ -200,6 +200,7 @@ def test_a_machine_that_is_less_than_a_node_is_refused(run: Run, trace: Path) ->
     assert (answer.code, answer.lines_of_error[-1]) == (2, "allocopt: --processors 3 are less than one node of 4")
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_a_long_simulation(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"{job} 0 -1 100 -1 -1 -1 3 200{' -1' * 9}" for job in range(1, 100_001)]
     (tmp_path / "log.swf").write_text("\n".join(["; MaxProcs: 10", *lines]))

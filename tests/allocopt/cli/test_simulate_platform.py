@@ -203,6 +203,7 @@ def test_the_first_jobs_start_where_a_file_of_all_says(
     assert "--policy does not go with --placement" in answer.err
 
 
+@pytest.mark.slow
 def test_a_job_of_very_many_tasks_is_not_searched_for_task_by_task(run: Run, workload: Path, platform: Path) -> None:
     platform.write_text(PLATFORM.replace("cores = 2", "cores = 200000"), encoding="utf-8")
     job = {"subtime": 0, "res": 200_000, **PROFILE, "mem_vol": 0}

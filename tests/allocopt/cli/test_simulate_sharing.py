@@ -109,6 +109,7 @@ def test_a_wrong_request_is_told(run: Run, halves: Path, options: tuple[str, ...
     assert fault in answer.lines_of_error[-1]
 
 
+@pytest.mark.slow
 def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, tmp_path: Path) -> None:
     kept = tmp_path / "knowledge.json"
     given = ("--policy", "asax", "--option", "full_loss_at=0.2")

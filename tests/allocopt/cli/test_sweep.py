@@ -9,7 +9,6 @@ import sys
 import termios
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +79,7 @@ def grid(tmp_path: Path) -> Path:
     return write_sweep(tmp_path / "grid.toml", instances=["windows.jsonl"], solvers=solvers, seeds=2)
 
 
+@pytest.mark.slow
 def test_the_table_has_a_row_per_cell_in_the_order_of_the_grid(run: Run, grid: Path, tmp_path: Path) -> None:
     answer = run("sweep", grid, "--workers", "2", "--json")
     assert answer.code == 0
@@ -99,6 +99,7 @@ def test_the_table_has_a_row_per_cell_in_the_order_of_the_grid(run: Run, grid: P
     assert [[row[name] for name in asked] for row in swept] == [[row[name] for name in asked] for row in one.rows]
 
 
+@pytest.mark.slow
 def test_a_finished_sweep_runs_nothing_again_and_more_seeds_only_what_is_new(run: Run, grid: Path) -> None:
     table = grid.with_suffix(".csv")
     assert run("sweep", grid, "--workers", "1").code == 0
@@ -115,6 +116,7 @@ def test_a_finished_sweep_runs_nothing_again_and_more_seeds_only_what_is_new(run
     assert [line for line in kept if ",4,{}" not in line] == first.decode().splitlines()
 
 
+@pytest.mark.slow
 def test_rows_that_are_none_of_this_program_are_computed_again(run: Run, grid: Path) -> None:
     assert run("sweep", grid, "--workers", "1").code == 0
     rows = untimed(grid.with_suffix(".csv"))
@@ -131,6 +133,7 @@ def test_rows_that_are_none_of_this_program_are_computed_again(run: Run, grid: P
     assert untimed(grid.with_suffix(".csv")) == rows
 
 
+@pytest.mark.slow
 def test_a_changed_instance_is_another_cell_and_the_old_row_is_stale(run: Run, grid: Path, tmp_path: Path) -> None:
     assert run("sweep", grid, "--workers", "1").code == 0
     write_problems(tmp_path / "windows.jsonl", [paper_window(0)])
@@ -147,6 +150,7 @@ def test_a_changed_instance_is_another_cell_and_the_old_row_is_stale(run: Run, g
     assert finished(tmp_path / "grid.csv") == 1
 
 
+@pytest.mark.slow
 def test_traces_are_simulated(run: Run, tmp_path: Path) -> None:
     jobs = [f"{job} {9 * job} -1 {90 + job} {1 + job % 4} -1 -1 -1 500 -1 1 1 1 1 1 1 -1 -1" for job in range(1, 40)]
     (tmp_path / "jobs.swf").write_text("; MaxProcs: 8\n" + "\n".join(jobs) + "\n", encoding="utf-8")
@@ -191,6 +195,7 @@ def test_a_worker_that_hangs_in_native_code_ends_with_the_driver(grid: Path, plu
             kill(pid)
 
 
+@pytest.mark.slow
 def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
     run: Run, grid: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +215,7 @@ def test_cells_that_fail_are_told_by_the_exit_code_and_lose_no_other(
     assert last.startswith(f"allocopt: 4 of 16 cells failed, such as paper-0 free deadly seed 1: {died}; the same")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "fault"),
     [
@@ -305,6 +311,9 @@ def test_a_sweep_ends_with_the_rows_of_an_undisturbed_one_whichever_of_its_proce
     assert finished(table) == CELLS
 
 
+END = "\0"
+
+
 @pytest.mark.parametrize("columns", [0, 40, 80, 200])
 def test_a_terminal_shows_progress_on_one_line(
     run: Run, grid: Path, columns: int, monkeypatch: pytest.MonkeyPatch
@@ -316,8 +325,10 @@ def test_a_terminal_shows_progress_on_one_line(
         with monkeypatch.context() as here:
             here.setattr(sys, "stderr", terminal)
             assert run("sweep", grid, "--workers", "1").code == 0
-        terminal.close()
-        text = shown.result().decode()
+        # It is not closed for good: what looks after the memory of workers holds on to standard error.
+        terminal.write(END)
+        terminal.flush()
+        text = shown.result().decode().removesuffix(END)
     pieces = [piece for line in text.split("\n") for piece in line.split("\r")]
     # What stays may be longer than a line.
     assert max(len(piece) for piece in pieces if not piece.startswith("allocopt: ")) == min(columns or 80, 80) - 1
@@ -326,9 +337,9 @@ def test_a_terminal_shows_progress_on_one_line(
 
 
 def everything(terminal: int) -> bytes:
-    """Read a terminal until its other side is closed."""
+    """Read a terminal until its other side says that it is the end."""
     shown = b""
-    with open(terminal, "rb", buffering=0) as file, suppress(OSError):
-        while piece := file.read(4096):
-            shown += piece
+    with open(terminal, "rb", buffering=0) as file:
+        while not shown.endswith(END.encode()):
+            shown += file.read(4096)
     return shown

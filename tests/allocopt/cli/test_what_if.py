@@ -109,6 +109,7 @@ def test_jobs_that_fit_nowhere_are_told(run: Run, tmp_path: Path, topology: Path
     assert answer.lines_of_error[-1] == "allocopt: big: none of its 1 jobs fits 8 nodes"
 
 
+@pytest.mark.slow
 def test_the_nrel_sample_on_a_real_topology(run: Run, shared_data: Path) -> None:
     trace = shared_data / "slurm_jobs" / "nrel_eagle_sample.csv"
     real = shared_data / "slurm_topology" / "ubhpc-medium.topology.conf"

@@ -178,6 +178,7 @@ def test_a_hundred_thousand_nodes_survive_their_file(tmp_path: Path) -> None:
     assert same(read_problems(tmp_path / "large.json.gz")[0], problem)
 
 
+@pytest.mark.slow
 def test_reading_files_loads_no_heavy_package() -> None:
     modules = ", ".join(f"allocopt.files.{module}" for module in ("instance", "solution", "best_known", "schema"))
     code = (

@@ -86,6 +86,7 @@ def test_every_job_waits_as_in_the_schedules_of_gaussier_et_al(
     assert f"{job_times(made).bounded_slowdown.mean():.8f}" == slowdown
 
 
+@pytest.mark.slow
 def test_jobs_of_ctc_with_a_requested_time_wait_as_published(shared_data: Path, tmp_path: Path) -> None:
     with gzip.open(shared_data / "traces" / "CTC-SP2-1996-3.1-cln.swf.gz", "rt", encoding="utf-8") as lines:
         kept = [line for line in lines if line.startswith(";") or float(line.split()[8]) > 0]

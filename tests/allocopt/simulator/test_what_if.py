@@ -32,6 +32,7 @@ def outcomes(allocators: str, schedulers: str, hop_slowdown: float = 0.0) -> lis
     return list(asked.outcomes(allocators.split(), schedulers.split()))
 
 
+@pytest.mark.slow
 def test_every_combination_has_an_outcome_one_scheduler_after_the_other() -> None:
     found = [(outcome.scheduler, outcome.allocator) for outcome in outcomes("first best-fit", "easy fcfs window")]
     assert found == [(scheduler, name) for scheduler in ("easy", "fcfs", "window") for name in ("first", "best-fit")]
@@ -53,6 +54,7 @@ def test_a_better_allocator_costs_fewer_hops_and_with_a_slowdown_less_time() -> 
     assert (fit.schedule.end - fit.schedule.start).sum() < (first.schedule.end - first.schedule.start).sum()
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_outcomes() -> None:
     once, again = outcomes("lns", "easy window"), outcomes("lns", "easy window")
     for one, other in zip(once, again, strict=True):

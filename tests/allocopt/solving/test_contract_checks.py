@@ -109,6 +109,7 @@ def faults(solver: Any) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["annealing", "dp", "greedy", "lns", "static-50"])
 def test_built_in_solvers_keep_to_the_contract(name: str) -> None:
     checks = contract_checks(name)
@@ -147,6 +148,7 @@ def test_a_solver_that_changes_the_problem_is_told_so_whatever_else_is_wrong_the
             check()
 
 
+@pytest.mark.slow
 def test_a_solver_that_goes_on_beyond_its_limit_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contract, "LATE_S", 0.01)
     assert faults(Scripted(sleep)) == {"a limit that is too short still gives a valid answer"}

@@ -49,6 +49,7 @@ def test_every_point_is_on_the_front_of_all_allocations(problem: TopologyProblem
         assert not better
 
 
+@pytest.mark.slow
 def test_on_a_window_of_the_paper_the_front_trades_cost_for_fragmentation() -> None:
     front = pareto_front(paper_window(0), WEIGHTS, solver="lns", time_limit=0.2)
     assert len(front) >= 2

@@ -29,6 +29,7 @@ def solved(problem: TopologyProblem, budget: Budget = BUDGET, seed: int = 3) -> 
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", list(Strategy))
 @pytest.mark.parametrize("window_seed", range(6))
 def test_it_is_never_worse_than_any_of_its_stages(strategy: Strategy, window_seed: int) -> None:

@@ -118,6 +118,7 @@ def test_a_cell_whose_worker_dies_is_run_again_and_fails_in_the_end(tmp_path: Pa
     assert f"allocopt: i1 seed 2: {reason}; attempt 3 of 3\n" in told
 
 
+@pytest.mark.slow
 def test_a_cell_that_hangs_fails_at_its_deadline_and_its_worker_is_replaced(tmp_path: Path) -> None:
     grid = grid_of(HangingTask("i1", 0), *(AnsweringTask("i1", seed) for seed in (1, 2)))
     executor = LocalExecutor(1, grid.inputs)

@@ -117,6 +117,7 @@ def test_known_names_have_their_url_and_checksum_and_others_need_both() -> None:
             known_source(name, url)
 
 
+@pytest.mark.slow
 def test_the_checksums_are_those_of_the_files(shared_data: Path) -> None:
     for source in SOURCES.values():
         path = shared_data / "traces" / Path(source.url).name

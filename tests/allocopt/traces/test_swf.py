@@ -177,6 +177,7 @@ def test_the_fast_reader_follows_the_rules_line_by_line(
     assert rows_of(read(tmp_path_factory.mktemp("swf"), text)) == slowly(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Theta-2018-01", "KTH-SP2-1996-2.1-cln"])
 def test_real_logs_are_read_as_line_by_line(shared_data: Path, name: str) -> None:
     path = shared_data / "traces" / f"{name}.swf.gz"
@@ -193,6 +194,7 @@ def test_every_job_of_a_real_log_is_kept_or_counted(shared_data: Path, name: str
     assert (np.diff(made.submit) >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "machine"), [("KTH-SP2-1996-2.1-cln", 100), ("CTC-SP2-1996-3.1-cln", 338), ("lublin_256", None)]
 )

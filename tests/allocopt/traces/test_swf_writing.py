@@ -104,6 +104,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path, made: Workl
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_real_log_is_read_again_as_it_was(shared_data: Path, tmp_path: Path) -> None:
     log = read_swf(shared_data / "traces" / "KTH-SP2-1996-2.1-cln.swf.gz")
     write_swf(tmp_path / "kth.swf", log)

@@ -24,6 +24,7 @@ def test_exactly_the_asked_nodes_are_idle_in_the_asked_number_of_runs(size: int,
     assert runs == max(1, min(round(n_idle / mean_run), size - n_idle + 1))
 
 
+@pytest.mark.slow
 def test_all_ways_to_lay_two_runs_are_equally_likely() -> None:
     rng = np.random.default_rng(0)
     drawn = Counter(tuple(idle_runs(6, 3, 1.5, rng).tolist()) for _ in range(8000))

@@ -172,6 +172,7 @@ def test_an_allocator_needs_a_strategy_that_exists() -> None:
         solver_allocator("sequential", "none such", 50, np.random.default_rng(7))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("trace", "cluster"),
     [

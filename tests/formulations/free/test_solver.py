@@ -74,6 +74,7 @@ def test_full_windows_and_equal_jobs_are_solved(sizes: list[int], idle: int) -> 
     assert_proved(solved(problem), optimum_by_counts(problem))
 
 
+@pytest.mark.slow
 def test_all_proven_optima_are_reached_and_proved(oracle_windows: list[OracleWindow]) -> None:
     assert len(oracle_windows) == 36
     for case in oracle_windows:
@@ -83,6 +84,7 @@ def test_all_proven_optima_are_reached_and_proved(oracle_windows: list[OracleWin
         assert result.bound == result.objective
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("greedy_alone")
 def test_the_proven_optima_are_found_from_greedy_allocations(oracle_windows: list[OracleWindow]) -> None:
     for case in oracle_windows[:30:3]:
@@ -105,6 +107,7 @@ def test_within_few_states_the_bound_is_valid(oracle_windows: list[OracleWindow]
         assert result.gap <= 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("looks", range(0, 40, 3))
 def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int) -> None:
     problem = paper_window(4)

@@ -335,6 +335,7 @@ def test_no_child_outlives_its_parent_even_in_a_solve() -> None:
     assert gone(children)
 
 
+@pytest.mark.slow
 @needs_proc
 def test_a_child_stays_for_the_next_solve_of_whichever_solver(new_children: None) -> None:
     known = children_of(os.getpid())

@@ -86,6 +86,7 @@ def slots_of(problem: KnapsackProblem, chosen: tuple[int, ...]):  # type: ignore
             yield tuple(given)
 
 
+@pytest.mark.slow
 @EVERY
 @pytest.mark.parametrize("reward", list(Reward))
 def test_it_agrees_with_dynamic_programming_on_larger_windows(name: str, reward: Reward) -> None:

@@ -93,6 +93,7 @@ def random_window(seed: int, idle: int, load: float, largest: int, topology: Fat
     return window(topology, idle_nodes, sizes, strategy=SCAS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [1.0, 0.97, 0.5])
 @pytest.mark.parametrize("seed", range(2))
 def test_a_large_window_has_a_near_packing_before_any_program(
@@ -146,6 +147,7 @@ def test_a_warm_start_at_the_optimum_is_proved() -> None:
     assert_proved(again, first.objective or 0.0, RELATIVE)
 
 
+@pytest.mark.slow
 def test_steps_without_time_give_the_same_answer_again() -> None:
     problem = random_window(5, 300, 0.9, 30, FatTree(5, 8, 25))
     first, again = (solved(problem, Budget(None, 10), seed=3) for _ in range(2))

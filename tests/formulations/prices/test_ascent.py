@@ -120,6 +120,7 @@ def test_it_can_stop_anywhere(problem: TopologyProblem, data: st.DataObject, rou
     assert best.bound >= largest_saving(problem)
 
 
+@pytest.mark.slow
 def test_rounds_never_worsen_the_bound_and_mostly_improve_it() -> None:
     improved = 0
     for seed, level in itertools.product(range(2), range(3)):
@@ -129,6 +130,7 @@ def test_rounds_never_worsen_the_bound_and_mostly_improve_it() -> None:
     assert improved >= 3
 
 
+@pytest.mark.slow
 def test_finer_classes_prove_as_much_and_sometimes_more() -> None:
     improved = 0
     for seed in (1, 2, 4):

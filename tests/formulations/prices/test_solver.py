@@ -53,6 +53,7 @@ def test_trees_of_four_levels_get_a_valid_bound(problem: TopologyProblem) -> Non
     assert result.bound <= optimum(problem) * (1 + 1e-9) + 1e-9
 
 
+@pytest.mark.slow
 def test_the_known_optima_lie_between_bound_and_objective(oracle_windows: list[OracleWindow]) -> None:
     for case in oracle_windows:
         result = solved(case.problem.with_strategy(Strategy.FREE), Budget(iterations=20))
@@ -63,6 +64,7 @@ def test_the_known_optima_lie_between_bound_and_objective(oracle_windows: list[O
         assert result.objective >= best - ROUNDING
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("looks", range(0, 60, 4))
 def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int) -> None:
     problem = paper_window(4)
@@ -74,6 +76,7 @@ def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int) -> No
     assert result.bound is None or result.bound <= best * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_crowded_windows_are_bounded_and_solved_well(seed: int) -> None:
     problem = crowded_window(seed)
@@ -87,6 +90,7 @@ def test_crowded_windows_are_bounded_and_solved_well(seed: int) -> None:
     assert greedy.bound < (result.bound or 0.0) <= (result.objective or 0.0) < greedy.objective
 
 
+@pytest.mark.slow
 def test_without_a_time_limit_the_answer_depends_on_the_seed_alone() -> None:
     problem = crowded_window(3)
     first, again, other = (solved(problem, Budget(iterations=20), seed) for seed in (1, 1, 2))
@@ -102,6 +106,7 @@ def test_cut_off_before_anything_it_has_an_allocation() -> None:
     assert result.stopped_by is StopReason.TIME_LIMIT
 
 
+@pytest.mark.slow
 def test_where_no_other_solver_is_installed_it_works_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(name: str) -> Solver:
         raise UsageError(f"there is no solver {name!r}")

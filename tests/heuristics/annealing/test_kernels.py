@@ -105,6 +105,7 @@ def test_a_move_always_yields_a_partition_of_the_right_sizes(
     assert len(moved - {-1}) <= most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "most"), [([2, 1], 1), ([2, 1], 2), ([2, 2], 2), ([3, 2], 2), ([2, 1, 1], 3)])
 def test_the_kernel_moves_as_often_to_each_state_as_its_obvious_twin(sizes: list[int], most: int) -> None:
     problem = window(FatTree(1, 3, 2), range(5), sizes)
@@ -195,6 +196,7 @@ def test_at_any_price_every_move_is_accepted() -> None:
         assert walk.working.tolist() == walk.accepted.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
 def test_at_a_constant_temperature_states_are_visited_as_boltzmann_says(temperature: float) -> None:
     # A single job: a move puts it on any of the m circular blocks, each as likely, so that Metropolis' rule makes
@@ -217,6 +219,7 @@ def test_at_a_constant_temperature_states_are_visited_as_boltzmann_says(temperat
         assert visits[float(cost)] / steps == pytest.approx(expected, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "temperature"), [(0, 4.0), (50, 1.0), (75, 0.5), (25, 2.0)])
 def test_the_temperature_falls_geometrically_and_a_worse_state_is_accepted_by_metropolis_rule(
     step: int, temperature: float

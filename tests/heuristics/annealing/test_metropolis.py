@@ -57,6 +57,7 @@ def test_long_walks_find_the_optimum_of_tiny_windows_and_never_pass_it(problem: 
     assert best == pytest.approx(optimum(problem), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_thousand_steps_come_close_to_the_proven_optima_and_never_below(oracle_windows: list[OracleWindow]) -> None:
     gaps = []
     for case in oracle_windows:

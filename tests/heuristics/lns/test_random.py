@@ -45,6 +45,7 @@ def reference(seed: int, count: int) -> list[int]:
     return numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2**62 + 3])
 def test_it_draws_what_the_published_generator_draws(seed: int) -> None:
     numbers = drawn(random_words(seed), 10)

@@ -217,6 +217,7 @@ def test_a_window_like_the_papers_gets_better_with_steps() -> None:
     assert many < few
 
 
+@pytest.mark.slow
 def test_with_a_thousand_steps_proven_optima_are_missed_by_a_twentieth_of_a_percent(shared_data: Path) -> None:
     gaps = []
     for oracle in read_oracle(shared_data / "tjap" / "oracle_windows.json"):

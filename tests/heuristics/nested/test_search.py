@@ -170,6 +170,7 @@ def test_a_seed_fixes_the_answer_and_another_changes_it() -> None:
     assert first.stopped_by is StopReason.ITERATIONS
 
 
+@pytest.mark.slow
 def test_by_default_proven_optima_are_missed_by_a_tenth_of_a_percent_and_never_passed(
     oracle_windows: list[OracleWindow],
 ) -> None:

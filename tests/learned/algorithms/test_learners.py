@@ -120,6 +120,7 @@ def test_a_learner_goes_on_from_a_snapshot_as_if_nothing_had_happened(name: str)
     assert [other.update(0.5) for _ in range(3)] == [learner.update(0.5) for _ in range(3)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minibatch", [1, 3, 1023])
 def test_a_last_minibatch_of_one_sample_does_no_harm(minibatch: int) -> None:
     model = ActorCritic(network(ACTIONS, 0), network(1, 0))

@@ -63,6 +63,7 @@ def small_model(seed: int) -> ActorCritic:
         return ActorCritic(FeedForward(architecture), FeedForward(architecture.with_outputs(1)))
 
 
+@pytest.mark.slow
 def test_it_learns_which_action_pays_in_which_state() -> None:
     environment, model = TwoSteps(0), small_model(0)
     learner = PpoLearner(model, environment, PpoSettings(epochs=3, learning_rate=1e-2, minibatch=256), 0)

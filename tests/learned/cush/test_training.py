@@ -50,6 +50,7 @@ def test_without_a_policy_selector_all_jobs_get_the_policy_that_was_asked_for(tm
     assert chosen.tolist() == [Policy.BREADTH_FIRST] * 2
 
 
+@pytest.mark.slow
 def test_a_training_that_was_cut_off_ends_with_the_same_weights(tmp_path: Path) -> None:
     list(TINY.train(request(tmp_path / "whole")))
     for resumes in (False, True, True, True):

@@ -124,6 +124,7 @@ def test_boxes_are_in_hours_and_may_be_empty() -> None:
     assert box_of(np.zeros(0)) == {"n": 0}
 
 
+@pytest.mark.slow
 def test_figure_seven_holds_every_method_against_first_come_first_served(
     request_for: ReproductionRequest, trained: Path
 ) -> None:
@@ -168,6 +169,7 @@ def test_the_classes_of_figure_eight_have_all_jobs(request_for: ReproductionRequ
     assert rows["held-out: Random, all sizes", "wait h, max"].published == 170 * 24
 
 
+@pytest.mark.slow
 def test_the_modes_of_table_four_and_figure_nine_have_all_jobs(request_for: ReproductionRequest, trained: Path) -> None:
     table = done("dras-table4", request_for, trained, only="held-out")
     boxes = done("dras-figure9", request_for, trained, only="held-out")

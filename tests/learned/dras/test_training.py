@@ -95,6 +95,7 @@ def test_a_training_that_is_cut_off_ends_with_the_same_weights(
     assert all(np.array_equal(whole[name], cut[name]) for name in whole)
 
 
+@pytest.mark.slow
 def test_an_agent_in_simulate_has_the_waits_of_the_validation(trace: Path, tmp_path: Path) -> None:
     from learned.dras.validation import Validator
 
@@ -124,6 +125,7 @@ def test_validation_compares_with_easy_backfilling(trace: Path) -> None:
     assert reference.longest_h[0] == pytest.approx(wait_s.max() / 3600)
 
 
+@pytest.mark.slow
 def test_several_traces_make_one_agent(trace: Path, tmp_path: Path) -> None:
     training = DrasPpo(f"{trace},{trace}", processors=f"{NODES},64", updates=2, environments=4, validation=2, window=16)
     assert training.label == "dras-ppo-generic"

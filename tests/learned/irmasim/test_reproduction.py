@@ -80,6 +80,7 @@ def test_a_policy_is_favoured_from_where_it_stays_above_a_half() -> None:
     assert favoured_from(np.tile([0.7, 0.3], (40, 1))) == 0
 
 
+@pytest.mark.slow
 def test_the_convergence_of_an_agent_is_measured() -> None:
     pytest.importorskip("torch")
     figure = FigureElevenReproduction()

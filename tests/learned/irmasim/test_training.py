@@ -59,6 +59,7 @@ def test_a_training_that_is_cut_off_ends_with_the_same_weights(agent: str, tmp_p
     assert all(np.array_equal(whole[name], cut[name]) for name in whole)
 
 
+@pytest.mark.slow
 def test_an_agent_comes_to_name_the_better_of_two_policies() -> None:
     names = "first-high_gflops,low_mem_bw-high_cores"
     training = IrmasimTraining(policies=names, jobs=60, episodes=800, environments=16, learning_rate=0.05)

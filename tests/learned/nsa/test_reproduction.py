@@ -72,6 +72,7 @@ def done(name: str, request: ReproductionRequest) -> dict[tuple[str, str], Repro
     return found
 
 
+@pytest.mark.slow
 def test_table_three_stands_beside_the_published_one(request_for: ReproductionRequest) -> None:
     rows = done("nsa-table3", request_for)
     cost = {

@@ -37,6 +37,7 @@ def test_a_training_that_is_cut_off_ends_with_the_same_weights_as_one_that_is_no
     assert all(np.array_equal(whole[name], cut[name]) for name in whole)
 
 
+@pytest.mark.slow
 def test_another_seed_gives_other_weights_and_the_card_says_how_they_were_made(tmp_path: Path) -> None:
     training = NsaTraining("fcn-2", updates=1, environments=8, window_epochs=1)
     one, card = read_weights(trained(tmp_path / "1", training, 1))
@@ -79,6 +80,7 @@ def test_a_short_training_improves_on_its_own_start(tmp_path: Path, monkeypatch:
     assert gains.mean() > 3 * gains.std() / np.sqrt(len(gains))
 
 
+@pytest.mark.slow
 def test_what_a_crash_kept_from_being_written_is_written_when_it_goes_on(tmp_path: Path) -> None:
     training = NsaTraining("fcn-1", updates=1, environments=4, window_epochs=1)
     weights = trained(tmp_path, training)

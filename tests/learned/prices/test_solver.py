@@ -54,6 +54,7 @@ def test_a_window_too_large_for_the_time_is_searched_without_a_glance(monkeypatc
     verify_result(problem, LnsPrices().solve(problem, Budget(1.0, 50), 0))
 
 
+@pytest.mark.slow
 def test_torch_is_not_loaded() -> None:
     program = (
         "import sys, allocopt\n"

@@ -42,6 +42,7 @@ def test_it_refuses_the_seeds_of_evaluations(tmp_path: Path, seed: int) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_no_window_to_train_on_is_of_the_unseen_cluster() -> None:
     rng = np.random.default_rng(0)
     problems: list[TopologyProblem] = [*paper_like(rng, 5), *of_any_shape(rng, 60), *large(rng, 3, 500)]

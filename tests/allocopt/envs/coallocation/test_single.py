@@ -119,6 +119,7 @@ def test_an_agent_that_copies_a_scheduler_gets_its_schedule_job_by_job(name: str
     assert (expected.accounts.host_of >= 0).any() == (name != "space-sharing")
 
 
+@pytest.mark.slow
 def test_gymnasium_finds_no_fault() -> None:
     env = gymnasium.make("allocopt/Coallocation-v0", cores=64)
     with warnings.catch_warnings():
@@ -126,6 +127,7 @@ def test_gymnasium_finds_no_fault() -> None:
         check_env(env.unwrapped)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_queue_and_every_number_is_within_0_and_1() -> None:
     found = []
     for _ in range(2):
@@ -168,6 +170,7 @@ def test_what_is_asked_and_seen_by_hand() -> None:
     assert env.schedule().accounts.host_of.tolist() == [-1, 0, -1]
 
 
+@pytest.mark.slow
 def test_rewards_add_up_to_what_they_are_named_for() -> None:
     queue = paper_queue(4)[:24]
     rng = np.random.default_rng(2)

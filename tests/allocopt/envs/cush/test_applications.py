@@ -15,6 +15,7 @@ SMALL = Machine(4, 2, 4)
 SETS = draw_application_sets(SMALL, SIERRA_TABLE, range(4), 6)
 
 
+@pytest.mark.slow
 def test_a_type_is_told_once_three_runs_have_ended_and_is_right() -> None:
     episodes = Episodes([one.jobs for one in SETS], SMALL)
     types = DynamicTypes(TypeClassifier(SIERRA_TABLE), episodes, SETS)

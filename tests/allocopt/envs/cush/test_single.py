@@ -23,6 +23,7 @@ def small_sets(count: int = 3) -> list[JobSet]:
     return draw_jobsets(SMALL, SIERRA_TABLE, range(count), Recipe(jobs=6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [None, Options(observation="slots"), Options(queue=2, horizon=3, observation="image")]
 )

@@ -46,6 +46,7 @@ def test_no_reserved_job_starts_after_its_reserved_time(
     np.testing.assert_array_equal(modes == Mode.RESERVED, np.isfinite(promised))
 
 
+@pytest.mark.slow
 def test_no_reserved_job_of_many_starts_after_its_reserved_time() -> None:
     for seed in range(5):
         episodes = played(random_workload(500, seed), MACHINE, AtRandom(seed), Options(window=20))

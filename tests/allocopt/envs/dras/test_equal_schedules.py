@@ -169,6 +169,7 @@ def test_optimization_sees_the_window_of_the_environment(jobs: Workload, rules: 
     check_scheduler(jobs, MACHINE, OptimizationScheduler(window=window), options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("observation", ["slots", "state"])
 @pytest.mark.parametrize("reservations", Reservations)
 def test_a_network_sees_and_does_the_same_in_both(observation: ObservationName, reservations: Reservations) -> None:

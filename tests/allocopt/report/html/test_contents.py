@@ -118,6 +118,7 @@ def test_runs_are_named_by_what_tells_their_files_apart(tmp_path: Path) -> None:
     assert column(tables(section)["Measures"], "run") == ["seed-0", "seed-1"]
 
 
+@pytest.mark.slow
 def test_curves_with_other_columns_are_other_sections(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("update,loss\n1,2\n2,1\n", encoding="utf-8")
     (tmp_path / "b.csv").write_text("episode,return\n1,nan\n2,\n", encoding="utf-8")

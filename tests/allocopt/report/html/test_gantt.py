@@ -32,6 +32,7 @@ def test_nodes_of_a_switch_stand_together(timeline: Callable[..., Timeline]) -> 
     assert job_rectangles(line) == [(0, 0, 4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_nodes", [False, True])
 def test_many_jobs_are_drawn_as_shares_in_a_small_figure(timeline: Callable[..., Timeline], has_nodes: bool) -> None:
     line = timeline(4_000)

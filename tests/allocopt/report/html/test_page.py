@@ -66,6 +66,7 @@ def twice(section: Section) -> str:
     return page(HOSTILE[0], [section, section])
 
 
+@pytest.mark.slow
 def test_hostile_names_are_texts(twice: str) -> None:
     collected = Collected(twice)
     assert collected.tags.count("script") == 1
@@ -85,6 +86,7 @@ def test_nothing_is_taken_from_anywhere_else(twice: str) -> None:
     assert "default-src 'none'" in twice
 
 
+@pytest.mark.slow
 def test_ids_are_unique_and_every_reference_has_its_target(twice: str) -> None:
     attributes = Collected(twice).attributes
     ids = [value for name, value in attributes if name == "id"]

@@ -44,6 +44,7 @@ def check_equal(made: MulticoreSchedule, twin: SlowMulticore) -> None:
     assert socket_of[made.cores].tolist() == [number for job in jobs for number in twin.placed[job]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", SURE, ids=[action.name for action in SURE])
 @pytest.mark.parametrize("kind", list(ExecutionKind))
 def test_every_policy_gives_the_schedule_and_energy_of_the_twin(action: Action, kind: ExecutionKind) -> None:
@@ -62,6 +63,7 @@ def test_work_is_conserved_whatever_happens_to_the_speeds(seed: int) -> None:
     check_equal(simulate_tasks(machine, jobs, action), twin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_energy_is_the_integral_of_power_in_fine_steps(seed: int) -> None:
     machine, jobs = instance(seed, 8)

@@ -167,6 +167,7 @@ SCHEDULERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sharing", list(Sharing))
 @pytest.mark.parametrize("name", SCHEDULERS)
 def test_no_scheduler_gives_anything_twice_and_nobody_starves(name: str, sharing: Sharing) -> None:

@@ -61,6 +61,7 @@ def ragged_window(seed: int) -> TopologyProblem:
     return window(cluster, idle, sizes[np.cumsum(sizes) <= len(idle)].tolist() or [1], strategy=DCAS)
 
 
+@pytest.mark.slow
 def test_the_optimum_of_brute_force_is_proved_where_nesting_pays() -> None:
     better = 0
     for seed in range(400):
@@ -75,6 +76,7 @@ def test_the_optimum_of_brute_force_is_proved_where_nesting_pays() -> None:
     assert better >= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [[3, 3, 2], [2, 4, 4], [3, 2, 2, 2], [5, 3, 3], [3, 3, 3]])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_optimum_of_brute_force_is_proved_where_jobs_do_not_fit_into_leaves(sizes: list[int], seed: int) -> None:
@@ -111,6 +113,7 @@ def test_there_are_as_many_allocations_as_kreweras_counts(jobs: list[int], m: in
     assert len(dcas_allocations(problem)) == count
 
 
+@pytest.mark.slow
 def test_all_proven_optima_are_reached_and_proved(oracle_windows: list[OracleWindow]) -> None:
     assert len(oracle_windows) == 36
     for case in oracle_windows:
@@ -186,6 +189,7 @@ def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int, monke
     assert result.stopped_by is (StopReason.PROVED if result.status is Status.OPTIMAL else StopReason.TIME_LIMIT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slice_", "capacity"), [(1, 1 << 17), (50, 1 << 17), (100_000, 64), (7, 64)])
 def test_slices_and_growing_tables_do_not_change_the_answer(
     slice_: int, capacity: int, monkeypatch: pytest.MonkeyPatch

@@ -49,6 +49,7 @@ def test_a_child_says_its_version_and_answers_until_the_outcome(module: str, pac
     assert pool.version.startswith(package)
 
 
+@pytest.mark.slow
 def test_a_child_that_has_answered_is_lent_again_and_one_that_has_not_is_killed() -> None:
     pool = ChildPool("scip")
     with pool.child() as child:
@@ -76,6 +77,7 @@ def test_a_back_end_that_cannot_start_is_an_error_that_says_so() -> None:
         child.wait_until_ready(clock())
 
 
+@pytest.mark.slow
 def test_a_request_that_a_back_end_cannot_digest_ends_in_an_error_and_does_not_hang() -> None:
     with ChildPool("scip").child() as child:
         assert child.wait_until_ready(clock())
