@@ -29,7 +29,7 @@ fuzz: .venv/installed-dev
 
 unit: .venv/installed-dev
 	$(BIN)/allocopt warmup
-	$(PYTEST) -m "not slow" --hypothesis-profile=unit
+	$(PYTEST) -m "not slow" --hypothesis-profile=unit --ignore=tests/allocopt/cli
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -22,6 +22,8 @@ from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, S
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = frozenset({"cp-sat", "highs", "scip", "scip-paper"})
 """Solvers whose search is another package's: a seed fixes their objective, not their allocation."""
 
@@ -135,7 +137,6 @@ def assert_only_improves(incumbents: tuple[Incumbent, ...], result: Result) -> N
         assert before.bound is None or (after.bound is not None and before.bound <= after.bound)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "problem"), cases(TINY + PAPER))
 def test_the_answer_is_valid_and_what_is_said_of_it_consistent(name: str, problem: TopologyProblem) -> None:
     told: list[Incumbent] = []
@@ -184,7 +185,6 @@ def test_an_exact_solver_stops_at_the_gap_asked_for_or_with_a_proof(
     assert result.status is (Status.OPTIMAL if result.stopped_by is StopReason.PROVED else Status.FEASIBLE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "problem"), cases(TINY + PAPER))
 def test_the_same_seed_gives_the_same_answer(name: str, problem: TopologyProblem) -> None:
     first, again = (solved(name, problem, Budget(iterations=30), seed=7) for _ in range(2))
@@ -205,7 +205,6 @@ def test_a_warm_start_is_never_made_worse(name: str, problem: TopologyProblem) -
     assert_consistent(problem, result)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [1e-9, 1e-3, 2e-2])
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED[-1:] + PAPER))
 def test_a_limit_that_is_too_short_still_gives_a_valid_answer(

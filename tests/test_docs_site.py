@@ -15,6 +15,8 @@ import yaml
 
 from allocopt.cli.main import program
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
@@ -71,7 +73,6 @@ def public_names() -> list[str]:
     return names
 
 
-@pytest.mark.slow
 def test_the_site_is_built_without_a_warning_whole_and_without_network(tmp_path: Path) -> None:
     site = built(tmp_path)
     pages = {page.relative_to(site): page.read_text(encoding="utf-8") for page in site.rglob("*.html")}

@@ -24,6 +24,8 @@ from allocopt.solving.verify import verify, verify_result
 from allocopt.traces.coallocations import synthetic_coallocation
 from allocopt.traces.knapsacks import synthetic_knapsack
 
+pytestmark = pytest.mark.slow
+
 FOREIGN = frozenset({"auto", "cp-sat", "highs", "scip"})
 """Solvers whose search may be another package's: a seed fixes their objective, not their solution."""
 

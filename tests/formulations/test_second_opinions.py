@@ -13,6 +13,8 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 
+pytestmark = pytest.mark.slow
+
 both = pytest.mark.parametrize("modeller", [CpSat, Scip])
 
 
@@ -34,7 +36,6 @@ def proved(problem: TopologyProblem, solver: str) -> float:
     return result.objective
 
 
-@pytest.mark.slow
 @both
 @pytest.mark.parametrize("seed", range(20))
 def test_free_by_counts_has_the_optimum_that_exact_proves(modeller: type[Modeller], seed: int) -> None:
@@ -44,7 +45,6 @@ def test_free_by_counts_has_the_optimum_that_exact_proves(modeller: type[Modelle
     assert best == pytest.approx(optimum_by_counts(problem), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.slow
 @both
 @pytest.mark.parametrize("seed", range(20))
 def test_dcas_without_crossings_has_the_optimum_that_dp_proves(modeller: type[Modeller], seed: int) -> None:
