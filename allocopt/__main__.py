@@ -8,7 +8,7 @@ def main() -> None:
     """Run the program; see `allocopt.cli.main.main`."""
     # Thousands of objects are made at the start, and hardly any is garbage.
     gc.set_threshold(50_000)
-    # No command multiplies matrices with numpy that are worth a second thread, and starting one takes a tenth of a second.
+    # No command multiplies matrices that are worth a second thread, and starting one takes a tenth of a second.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Looking for plug-ins of pydantic means to open what every installed package says of itself.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
