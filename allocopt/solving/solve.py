@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from allocopt.errors import (
@@ -18,7 +17,7 @@ from allocopt.kernels.ready import load_stored, make_ready, unloaded
 from allocopt.plugins import Fence
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.budget import LEAST_S, Budget, Clock
+from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import IncumbentCallback, Solver, kernels_of, takes
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.result import Incumbent, Result
@@ -105,17 +104,12 @@ def solve(
     # What a process imports and loads once does not count; compiling, which takes seconds, does.
     if missing or len(sys.modules) > n_modules:
         clock = budget.start()
-    result = _fenced(chosen, problem, _for_the_solver(budget, clock), seed, warm_start, on_incumbent)
+    # The answer is verified within the limit.
+    clock.started -= min(VERIFYING_S, VERIFYING_SHARE * clock.remaining())
+    granted = clock.grant(1.0, budget.iterations, budget.gap)
+    result = _fenced(chosen, problem, granted, seed, warm_start, on_incumbent)
     verify_result(problem, result)
     return result.unless_interrupted()
-
-
-def _for_the_solver(budget: Budget, clock: Clock) -> Budget:
-    """Return what a solver may spend where its answer has to be verified within the limit too."""
-    if budget.seconds is None:
-        return budget
-    left = clock.remaining()
-    return replace(budget, seconds=max(LEAST_S, left - min(VERIFYING_S, VERIFYING_SHARE * left)))
 
 
 def _fenced(

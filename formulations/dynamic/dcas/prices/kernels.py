@@ -6,6 +6,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import inlined, kernel
 from formulations.dynamic.dcas.classes import CLASSES, Classes
 from formulations.dynamic.dcas.sequence import SEQUENCE, Sequence
@@ -118,13 +119,6 @@ def cheapest_nodes(sequence: Sequence, price: FloatArray, n: int, counts: IntArr
 
 
 @inlined
-def _copy(source: FloatArray, target: FloatArray) -> None:
-    """Copy an array; without reference counts numba cannot assign slices."""
-    for index in range(source.size):
-        target[index] = source[index]
-
-
-@inlined
 def _bound_and_excess(
     sequence: Sequence, classes: Classes, price: FloatArray, replies: FloatArray, excess: FloatArray, space: ReplySpace
 ) -> float:
@@ -203,8 +197,8 @@ def ascend(
         bound = _bound_and_excess(sequence, classes, trial, spare, excess[: price.size], space)
         if bound > best:
             best, pace[1] = bound, 0.0
-            _copy(trial, price)
-            _copy(spare, replies)
+            put(trial, price)
+            put(spare, replies)
         else:
             pace[1] += 1.0
         if pace[1] == PATIENCE:
