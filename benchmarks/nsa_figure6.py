@@ -15,8 +15,8 @@ from page import RESULTS, write_page
 
 from allocopt.arrays import FloatArray
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.allocators import TopologyAllocator
 from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.registry import get_solver
 from allocopt.traces.reading import read_workload

@@ -21,12 +21,12 @@ from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.allocators import TopologyAllocator
 from allocopt.simulator.metrics import Trim, job_hop_costs, measure
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
+from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver

@@ -213,13 +213,13 @@ def _allocator(
     platform: "Platform", scheduler: "ListScheduler | Scheduler", name: str | None, strategy: str | None, seed: int
 ) -> "Allocator | None":
     """Make the allocator."""
+    if name is None and strategy is None:
+        return None
     from allocopt.errors import UsageError
-    from allocopt.simulator.allocators import TopologyAllocator
+    from allocopt.simulator.topology_allocator import TopologyAllocator
     from allocopt.simulator.window import WindowScheduler
     from allocopt.solving.registry import get_solver
 
-    if name is None and strategy is None:
-        return None
     if isinstance(scheduler, WindowScheduler):
         raise UsageError("policy 'window' allocates by itself: give --option solver=... and --option strategy=...")
     if name is None:
@@ -272,9 +272,9 @@ def _print(schedule: "Schedule", metrics: "Metrics", runtime_s: float, as_json: 
 
 def _print_remarks(scheduler: "ListScheduler | Scheduler") -> None:
     """Print what a scheduler of windows has to say of them, on standard error."""
-    from allocopt.simulator.window import WindowScheduler
+    from allocopt.simulator.scheduler import Remarking
 
-    for remark in scheduler.remarks() if isinstance(scheduler, WindowScheduler) else ():
+    for remark in scheduler.remarks() if isinstance(scheduler, Remarking) else ():
         print(f"allocopt: {remark}", file=sys.stderr)
 
 

@@ -70,16 +70,19 @@ def sharing_policy(
     UsageError
         If an option does not go with it, or profiles are given to another policy.
     """
-    from allocopt.cli.solver_options import parse_options
     from allocopt.errors import UsageError
+    from allocopt.plugins import plugin_names
+
+    names = plugin_names("allocopt.sharing_policies")
+    if policy not in names:
+        if profiles is not None:
+            raise UsageError(f"--profiles goes with the policies {', '.join(names)}, not {policy!r}")
+        return None
+    from allocopt.cli.solver_options import parse_options
     from allocopt.files.profiles import read_profiles
-    from allocopt.simulator.quota.registry import get_sharing_policy, sharing_policy_names
+    from allocopt.simulator.quota.registry import get_sharing_policy
     from allocopt.traces.executables import WORKFLOWS
 
-    if policy not in sharing_policy_names():
-        if profiles is not None:
-            raise UsageError(f"--profiles goes with the policies {', '.join(sharing_policy_names())}, not {policy!r}")
-        return None
     for name, given in zip(REFUSED, others, strict=True):
         if given is not None:
             raise UsageError(f"--{name} does not go with policy {policy!r}")

@@ -107,6 +107,14 @@ class Scheduler(Protocol):
         """
 
 
+@runtime_checkable
+class Remarking(Protocol):
+    """A scheduler that has something to tell when a simulation is over."""
+
+    def remarks(self) -> list[str]:
+        """Return what is worth knowing of the decisions, one line each."""
+
+
 @dataclass(frozen=True, slots=True)
 class ListScheduler:
     """A queue order with backfilling: the built-in schedulers, which run wholly compiled.

@@ -10,13 +10,14 @@ from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.simulator.allocators import Allocator, DepthFirst, TopologyAllocator
+from allocopt.simulator.allocators import Allocator, DepthFirst
 from allocopt.simulator.hop_slowdown import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import as_scheduler, simulate
+from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver

@@ -65,7 +65,7 @@ STAGES: dict[Strategy, tuple[Stage, ...]] = {
         Stage(("prices", "greedy"), Strategy.FREE),
     ),
     Strategy.FREE: (
-        Stage(("lns-prices", "lns"), Strategy.FREE, 0.5, FEW_STEPS, FEW_JOBS),
+        Stage(("lns",), Strategy.FREE, 0.5, FEW_STEPS, FEW_JOBS),
         Stage(("exact",), Strategy.FREE, most_jobs=FEW_JOBS),
         Stage(("prices", "exact", "lns", "greedy"), Strategy.FREE),
     ),

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
 from allocopt.report.simulate_row import SimulateRow
-from allocopt.simulator.allocators import TopologyAllocator
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.named import backfilled
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import as_scheduler, simulate
+from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.registry import get_solver
 from allocopt.traces.workload import Workload

@@ -16,13 +16,14 @@ from allocopt.cluster.platform import Platform
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
-from allocopt.simulator.allocators import Allocator, TopologyAllocator
+from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.metrics import job_hop_costs
 from allocopt.simulator.placement import Share
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times
+from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.one_shot import OneShot
 from allocopt.solving.protocol import Solver

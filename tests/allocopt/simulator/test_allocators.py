@@ -13,8 +13,9 @@ from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import UsageError
 from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst, TopologyAllocator
+from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.placement import Share
+from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.solving.one_shot import OneShot
 from allocopt.solving.registry import get_solver
 from learned.nsa.reproduction.epochs import Method

@@ -115,7 +115,7 @@ def test_a_proof_of_an_early_stage_ends_it() -> None:
 
 @pytest.mark.parametrize(
     ("limit_s", "asked"),
-    [(0.009, [("lns-prices", 0.009, None)]), (0.011, [("lns-prices", 0.0055, FEW_STEPS), ("exact", 0.011, None)])],
+    [(0.009, [("lns", 0.009, None)]), (0.011, [("lns", 0.0055, FEW_STEPS), ("exact", 0.011, None)])],
 )
 def test_a_stage_gets_all_the_time_where_no_other_one_would_be_left_enough(
     limit_s: float, asked: list[tuple[str, float, int | None]], monkeypatch: pytest.MonkeyPatch
