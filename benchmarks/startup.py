@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -91,8 +92,8 @@ def main() -> None:
             "simulate, EASY, 5,000 jobs": ("simulate", trace, "--backfill", "easy"),
         }
         rows: list[list[str | float | None]] = []
-        wall_s, used_s = measured(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
-        rows.append(["python -c pass", None, wall_s, used_s])
+        for code in ("pass", "import numba"):
+            rows.append([f"python -c {code!r}", None, *measured(partial(subprocess.run, [sys.executable, "-c", code]))])
         for what, arguments in commands.items():
             with no_kernels():
                 first_s, _ = measured(command(*arguments), 1)
