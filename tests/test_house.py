@@ -78,11 +78,6 @@ def test_modules_and_all_that_is_public_are_documented() -> None:
     assert {name_of(path): names for path, tree in trees().items() if (names := [*undocumented(tree.body)])} == {}
 
 
-def test_a_file_has_at_most_400_lines() -> None:
-    lines = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
-    assert {name: count for name, count in lines.items() if count > 400} == {}
-
-
 @pytest.mark.parametrize(
     "code",
     [
