@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from allocopt.errors import AllocoptError
     from allocopt.files.cluster import read_topology, write_topology
     from allocopt.files.graphml import graph_of, tree_of_graph
-    from allocopt.files.instance import read_problems, write_problems
     from allocopt.problems.base import Problem, Strategy
     from allocopt.problems.coallocation.interference import Interference, Sharing
     from allocopt.problems.coallocation.problem import (
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
         GuestPlace,
     )
     from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
+    from allocopt.problems.instances import read_problems, write_problems
     from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Reward, Selection
     from allocopt.problems.side import Groups, Placement, Preference, Segments
     from allocopt.problems.topology import Allocation, Job, TopologyProblem
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Allocation": "problems.topology",
+    "Allocation": "problems.topology.problem",
     "Allocator": "simulator.allocators",
     "AllocoptError": "errors",
     "Backfill": "simulator.rules",
@@ -82,9 +82,9 @@ _HOMES = {
     "HopSlowdown": "simulator.hop_slowdown",
     "Incumbent": "solving.result",
     "Interference": "problems.coallocation.interference",
-    "Job": "problems.topology",
-    "KnapsackJob": "problems.knapsack",
-    "KnapsackProblem": "problems.knapsack",
+    "Job": "problems.topology.problem",
+    "KnapsackJob": "problems.knapsack.problem",
+    "KnapsackProblem": "problems.knapsack.problem",
     "KnapsackSolver": "solving.base",
     "ListScheduler": "simulator.scheduler",
     "Metrics": "simulator.metrics",
@@ -105,13 +105,13 @@ _HOMES = {
     "QueueOrder": "simulator.order",
     "Reserve": "simulator.scheduler",
     "Result": "solving.result",
-    "Reward": "problems.knapsack",
+    "Reward": "problems.knapsack.problem",
     "Rules": "simulator.rules",
     "Run": "solving.run",
     "Schedule": "simulator.schedule",
     "Scheduler": "simulator.scheduler",
     "Segments": "problems.side",
-    "Selection": "problems.knapsack",
+    "Selection": "problems.knapsack.problem",
     "SetQuota": "simulator.scheduler",
     "Share": "simulator.placement",
     "Sharing": "problems.coallocation.interference",
@@ -123,7 +123,7 @@ _HOMES = {
     "Status": "solving.result",
     "StopReason": "solving.result",
     "Strategy": "problems.base",
-    "TopologyProblem": "problems.topology",
+    "TopologyProblem": "problems.topology.problem",
     "TopologySolver": "solving.base",
     "Tree": "cluster.tree",
     "View": "simulator.view",
@@ -139,7 +139,7 @@ _HOMES = {
     "measure": "simulator.metrics",
     "pareto_front": "solving.pareto",
     "policy_names": "simulator.registry",
-    "read_problems": "files.instance",
+    "read_problems": "problems.instances",
     "read_topology": "files.cluster",
     "read_workload": "traces.reading",
     "simulate": "simulator.simulate",
@@ -147,7 +147,7 @@ _HOMES = {
     "solver_names": "solving.registry",
     "tree_of_graph": "files.graphml",
     "verify": "solving.verify",
-    "write_problems": "files.instance",
+    "write_problems": "problems.instances",
     "write_topology": "files.cluster",
 }
 

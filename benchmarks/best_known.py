@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import allocopt
-from allocopt.files.best_known import BestKnown, BestKnownValues, write_best_known
-from allocopt.files.models import NO_STRATEGY
+from allocopt.solving.best_known import NO_STRATEGY, BestKnown, BestKnownValues, write_best_known
 from allocopt.solving.result import EQUAL_RELATIVE
 
 FOLDER = Path("instances")

@@ -8,10 +8,10 @@ import numpy as np
 from page import write_page
 
 import allocopt
+from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.report.table import Cell, aligned_table
-from allocopt.traces.coallocations import synthetic_coallocation
 from formulations.coallocation.program import CoallocationModel
 from formulations.integer.backends import cp_sat, highs, scip
 from formulations.integer.backends.protocol import Limits

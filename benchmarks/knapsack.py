@@ -9,9 +9,9 @@ import numpy as np
 from page import write_page
 
 import allocopt
-from allocopt.problems.gains import Gains
+from allocopt.problems.knapsack.generate import synthetic_knapsack
+from allocopt.problems.knapsack.packing import Gains
 from allocopt.report.table import Cell, aligned_table
-from allocopt.traces.knapsacks import synthetic_knapsack
 from formulations.knapsack.dynamic import Items
 from formulations.knapsack.kernels import add_counted_jobs
 

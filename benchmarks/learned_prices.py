@@ -14,12 +14,12 @@ from allocopt.cluster.topology import FatTree
 from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.traces.allocators import solver_allocator
 from allocopt.traces.generators import uniform_workload
-from allocopt.traces.synthetic import synthetic_problem
 from allocopt.traces.windows import windows
 from heuristics.lns.random import folded
 from heuristics.lns.solver import Lns

@@ -12,7 +12,7 @@ from statistics import fmean
 from page import write_page
 
 import allocopt
-from allocopt.files.instance import problem_from_object
+from allocopt.problems.instances import problem_from_object
 from allocopt.report.table import Cell, aligned_table
 
 LIMIT_S = 60.0

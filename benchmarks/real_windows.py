@@ -14,10 +14,10 @@ from statistics import fmean
 from page import write_page
 
 import allocopt
-from allocopt.files.best_known import BestKnown
 from allocopt.report.bench import contenders, plan, run_tasks
 from allocopt.report.rows import BenchRow
 from allocopt.report.summary import summary_table
+from allocopt.solving.best_known import BestKnown
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Status
 

@@ -7,8 +7,8 @@ import numpy as np
 from page import write_page
 
 import allocopt
-from allocopt.files.best_known import read_best_known
 from allocopt.report.table import Cell, aligned_table
+from allocopt.solving.best_known import read_best_known
 
 FAMILIES = ("paper", "repo", "burst")
 LIMITS_S = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)

@@ -20,9 +20,9 @@ from page import RESULTS, write_page
 
 import allocopt
 from allocopt.errors import UsageError
+from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
-from allocopt.traces.synthetic import synthetic_problem
 
 NAME = "topology_large"
 LARGE = ("L1", "L2", "L3")

@@ -11,9 +11,9 @@ import numpy as np
 
 import allocopt
 from allocopt.files.writing import write_text
+from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.report.html.palette import DARK, LIGHT
 from allocopt.report.html.svg import FONTS
-from allocopt.traces.synthetic import synthetic_problem
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "window.svg"
 CLUSTER = allocopt.FatTree(pods=4, leaves_per_pod=4, nodes_per_leaf=8)

@@ -11,7 +11,6 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 
-KINDS = frozenset({"coallocation"})
 LARGEST = f"{MOST_TRIPLES:,} hosts x guests x quotas"
 HALF = 50
 """Percent that ``static-50`` gives to every guest (ASAX paper, section 4.4)."""
@@ -21,7 +20,7 @@ class GreedyCoallocation(CoallocationSolver):
     """Guests one after the other, each where it is worth most, in a few orders; O(G H (Q + K)) each."""
 
     name: ClassVar[str] = "greedy"
-    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), LARGEST, kinds=KINDS)
+    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), LARGEST)
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Place in every order; see `SearchSolver.search`."""
@@ -33,7 +32,7 @@ class StaticHalf(CoallocationSolver):
     """The ASAX paper's *Static*: half of the first host that obeys the bounds, whatever it is worth."""
 
     name: ClassVar[str] = "static-50"
-    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset(), LARGEST, kinds=KINDS)
+    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset(), LARGEST)
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
         """Why the problem is not for this solver: its size, or no quota of one half."""

@@ -2,9 +2,8 @@
 
 from typing import ClassVar
 
-from allocopt.problems.gains import Gains
 from allocopt.problems.knapsack import KnapsackProblem
-from allocopt.problems.packing import MOST_JOBS
+from allocopt.problems.knapsack.packing import MOST_JOBS, Gains
 from allocopt.solving.base import KnapsackSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
@@ -16,9 +15,7 @@ class GreedyKnapsack(KnapsackSolver):
     """The best of the selections by gain, by gain for what is asked for, and by size; O(J (R + slots)) each."""
 
     name: ClassVar[str] = "greedy"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset(), frozenset({Promise.BOUND}), f"{MOST_JOBS:,} jobs", kinds=frozenset({"knapsack"})
-    )
+    capabilities: ClassVar[Capabilities] = Capabilities(frozenset(), frozenset({Promise.BOUND}), f"{MOST_JOBS:,} jobs")
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Pack in every order; see `SearchSolver.search`."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocopt.files.best_known import read_best_known
-from allocopt.files.instance import read_problems
+from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.best_known import read_best_known
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 from learned.networks.files import read_weights, write_weights

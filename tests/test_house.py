@@ -117,16 +117,28 @@ def test_the_version_is_that_of_the_distribution() -> None:
     assert importlib.import_module("allocopt").__version__ == PROJECT["project"]["version"]
 
 
-@pytest.mark.parametrize("name", sorted(PROJECT["project"]["entry-points"]["allocopt.solvers"]))
-def test_every_entry_point_is_a_solver_of_that_name(name: str) -> None:
-    module, _, factory = PROJECT["project"]["entry-points"]["allocopt.solvers"][name].partition(":")
-    assert getattr(importlib.import_module(module), factory).name == name
+SOLVERS = [
+    (group.rpartition(".")[2], name, value)
+    for group, entries in PROJECT["project"]["entry-points"].items()
+    if group.startswith("allocopt.solvers.")
+    for name, value in entries.items()
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), SOLVERS)
+def test_every_entry_point_is_a_solver_of_that_kind_and_name(kind: str, name: str, value: str) -> None:
+    module, _, factory = value.partition(":")
+    made = getattr(importlib.import_module(module), factory)
+    assert (made.kind, made.name) == (kind, name)
 
 
 def test_the_installed_distribution_has_the_entry_points_of_the_project() -> None:
     entries = importlib.import_module("importlib.metadata").distribution("allocopt").entry_points
-    installed = {entry.name: entry.value for entry in entries if entry.group == "allocopt.solvers"}
-    assert installed == PROJECT["project"]["entry-points"]["allocopt.solvers"]
+    installed: dict[str, dict[str, str]] = {}
+    for entry in entries:
+        installed.setdefault(entry.group, {})[entry.name] = entry.value
+    del installed["console_scripts"]
+    assert installed == PROJECT["project"]["entry-points"]
 
 
 @pytest.mark.slow

@@ -1,6 +1,7 @@
 """What every installed solver of knapsack and of co-allocation problems keeps to."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -12,17 +13,17 @@ from support.coallocations import best_value as best_coallocation
 from support.knapsacks import best_value as best_selection
 
 from allocopt.errors import MissingPackageError
-from allocopt.files.instances import read_instances
 from allocopt.problems.base import Problem
+from allocopt.problems.coallocation.generate import synthetic_coallocation
+from allocopt.problems.instances import read_instances
 from allocopt.problems.knapsack import Reward
+from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Promise, Solver, takes
+from allocopt.solving.protocol import Promise, Solver
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
-from allocopt.traces.coallocations import synthetic_coallocation
-from allocopt.traces.knapsacks import synthetic_knapsack
 
 pytestmark = pytest.mark.slow
 
@@ -33,16 +34,19 @@ KINDS = {"knapsack": best_selection, "coallocation": best_coallocation}
 """The kinds, and what finds the best of all solutions of each."""
 
 
-def installed() -> dict[str, Solver]:
+Key = tuple[str, str]
+"""Kind and name of a solver."""
+
+
+def installed() -> dict[Key, Solver]:
     """Return all solvers of these kinds that can run here, by name."""
     solvers = {}
-    for name in solver_names():
-        try:
-            solver = get_solver(name)
-        except MissingPackageError:
-            continue
-        if solver.is_available() and solver.capabilities.kinds & KINDS.keys():
-            solvers[name] = solver
+    for kind in KINDS:
+        for name in solver_names(kind):
+            with suppress(MissingPackageError):
+                solver = get_solver(name, None, kind)
+                if solver.is_available():
+                    solvers[kind, name] = solver
     return solvers
 
 
@@ -68,20 +72,20 @@ def best_value(problem: Any) -> float:
 
 def takes_it(solver: Solver, problem: Problem) -> bool:
     """Whether a solver takes a problem of its kind and size."""
-    return takes(solver, problem) and solver.refusal(problem) is None
+    return solver.kind == problem.kind and solver.takes(problem) and solver.refusal(problem) is None
 
 
 def cases(problems: Sequence[Problem], promise: Promise | None = None) -> Sequence[object]:
     """All solvers (with a promise) on all problems that they take."""
     return [
-        pytest.param(name, problem, id=f"{name}-{problem.name}")
+        pytest.param(name, problem, id=f"{name[1]}-{problem.name}")
         for name, solver in SOLVERS.items()
         for problem in problems
         if (promise is None or promise in solver.capabilities.promises) and takes_it(solver, problem)
     ]
 
 
-def solved(name: str, problem: Problem, budget: Budget = Budget(60.0), seed: int = 0) -> Result:  # noqa: B008
+def solved(name: Key, problem: Problem, budget: Budget = Budget(60.0), seed: int = 0) -> Result:  # noqa: B008
     result = SOLVERS[name].solve(problem, budget, seed)
     verify_result(problem, result)
     return result
@@ -102,11 +106,13 @@ def assert_consistent(problem: Problem, result: Result) -> None:
 
 
 def test_the_solvers_of_the_design_are_there() -> None:
-    assert {"assignment", "auto", "cp-sat", "dp", "greedy", "highs", "scip", "static-50"} <= set(SOLVERS)
+    assert {"assignment", "auto", "cp-sat", "dp", "greedy", "highs", "scip", "static-50"} <= {
+        name for _, name in SOLVERS
+    }
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED + LARGER))
-def test_the_answer_is_valid_and_what_is_said_of_it_consistent(name: str, problem: Problem) -> None:
+def test_the_answer_is_valid_and_what_is_said_of_it_consistent(name: Key, problem: Problem) -> None:
     told: list[Incumbent] = []
     result = solve(problem, solver=SOLVERS[name], time_limit=60.0, seed=5, on_incumbent=told.append)
     assert_consistent(problem, result)
@@ -114,14 +120,14 @@ def test_the_answer_is_valid_and_what_is_said_of_it_consistent(name: str, proble
     assert told[-1].objective == result.objective
     for before, after in pairwise(told):
         assert after.objective > before.objective
-    assert (result.solver, result.seed) == (name, 5)
+    assert (result.solver, result.seed) == (name[1], 5)
     promises = SOLVERS[name].capabilities.promises
     assert Promise.BOUND not in promises or result.bound is not None
     assert Promise.EXACT not in promises or result.status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED))
-def test_the_optimum_of_all_solutions_lies_between_objective_and_bound(name: str, problem: Problem) -> None:
+def test_the_optimum_of_all_solutions_lies_between_objective_and_bound(name: Key, problem: Problem) -> None:
     result = solved(name, problem)
     best = best_value(problem)
     assert result.objective is not None
@@ -144,21 +150,21 @@ def test_all_exact_solvers_agree(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED + LARGER[:2] + LARGER[-1:]))
-def test_the_same_seed_gives_the_same_answer(name: str, problem: Problem) -> None:
+def test_the_same_seed_gives_the_same_answer(name: Key, problem: Problem) -> None:
     first, again = (solved(name, problem, Budget(60.0), seed=7) for _ in range(2))
     assert again.objective == pytest.approx(first.objective, rel=1e-9)
-    if name not in FOREIGN:
+    if name[1] not in FOREIGN:
         assert again.solution == first.solution
 
 
 @pytest.mark.parametrize("seconds", [1e-9, 1e-3])
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED + LARGER))
-def test_a_limit_that_is_too_short_still_gives_a_valid_answer(name: str, problem: Problem, seconds: float) -> None:
+def test_a_limit_that_is_too_short_still_gives_a_valid_answer(name: Key, problem: Problem, seconds: float) -> None:
     assert_consistent(problem, solved(name, problem, Budget(seconds)))
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(SHIPPED))
-def test_a_warm_start_is_never_made_worse(name: str, problem: Problem) -> None:
+def test_a_warm_start_is_never_made_worse(name: Key, problem: Problem) -> None:
     best = best_found(problem)
     result = SOLVERS[name].solve(problem, Budget(1e-3), 0, best.solution)
     verify_result(problem, result)
@@ -168,7 +174,7 @@ def test_a_warm_start_is_never_made_worse(name: str, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(FEW))
-def test_ctrl_c_gives_the_best_so_far(name: str, problem: Problem) -> None:
+def test_ctrl_c_gives_the_best_so_far(name: Key, problem: Problem) -> None:
     def interrupt(incumbent: Incumbent) -> None:
         raise KeyboardInterrupt
 
@@ -179,7 +185,7 @@ def test_ctrl_c_gives_the_best_so_far(name: str, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(FEW + LARGER[:1]))
-def test_an_exact_solver_stops_at_the_gap_asked_for(name: str, problem: Problem) -> None:
+def test_an_exact_solver_stops_at_the_gap_asked_for(name: Key, problem: Problem) -> None:
     result = solved(name, problem, Budget(60.0, gap=0.5))
     if Promise.EXACT in SOLVERS[name].capabilities.promises:
         assert result.gap is not None
@@ -187,6 +193,6 @@ def test_an_exact_solver_stops_at_the_gap_asked_for(name: str, problem: Problem)
 
 
 @pytest.mark.parametrize(("name", "problem"), cases(FEW))
-def test_a_solver_prints_nothing_on_stdout(name: str, problem: Problem, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_solver_prints_nothing_on_stdout(name: Key, problem: Problem, capfd: pytest.CaptureFixture[str]) -> None:
     solved(name, problem)
     assert capfd.readouterr().out == ""

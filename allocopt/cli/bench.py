@@ -54,17 +54,15 @@ def command(
     """
     from allocopt.cli.outputs import check_files_differ
     from allocopt.cli.streams import quietly
-    from allocopt.files.best_known import FILE_NAME, best_known_beside, read_best_known
-    from allocopt.files.instances import read_instances
-    from allocopt.files.shipped import instance_path
     from allocopt.kernels.ready import make_ready
+    from allocopt.problems.instances import instance_path, read_instances
     from allocopt.report.bench import contenders, plan, run_tasks
     from allocopt.report.bench_files import check_suffix, write_rows
     from allocopt.report.provenance import provenance
     from allocopt.report.summary import summary_table
     from allocopt.report.trajectories import trajectory_rows, write_trajectories
+    from allocopt.solving.best_known import FILE_NAME, best_known_beside, read_best_known
     from allocopt.solving.budget import Budget
-    from allocopt.solving.protocol import kernels_of
 
     if out is not None:
         check_suffix(out)
@@ -72,12 +70,12 @@ def command(
     check_files_differ(out, trajectory, read=[*files, best_known, *(path.with_name(FILE_NAME) for path in files)])
     problems = read_instances(instances)
     known = read_best_known(best_known) if best_known else best_known_beside(files)
-    pairs = contenders(_solvers(_parts(solvers)), _parts(strategy), {problem.kind for problem in problems})
+    pairs = contenders(_solvers(_parts(solvers), sorted({problem.kind for problem in problems})), _parts(strategy))
     tasks, refusals = plan(problems, pairs, _numbers(seeds))
     for name, reasons in refusals.items():
         count = f"{len(reasons)} of {len(problems)} instances"
         print(f"allocopt: {name} does not take {count}, such as {reasons[0]}", file=sys.stderr)
-    make_ready({entry for task in tasks for entry in kernels_of(task.contender.solver, task.problem)})
+    make_ready({entry for task in tasks for entry in task.contender.solver.kernels(task.problem)})
     _warm_up(pairs)
     facts = provenance()
     budget = Budget(time_limit, iterations, gap)
@@ -113,7 +111,7 @@ def _journal(
     """Open the journal of a run, which goes on after a crash as long as all that its rows depend on is the same."""
     from hashlib import sha256
 
-    from allocopt.files.shipped import instance_path
+    from allocopt.problems.instances import instance_path
     from allocopt.report.journal import Journal
     from allocopt.sweep.cells import digest
 
@@ -124,14 +122,21 @@ def _journal(
     )
 
 
-def _solvers(specifications: Sequence[str]) -> "list[tuple[Solver, str | None]]":
-    """Make the solvers, each with the strategy that it alone runs under, if one is given."""
-    from allocopt.solving.registry import get_solver
+def _solvers(specifications: Sequence[str], kinds: Sequence[str]) -> "list[tuple[Solver, str | None]]":
+    """Make the solvers of these kinds, each with the strategy that it alone runs under, if one is given."""
+    from allocopt.errors import UsageError
+    from allocopt.solving.registry import get_solver, kinds_of_solver
 
     chosen = []
     for specification in specifications:
-        name, _, only = specification.partition(":")
-        chosen.append((get_solver(name.strip()), only.strip() or None))
+        name, _, only = (part.strip() for part in specification.partition(":"))
+        taken = kinds_of_solver(name)
+        if taken and not set(taken) & set(kinds):
+            raise UsageError(f"solver {name!r} does not take {', '.join(kinds)}; it takes {', '.join(taken)} problems")
+        for kind in [kind for kind in kinds if kind in taken] or kinds:
+            solver = get_solver(name, None, kind)
+            if not only or solver.capabilities.strategies:
+                chosen.append((solver, only or None))
     return chosen
 
 
@@ -156,11 +161,13 @@ def _numbers(text: str) -> list[int]:
 def _warm_up(pairs: "Sequence[Contender]") -> None:
     """Let every solver solve shipped problems, so that no time includes loading a kernel or starting a process."""
     from allocopt.cli.streams import quietly
-    from allocopt.files.instances import read_instances
+    from allocopt.problems.instances import read_instances
+    from allocopt.problems.kind import shipped_instances
     from allocopt.report.bench import plan, run_tasks
     from allocopt.solving.budget import Budget
 
-    tasks, _ = plan([*read_instances([Path("@tiny")])[:1], *read_instances([Path("@knapsacks")])], pairs, [0])
+    shipped = [read_instances([path])[0] for path in shipped_instances().values()]
+    tasks, _ = plan(shipped, pairs, [0])
     for _ in quietly(run_tasks(tasks, Budget(5.0, 1), {})):
         pass
 

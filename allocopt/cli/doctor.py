@@ -9,7 +9,6 @@ from allocopt.cli.options import Json
 from allocopt.cli.screen import listed
 
 if TYPE_CHECKING:
-    from allocopt.problems.base import Problem
     from allocopt.solving.protocol import Solver
 
 
@@ -34,37 +33,31 @@ def _check(name: str) -> str:
     from allocopt.cli.streams import prints_on_stderr
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence
-    from allocopt.solving.registry import get_solver
+    from allocopt.solving.registry import get_solver, kinds_of_solver
 
     try:
         with prints_on_stderr(), Fence(f"solver {name!r}"):
-            solver = get_solver(name)
-            found = [_solved(solver, problem) for problem in _shipped() if problem.kind in solver.capabilities.kinds]
-            version = solver.version
+            solvers = [get_solver(name, None, kind) for kind in reversed(kinds_of_solver(name))]
+            found = [_solved(solver) for solver in solvers]
+            versions = ", ".join(dict.fromkeys(solver.version for solver in solvers))
     except MissingPackageError as error:
         return f"missing: {error}"
     except AllocoptError as error:
         return f"fails: {error}"
-    return f"works: {', '.join(found)} ({version})"
+    return f"works: {', '.join(found)} ({versions})"
 
 
-def _shipped() -> "list[Problem]":
-    """Return the first shipped problem of every kind."""
-    from pathlib import Path
-
-    from allocopt.files.instances import read_instances
-    from allocopt.files.shipped import SHIPPED
-
-    return [read_instances([Path(name)])[0] for name in SHIPPED]
-
-
-def _solved(solver: "Solver", problem: "Problem") -> str:
-    """Solve a problem, under the first strategy that the solver takes if its kind has strategies."""
-    from allocopt.problems.topology import TopologyProblem
+def _solved(solver: "Solver") -> str:
+    """Solve the first shipped problem of a solver's kind, under the first strategy that it takes, if there are some."""
+    from allocopt.problems.instances import read_problems
+    from allocopt.problems.kind import get_kind
     from allocopt.report.rows import shown
     from allocopt.solving.solve import solve
 
-    strategy = min(solver.capabilities.strategies) if isinstance(problem, TopologyProblem) else None
+    shipped, strategy = get_kind(solver.kind).shipped, min(solver.capabilities.strategies, default=None)
+    if shipped is None:
+        return f"{solver.kind} has no shipped instances"
+    problem = read_problems(shipped[1])[0]
     result = solve(problem, strategy, solver, time_limit=10.0)
     value = "no solution" if result.objective is None else shown(problem, result.objective)
     return f"{strategy or problem.kind} {result.status} {value}"

@@ -1,32 +1,30 @@
 """``allocopt generate``: windows, knapsacks and co-allocations as instance files, and whole workloads."""
 
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from allocopt.cli import generate_coallocation, generate_knapsack, generate_window, generate_workload
+from allocopt.cli import generate_window, generate_workload
 from allocopt.cli.options import LARGEST
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 from allocopt.cli.writing import file_name, instance_names, write_instances
 
 if TYPE_CHECKING:
-    from allocopt.cluster.topology import FatTree
+    from allocopt.problems.base import Problem
+    from allocopt.problems.kind import Generator
     from allocopt.traces.workload import Workload
-
-Pairs = Literal["ordered", "unordered"]
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Generate instances, windows of a workload or synthetic ones, knapsacks and co-allocations, and workloads.",
 )
 app.command("workload")(generate_workload.command)
-app.command("knapsack")(generate_knapsack.command)
 app.command("window")(generate_window.command)
-app.command("coallocation")(generate_coallocation.command)
 
-_CLUSTER = "Cluster"
 _GENERATOR = "Workload generator (without --workload)"
 _REPLAY = "Replay"
 
@@ -43,23 +41,24 @@ Out = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice.")]
 Count = Annotated[int, typer.Option(min=1, max=_MOST, help="Number of windows.")]
 
-Pods = Annotated[int, typer.Option(min=1, rich_help_panel=_CLUSTER, help="Pods of the fat tree.")]
-LeavesPerPod = Annotated[int, typer.Option(min=1, rich_help_panel=_CLUSTER, help="Leaf switches per pod.")]
-NodesPerLeaf = Annotated[int, typer.Option(min=1, rich_help_panel=_CLUSTER, help="Nodes per leaf switch.")]
+Pods = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Pods of the fat tree.")]
+LeavesPerPod = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Leaf switches per pod.")]
+NodesPerLeaf = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Nodes per leaf switch.")]
 Hops = Annotated[
-    str, typer.Option(rich_help_panel=_CLUSTER, help="Hops within a leaf, within a pod and across pods: three numbers.")
+    str,
+    typer.Option(rich_help_panel="Cluster", help="Hops within a leaf, within a pod and across pods: three numbers."),
 ]
 PairsCounted = Annotated[
-    Pairs, typer.Option(rich_help_panel=_CLUSTER, help="Whether a pair of nodes counts twice or once.")
+    Literal["ordered", "unordered"],
+    typer.Option(rich_help_panel="Cluster", help="Whether a pair of nodes counts twice or once."),
 ]
+HopCost = Annotated[float, typer.Option(rich_help_panel="Cluster", help="Cost of one hop, positive.")]
 TopologyFile = Annotated[
     Path | None,
     typer.Option(
-        "--topology", readable=False, rich_help_panel=_CLUSTER, help=f"Instead of a fat tree: {TOPOLOGY_HELP}"
+        "--topology", readable=False, rich_help_panel="Cluster", help=f"Instead of a fat tree: {TOPOLOGY_HELP}"
     ),
 ]
-HopCost = Annotated[float, typer.Option(rich_help_panel=_CLUSTER, help="Cost of one hop, positive.")]
-
 Trace = Annotated[
     Path | None,
     typer.Option(
@@ -71,6 +70,10 @@ Trace = Annotated[
 Prefix = Annotated[
     str | None, typer.Option(help="What names begin with: PREFIX-000, ...; if not given, the workload's name.")
 ]
+DrawnPrefix = Annotated[
+    str, typer.Option("--prefix", "--name", help="Name of the instance; of several, PREFIX-000, ...")
+]
+DrawnCount = Annotated[int, typer.Option(min=1, max=_MOST, help="Number of instances.")]
 Period = Annotated[float, typer.Option(min=0.001, rich_help_panel=_REPLAY, help="Length of a scheduling period, s.")]
 Skip = Annotated[int, typer.Option(min=0, rich_help_panel=_REPLAY, help="Windows to leave out at the beginning.")]
 MinJobs = Annotated[
@@ -107,15 +110,47 @@ MaxGap = Annotated[
     int, typer.Option(min=0, max=LARGEST, rich_help_panel=_GENERATOR, help="Longest time between arrivals, s.")
 ]
 
-Idle = Annotated[int, typer.Option(min=1, help="Number of idle nodes.")]
-WindowJobs = Annotated[int, typer.Option(min=1, help="Number of jobs of a window.")]
-Name = Annotated[str, typer.Option(help="Name of the window; of several, NAME-000, ...")]
-LeastNodes = Annotated[int, typer.Option(min=1, help="Least nodes of a job.")]
-MostNodes = Annotated[int, typer.Option(min=1, help="Most nodes of a job; sizes are uniform.")]
-MeanRun = Annotated[float, typer.Option(min=1, help="Mean number of consecutive idle nodes.")]
-Load = Annotated[
-    float, typer.Option(help="Largest share of the idle nodes that jobs ask for; sizes shrink to meet it.")
-]
+
+def add_commands() -> None:
+    """Add a command for everything that draws problems of a kind."""
+    from allocopt.problems.kind import get_kind, kind_names
+
+    for name in kind_names():
+        for command, draw in get_kind(name).generators.items():
+            app.command(command, help=draw.__doc__)(_generator(command, draw))
+
+
+def _generator(prefix: str, draw: "Generator[Problem]") -> Callable[..., None]:
+    """Make a command of what draws one problem: it draws several, and writes them."""
+
+    def command(out: Path, count: int, seed: int, prefix: str, **options: Any) -> None:
+        import numpy as np
+
+        from allocopt.errors import InvalidProblemError, UsageError
+
+        names = instance_names(prefix, count)
+        rngs = np.random.default_rng(seed).spawn(count)
+        try:
+            problems = [draw(each, rng, **options) for each, rng in zip(names, rngs, strict=True)]
+        except InvalidProblemError as error:
+            raise UsageError(str(error)) from None
+        write_instances(out, problems, count)
+
+    own = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY)
+        for parameter in signature(draw, eval_str=True).parameters.values()
+        if parameter.name not in ("name", "rng")
+    ]
+    shared = (
+        ("out", Out, Parameter.empty),
+        ("count", DrawnCount, 1),
+        ("seed", Seed, 0),
+        ("prefix", DrawnPrefix, prefix),
+    )
+    common = [Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=kind) for name, kind, value in shared]
+    command.__signature__ = Signature([common[0], *own, *common[1:]])  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in [*common, *own]}
+    return command
 
 
 @app.command("windows")
@@ -157,12 +192,13 @@ def generate_windows(
     """
     import numpy as np
 
+    from allocopt.problems.topology.generate import checked_hop_cost, fat_tree
     from allocopt.traces.allocators import solver_allocator
     from allocopt.traces.generators import uniform_workload
     from allocopt.traces.windows import windows
 
     cluster = (
-        _fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs)
+        fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs)
         if topology is None
         else read_cluster(topology, labels).tree
     )
@@ -178,81 +214,13 @@ def generate_windows(
         cluster,
         period,
         allocate,
-        hop_cost=_checked_hop_cost(hop_cost),
+        hop_cost=checked_hop_cost(hop_cost),
         min_jobs=min_jobs,
         max_jobs=max_jobs,
         skip=skip,
         prefix=file_name(trace.name if prefix is None else prefix),
     )
     write_instances(out, list(islice(found, count)), count, [workload, topology])
-
-
-@app.command("synthetic")
-def generate_synthetic(
-    out: Out,
-    idle: Idle,
-    jobs: WindowJobs,
-    count: Count = 1,
-    seed: Seed = 0,
-    name: Name = "synthetic",
-    min_nodes: LeastNodes = 2,
-    max_nodes: MostNodes = 40,
-    mean_run: MeanRun = 5.0,
-    load: Load = 0.95,
-    pods: Pods = 10,
-    leaves_per_pod: LeavesPerPod = 10,
-    nodes_per_leaf: NodesPerLeaf = 10,
-    hops: Hops = "2,4,6",
-    pairs: PairsCounted = "ordered",
-    hop_cost: HopCost = 1000.0,
-) -> None:
-    """Draw windows of any size: idle nodes in geometric runs, jobs of uniform sizes. Same seed, same files."""
-    import numpy as np
-
-    from allocopt.traces.synthetic import synthetic_problem
-
-    topology = _fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs)
-    names = instance_names(name, count)
-    problems = [
-        synthetic_problem(
-            topology,
-            idle,
-            jobs,
-            rng,
-            nodes=(min_nodes, max_nodes),
-            mean_run=mean_run,
-            load=load,
-            hop_cost=_checked_hop_cost(hop_cost),
-            name=window,
-        )
-        for window, rng in zip(names, np.random.default_rng(seed).spawn(count), strict=True)
-    ]
-    write_instances(out, problems, count)
-
-
-def _fat_tree(pods: int, leaves_per_pod: int, nodes_per_leaf: int, hops: str, pairs: Pairs) -> "FatTree":
-    """Make the cluster."""
-    from allocopt.cluster.topology import FatTree
-    from allocopt.errors import InvalidProblemError, UsageError
-
-    try:
-        numbers = tuple(int(hop) for hop in hops.split(","))
-    except ValueError:
-        raise UsageError(f"--hops is {hops!r}, must be three integers such as 2,4,6") from None
-    try:
-        return FatTree(pods, leaves_per_pod, nodes_per_leaf, numbers, pairs)
-    except InvalidProblemError as error:
-        raise UsageError(str(error)) from None
-
-
-def _checked_hop_cost(hop_cost: float) -> float:
-    """Return a hop cost that a problem can have."""
-    from allocopt.errors import UsageError
-    from allocopt.problems.topology import LARGEST_HOP_COST, LEAST_HOP_COST
-
-    if not LEAST_HOP_COST <= hop_cost <= LARGEST_HOP_COST:
-        raise UsageError(f"--hop-cost is {hop_cost}, must be within {LEAST_HOP_COST:g} .. {LARGEST_HOP_COST:g}")
-    return hop_cost
 
 
 def _prepared(workload: "Workload", n_nodes: int, processors_per_node: int) -> "Workload":

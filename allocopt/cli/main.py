@@ -60,6 +60,8 @@ def program(words: Sequence[str] = ()) -> typer.Typer:
     for name in set(words[:1]).intersection(COMMANDS) or COMMANDS:
         module = import_module(f"allocopt.cli.{name.replace('-', '_')}")
         if hasattr(module, "app"):
+            if words[:1] == [name] and hasattr(module, "add_commands"):
+                module.add_commands()
             app.add_typer(module.app, name=name)
         else:
             app.command(name)(module.command)

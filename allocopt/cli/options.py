@@ -16,8 +16,8 @@ Instances = Annotated[
     typer.Argument(
         readable=False,
         metavar="INSTANCE",
-        help="Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or @tiny, @knapsacks and @coallocations, "
-        "windows, knapsacks and co-allocations that come along.",
+        help="Instance files (.json, .json.gz, .jsonl, .jsonl.gz), or instances that come along: @tiny are windows, "
+        "@knapsacks knapsacks, @coallocations co-allocations.",
     ),
 ]
 TimeLimit = Annotated[float | None, typer.Option(help="Limit on each solve, in seconds of wall clock.")]

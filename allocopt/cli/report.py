@@ -48,7 +48,7 @@ def command(
     """
     from allocopt.cli.outputs import check_files_differ
     from allocopt.cli.topology_options import read_cluster
-    from allocopt.files.shipped import instance_path
+    from allocopt.problems.instances import instance_path
     from allocopt.report.html.contents import contents
     from allocopt.report.html.page import check_installed, write_report
 

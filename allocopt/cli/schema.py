@@ -1,17 +1,47 @@
 """``allocopt schema``."""
 
 import json
-from typing import Annotated, Literal
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Literal
 
 import typer
 
+SchemaName = Literal["instance", "solution", "best-known", "platform"]
 
-def command(
-    what: Annotated[
-        Literal["instance", "solution", "best-known", "platform"], typer.Argument(help="Which format.")
-    ] = "instance",
-) -> None:
+
+def command(what: Annotated[SchemaName, typer.Argument(help="Which format.")] = "instance") -> None:
     """Print the JSON Schema of a file format."""
-    from allocopt.files.schema import json_schema
-
     print(json.dumps(json_schema(what), indent=2))
+
+
+def json_schema(what: SchemaName) -> dict[str, object]:
+    """JSON Schema (draft 2020-12) of a file format.
+
+    It describes the structure; that nodes exist, are distinct and suffice is checked when a problem is made.
+    """
+    from pydantic import TypeAdapter
+
+    from allocopt.files.platform_models import PlatformFile
+    from allocopt.problems.kind import get_kind, kind_names
+    from allocopt.solving.best_known import BestKnownFile
+
+    codecs = [get_kind(name).codec for name in kind_names()]
+    shapes: dict[str, Any] = {
+        "instance": reduce(or_, (codec.instance_model for codec in codecs)),
+        "solution": reduce(or_, (codec.solution_model for codec in codecs)),
+        "best-known": BestKnownFile,
+        "platform": PlatformFile,
+    }
+    descriptions = {
+        "instance": f"One problem of a kind: {', '.join(kind_names())}.",
+        "solution": f"A solver's answer to one instance of a kind: {', '.join(kind_names())}.",
+    }
+    schema = TypeAdapter(shapes[what]).json_schema()
+    if what in descriptions:
+        schema["description"] = descriptions[what]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": f"allocopt {what} file",
+    }

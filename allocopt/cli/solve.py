@@ -12,7 +12,7 @@ from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, read_cluster
 
 if TYPE_CHECKING:
     from allocopt.cluster.named import NamedTree
-    from allocopt.problems.base import Problem, Strategy
+    from allocopt.problems.base import Problem
     from allocopt.solving.budget import Budget
     from allocopt.solving.protocol import Solver
     from allocopt.solving.result import Incumbent, Result
@@ -71,33 +71,34 @@ def command(
     from allocopt.cli.outputs import check_files_differ
     from allocopt.cli.solver_options import parse_options
     from allocopt.errors import NoSolutionError, UsageError
-    from allocopt.files.instances import read_instances
-    from allocopt.files.shipped import instance_path
+    from allocopt.problems.instances import instance_path, read_instances
     from allocopt.solving.budget import Budget
     from allocopt.solving.registry import get_solver
     from allocopt.solving.result import Status
     from allocopt.solving.solve import prepare
 
-    asked = None if strategy is None else _strategy(strategy)
     problems = list(read_instances(instances))
     cluster = _cluster(problems, nodelist, labels)
     excluded = parse_nodes(exclude_nodes or "", cluster)
-    problems = [_posed(problem, asked, excluded) for problem in problems]
+    problems = [_posed(problem, strategy, excluded) for problem in problems]
     if len(problems) > 1 and (warm_start or export):
         raise UsageError(f"--warm-start and --export take one instance, {len(problems)} were given")
     # An answer may take the place of the one that it began with: it is never worse.
     check_files_differ(warm_start, export, trajectory)
     answers = _answers(solution, problems)
     check_files_differ(export, trajectory, *answers, read=[*map(instance_path, instances), nodelist])
-    chosen = get_solver(solver, {**parse_options(option or []), **({"cancel": True} if cancel else {})})
+    options = {**parse_options(option or []), **({"cancel": True} if cancel else {})}
+    kinds = dict.fromkeys(problem.kind for problem in problems)
+    chosen = {kind: get_solver(solver, options, kind) for kind in kinds}
     if export is not None:
-        _export(chosen, problems[0], export)
+        _export(chosen[problems[0].kind], problems[0], export)
     budget = Budget(time_limit, iterations, gap)
-    prepare(chosen, problems)
+    for kind, made in chosen.items():
+        prepare(made, [problem for problem in problems if problem.kind == kind])
     results: list[Result] = []
     try:
         for problem in problems:
-            results.append(_solve(problem, chosen, budget, seed, warm_start, verbose))
+            results.append(_solve(problem, chosen[problem.kind], budget, seed, warm_start, verbose))
             _report(problem, results[-1], solution, as_json, cluster)
             results[-1].unless_interrupted()
     finally:
@@ -111,31 +112,23 @@ def _answers(folder: Path | None, problems: "list[Problem]") -> list[Path]:
     return [] if folder is None else [folder / f"{problem.name}.json" for problem in problems]
 
 
-def _posed(problem: "Problem", strategy: "Strategy | None", nodes: list[int]) -> "Problem":
-    """Pose a problem under a strategy, if one is given, and without nodes; both are for topology problems."""
+def _posed(problem: "Problem", strategy: str | None, nodes: list[int]) -> "Problem":
+    """Pose a problem under a strategy, if one is given, and without nodes, which is for topology problems."""
     from allocopt.errors import InvalidProblemError, UsageError
+    from allocopt.problems.kind import kind_of
     from allocopt.problems.topology import TopologyProblem
 
-    if not isinstance(problem, TopologyProblem):
-        for option, value in (("--strategy", strategy), ("--exclude-nodes", nodes)):
-            if value:
-                raise UsageError(f"{option}: {problem.name}: a {problem.kind} problem takes none")
-        return problem
-    posed = problem if strategy is None else problem.with_strategy(strategy)
+    if strategy is not None and not kind_of(problem).strategies:
+        raise UsageError(f"--strategy: {problem.name}: a {problem.kind} problem takes none")
+    posed = kind_of(problem).posed(problem, strategy)
+    if not nodes:
+        return posed
+    if not isinstance(posed, TopologyProblem):
+        raise UsageError(f"--exclude-nodes: {problem.name}: a {problem.kind} problem takes none")
     try:
-        return posed.without_nodes(nodes) if nodes else posed
+        return posed.without_nodes(nodes)
     except InvalidProblemError as error:
         raise UsageError(f"--exclude-nodes: {problem.name}: {error.fault}") from None
-
-
-def _strategy(name: str) -> Any:
-    """Turn a name into a strategy."""
-    from allocopt.errors import UsageError
-    from allocopt.problems.base import Strategy
-
-    if name not in list(Strategy):
-        raise UsageError(f"there is no strategy {name!r}; there are {', '.join(Strategy)}")
-    return Strategy(name)
 
 
 def _solve(
@@ -171,14 +164,12 @@ def _solve(
 def _read_start(problem: "Problem", path: Path) -> Any:
     """Read the solution to begin with."""
     from allocopt.errors import BadFileError, InvalidSolutionError
-    from allocopt.files.kinds import KINDS
-    from allocopt.files.solution import read_solution, solution_of
+    from allocopt.solving.solution_files import read_solution, solution_of
     from allocopt.solving.verify import verify
 
     stored = read_solution(path)
-    answer = KINDS[stored.kind].answer
-    if getattr(stored, answer) is None:
-        raise BadFileError(f"{path}: {answer}: is null, must be a solution to begin with")
+    if stored.answer is None:
+        raise BadFileError(f"{path}: {stored.answer_key}: is null, must be a solution to begin with")
     try:
         solution = solution_of(problem, stored)
         verify(problem, solution)
@@ -202,8 +193,8 @@ def _report(
     problem: "Problem", result: "Result", folder: Path | None, as_json: bool, cluster: "NamedTree | None"
 ) -> None:
     """Write the solution file and print the row of one solve, and who gets which nodes if they have names."""
-    from allocopt.files.solution import write_solution
     from allocopt.report.rows import SolveRow, shown
+    from allocopt.solving.solution_files import write_solution
 
     lists = {} if cluster is None else _hostlists(problem, result, cluster)
 

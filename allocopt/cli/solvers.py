@@ -53,9 +53,13 @@ def _table(rows: "list[SolverRow]") -> str:
 
 def _described(row: SolverRow) -> str:
     """Say in a sentence what a solver takes and promises."""
+    from allocopt.problems.kind import get_kind
+
     if not row.available:
         return f"not available: {row.largest}"
-    kinds = [f"{kind} ({', '.join(row.strategies)})" if kind == "topology" else kind for kind in reversed(row.kinds)]
+    kinds = [
+        f"{kind} ({', '.join(row.strategies)})" if get_kind(kind).strategies else kind for kind in reversed(row.kinds)
+    ]
     promises = f"; {', '.join(row.promises)}" if row.promises else ""
     return f"{', '.join(kinds)}{promises}; up to {row.largest}".replace("up to any", "any size")
 
@@ -65,16 +69,21 @@ def _row(name: str) -> SolverRow:
     from allocopt.cli.streams import prints_on_stderr
     from allocopt.errors import AllocoptError, MissingPackageError
     from allocopt.plugins import Fence
-    from allocopt.solving.registry import get_solver
+    from allocopt.solving.registry import get_solver, kinds_of_solver
 
+    kinds = kinds_of_solver(name)
     try:
         with prints_on_stderr(), Fence(f"solver {name!r}"):
-            solver = get_solver(name)
-            abilities, is_available = solver.capabilities, solver.is_available()
-            strategies, promises = sorted(abilities.strategies), sorted(abilities.promises)
-            return SolverRow(
-                name, sorted(abilities.kinds), list(strategies), list(promises), abilities.largest, is_available
+            solvers = [get_solver(name, None, kind) for kind in reversed(kinds)]
+            able = [solver.capabilities for solver in solvers]
+            strategies = sorted(set().union(*(one.strategies for one in able)))
+            promises = sorted(set.intersection(*(set(one.promises) for one in able)))
+            sizes = dict.fromkeys(
+                f"{solver.kind}: {one.largest}" if number else one.largest
+                for number, (solver, one) in enumerate(zip(solvers, able, strict=True))
             )
+            is_available = all(solver.is_available() for solver in solvers)
+            return SolverRow(name, kinds, list(strategies), list(promises), "; ".join(sizes), is_available)
     except MissingPackageError as error:
         return SolverRow(name, [], [], [], str(error), False)
     except AllocoptError as error:

@@ -15,8 +15,8 @@ def command(
     Exit code 0 when it is valid and its objective right, else 3 with the reason.
     """
     from allocopt.errors import InvalidSolutionError
-    from allocopt.files.instances import read_instances
-    from allocopt.files.solution import check_solution, read_solution
+    from allocopt.problems.instances import read_instances
+    from allocopt.solving.solution_files import check_solution, read_solution
 
     stored = read_solution(solution)
     problems = read_instances([instance])

@@ -36,7 +36,7 @@ def write_instances(out: Path, problems: "Sequence[Problem]", asked: int, inputs
     """
     from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import UsageError
-    from allocopt.files.instance import write_problems
+    from allocopt.problems.instances import write_problems
 
     if not problems:
         raise UsageError("no such window came out of the workload: allow other numbers of jobs, skip fewer windows")

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from allocopt.errors import BadFileError, InvalidProblemError
-from allocopt.files.coallocation import ShareOfOne
 from allocopt.files.faults import bad_file
 from allocopt.files.models import FileModel, Text
 from allocopt.files.toml import read_toml
 from allocopt.files.validation import validated
+from allocopt.problems.coallocation.files import ShareOfOne
 from allocopt.problems.coallocation.profile import Stage, StageKind
 from allocopt.traces.executables import Executable, Executables
 

@@ -1,4 +1,4 @@
-"""What every kind of problem has in common."""
+"""What every problem has in common."""
 
 from enum import StrEnum
 from typing import Any, Literal, Protocol

@@ -10,7 +10,8 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.hop_cost import HopFormula
-from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.side import broken_rule
+from allocopt.problems.topology.problem import Allocation, TopologyProblem
 
 
 class Encoding(NamedTuple):
@@ -106,3 +107,21 @@ def owners_of(problem: TopologyProblem, allocation: Allocation) -> IntArray:
     for job, nodes in enumerate(allocation.nodes):
         owners[np.searchsorted(problem.idle_nodes, nodes)] = job
     return owners
+
+
+def trivial_allocation(problem: TopologyProblem) -> Allocation | None:
+    """Return the sequential allocation if it keeps to the rules of the jobs; without rules it always does."""
+    allocation = sequential_allocation(problem)
+    for job, nodes in zip(problem.jobs, allocation.nodes, strict=True):
+        if job.placement is not None and broken_rule(problem.topology, job.placement, nodes) is not None:
+            return None
+    return allocation
+
+
+def sequential_allocation(problem: TopologyProblem) -> Allocation:
+    """Give the jobs, in their order, consecutive idle nodes from the first one on.
+
+    This is feasible under every strategy, and the paper's column "Seq." (NSA paper, Table III).
+    """
+    sizes = problem.sizes
+    return allocation_of_blocks(problem, np.cumsum(sizes) - sizes)

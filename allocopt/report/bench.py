@@ -1,19 +1,18 @@
 """Runs a comparison: every instance, solver, strategy and seed."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from allocopt.errors import UsageError
-from allocopt.files.best_known import BestKnown
-from allocopt.files.models import NO_STRATEGY
 from allocopt.problems.base import Problem, Strategy
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.kind import get_kind, kind_names, kind_of
 from allocopt.report.journal import Journal
 from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.trajectories import points_of
+from allocopt.solving.best_known import NO_STRATEGY, BestKnown
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver, takes
+from allocopt.solving.protocol import Solver
 from allocopt.solving.solve import solve
 
 
@@ -22,7 +21,7 @@ class Contender:
     """A solver under one strategy, or, with None, on problems of the kinds that have no strategies."""
 
     solver: Solver
-    strategy: Strategy | None
+    strategy: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +41,38 @@ class Task:
 def contenders(
     specifications: Sequence[tuple[Solver, str | None]],
     strategies: Sequence[str],
-    kinds: Collection[str] = (TopologyProblem.kind,),
 ) -> list[Contender]:
     """Pair solvers with strategies, each pair once.
 
     Parameters
     ----------
     specifications
-        Solvers, each with the one strategy it is to run under, or None for each of ``strategies`` that it takes, and
-        for problems of the kinds without strategies if it takes such.
+        Solvers, each with the one strategy it is to run under, or None for each of ``strategies`` that it takes, where
+        its kind has strategies.
     strategies
         Strategies to compare under.
-    kinds
-        Kinds of the problems.
 
     Raises
     ------
     UsageError
-        If there is no such strategy, or a solver takes none of those it was given, nor a kind without them.
+        If there is no such strategy, or a solver takes none of those it was given.
     """
-    pairs: dict[tuple[str, Strategy | None], Contender] = {}
-    compared = _strategies(strategies)
+    pairs: dict[tuple[str, str, str | None], Contender] = {}
+    for name in [*strategies, *(only for _, only in specifications if only)]:
+        known = [strategy for kind in kind_names() for strategy in get_kind(kind).strategies]
+        if name not in known:
+            raise UsageError(f"there is no strategy {name!r}; there are scas, dcas and free")
     for solver, only in specifications:
-        asked = _strategies([only]) if only else compared if TopologyProblem.kind in kinds else []
-        taken: list[Strategy | None] = [strategy for strategy in asked if strategy in solver.capabilities.strategies]
-        others = frozenset(kinds) - {TopologyProblem.kind}
-        if not only and solver.capabilities.kinds & others:
-            taken.append(None)
+        asked = [only] if only else strategies if get_kind(solver.kind).strategies else []
+        taken: list[str | None] = [strategy for strategy in asked if strategy in solver.capabilities.strategies]
+        if not asked:
+            taken = [None]
         if not taken:
-            able = ", ".join(sorted(solver.capabilities.strategies))
-            wanted = ", ".join([*asked, *(() if only else sorted(others))])
-            raise UsageError(f"solver {solver.name!r} does not take {wanted}; it takes {able}")
+            able = ", ".join(sorted(solver.capabilities.strategies)) or f"{solver.kind} problems"
+            raise UsageError(f"solver {solver.name!r} does not take {', '.join(asked)}; it takes {able}")
         for strategy in taken:
-            pairs.setdefault((solver.name, strategy), Contender(solver, strategy))
+            pairs.setdefault((solver.kind, solver.name, strategy), Contender(solver, strategy))
     return list(pairs.values())
-
-
-def _strategies(names: Sequence[str]) -> list[Strategy]:
-    """Turn names into strategies."""
-    try:
-        return [Strategy(name) for name in names]
-    except ValueError:
-        unknown = next(name for name in names if name not in list(Strategy))
-        raise UsageError(f"there is no strategy {unknown!r}; there are scas, dcas and free") from None
 
 
 def plan(
@@ -95,26 +83,19 @@ def plan(
     refusals: dict[str, list[str]] = {}
     for problem in problems:
         for contender in contenders:
-            asked = _posed(problem, contender, contenders)
-            if asked is None:
+            solver = contender.solver
+            if solver.kind == problem.kind:
+                asked = kind_of(problem).posed(problem, contender.strategy)
+                refusal = solver.refusal(asked) if solver.takes(asked) else "not its rules"
+            elif any((other.solver.name, other.solver.kind) == (solver.name, problem.kind) for other in contenders):
                 continue
-            refusal = contender.solver.refusal(asked) if takes(contender.solver, asked) else "not its kind or rules"
+            else:
+                refusal = "not its kind"
             if refusal is None:
                 tasks += [Task(asked, contender, seed) for seed in seeds]
-            elif (reason := f"{problem.name}: {refusal}") not in refusals.setdefault(contender.solver.name, []):
-                refusals[contender.solver.name].append(reason)
+            elif (reason := f"{problem.name}: {refusal}") not in refusals.setdefault(solver.name, []):
+                refusals[solver.name].append(reason)
     return tasks, refusals
-
-
-def _posed(problem: Problem, contender: Contender, contenders: Sequence[Contender]) -> Problem | None:
-    """Return the problem under the contender's strategy; None where the same solver contends in the fitting way."""
-    if isinstance(problem, TopologyProblem):
-        if contender.strategy is not None:
-            return problem.with_strategy(contender.strategy)
-        fits = [other for other in contenders if other.strategy is not None]
-    else:
-        fits = [other for other in contenders if other.strategy is None]
-    return None if any(other.solver is contender.solver and other is not contender for other in fits) else problem
 
 
 def run_tasks(

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from allocopt.files.best_known import BestKnown
 from allocopt.problems.base import Problem
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.kind import kind_of
+from allocopt.solving.best_known import BestKnown
 from allocopt.solving.result import Result
 
 
@@ -42,11 +42,10 @@ class SolveRow:
     @classmethod
     def of(cls, problem: Problem, result: Result) -> "SolveRow":
         """Flatten a result."""
-        strategy = getattr(problem, "strategy", None)
         return cls(
             problem.name,
             problem.kind,
-            None if strategy is None else str(strategy),
+            kind_of(problem).strategy_of(problem),
             result.solver,
             str(result.status),
             result.objective,
@@ -62,8 +61,9 @@ class SolveRow:
 
 
 def shown(problem: Problem, objective: float) -> str:
-    """Write an objective for people: hop costs with one digit behind the point, others with six that count."""
-    return f"{objective:,.1f}" if problem.kind == TopologyProblem.kind else f"{objective:.6g}"
+    """Write an objective for people: with the decimals of its kind, or six digits that count."""
+    decimals = kind_of(problem).decimals
+    return f"{objective:.6g}" if decimals is None else f"{objective:,.{decimals}f}"
 
 
 @dataclass(frozen=True, slots=True)

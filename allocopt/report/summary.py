@@ -4,19 +4,15 @@ from collections.abc import Sequence
 from itertools import groupby
 from statistics import fmean, median
 
-from allocopt.files.best_known import BestKnown
-from allocopt.problems.coallocation.problem import CoallocationProblem
-from allocopt.problems.knapsack import KnapsackProblem
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.kind import get_kind
 from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.table import Cell, aligned_table
+from allocopt.solving.best_known import BestKnown
 
 HEADER = (
     "solver", "strategy", "solves", "mean cost", "gap to best known %", "to SCAS optimum %", "proved %",
     "median ms", "max ms",
 )  # fmt: skip
-MAXIMIZED = frozenset({CoallocationProblem.kind, KnapsackProblem.kind})
-"""Kinds of problems whose objective is the better the larger it is."""
 DIGITS = (None, None, 0, 1, 3, 2, 0, 2, 2)
 
 
@@ -26,7 +22,7 @@ def summary_table(rows: Sequence[BenchRow], width: int | None = None) -> str:
     The mean cost, or objective, is over the solves that ended with a solution; a gap is a mean over those whose
     yardstick is known, and negative where a wider strategy beats the yardstick.
     """
-    title = "mean cost" if all(_is_topology(row) for row in rows) else "mean objective"
+    title = "mean cost" if _are_costs(rows) else "mean objective"
     header = [title if name == "mean cost" else name for name in HEADER]
     order = {key: index for index, key in reversed(list(enumerate(map(_key, rows))))}
     grouped = groupby(sorted(rows, key=lambda row: order[_key(row)]), key=_key)
@@ -47,7 +43,7 @@ def _line(solver: str, strategy: str, rows: list[BenchRow]) -> list[Cell]:
         solver,
         strategy,
         len(rows),
-        _mean(objectives, is_cost=all(_is_topology(row) for row in rows)),
+        _mean(objectives, is_cost=_are_costs(rows)),
         _mean_excess([(row.solve, row.best_known) for row in rows]),
         _mean_excess([(row.solve, row.best_known_scas) for row in rows]),
         100.0 * fmean(row.solve.status == "OPTIMAL" for row in rows),
@@ -56,9 +52,8 @@ def _line(solver: str, strategy: str, rows: list[BenchRow]) -> list[Cell]:
     ]
 
 
-def _is_topology(row: BenchRow) -> bool:
-    """Whether the objective of a row is a hop cost."""
-    return row.solve.kind == TopologyProblem.kind
+def _are_costs(rows: Sequence[BenchRow]) -> bool:
+    return all(get_kind(row.solve.kind).decimals is not None for row in rows)
 
 
 def _mean(objectives: list[float], *, is_cost: bool) -> Cell:
@@ -81,4 +76,4 @@ def _mean_excess(pairs: list[tuple[SolveRow, BestKnown | None]]) -> float | None
 
 def _worse_by(kind: str, objective: float, known: float) -> float:
     """How much worse an objective is than another one."""
-    return known - objective if kind in MAXIMIZED else objective - known
+    return known - objective if get_kind(kind).sense == "max" else objective - known

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.problems.knapsack import EQUAL_WEIGHTS, LEAST_ESTIMATE_S, KnapsackJob, KnapsackProblem, Reward
+from allocopt.problems.knapsack.problem import EQUAL_WEIGHTS, LEAST_ESTIMATE_S, KnapsackJob, KnapsackProblem, Reward
 from allocopt.simulator.scheduler import Decision, Start
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
@@ -73,8 +73,8 @@ class OptimizationScheduler:
             KnapsackProblem({"nodes": 1}, PROBE, Reward(self.objective), tuple(self.weights))  # type: ignore[arg-type]
         except (InvalidProblemError, TypeError) as error:
             raise UsageError(f"weights must be three numbers w1, w2, w3: {error}") from None
-        solver = get_solver(self.solver) if isinstance(self.solver, str) else self.solver
-        if KnapsackProblem.kind not in solver.capabilities.kinds:
+        solver = get_solver(self.solver, None, KnapsackProblem.kind) if isinstance(self.solver, str) else self.solver
+        if solver.kind != KnapsackProblem.kind:
             raise UsageError(f"solver {solver.name!r} selects no jobs: it takes no knapsack problems")
         object.__setattr__(self, "_solver", solver)
 
@@ -92,7 +92,7 @@ class OptimizationScheduler:
             return
         problem = knapsack_of(view, window.tolist(), Reward(self.objective), self.weights)
         result = solve(problem, None, self._solver, self.time_limit, self.seed, iterations=self.iterations)
-        selected = window[list(result.solution.jobs)].tolist()
+        selected = window[list(result.found().jobs)].tolist()
         # Nobody is selected only where the weights find nothing in any job; the first that fits keeps time going.
         for job in selected or [int(fitting[0])]:
             yield Start(job)

@@ -166,7 +166,7 @@ class WindowScheduler:
 def _taken(solver: Solver, asked: str | None) -> Strategy:
     """Return the strategy of that name, or the widest one, if the solver takes it."""
     taken = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies]
-    if "topology" not in solver.capabilities.kinds or not taken:
+    if solver.kind != TopologyProblem.kind or not taken:
         raise UsageError(f"solver {solver.name!r} does not allocate windows: it takes no topology problems")
     if not solver.is_available():
         raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")

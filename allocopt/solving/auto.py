@@ -1,15 +1,108 @@
-"""Solver ``auto``: one name, a short list of solvers for each kind of problem."""
+"""Solver ``auto`` of every kind: a few solvers in turn, each beginning where the one before ended."""
 
-from typing import ClassVar
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, ClassVar
 
-from allocopt.solving.by_kind import SolverByKind
-from allocopt.solving.coallocation_portfolio import AutoCoallocation
-from allocopt.solving.knapsack_portfolio import AutoKnapsack
-from allocopt.solving.portfolio import Auto
+from allocopt.kernels.ready import begin_compiling
+from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.kind import Stage, get_kind
+from allocopt.solving.base import SearchSolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.part import ask
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
+from allocopt.solving.registry import Shortlist
+from allocopt.solving.result import Result, StopReason
+from allocopt.solving.run import Run
 
 
-class AutoByKind(SolverByKind):
-    """Picks by kind, strategy and size: `Auto` for topology problems, `AutoKnapsack`, `AutoCoallocation`."""
+class Auto(SearchSolver[Problem, Any]):
+    """Goes through the stages of its kind, and never returns worse than the best of them.
+
+    A stage of a narrower strategy gives solutions, one of a wider strategy bounds, one of the same strategy both.
+
+    Parameters
+    ----------
+    kind
+        The kind of its problems.
+    """
 
     name: ClassVar[str] = "auto"
-    makers = (Auto, AutoKnapsack, AutoCoallocation)
+    kind: str  # type: ignore[misc]
+
+    _kernels: ClassVar[dict[tuple[str, str | None, bool, tuple[Stage, ...]], tuple[Callable[..., object], ...]]] = {}
+    """Asking the solvers takes a fifth of a millisecond; it is done once in a process, for they all answer alike."""
+
+    def __init__(self, kind: str = "topology") -> None:
+        self.kind = kind
+        self._shortlist = Shortlist(kind)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it takes: every problem of its kind."""
+        strategies = frozenset(map(Strategy, get_kind(self.kind).strategies))
+        promises = frozenset({Promise.ANYTIME, Promise.BOUND})
+        return Capabilities(strategies, promises, get_kind(self.kind).largest, side_constraints=True)
+
+    def takes(self, problem: Problem) -> bool:
+        """Whether some solver may take a problem as it is posed."""
+        return get_kind(self.kind).misposed(problem) is None
+
+    def solve(
+        self,
+        problem: Problem,
+        budget: Budget,
+        seed: int,
+        warm_start: Any = None,
+        on_incumbent: IncumbentCallback | None = None,
+    ) -> Result[Any]:
+        """Load the solvers of all stages before the clock starts; then run them."""
+        self.kernels(problem)
+        return super().solve(problem, budget, seed, warm_start, on_incumbent)
+
+    def kernels(self, problem: Problem) -> Iterable[Callable[..., object]]:
+        """Compiled entries of the solvers that take the first problem of its like; others wait for their own."""
+        kind = get_kind(self.kind)
+        like = self.kind, kind.strategy_of(problem), kind.restricted(problem), tuple(kind.stages(problem))
+        if like not in self._kernels:
+            staged = [(self._solver(problem, stage), kind.posed(problem, stage.strategy)) for stage in like[-1]]
+            found = (entry for solver, posed in staged if solver is not None for entry in solver.kernels(posed))
+            self._kernels[like] = tuple(dict.fromkeys(found))
+        return self._kernels[like]
+
+    def is_ready(self, problem: Problem, run: Run) -> bool:
+        """Begin to compile what is missing; every stage waits for its own kernels."""
+        begin_compiling(self.kernels(problem))
+        return True
+
+    def search(self, problem: Problem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Run the stages; see `SearchSolver.search`."""
+        stopped_by = StopReason.COMPLETED
+        stages = get_kind(self.kind).stages(problem)
+        for number, stage in enumerate(stages):
+            if run.interrupted or run.is_proved():
+                break
+            if run.clock.expired():
+                return StopReason.TIME_LIMIT
+            solver = self._solver(problem, stage)
+            if solver is None:
+                continue
+            left = 0.0 if stage.share == 1.0 else (1.0 - stage.share) * run.clock.remaining()
+            if all(left < later.least_s for later in stages[number + 1 :]):
+                # There is no time for a second opinion.
+                stage = replace(stage, share=1.0, iterations=None)
+            stopped_by = self._run_stage(stage, solver, problem, budget, seed, run)
+        return stopped_by
+
+    def _run_stage(
+        self, stage: Stage, solver: Solver, problem: Problem, budget: Budget, seed: int, run: Run
+    ) -> StopReason:
+        kind = get_kind(self.kind)
+        # A gap of another strategy says nothing about this one's.
+        gap = budget.gap if stage.strategy in (None, kind.strategy_of(problem)) else 0.0
+        granted = run.clock.grant(stage.share, budget.iterations or stage.iterations, gap)
+        return ask(solver, kind.posed(problem, stage.strategy), granted, seed, problem, run)
+
+    def _solver(self, problem: Problem, stage: Stage) -> Solver | None:
+        posed = get_kind(self.kind).posed(problem, stage.strategy)
+        return self._shortlist.first_that_takes(stage.solvers, posed)

@@ -1,33 +1,38 @@
-"""Bases of the solvers of one kind of problem: what they all do around their search."""
+"""Bases of solvers: what every search has around it, and what those of one kind have in common."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import ClassVar, Generic
+
+from typing_extensions import TypeVar
 
 from allocopt import __version__
 from allocopt.kernels.ready import make_ready, unloaded
-from allocopt.problems.base import Problem
+from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.coallocation.packing import greedy_coallocations
-from allocopt.problems.coallocation.pairs import Pairs, alone_bound, pairs_refusal
+from allocopt.problems.coallocation.pairs import Pairs, alone_bound
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
-from allocopt.problems.gains import Gains
-from allocopt.problems.knapsack import KnapsackProblem, Selection
-from allocopt.problems.packing import greedy_selections, packing_refusal, simple_bound
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.kind import get_kind
+from allocopt.problems.knapsack.packing import Gains, greedy_selections, simple_bound
+from allocopt.problems.knapsack.problem import KnapsackProblem, Selection
+from allocopt.problems.topology.problem import Allocation, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import trivial_allocation
 
-ProblemT = TypeVar("ProblemT", bound=Problem)
+P = TypeVar("P", bound=Problem)
+S = TypeVar("S")
 
 
-class SearchSolver(ABC, Generic[ProblemT]):
+class SearchSolver(ABC, Generic[P, S]):
     """A `Solver` that searches, and answers with the trivial solution of its kind, if there is one, if it found none.
 
-    A subclass sets ``name`` and ``capabilities`` and writes ``search``; ``refusal`` where it does not take any size.
+    A subclass sets ``name``, ``kind`` and ``capabilities`` and writes ``search``; ``refusal`` where it does not take
+    the sizes that its kind takes.
     """
+
+    kind: ClassVar[str]
 
     @property
     @abstractmethod
@@ -41,34 +46,38 @@ class SearchSolver(ABC, Generic[ProblemT]):
 
     @property
     def version(self) -> str:
-        """Version of what does the work: this package's."""
+        """Version of this package."""
         return __version__
 
     def is_available(self) -> bool:
-        """Whether it can run here."""
+        """Whether it can run here: yes, unless a subclass needs something."""
         return True
 
-    def refusal(self, problem: ProblemT) -> str | None:
-        """Why the problem is too large for this solver; None if it is not."""
-        return None
+    def takes(self, problem: P) -> bool:
+        """Whether it takes problems like this one: every one of its kind, unless a subclass says otherwise."""
+        return True
 
-    def kernels(self, problem: ProblemT) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call; see `allocopt.solving.protocol.kernels_of`."""
+    def refusal(self, problem: P) -> str | None:
+        """Why the problem is too large for this solver, with the size it takes; None if it is not."""
+        return get_kind(self.kind).refusal(problem)
+
+    def kernels(self, problem: P) -> Iterable[Callable[..., object]]:
+        """Compiled entries that the search may call."""
         return ()
 
-    def is_ready(self, problem: ProblemT, run: Run) -> bool:
+    def is_ready(self, problem: P, run: Run) -> bool:
         """Load the kernels; whether they were compiled in time."""
         missing = unloaded(self.kernels(problem))
         return not missing or make_ready(missing, run.clock.remaining())
 
     @abstractmethod
-    def search(self, problem: ProblemT, run: Run, budget: Budget, seed: int) -> StopReason:
+    def search(self, problem: P, run: Run, budget: Budget, seed: int) -> StopReason:
         """Offer solutions and prove bounds until done or out of time.
 
         Parameters
         ----------
         problem
-            A problem of a kind, strategy and size that the solver takes.
+            A problem of a size that the solver takes.
         run
             The record, with the warm start as incumbent if there is one, and the running clock.
         budget
@@ -82,18 +91,14 @@ class SearchSolver(ABC, Generic[ProblemT]):
             Why the search ended, if nothing is proved.
         """
 
-    @abstractmethod
-    def trivial(self, problem: ProblemT) -> Any:
-        """Return the solution that needs no search; None where there is none."""
-
     def solve(
         self,
-        problem: ProblemT,
+        problem: P,
         budget: Budget,
         seed: int,
-        warm_start: Any = None,
+        warm_start: S | None = None,
         on_incumbent: IncumbentCallback | None = None,
-    ) -> Result:
+    ) -> Result[S]:
         """Search, and end with an answer in any case; see `allocopt.solving.protocol.Solver.solve`."""
         run = Run(self, problem, budget, seed, warm_start, on_incumbent)
         stopped_by = StopReason.TIME_LIMIT
@@ -101,56 +106,49 @@ class SearchSolver(ABC, Generic[ProblemT]):
             if self.is_ready(problem, run):
                 stopped_by = self.search(problem, run, budget, seed)
         if run.solution is None and not run.infeasible:
-            solution = self.trivial(problem)
+            solution = get_kind(self.kind).trivial(problem)
             if solution is not None:
                 run.offer(solution)
         return run.result(stopped_by)
 
 
-class TopologySolver(SearchSolver[TopologyProblem]):
-    """A solver of topology problems, whose trivial solution is the sequential allocation if it obeys."""
+class TopologySolver(SearchSolver[TopologyProblem, Allocation]):
+    """A solver of topology problems."""
 
-    def trivial(self, problem: TopologyProblem) -> Any:
-        """Return the sequential allocation if it keeps to the rules of the jobs."""
-        return trivial_allocation(problem)
+    kind = "topology"
+
+    def takes(self, problem: TopologyProblem) -> bool:
+        """Whether it takes the strategy of a problem, and its side constraints, which are for ``free`` alone."""
+        able = self.capabilities
+        if problem.has_side_constraints and not (able.side_constraints and problem.strategy is Strategy.FREE):
+            return False
+        return problem.strategy in able.strategies
 
 
-class KnapsackSolver(SearchSolver[KnapsackProblem]):
-    """A solver of knapsack problems, whose trivial solution selects nobody; it takes what can be packed quickly."""
+class KnapsackSolver(SearchSolver[KnapsackProblem, Selection]):
+    """A solver of knapsack problems."""
 
-    def refusal(self, problem: KnapsackProblem) -> str | None:
-        """Why the problem is too large for this solver; None if it is not."""
-        return packing_refusal(problem)
-
-    def trivial(self, problem: KnapsackProblem) -> Any:
-        """Return the empty selection."""
-        return Selection(())
+    kind = "knapsack"
 
     def begin(self, problem: KnapsackProblem, gains: Gains, run: Run) -> None:
         """Bound a problem without a search, and offer the empty and, while there is time, the greedy selections."""
         run.prove(simple_bound(problem, gains))
-        run.offer(self.trivial(problem))
+        run.offer(Selection(()))
         for selection in greedy_selections(problem, gains):
             run.offer(selection)
             if run.clock.expired() or run.is_proved():
                 return
 
 
-class CoallocationSolver(SearchSolver[CoallocationProblem]):
-    """A solver of co-allocation problems, whose trivial solution places nobody; it takes what tables are made for."""
+class CoallocationSolver(SearchSolver[CoallocationProblem, Coallocation]):
+    """A solver of co-allocation problems."""
 
-    def refusal(self, problem: CoallocationProblem) -> str | None:
-        """Why the problem is too large for this solver; None if it is not."""
-        return pairs_refusal(problem)
-
-    def trivial(self, problem: CoallocationProblem) -> Any:
-        """Return the solution without a placement."""
-        return Coallocation()
+    kind = "coallocation"
 
     def begin(self, problem: CoallocationProblem, pairs: Pairs, run: Run) -> None:
         """Bound a problem without a search, and offer nobody and, while there is time, the greedy solutions."""
         run.prove(alone_bound(pairs.values))
-        run.offer(self.trivial(problem))
+        run.offer(Coallocation())
         for solution in greedy_coallocations(problem, pairs, run.clock.expired):
             run.offer(solution)
             if run.clock.expired() or run.is_proved():

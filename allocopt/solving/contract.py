@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.files.instance import object_from_problem, read_problems
-from allocopt.files.shipped import SHIPPED
-from allocopt.problems.base import Problem, Strategy
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.base import Problem
+from allocopt.problems.instances import object_from_problem, read_problems
+from allocopt.problems.kind import get_kind, kind_names, kind_of
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Promise, Solver, takes
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Promise, Solver
+from allocopt.solving.registry import get_solver, kinds_of_solver
 from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
@@ -62,11 +61,13 @@ class ContractCheck:
 
     def __str__(self) -> str:
         """Name solver, strategy, problem and claim."""
-        strategy = getattr(self.problem, "strategy", self.problem.kind)
+        strategy = kind_of(self.problem).strategy_of(self.problem) or self.problem.kind
         return f"{self.solver.name}, {strategy}, {self.problem.name}: {self.claim}"
 
 
-def contract_checks(solver: str | Solver, problems: Sequence[Problem] | None = None) -> list[ContractCheck]:
+def contract_checks(
+    solver: str | Solver, problems: Sequence[Problem] | None = None, kind: str | None = None
+) -> list[ContractCheck]:
     """Return all that is to hold for a solver.
 
     Parameters
@@ -74,8 +75,10 @@ def contract_checks(solver: str | Solver, problems: Sequence[Problem] | None = N
     solver
         A solver, or its name among the installed ones, by which it must also call itself.
     problems
-        Problems small enough to be proved in seconds; None for those that come with the package. Each is taken under
+        Problems small enough to be proved in seconds; None for those that come with the kind. Each is taken under
         every strategy that the solver takes.
+    kind
+        The kind of its problems, where the solver is given by its name; None for every kind that has one of that name.
 
     Raises
     ------
@@ -84,14 +87,19 @@ def contract_checks(solver: str | Solver, problems: Sequence[Problem] | None = N
     ContractError
         If it calls itself otherwise, declares what there is not, or takes none of the problems.
     """
-    chosen = get_solver(solver) if isinstance(solver, str) else solver
-    _claim(not isinstance(solver, str) or chosen.name == solver, f"solver {solver!r} calls itself {chosen.name!r}")
-    _check_declaration(chosen)
-    given = [problem for name in SHIPPED for problem in read_problems(name)] if problems is None else problems
-    asked = [variant for problem in given for variant in _variants(chosen, problem)]
-    _claim(bool(asked), f"solver {chosen.name!r} takes none of the problems")
+    if isinstance(solver, str):
+        kinds = (kinds_of_solver(solver) or kind_names()) if kind is None else [kind]
+        named = [get_solver(solver, None, each) for each in kinds]
+        for each in named:
+            _claim(each.name == solver, f"solver {solver!r} calls itself {each.name!r}")
+        return [check for each in named for check in contract_checks(each, problems)]
+    _check_declaration(solver)
+    shipped = get_kind(solver.kind).shipped
+    given = problems if problems is not None else read_problems(shipped[1]) if shipped else ()
+    asked = [variant for problem in given for variant in _variants(solver, problem)]
+    _claim(bool(asked), f"solver {solver.name!r} takes none of the problems")
     return [
-        ContractCheck(claim, chosen, problem, _unchanging(look, problem))
+        ContractCheck(claim, solver, problem, _unchanging(look, problem))
         for claim, look in _LOOKS.items()
         for problem in asked
     ]
@@ -99,11 +107,10 @@ def contract_checks(solver: str | Solver, problems: Sequence[Problem] | None = N
 
 def _check_declaration(solver: Solver) -> None:
     """Raise where a solver declares what there is not."""
-    able = solver.capabilities
+    able, strategies = solver.capabilities, get_kind(solver.kind).strategies
     _claim(bool(solver.name), "it has no name")
-    _claim(able.strategies <= frozenset(Strategy), f"unknown strategies: {able.strategies}")
-    _claim(bool(able.strategies) is ("topology" in able.kinds), "strategies go with kind topology, and only with it")
-    _claim(able.kinds <= {"topology", "knapsack", "coallocation"}, f"unknown kinds: {able.kinds}")
+    _claim(able.strategies <= frozenset(strategies), f"unknown strategies: {able.strategies}")
+    _claim(bool(able.strategies) is bool(strategies), "it takes none of the strategies of its kind")
     _claim(bool(able.largest), "the largest size it takes is not said")
     _claim(bool(solver.version), "it has no version")
     _claim(solver.is_available(), "it is not available here")
@@ -111,10 +118,11 @@ def _check_declaration(solver: Solver) -> None:
 
 def _variants(solver: Solver, problem: Problem) -> Iterator[Problem]:
     """Yield a problem under every strategy that the solver takes it under."""
-    strategies = sorted(solver.capabilities.strategies)
-    is_topology = isinstance(problem, TopologyProblem)
-    for variant in [problem.with_strategy(name) for name in strategies] if is_topology else [problem]:  # type: ignore[attr-defined]
-        if takes(solver, variant) and solver.refusal(variant) is None:
+    if problem.kind != solver.kind:
+        return
+    kind = kind_of(problem)
+    for variant in [kind.posed(problem, name) for name in kind.strategies] or [problem]:
+        if solver.takes(variant) and solver.refusal(variant) is None:
             yield variant
 
 

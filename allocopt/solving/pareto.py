@@ -85,7 +85,7 @@ def pareto_front(
 
 def _point(problem: TopologyProblem, weight: float, result: Result) -> ParetoPoint:
     """Return both objectives of an answer."""
-    allocation: Allocation = result.solution
+    allocation: Allocation = result.found()
     cost = replace(problem, fragmentation_weight=0.0).objective(allocation)
     return ParetoPoint(cost, problem.fragmentation(allocation), allocation, weight, result.status is Status.OPTIMAL)
 

@@ -1,8 +1,7 @@
 """A solver that runs inside the solve of another one."""
 
-from typing import Any
-
 from allocopt.problems.base import Problem
+from allocopt.problems.kind import kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.result import Status, StopReason
@@ -22,30 +21,26 @@ def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Prob
     problem, run
         The problem of the solve around it, and its record.
     """
-    gives_solutions, is_same = _holds_within(asked, problem), _strategy(asked) is _strategy(problem)
+    wide = _rank(asked) - _rank(problem)
     result = solver.solve(
         asked,
         budget,
         seed,
-        run.solution if is_same else None,
-        (lambda incumbent: run.foresee(incumbent.objective)) if gives_solutions else None,
+        run.solution if wide == 0 else None,
+        (lambda incumbent: run.foresee(incumbent.objective)) if wide <= 0 else None,
     )
     run.interrupted = result.status is Status.INTERRUPTED or result.stopped_by is StopReason.INTERRUPTED
     if result.status is Status.INFEASIBLE:
         run.prove_infeasible()
-    if result.solution is not None and gives_solutions:
+    if result.solution is not None and wide <= 0:
         run.offer(result.solution, result.objective)
-    if result.bound is not None and _holds_within(problem, asked):
+    if result.bound is not None and wide >= 0:
         run.prove(result.bound)
     return result.stopped_by
 
 
-def _strategy(problem: Problem) -> Any:
-    """Return the strategy of a problem; None where its kind has none."""
-    return getattr(problem, "strategy", None)
-
-
-def _holds_within(narrower: Problem, wider: Problem) -> bool:
-    """Whether every solution of one problem is one of the other."""
-    first, second = _strategy(narrower), _strategy(wider)
-    return first is second or bool(first.holds_within(second))
+def _rank(problem: Problem) -> int:
+    """Return the place of a problem's strategy among those of its kind, each of which holds those before."""
+    kind = kind_of(problem)
+    strategy = kind.strategy_of(problem)
+    return 0 if strategy is None else kind.strategies.index(strategy)

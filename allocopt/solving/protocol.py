@@ -6,11 +6,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from typing_extensions import TypeVar
+
 from allocopt.problems.base import Problem, Strategy
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Incumbent, Result
 
 IncumbentCallback = Callable[[Incumbent], None]
+
+P_contra = TypeVar("P_contra", bound=Problem, contravariant=True, default=Any)
+S = TypeVar("S", default=Any)
 
 
 class Promise(StrEnum):
@@ -31,13 +36,11 @@ class Capabilities:
     Parameters
     ----------
     strategies
-        Strategies of topology problems that it takes.
+        Strategies that it takes; empty where its kind has none.
     promises
-        What it can promise for them.
+        What it can promise.
     largest
         The largest size it takes, in words.
-    kinds
-        Kinds of problem that it takes.
     side_constraints
         Whether it honours rules for the nodes of single jobs, and the weight of fragmentation.
     """
@@ -45,16 +48,19 @@ class Capabilities:
     strategies: frozenset[Strategy]
     promises: frozenset[Promise]
     largest: str
-    kinds: frozenset[str] = frozenset({"topology"})
     side_constraints: bool = False
 
 
-class Solver(Protocol):
-    """A way to solve problems."""
+class Solver(Protocol[P_contra, S]):
+    """A way to solve problems of one kind: ``P`` are its problems, ``S`` its solutions."""
 
     @property
     def name(self) -> str:
         """Name under which it is asked for."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind of its problems."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -67,23 +73,29 @@ class Solver(Protocol):
     def is_available(self) -> bool:
         """Whether it can run here; cheap."""
 
-    def refusal(self, problem: Any) -> str | None:
+    def takes(self, problem: P_contra) -> bool:
+        """Whether it takes problems like this one, of any size."""
+
+    def refusal(self, problem: P_contra) -> str | None:
         """Why the problem is too large for this solver, with the size it takes; None if it is not."""
+
+    def kernels(self, problem: P_contra) -> Iterable[Callable[..., object]]:
+        """Compiled entries that a solve of the problem may call; they are loaded before its clock starts."""
 
     def solve(
         self,
-        problem: Any,
+        problem: P_contra,
         budget: Budget,
         seed: int,
-        warm_start: Any = None,
+        warm_start: S | None = None,
         on_incumbent: IncumbentCallback | None = None,
-    ) -> Result:
+    ) -> Result[S]:
         """Solve ``problem`` within ``budget``.
 
         Parameters
         ----------
         problem
-            A problem of a kind and strategy that the solver takes.
+            A problem that the solver takes.
         budget
             What it may spend.
         seed
@@ -96,29 +108,18 @@ class Solver(Protocol):
 
 
 @runtime_checkable
-class Exporter(Protocol):
+class Exporter(Protocol[P_contra]):
     """A solver whose model can be written to a file."""
 
-    def export(self, problem: Any, path: Path) -> None:
+    def export(self, problem: P_contra, path: Path) -> None:
         """Write the problem's model to a .mps, .lp, .pb or .json file."""
 
 
-def kernels_of(solver: Solver, problem: Any) -> tuple[Callable[..., Any], ...]:
-    """Return the compiled entries that a solve of the problem may call, as far as the solver tells them.
-
-    A solver tells them by a method ``kernels`` that takes a problem; they are loaded before its clock starts.
-    """
-    tell: Callable[[Any], Iterable[Callable[..., Any]]] | None = getattr(solver, "kernels", None)
-    return () if tell is None else tuple(tell(problem))
+def kernels_of(solver: Solver, problem: Problem) -> tuple[Callable[..., object], ...]:
+    """Return the compiled entries that a solve of the problem may call."""
+    return tuple(solver.kernels(problem))
 
 
 def takes(solver: Solver, problem: Problem) -> bool:
-    """Whether the solver takes the problem's kind, strategy and side constraints."""
-    strategy = getattr(problem, "strategy", None)
-    if getattr(problem, "has_side_constraints", False) and not (
-        solver.capabilities.side_constraints and strategy is Strategy.FREE
-    ):
-        return False
-    return problem.kind in solver.capabilities.kinds and (
-        strategy is None or strategy in solver.capabilities.strategies
-    )
+    """Whether the solver takes the problem."""
+    return solver.kind == problem.kind and solver.takes(problem)

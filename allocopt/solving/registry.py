@@ -1,32 +1,46 @@
-"""Solvers by name, found through the entry points ``allocopt.solvers`` of every installed package."""
+"""Solvers by kind and name, found through the entry points ``allocopt.solvers.KIND`` of every installed package."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from allocopt.errors import MissingPackageError
+from allocopt.errors import MissingPackageError, UsageError
 from allocopt.plugins import make_plugin, plugin_names
 from allocopt.problems.base import Problem
-from allocopt.solving.protocol import Solver, takes
+from allocopt.problems.kind import kind_names
+from allocopt.solving.protocol import Solver
 
 GROUP = "allocopt.solvers"
-NEEDS = ("name", "capabilities", "is_available", "refusal", "solve")
+AUTO = "auto"
+"""The solver that every kind has, which goes through the stages of the kind."""
+DEFAULT_KIND = "topology"
+"""The kind that is meant where a name says none."""
+
+NEEDS = ("name", "kind", "capabilities", "version", "is_available", "takes", "refusal", "kernels", "solve")
 """What every solver has."""
 
 
-def solver_names() -> list[str]:
-    """Names of all solvers that are installed, sorted."""
-    return plugin_names(GROUP)
+def solver_names(kind: str | None = None) -> list[str]:
+    """Return the names of all solvers that are installed, sorted: those of a kind, or of any."""
+    kinds = kind_names() if kind is None else [kind]
+    return sorted({AUTO, *(name for each in kinds for name in plugin_names(f"{GROUP}.{each}"))})
 
 
-def get_solver(name: str, options: Mapping[str, Any] | None = None) -> Solver:
+def kinds_of_solver(name: str) -> list[str]:
+    """Return the kinds that have a solver of that name, sorted."""
+    return [kind for kind in kind_names() if name == AUTO or name in plugin_names(f"{GROUP}.{kind}")]
+
+
+def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | None = None) -> Solver:
     """Make the solver of that name.
 
     Parameters
     ----------
     name
-        One of `solver_names`.
+        One of `solver_names` of the kind.
     options
         Values for the solver's own parameters.
+    kind
+        The kind of its problems; None for `DEFAULT_KIND`, or else the first that has a solver of that name.
 
     Raises
     ------
@@ -37,20 +51,34 @@ def get_solver(name: str, options: Mapping[str, Any] | None = None) -> Solver:
     PluginError
         If the solver is broken.
     """
-    return cast(Solver, make_plugin(GROUP, "solver", name, options, NEEDS))
+    others = kinds_of_solver(name)
+    if kind is None:
+        kind = others[0] if others and DEFAULT_KIND not in others else DEFAULT_KIND
+    if name == AUTO:
+        from allocopt.solving.auto import Auto
+
+        if options:
+            raise UsageError(f"solver {AUTO!r} has no option {next(iter(options))!r}; it has: none")
+
+        return Auto(kind)
+    if others and kind not in others:
+        able = ", ".join(solver_names(kind))
+        raise UsageError(f"solver {name!r} does not take {kind} problems; solvers that do: {able}")
+    return cast(Solver, make_plugin(f"{GROUP}.{kind}", "solver", name, options, NEEDS))
 
 
 class Shortlist:
-    """Solvers by name, each made once, when it is first asked for; those that cannot run here are left out."""
+    """Solvers of a kind, each made once, when it is first asked for; those that cannot run here are left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
         self._solvers: dict[str, Solver | None] = {}
 
     def load(self, name: str) -> Solver | None:
         """Return the solver of a name; None where what it needs is not installed."""
         if name not in self._solvers:
             try:
-                solver = get_solver(name)
+                solver = get_solver(name, None, self._kind)
             except MissingPackageError:
                 self._solvers[name] = None
             else:
@@ -58,6 +86,6 @@ class Shortlist:
         return self._solvers[name]
 
     def first_that_takes(self, names: Iterable[str], problem: Problem) -> Solver | None:
-        """Return the first of these solvers that is there and takes a problem of this kind and size."""
+        """Return the first of these solvers that is there and takes a problem of this size."""
         there = (solver for name in names if (solver := self.load(name)) is not None)
-        return next((solver for solver in there if takes(solver, problem) and solver.refusal(problem) is None), None)
+        return next((solver for solver in there if solver.takes(problem) and solver.refusal(problem) is None), None)

@@ -2,12 +2,18 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic
 
+from typing_extensions import TypeVar
+
+from allocopt.errors import NoSolutionError
 from allocopt.notebook import html_table
 
 EQUAL_RELATIVE = 1e-6
 """Objectives and bounds within this relative distance are equal."""
+
+
+S = TypeVar("S", default=Any)
 
 
 class Status(StrEnum):
@@ -44,7 +50,7 @@ class Incumbent:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Result(Generic[S]):
     """The answer of a solver.
 
     Parameters
@@ -74,7 +80,7 @@ class Result:
     objective: float | None
     bound: float | None
     runtime_s: float
-    solution: Any
+    solution: S | None
     seed: int
     solver: str
     version: str
@@ -84,6 +90,18 @@ class Result:
     def gap(self) -> float | None:
         """``|objective - bound| / max(1e-9, |objective|)``, or None where one of them is missing."""
         return gap_between(self.objective, self.bound)
+
+    def found(self) -> S:
+        """Return the solution.
+
+        Raises
+        ------
+        NoSolutionError
+            If there is none.
+        """
+        if self.solution is None:
+            raise NoSolutionError(f"solver {self.solver!r} found no solution: {self.status}")
+        return self.solution
 
     def _repr_html_(self) -> str:
         """Describe it in a notebook."""
@@ -98,13 +116,13 @@ class Result:
         )
         return html_table(f"Result of {self.solver}", facts)
 
-    def unless_interrupted(self) -> "Result":
+    def unless_interrupted(self) -> "Result[S]":
         """Return the answer; raise `SolveInterrupted` if Ctrl-C cut it, for what solves many problems must end too."""
         if self.stopped_by is StopReason.INTERRUPTED:
             raise SolveInterrupted(self)
         return self
 
-    def with_runtime(self, runtime_s: float) -> "Result":
+    def with_runtime(self, runtime_s: float) -> "Result[S]":
         """Return the same answer with another running time."""
         return replace(self, runtime_s=runtime_s)
 
@@ -118,7 +136,7 @@ class SolveInterrupted(KeyboardInterrupt):
         The answer so far.
     """
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: Result[Any]) -> None:
         super().__init__()
         self.result = result
 

@@ -15,10 +15,10 @@ from allocopt.errors import (
 )
 from allocopt.kernels.ready import load_stored, make_ready, unloaded
 from allocopt.plugins import Fence
-from allocopt.problems.base import Problem, Strategy
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.base import Problem
+from allocopt.problems.kind import kind_of
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import IncumbentCallback, Solver, kernels_of, takes
+from allocopt.solving.protocol import IncumbentCallback, Solver
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.result import Incumbent, Result
 from allocopt.solving.verify import verify, verify_result
@@ -30,8 +30,8 @@ VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1
 
 def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
     """Compile and load what a solver will call for problems that it takes, before any clock starts."""
-    taken = (problem for problem in problems if takes(solver, problem) and solver.refusal(problem) is None)
-    make_ready({entry for problem in taken for entry in kernels_of(solver, problem)})
+    taken = (problem for problem in problems if _takes(solver, problem) and solver.refusal(problem) is None)
+    make_ready({entry for problem in taken for entry in solver.kernels(problem)})
 
 
 def solve(
@@ -94,12 +94,12 @@ def solve(
     if seed < 0:
         raise UsageError(f"the seed is {seed}, must not be negative")
     if strategy is not None:
-        problem = _with_strategy(problem, strategy)
-    chosen = get_solver(solver) if isinstance(solver, str) else solver
+        problem = kind_of(problem).posed(problem, strategy)
+    chosen = get_solver(solver, None, problem.kind) if isinstance(solver, str) else solver
     check_takes(chosen, problem)
     if warm_start is not None:
         verify(problem, warm_start)
-    missing = unloaded(kernels_of(chosen, problem))
+    missing = unloaded(chosen.kernels(problem))
     load_stored(missing)
     # What a process imports and loads once does not count; compiling, which takes seconds, does.
     if missing or len(sys.modules) > n_modules:
@@ -153,40 +153,38 @@ def check_takes(solver: Solver, problem: Problem) -> None:
     UsageError
         If it does not take the problem; the message names the solvers that do, or the size it takes.
     """
+    misposed = kind_of(problem).misposed(problem)
+    if misposed is not None:
+        raise UsageError(misposed)
     with Fence(f"solver {solver.name!r}"):
-        is_available, is_taken = solver.is_available(), takes(solver, problem)
+        is_available, is_taken = solver.is_available(), _takes(solver, problem)
         refusal = solver.refusal(problem) if is_available and is_taken else None
     if not is_available:
         raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")
     if not is_taken:
         others = ", ".join(_solvers_that_take(problem)) or "none"
-        what = getattr(problem, "strategy", f"{problem.kind} problems")
-        if getattr(problem, "has_side_constraints", False):
-            if what is not Strategy.FREE:
-                raise UsageError(f"placement rules and fragmentation weights are for strategy free, not for {what}")
-            what = "placement rules and fragmentation weights"
-        raise UsageError(f"solver {solver.name!r} does not take {what}; solvers that do: {others}")
+        raise UsageError(f"solver {solver.name!r} does not take {_asked(problem)}; solvers that do: {others}")
     if refusal is not None:
         raise UsageError(f"solver {solver.name!r} does not take {problem.name!r}: {refusal}")
 
 
-def _with_strategy(problem: Problem, strategy: str) -> Problem:
-    """Return the problem under the strategy of that name."""
-    if not isinstance(problem, TopologyProblem):
-        raise UsageError(f"a {problem.kind} problem has no strategy")
-    try:
-        return problem.with_strategy(strategy)
-    except ValueError:
-        raise UsageError(f"there is no strategy {strategy!r}; there are scas, dcas and free") from None
+def _takes(solver: Solver, problem: Problem) -> bool:
+    return solver.kind == problem.kind and solver.takes(problem)
+
+
+def _asked(problem: Problem) -> str:
+    if getattr(problem, "has_side_constraints", False):
+        return "placement rules and fragmentation weights"
+    return kind_of(problem).strategy_of(problem) or f"{problem.kind} problems"
 
 
 def _solvers_that_take(problem: Problem) -> list[str]:
     """Names of the installed and available solvers that take the problem's kind and strategy."""
     names = []
-    for name in solver_names():
+    for name in solver_names(problem.kind):
         # A plug-in that is broken is no reason to hide the others.
         with suppress(AllocoptError), Fence(name):
-            solver = get_solver(name)
-            if solver.is_available() and takes(solver, problem):
+            solver = get_solver(name, None, problem.kind)
+            if solver.is_available() and solver.takes(problem):
                 names.append(name)
     return names

@@ -1,23 +1,12 @@
 """The checker outside every solver: feasibility and objective from the raw problem and solution, nothing else."""
 
-from typing import Any
-
-import numpy as np
-
-from allocopt.arrays import IntArray
 from allocopt.errors import InvalidSolutionError, WrongAnswerError
-from allocopt.problems.base import Problem, Strategy
-from allocopt.problems.coallocation.problem import CoallocationProblem
-from allocopt.problems.knapsack import KnapsackProblem
-from allocopt.problems.side import broken_rule
-from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.coallocation import verify_coallocation
-from allocopt.solving.continuity import check_blocks, check_non_crossing
+from allocopt.problems.base import Problem
+from allocopt.problems.kind import checked_solution, kind_of
 from allocopt.solving.result import EQUAL_RELATIVE, Result, Status
-from allocopt.solving.selection import verify_selection
 
 
-def verify(problem: Problem, solution: Any) -> float:
+def verify(problem: Problem, solution: object) -> float:
     """Check a solution against every rule of its problem and return its objective.
 
     Raises
@@ -25,35 +14,8 @@ def verify(problem: Problem, solution: Any) -> float:
     InvalidSolutionError
         If a rule is broken; it names the job, the node or the amount.
     """
-    if isinstance(problem, TopologyProblem):
-        return _verify_allocation(problem, solution)
-    if isinstance(problem, KnapsackProblem):
-        return verify_selection(problem, solution)
-    if isinstance(problem, CoallocationProblem):
-        return verify_coallocation(problem, solution)
-    raise InvalidSolutionError(f"there is no checker for {problem.kind} problems")
-
-
-def _verify_allocation(problem: TopologyProblem, solution: Any) -> float:
-    """Check an allocation against the rules of its strategy and return its cost."""
-    if not isinstance(solution, Allocation):
-        raise InvalidSolutionError(f"the solution is a {type(solution).__name__}, must be an Allocation")
-    owners = _owners(problem, solution)
-    if problem.strategy is Strategy.SCAS:
-        check_blocks(problem, owners)
-    elif problem.strategy is Strategy.DCAS:
-        check_non_crossing(problem, owners)
-    _check_placements(problem, solution)
-    return problem.objective(solution)
-
-
-def _check_placements(problem: TopologyProblem, allocation: Allocation) -> None:
-    """Raise `InvalidSolutionError` for the first rule of a job that is broken."""
-    for job, nodes in zip(problem.jobs, allocation.nodes, strict=True):
-        if job.placement is not None:
-            fault = broken_rule(problem.topology, job.placement, nodes)
-            if fault is not None:
-                raise InvalidSolutionError(f"job {job.id!r} {fault}")
+    kind = kind_of(problem)
+    return kind.verify(problem, checked_solution(kind, solution))
 
 
 def verify_result(problem: Problem, result: Result) -> None:
@@ -110,36 +72,3 @@ def check_stated(objective: float, stated: float | None, bound: float | None, si
         raise InvalidSolutionError(f"the stated objective is {stated}, recomputed it is {objective:.12g}")
     if bound is not None and not sign * (bound - objective) <= tolerance:
         raise InvalidSolutionError(f"the stated bound {bound} excludes the solution of objective {objective:.12g}")
-
-
-def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:
-    """Job index (or -1) of every idle position, checking counts, idleness and exclusivity."""
-    counts = [len(nodes) for nodes in allocation.nodes]
-    if counts == [job.nodes for job in problem.jobs]:
-        nodes = np.concatenate(allocation.nodes)
-        positions = np.searchsorted(problem.idle_nodes, nodes) % len(problem.idle_nodes)
-        owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
-        owners[positions] = np.repeat(np.arange(len(counts)), counts)
-        if (problem.idle_nodes[positions] == nodes).all() and np.count_nonzero(owners >= 0) == len(nodes):
-            return owners
-    raise InvalidSolutionError(_fault(problem, allocation))
-
-
-def _fault(problem: TopologyProblem, allocation: Allocation) -> str:
-    """Say which job has nodes that are too few or too many, not idle, or given twice."""
-    if len(allocation.nodes) != len(problem.jobs):
-        return f"there are {len(allocation.nodes)} node sets for {len(problem.jobs)} jobs"
-    owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
-    for index, (job, nodes) in enumerate(zip(problem.jobs, allocation.nodes, strict=True)):
-        if len(nodes) != job.nodes:
-            return f"job {job.id!r} gets {len(nodes)} nodes, asks for {job.nodes}"
-        positions = np.searchsorted(problem.idle_nodes, nodes)
-        for node in nodes[problem.idle_nodes[positions % len(owners)] != nodes]:
-            return f"job {job.id!r} gets node {node}, which is not idle"
-        for node in nodes[owners[positions] >= 0]:
-            other = problem.jobs[int(owners[np.searchsorted(problem.idle_nodes, node)])]
-            return f"job {job.id!r} gets node {node}, which job {other.id!r} has already"
-        owners[positions] = index
-        if len(np.unique(positions)) < len(positions):
-            break
-    return f"job {job.id!r} gets a node twice"

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from allocopt.errors import AllocoptError, MissingPackageError
 from allocopt.files.faults import bad_file
-from allocopt.files.models import FileModel, Node, Positive, StrategyName, Text
+from allocopt.files.models import FileModel, Node, Positive, Text
 from allocopt.files.toml import read_toml
 from allocopt.files.validation import validated
 
@@ -42,7 +42,7 @@ class SolverModel(LimitsModel):
     """A solver, with its options, under some strategies."""
 
     name: Text
-    strategies: Annotated[list[StrategyName], Field(min_length=1)] | None = None
+    strategies: Annotated[list[Text], Field(min_length=1)] | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     gap: Annotated[float, Field(ge=0.0, lt=1.0)] | None = None
 
@@ -74,7 +74,7 @@ class PolicyModel(LimitsModel):
     backfill_order: Text | None = None
     options: dict[str, Any] = Field(default_factory=dict)
     allocator: Text | None = None
-    strategy: StrategyName | None = None
+    strategy: Text | None = None
 
 
 class SweepModel(LimitsModel):

@@ -12,9 +12,8 @@ from allocopt.cluster.platform import NODES, Platform
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import BadFileError, UsageError
 from allocopt.files.cluster import read_topology
-from allocopt.files.instance import object_from_problem
-from allocopt.files.instances import read_instances
 from allocopt.problems.base import Problem
+from allocopt.problems.instances import object_from_problem, read_instances
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.sweep.cells import digest
 from allocopt.sweep.description import InstancesModel, SweepModel, TraceModel, placed

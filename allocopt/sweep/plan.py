@@ -7,7 +7,7 @@ from typing import Any
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Problem
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.kind import kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.solve import check_takes
@@ -54,29 +54,27 @@ def plan(path: Path) -> Grid:
 
 def _solves(path: Path, described: SweepModel) -> Planned:
     """Yield the instances with their solves."""
-    solvers: list[Solver] = []
-    for number, table in enumerate(described.solvers):
-        with placed(path, f"solvers[{number}]"):
-            solvers.append(made_solver(table.name, options_text(table.options)))
+    solvers: dict[tuple[int, str], Solver] = {}
     for problem in instances_of(path, described.instances):
         source = problem_digest(problem)
-        for number, (table, solver) in enumerate(zip(described.solvers, solvers, strict=True)):
+        for number, table in enumerate(described.solvers):
             with placed(path, f"solvers[{number}]"):
-                tasks = _solve_tasks(problem, table, _strategies(problem, table, solver), described)
+                if (number, problem.kind) not in solvers:
+                    solvers[number, problem.kind] = made_solver(table.name, options_text(table.options), problem.kind)
+                strategies = _strategies(problem, table, solvers[number, problem.kind])
+                tasks = _solve_tasks(problem, table, strategies, described)
             yield source, problem, tasks
 
 
 def _strategies(problem: Problem, table: SolverModel, solver: Solver) -> Sequence[str | None]:
     """Return the strategies under which an instance is solved; the solver must take it under each."""
-    if isinstance(problem, TopologyProblem):
-        asked = table.strategies or ["free"]
-        for strategy in asked:
-            check_takes(solver, problem.with_strategy(strategy))
-        return asked
-    if table.strategies is not None:
+    kind = kind_of(problem)
+    if table.strategies is not None and not kind.strategies:
         raise UsageError(f"strategies are for topology problems, {problem.name!r} is a {problem.kind} problem")
-    check_takes(solver, problem)
-    return [None]
+    asked: Sequence[str | None] = table.strategies or [kind.strategy_of(problem)]
+    for strategy in asked:
+        check_takes(solver, kind.posed(problem, strategy))
+    return asked
 
 
 def _solve_tasks(

@@ -4,20 +4,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cache
-from pathlib import Path
 from typing import Any, ClassVar
 
 from allocopt.errors import AllocoptError, UsageError
-from allocopt.files.instances import read_instances
 from allocopt.files.writing import compact_json
 from allocopt.problems.base import Problem
+from allocopt.problems.instances import read_problems
+from allocopt.problems.kind import get_kind
 from allocopt.report.rows import SolveRow
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
-
-SHIPPED = {"topology": "@tiny", "knapsack": "@knapsacks", "coallocation": "@coallocations"}
-"""Instances to warm up with, by kind."""
 
 PATIENCE_S = 300.0
 """Seconds that a cell may take beside its solve."""
@@ -76,11 +73,11 @@ class SolveTask:
         return {**row, **self.asked(), "solver_version": result.version}
 
 
-def made_solver(name: str, options: str) -> Solver:
+def made_solver(name: str, options: str, kind: str) -> Solver:
     """Make a solver of its name and its options as JSON."""
     from json import loads
 
-    return get_solver(name, loads(options))
+    return get_solver(name, loads(options), kind)
 
 
 def options_text(options: dict[str, Any]) -> str:
@@ -100,7 +97,8 @@ def options_text(options: dict[str, Any]) -> str:
 @cache
 def _warm_solver(name: str, options: str, kind: str, strategy: str | None) -> Solver:
     """Make a solver, and let it solve something small, so that no time includes loading kernels; kept for later."""
-    solver = made_solver(name, options)
+    solver, shipped = made_solver(name, options, kind), get_kind(kind).shipped
     with suppress(AllocoptError):
-        solve(read_instances([Path(SHIPPED[kind])])[0], strategy, solver, 5.0, iterations=1)
+        if shipped is not None:
+            solve(read_problems(shipped[1])[0], strategy, solver, 5.0, iterations=1)
     return solver

@@ -26,7 +26,6 @@ class Assignment(CoallocationSolver):
         frozenset(),
         frozenset({Promise.EXACT, Promise.BOUND}),
         f"{MOST_TRIPLES:,} hosts x guests x quotas, one guest a host",
-        kinds=frozenset({"coallocation"}),
     )
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
@@ -39,7 +38,7 @@ class Assignment(CoallocationSolver):
         """Solve the assignment; see `SearchSolver.search`."""
         pairs = Pairs.of(problem)
         run.prove(alone_bound(pairs.values))
-        run.offer(self.trivial(problem))
+        run.offer(Coallocation())
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         solution = best_assignment(problem, pairs)

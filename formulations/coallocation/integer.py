@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.pairs import Pairs
-from allocopt.problems.coallocation.problem import CoallocationProblem
+from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
 from allocopt.solving.base import CoallocationSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
@@ -31,7 +31,6 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
             frozenset(),
             frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
             f"{LARGEST_NONZEROS:,} nonzeros of the model",
-            kinds=frozenset({"coallocation"}),
         )
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
@@ -63,7 +62,7 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
         See `SearchSolver.search`.
         """
         pairs = Pairs.of(problem)
-        run.offer(self.trivial(problem))
+        run.offer(Coallocation())
         if not run.clock.expired():
             run.offer(best_assignment(problem, pairs))
             run.prove(assignment_bound(problem, pairs))

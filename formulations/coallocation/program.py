@@ -31,7 +31,7 @@ from allocopt.problems.coallocation.problem import (
     CoallocationProblem,
     GuestPlace,
 )
-from allocopt.solving.coallocation import verify_coallocation
+from allocopt.problems.coallocation.verify import verify_coallocation
 from formulations.integer.program import BinaryProgram, NameGrid
 from formulations.integer.rows import Rows, spans
 

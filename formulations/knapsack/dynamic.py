@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.problems.gains import Gains, fits_alone
 from allocopt.problems.knapsack import KnapsackProblem
-from allocopt.problems.packing import count_bounds, most_jobs, selection_of
+from allocopt.problems.knapsack.packing import Gains, count_bounds, fits_alone, most_jobs, selection_of
 from allocopt.solving.base import KnapsackSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
@@ -83,7 +82,6 @@ class KnapsackDynamicProgram(KnapsackSolver):
         frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
         f"{LARGEST_TABLE:,} table entries: (free units + 1) x (1 + jobs / {WORD}), for capability times the most jobs "
         "that fit; one resource, no slots",
-        kinds=frozenset({"knapsack"}),
     )
 
     def refusal(self, problem: KnapsackProblem) -> str | None:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from allocopt.errors import UsageError
-from allocopt.problems.gains import Gains
 from allocopt.problems.knapsack import KnapsackProblem
+from allocopt.problems.knapsack.packing import Gains
 from allocopt.solving.base import KnapsackSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
@@ -35,7 +35,6 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
             frozenset(),
             frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
             f"{LARGEST_NONZEROS:,} nonzeros of the model{units}",
-            kinds=frozenset({"knapsack"}),
         )
 
     def refusal(self, problem: KnapsackProblem) -> str | None:

@@ -24,9 +24,8 @@ from scipy.sparse import coo_array, csc_array
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import InvalidSolutionError
-from allocopt.problems.gains import Gains, fits_alone
 from allocopt.problems.knapsack import KnapsackProblem, Selection
-from allocopt.problems.packing import ROUNDING, count_bounds, most_jobs, selection_of
+from allocopt.problems.knapsack.packing import ROUNDING, Gains, count_bounds, fits_alone, most_jobs, selection_of
 from allocopt.solving.verify import verify
 from formulations.integer.program import BinaryProgram, NameGrid
 

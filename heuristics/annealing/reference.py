@@ -16,9 +16,9 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.encoding import allocation_of_owners, owners_of
 from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.verify import check_non_crossing
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget, Clock
-from allocopt.solving.continuity import check_non_crossing
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run

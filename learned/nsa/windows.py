@@ -51,8 +51,7 @@ def training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
 
     def allocate(problem: TopologyProblem) -> Allocation:
         result = solver.solve(problem.with_strategy(Strategy.DCAS), Budget(iterations=REPLAY_STEPS), seed)
-        found: Allocation = result.unless_interrupted().solution
-        return found
+        return result.unless_interrupted().found()
 
     for epoch in range(n_epochs):
         jobs = epoch_workload(workload, epoch * JOBS_PER_EPOCH, JOBS_PER_EPOCH)

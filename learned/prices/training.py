@@ -90,7 +90,7 @@ class LnsPricesTraining:
             result = solve(problem, "free", get_solver("exact", {"states": STATES}), None)
         else:
             result = solve(problem, "free", "lns", None, iterations=self.label_steps)
-        found: Allocation = result.solution
+        found: Allocation = result.found()
         return found
 
     def _settings(self) -> "Settings":

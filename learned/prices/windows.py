@@ -8,9 +8,9 @@ import numpy as np
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.traces.allocators import solver_allocator
 from allocopt.traces.generators import uniform_workload
-from allocopt.traces.synthetic import synthetic_problem
 from allocopt.traces.windows import windows
 from learned.training.seeds import check_training_seed
 

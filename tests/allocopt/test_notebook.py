@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from allocopt.cluster.topology import FatTree
-from allocopt.files.instances import read_instances
 from allocopt.notebook import html_table
+from allocopt.problems.instances import read_instances
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.simulator.schedule import Schedule
 from allocopt.solving.solve import solve

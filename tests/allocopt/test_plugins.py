@@ -52,7 +52,9 @@ def plug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plug:
         information.mkdir(parents=True)
         (site / f"{module}.py").write_text(text, encoding="utf-8")
         (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1\n", encoding="utf-8")
-        (information / "entry_points.txt").write_text(f"[allocopt.solvers]\n{name} = {module}:Part\n", encoding="utf-8")
+        (information / "entry_points.txt").write_text(
+            f"[allocopt.solvers.topology]\n{name} = {module}:Part\n", encoding="utf-8"
+        )
         monkeypatch.syspath_prepend(str(site))
         monkeypatch.delitem(sys.modules, module, raising=False)
 

@@ -4,8 +4,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from allocopt.files.instance import problem_from_object
 from allocopt.problems.base import Strategy
+from allocopt.problems.instances import problem_from_object
 from allocopt.problems.topology import TopologyProblem
 
 ROUNDING = 1e-6

@@ -19,7 +19,7 @@ from typing import Any
 import support
 from support.windows import paper_window
 
-from allocopt.files.instance import write_problems
+from allocopt.problems.instances import write_problems
 
 SECONDS = 120.0
 TIMINGS = ("runtime_s", "jobs_per_s")
@@ -44,7 +44,7 @@ def plug_in(folder: Path, **solvers: str) -> None:
     about.mkdir(parents=True)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-in\nVersion: 1\n", encoding="utf-8")
     entries = "".join(f"{name} = {solver}\n" for name, solver in solvers.items())
-    (about / "entry_points.txt").write_text(f"[allocopt.solvers]\n{entries}", encoding="utf-8")
+    (about / "entry_points.txt").write_text(f"[allocopt.solvers.topology]\n{entries}", encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)

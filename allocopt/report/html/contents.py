@@ -6,9 +6,8 @@ from itertools import groupby
 from pathlib import Path
 
 from allocopt.cluster.named import NamedTree
-from allocopt.files.instance import read_problems
-from allocopt.files.solution import read_solution
-from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.instances import read_problems
+from allocopt.problems.kind import kind_of
 from allocopt.report.html.document import Section
 from allocopt.report.html.instances import Instances
 from allocopt.report.html.results import (
@@ -31,6 +30,7 @@ from allocopt.report.html.sections.what_if import Combination, what_if_section
 from allocopt.report.trajectories import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
+from allocopt.solving.solution_files import read_solution
 
 COMPARED = (Kind.SCHEDULE, Kind.CURVE, Kind.SIMULATIONS, Kind.SOLVES, Kind.TRAJECTORIES)
 """Kinds of which several files make one section."""
@@ -92,8 +92,8 @@ def _sections(files: Sequence[ResultFile], pool: Instances, cluster: NamedTree |
     }
     if files[0].kind is Kind.INSTANCE:
         problems = read_problems(files[0].path)
-        windows = [problem for problem in problems if isinstance(problem, TopologyProblem)]
-        yield from (instance_section(files[0].path, problem, cluster) for problem in windows[:MOST_WINDOWS])
+        maps = [(problem, nodes) for problem in problems if (nodes := kind_of(problem).node_map(problem, None))]
+        yield from (instance_section(files[0].path, *pair, cluster) for pair in maps[:MOST_WINDOWS])
         return
     section = makers[files[0].kind]()
     failed = failures(files)

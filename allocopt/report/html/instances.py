@@ -6,8 +6,8 @@ from pathlib import Path
 
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.instance import read_problems
 from allocopt.problems.base import Problem
+from allocopt.problems.instances import read_problems
 
 LARGEST_BYTES = 64_000_000
 ENDINGS = (".json", ".json.gz", ".jsonl", ".jsonl.gz")

@@ -59,7 +59,7 @@ class CoallocationScheduler:
             return
         queue = list(view.queue)
         problem = self.problem(view, hosts, queue)
-        result = solve(problem, solver=get_solver(self.solver), time_limit=self.time_limit)
+        result = solve(problem, solver=get_solver(self.solver, None, problem.kind), time_limit=self.time_limit)
         for guest, host, percent in result.solution.places if result.solution else ():
             yield PlaceGuest(queue[guest], hosts[host].number, percent)
 

@@ -102,7 +102,7 @@ def solved_windows(
     answers: Solved = {}
 
     def allocate(problem: TopologyProblem) -> Allocation:
-        chosen: Allocation = answers[LEADER].solution
+        chosen: Allocation = answers[LEADER].found()
         return chosen
 
     every = windows(jobs, PAPER_CLUSTER, PERIOD_S, allocate, min_jobs=1)

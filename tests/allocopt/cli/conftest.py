@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from allocopt.cli.main import main
-from allocopt.files.instance import write_problems
-from allocopt.files.instances import read_instances
+from allocopt.problems.instances import read_instances, write_problems
 from allocopt.problems.topology import TopologyProblem
 
 

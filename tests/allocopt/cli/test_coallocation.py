@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from allocopt.files.instance import read_problems
+from allocopt.problems.instances import read_problems
 
 Run = Callable[..., Any]
 

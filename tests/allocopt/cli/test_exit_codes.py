@@ -28,7 +28,7 @@ INSTANCE = {
     [
         (["--solver", "dpp"], "there is no solver 'dpp'; did you mean 'dp'?"),
         (["--solver", ""], "there is no solver ''"),
-        (["--strategy", "sacs"], "there is no strategy 'sacs'; there are scas, dcas, free"),
+        (["--strategy", "sacs"], "there is no strategy 'sacs'; there are scas, dcas and free"),
         (["--strategy", ""], "there is no strategy ''"),
         (["--solver", "dp", "--strategy", "free"], "solver 'dp' does not take free; solvers that do: annealing"),
         (["--time-limit", "0"], "the time limit is 0.0 s, must be positive"),
@@ -177,10 +177,13 @@ from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.trivial import sequential_allocation
 
 class Base:
+    kind = "topology"
     capabilities = Capabilities(frozenset(Strategy), frozenset(), "any")
     version = "1"
     def is_available(self): return True
+    def takes(self, problem): return True
     def refusal(self, problem): return None
+    def kernels(self, problem): return ()
 
 class Finds(Base):
     name = "finds"
@@ -205,7 +208,7 @@ def plug_ins(tmp_path: Path) -> dict[str, str]:
     information.mkdir(parents=True)
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-in\nVersion: 1\n", encoding="utf-8")
     entries = "finds = plug_in:Finds\nfails = plug_in:Fails\nneeds = plug_in_that_needs:Needs\n"
-    (information / "entry_points.txt").write_text(f"[allocopt.solvers]\n{entries}", encoding="utf-8")
+    (information / "entry_points.txt").write_text(f"[allocopt.solvers.topology]\n{entries}", encoding="utf-8")
     (tmp_path / "site" / "plug_in.py").write_text(PLUG_IN, encoding="utf-8")
     (tmp_path / "site" / "plug_in_that_needs.py").write_text("import a_package_nobody_has\n", encoding="utf-8")
     return {"PYTHONPATH": str(tmp_path / "site")}
@@ -249,11 +252,11 @@ def test_what_does_not_fit_into_memory_is_1_and_a_line(run: Run, tmp_path: Path,
 
     path = tmp_path / "large.json"
     path.write_text(json.dumps(INSTANCE), encoding="utf-8")
-    monkeypatch.setattr("allocopt.files.instance.parse_json", full)
+    monkeypatch.setattr("allocopt.problems.instances.parse_json", full)
     answer = run("solve", path)
     assert (answer.code, answer.out) == (1, "")
     assert answer.lines_of_error == [f"allocopt: out of memory; while {path} was read"]
-    monkeypatch.setattr("allocopt.files.instances.read_problems", full)
+    monkeypatch.setattr("allocopt.problems.instances.read_problems", full)
     assert run("solve", path).lines_of_error == ["allocopt: out of memory"]
 
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from allocopt.cli.generate import app
 from allocopt.errors import UsageError
-from allocopt.files.instance import read_problems
+from allocopt.problems.instances import read_problems
 
 SMALL = ["--pods", "2", "--leaves-per-pod", "3", "--nodes-per-leaf", "4"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.windows import paper_window
 
-from allocopt.files.instance import read_problems
+from allocopt.problems.instances import read_problems
 
 Run = Callable[..., Any]
 
@@ -115,7 +115,7 @@ def test_kinds_are_compared_side_by_side(run: Run, save: Callable[..., Path], tm
 def test_a_solver_that_takes_no_knapsack_is_refused_in_a_comparison_of_knapsacks(run: Run) -> None:
     answer = run("bench", "@knapsacks", "--solvers", "lns")
     assert answer.code == 2
-    assert "solver 'lns' does not take knapsack; it takes dcas, free" in answer.err
+    assert "solver 'lns' does not take knapsack; it takes topology problems" in answer.err
 
 
 def test_the_seed_alone_decides_the_bytes(run: Run, tmp_path: Path) -> None:

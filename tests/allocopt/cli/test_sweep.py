@@ -29,7 +29,7 @@ from support.sweeps import (
 )
 from support.windows import paper_window
 
-from allocopt.files.instance import write_problems
+from allocopt.problems.instances import write_problems
 
 Run = Callable[..., Any]
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from support.side import ruled_windows
 
 from allocopt.errors import BadFileError
-from allocopt.files.instance import object_from_problem, problem_from_object, read_problems, write_problems
+from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
 from allocopt.problems.side import Groups, Placement, Preference, Segments
 from allocopt.problems.topology import TopologyProblem
 

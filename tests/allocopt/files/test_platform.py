@@ -7,10 +7,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from allocopt.cli.schema import json_schema
 from allocopt.cluster.multicore import ContentionConstants, PowerConstants
 from allocopt.errors import BadFileError
 from allocopt.files.platform import read_machine
-from allocopt.files.schema import json_schema
 
 CONSTANTS = {"b": -1.85e-5, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
 TOML = """

@@ -107,7 +107,6 @@ CALLED = """
 from dataclasses import replace
 from allocopt import read_problems, solve
 from allocopt.kernels.compiled import Kernel
-from allocopt.solving.protocol import takes
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.solve import prepare
 
@@ -127,10 +126,10 @@ windows = [
 ]
 ruled = [replace(window, fragmentation_weight=1.0) for window in windows if window.strategy == "free"]
 problems = [*windows, *ruled, *read_problems("@knapsacks")]
-for name in solver_names():
-    solver = get_solver(name)
+for name, kind in [(name, kind) for kind in ('topology', 'knapsack') for name in solver_names(kind)]:
+    solver = get_solver(name, None, kind)
     for problem in problems:
-        if takes(solver, problem) and solver.refusal(problem) is None:
+        if problem.kind == kind and solver.takes(problem) and solver.refusal(problem) is None:
             prepare(solver, [problem])
             is_told = False
             solve(problem, solver=solver, time_limit=1.0, iterations=20)

@@ -9,10 +9,10 @@ from support.windows import paper_window, window
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
-from allocopt.files.best_known import BestKnown
 from allocopt.problems.base import Strategy
 from allocopt.report.bench import Contender, contenders, plan, run_tasks
 from allocopt.report.journal import Journal
+from allocopt.solving.best_known import BestKnown
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from allocopt.files.best_known import BestKnown
 from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.summary import DIGITS, HEADER, summary_table
+from allocopt.solving.best_known import BestKnown
 
 
 def row(

@@ -108,7 +108,7 @@ def test_several_resources_are_left_to_integer_programs() -> None:
         ({"weights": (1.0, -2.0, 1.0)}, "weights must be three numbers"),
         ({"weights": 3}, "weights must be three numbers"),
         ({"weights": "foo"}, r"weights must be three numbers w1, w2, w3: weights\[0\]: is 'f', must be within 0"),
-        ({"solver": "lns"}, "'lns' selects no jobs"),
+        ({"solver": "lns"}, "'lns' does not take knapsack problems"),
         ({"seed": -1}, "the seed is -1"),
         ({"time_limit": 0.0}, "the time limit is 0.0"),
     ],

@@ -53,10 +53,17 @@ class Scripted:
     seeds: list[int] = field(default_factory=list)
     name: str = "scripted"
     version: str = "1"
+    kind: ClassVar[str] = "topology"
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(Strategy), frozenset(), "2 jobs")
 
     def is_available(self) -> bool:
         return True
+
+    def takes(self, problem: TopologyProblem) -> bool:
+        return True
+
+    def kernels(self, problem: TopologyProblem) -> tuple[()]:
+        return ()
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         return "too many jobs" if self.answer == "refuse" and len(problem.jobs) > 2 else None

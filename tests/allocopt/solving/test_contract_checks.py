@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from allocopt.errors import UsageError, WrongAnswerError
-from allocopt.files.instance import read_problems
 from allocopt.problems.base import Strategy
+from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving import contract
 from allocopt.solving.base import TopologySolver
@@ -181,7 +181,7 @@ def test_what_is_declared_is_looked_at_before_anything_is_solved() -> None:
     with pytest.raises(ContractError, match="largest size"):
         contract_checks(wrong)
     wrong.capabilities = Capabilities(frozenset(), frozenset(), "any")
-    with pytest.raises(ContractError, match="strategies go with kind topology"):
+    with pytest.raises(ContractError, match="none of the strategies of its kind"):
         contract_checks(wrong)
     with pytest.raises(ContractError, match="takes none of the problems"):
         contract_checks(Scripted(nothing), [])

@@ -10,6 +10,7 @@ from support.windows import window
 from allocopt import plugins
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import MissingPackageError, PluginError, UsageError
+from allocopt.problems.kind import kind_names
 from allocopt.solving import registry
 from allocopt.solving.registry import get_solver, solver_names
 from allocopt.solving.solve import solve
@@ -38,7 +39,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: last-nodes\nVersion: 1.0\n", encoding="utf-8")
     (info / "entry_points.txt").write_text(
-        "[allocopt.solvers]\n"
+        "[allocopt.solvers.topology]\n"
         "last-nodes = last_nodes_plugin:LastNodes\n"
         "needs-a-package = needs_a_package_plugin:Solver\n"
         "misspelled = last_nodes_plugin:LostNodes\n",
@@ -79,8 +80,11 @@ def test_an_unknown_option_is_answered_by_those_there_are() -> None:
 
 
 def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = EntryPoint("lost", "a_package_nobody_has.solver:Solver", registry.GROUP)
-    monkeypatch.setattr(plugins, "_entries", lambda group, path: [lost])
+    installed = plugins._entries
+    lost = EntryPoint("lost", "a_package_nobody_has.solver:Solver", f"{registry.GROUP}.topology")
+    monkeypatch.setattr(
+        plugins, "_entries", lambda group, path: [lost] if group == lost.group else installed(group, path)
+    )
     with pytest.raises(MissingPackageError, match="'lost' needs the package 'a_package_nobody_has'") as caught:
         get_solver("lost")
     assert caught.value.exit_code == 5
@@ -111,8 +115,11 @@ def test_a_broken_entry_point_names_its_solver_and_hurts_no_other() -> None:
 
 
 def test_the_distribution_lists_what_the_registry_lists() -> None:
-    entries = importlib.metadata.distribution("allocopt").entry_points.select(group=registry.GROUP)
-    assert {entry.name for entry in entries} <= set(solver_names())
+    entries = importlib.metadata.distribution("allocopt").entry_points
+    for kind in kind_names():
+        own = {entry.name for entry in entries.select(group=f"{registry.GROUP}.{kind}")}
+        assert own
+        assert own <= set(solver_names(kind))
 
 
 @pytest.mark.parametrize(

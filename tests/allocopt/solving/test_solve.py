@@ -34,14 +34,21 @@ class Liar:
     there: bool = True
 
     name: ClassVar[str] = "liar"
+    kind: ClassVar[str] = "topology"
     version: ClassVar[str] = "1"
     capabilities: ClassVar[Capabilities] = Capabilities(frozenset(Strategy), frozenset(), "any")
 
     def is_available(self) -> bool:
         return self.there
 
+    def takes(self, problem: Any) -> bool:
+        return True
+
     def refusal(self, problem: Any) -> str | None:
         return None
+
+    def kernels(self, problem: Any) -> tuple[()]:
+        return ()
 
     def solve(
         self,
@@ -171,9 +178,9 @@ def test_a_problem_of_another_kind_is_refused() -> None:
             return 0.0
 
     other: Problem = Routing()  # type: ignore[assignment]
-    with pytest.raises(UsageError, match="routing problem has no strategy"):
+    with pytest.raises(UsageError, match="no kind of problem 'routing'"):
         solve(other, "free", "greedy")
-    with pytest.raises(UsageError, match="'greedy' does not take routing problems; solvers that do: none"):
+    with pytest.raises(UsageError, match="'greedy' does not take routing problems"):
         solve(other, solver="greedy")
 
 

@@ -10,7 +10,7 @@ from support.brute_force import dcas_allocations, free_allocations, scas_allocat
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
-from allocopt.errors import InvalidSolutionError
+from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.problems.encoding import allocation_of_owners
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.result import Result, Status
@@ -106,7 +106,7 @@ def test_a_strategy_given_by_name_is_checked_too(name: Any) -> None:
 
 @pytest.mark.parametrize("solution", [None, [[0, 1], [3, 5, 8]], {"job-0": [0, 1]}])
 def test_what_is_no_allocation_is_refused(solution: object) -> None:
-    with pytest.raises(InvalidSolutionError, match="must be an Allocation"):
+    with pytest.raises(InvalidSolutionError, match="must be of class Allocation"):
         verify(PROBLEM, solution)
 
 
@@ -117,7 +117,7 @@ def test_a_kind_without_a_checker_is_refused() -> None:
         def objective(self, solution: Any) -> float:
             return 0.0
 
-    with pytest.raises(InvalidSolutionError, match="no checker for routing"):
+    with pytest.raises(UsageError, match="no kind of problem 'routing'"):
         verify(Routing(), None)  # type: ignore[arg-type]
 
 

@@ -8,8 +8,7 @@ import pytest
 from support.windows import paper_window
 
 from allocopt.errors import BadFileError
-from allocopt.files.instance import object_from_problem, write_problems
-from allocopt.files.instances import read_instances
+from allocopt.problems.instances import object_from_problem, read_instances, write_problems
 from allocopt.sweep.cells import Grid
 from allocopt.sweep.plan import plan
 

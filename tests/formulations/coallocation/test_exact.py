@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from support.coallocations import best_value, coallocations, solutions, value_of
 
+from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.coallocation.pairs import Pairs, alone_bound
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
-from allocopt.traces.coallocations import synthetic_coallocation
 from formulations.coallocation.assignment import assignment_bound
 from formulations.coallocation.integer import ScipCoallocation
 from formulations.coallocation.program import CoallocationModel

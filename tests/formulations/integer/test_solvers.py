@@ -19,7 +19,7 @@ from support.windows import paper_window, window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import LARGEST_HOP_COST, LEAST_HOP_COST, TopologyProblem
+from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason

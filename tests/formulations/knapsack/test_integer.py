@@ -9,12 +9,12 @@ from pyscipopt import Model
 from support.knapsacks import best_value, knapsack, knapsacks, selection, selections, value_of
 
 from allocopt.errors import UsageError
-from allocopt.problems.gains import Gains
 from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Reward, Selection
+from allocopt.problems.knapsack.generate import synthetic_knapsack
+from allocopt.problems.knapsack.packing import Gains
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result
-from allocopt.traces.knapsacks import synthetic_knapsack
 from formulations.knapsack.dynamic import KnapsackDynamicProgram
 from formulations.knapsack.integer import CpSatKnapsack, HighsKnapsack, IntegerKnapsack, ScipKnapsack
 from formulations.knapsack.program import KnapsackModel, knapsack_nonzeros

@@ -14,8 +14,8 @@ from support.windows import fat_trees, paper_window, resequenced, trees, window,
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.cluster.tree import Tree
-from allocopt.files.instance import read_problems
 from allocopt.problems.base import Strategy
+from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason

@@ -16,7 +16,7 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
 from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.continuity import check_non_crossing
+from allocopt.problems.topology.verify import check_non_crossing
 from allocopt.solving.trivial import sequential_allocation
 from heuristics.annealing import reference
 from heuristics.annealing.kernels import Walk, anneal, destroy_and_repair, is_non_crossing

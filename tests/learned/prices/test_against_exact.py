@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocopt.files.best_known import read_best_known
-from allocopt.files.instance import read_problems
+from allocopt.problems.instances import read_problems
+from allocopt.solving.best_known import read_best_known
 from allocopt.solving.solve import solve
 from learned.prices.solver import LnsPrices
 from learned.training.seeds import RESERVED

@@ -11,9 +11,8 @@ import pytest
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.tree import Tree
 from allocopt.errors import BadFileError
-from allocopt.files.instance import write_problems
-from allocopt.files.instances import read_instances
 from allocopt.files.models import SOLUTION_FORMAT
+from allocopt.problems.instances import read_instances, write_problems
 from allocopt.report.html.contents import contents
 from allocopt.report.html.document import Figure, Section, Table
 from allocopt.report.html.page import page

@@ -15,8 +15,8 @@ from allocopt.cluster.tree import Tree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.verify import allocation_order
 from allocopt.solving.budget import Budget
-from allocopt.solving.continuity import allocation_order
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result

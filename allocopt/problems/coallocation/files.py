@@ -1,0 +1,205 @@
+"""Co-allocation problems as instance files hold them, and the shape of their files."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from allocopt.errors import InvalidProblemError
+from allocopt.files.models import FileModel, InstanceModel, Positive, SolutionModel, Text, short_number
+from allocopt.problems.coallocation.interference import Interference, Sharing
+from allocopt.problems.coallocation.problem import Coallocation, CoallocationObjective, CoallocationProblem
+from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
+from allocopt.problems.kind import Codec
+
+Number = Annotated[float, Field(ge=0)]
+ShareOfOne = Annotated[float, Field(ge=0, le=1)]
+
+
+class StageModel(FileModel):
+    """A stage that is ahead of a job."""
+
+    share: Annotated[ShareOfOne, Field(description="Share of the remaining time that it takes alone; they sum to 1.")]
+    cpu: Annotated[ShareOfOne, Field(description="Share of the job's cores that it keeps busy alone, above 0.")]
+    memory: Annotated[ShareOfOne, Field(description="Share of the memory beside the job's cores.")] = 0.0
+    io: Annotated[ShareOfOne, Field(description="Share of the time in which it does I/O, alone.")] = 0.0
+    kind: Annotated[Literal["sequential", "parallel"], Field(description="Whether it uses one core or all.")] = (
+        "parallel"
+    )
+
+
+class ProfiledJobModel(FileModel):
+    """A running or waiting job."""
+
+    id: Annotated[Text, Field(description="Name of the job, unique among hosts or guests.")]
+    cores: Annotated[Positive, Field(description="Cores that it has, or asks for.")]
+    profile: Annotated[list[StageModel], Field(min_length=1, description="The stages that are ahead, in order.")]
+    remaining_s: Annotated[Number, Field(description="Seconds for which it still runs alone, positive.")]
+    walltime_s: Annotated[Number, Field(description="Seconds from now, or from its start, to its limit.")]
+
+
+class GuestModel(ProfiledJobModel):
+    """A waiting job."""
+
+    wait_s: Annotated[
+        Number | None, Field(description="Seconds for which it would still wait alone; response needs it.")
+    ] = None
+
+
+class InterferenceModel(FileModel):
+    """Coefficients of contention: extra seconds per second of work where demand and pressure are both 1."""
+
+    cpu: Number = Interference().cpu
+    memory: Number = Interference().memory
+    io: Number = Interference().io
+
+
+class MeasuredPairModel(FileModel):
+    """What was measured of two jobs that share."""
+
+    host: Annotated[Text, Field(description="Id of the host.")]
+    guest: Annotated[Text, Field(description="Id of the guest.")]
+    host_slowdown: Annotated[float, Field(ge=1, description="Times that the host takes as long.")]
+    guest_slowdown: Annotated[float, Field(ge=1, description="Times that the guest takes as long.")]
+
+
+class CoallocationInstanceModel(InstanceModel):
+    """Running allocations, and waiting jobs that they may host."""
+
+    kind: Literal["coallocation"]
+    hosts: Annotated[list[ProfiledJobModel], Field(min_length=1, description="The running allocations.")]
+    guests: Annotated[list[GuestModel], Field(min_length=1, description="The waiting jobs.")]
+    quotas: Annotated[
+        list[ShareOfOne], Field(min_length=1, description="Shares of a host's cores that a guest may get, rising.")
+    ]
+    max_slowdown: Annotated[float, Field(ge=1, description="Most that a job may be slowed down.")]
+    max_guest_slowdown: Annotated[
+        float | None, Field(ge=1, description="Most that a guest may be slowed down, if it is another bound.")
+    ] = None
+    max_guests: Annotated[Positive, Field(description="Most guests on a host.")] = 1
+    objective: Annotated[
+        Literal["capacity", "response", "throughput"],
+        Field(description="What is maximized: cores put to use, response time saved, work done; less weighted delays."),
+    ] = "capacity"
+    degradation_weight: Annotated[Number, Field(description="Weight of the delays.")] = 1.0
+    sharing: Annotated[
+        Literal["caps", "shares"], Field(description="Whether a job may use what the other one leaves.")
+    ] = "caps"
+    interference: Annotated[InterferenceModel, Field(description="Coefficients of contention.")] = InterferenceModel()
+    pairs: Annotated[
+        list[MeasuredPairModel] | None,
+        Field(description="Measured slowdowns, in place of what follows from profiles; others do not share."),
+    ] = None
+
+
+class PlacementModel(FileModel):
+    """A guest that is placed."""
+
+    guest: Annotated[Text, Field(description="Id of the guest.")]
+    host: Annotated[Text, Field(description="Id of its host.")]
+    quota: Annotated[ShareOfOne, Field(description="Share of the host's cores that it gets.")]
+
+
+class CoallocationSolutionModel(SolutionModel):
+    """A solver's answer to one co-allocation instance."""
+
+    kind = "coallocation"
+    answer_key = "placements"
+
+    placements: Annotated[
+        list[PlacementModel] | None, Field(description="The guests that are placed; null where no answer was found.")
+    ]
+
+
+class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
+    """Files of co-allocations."""
+
+    instance_model, solution_model = CoallocationInstanceModel, CoallocationSolutionModel
+
+    def problem_of(self, model: InstanceModel) -> CoallocationProblem:
+        """Make the problem of an instance file."""
+        assert isinstance(model, CoallocationInstanceModel)
+        return CoallocationProblem(
+            hosts=tuple(_job(job) for job in model.hosts),
+            guests=tuple(_job(job, job.wait_s) for job in model.guests),
+            quotas=tuple(model.quotas),
+            max_slowdown=model.max_slowdown,
+            max_guest_slowdown=model.max_guest_slowdown,
+            max_guests=model.max_guests,
+            objective_name=CoallocationObjective(model.objective),
+            degradation_weight=model.degradation_weight,
+            sharing=Sharing(model.sharing),
+            interference=Interference(model.interference.cpu, model.interference.memory, model.interference.io),
+            measured=None if model.pairs is None else _measured(model.pairs),
+            name=model.name,
+        )
+
+    def keys_of(self, problem: CoallocationProblem) -> dict[str, object]:
+        """Return the keys of a problem's instance file behind its name."""
+        how = problem.interference
+        keys: dict[str, object] = {
+            "hosts": [_job_object(job) for job in problem.hosts],
+            "guests": [_job_object(job) for job in problem.guests],
+            "quotas": [short_number(quota) for quota in problem.quotas],
+            "max_slowdown": short_number(problem.max_slowdown),
+            "max_guests": problem.max_guests,
+            "objective": str(problem.objective_name),
+            "degradation_weight": short_number(problem.degradation_weight),
+            "sharing": str(problem.sharing),
+            "interference": {name: short_number(getattr(how, name)) for name in ("cpu", "memory", "io")},
+        }
+        if problem.max_guest_slowdown is not None:
+            keys["max_guest_slowdown"] = short_number(problem.max_guest_slowdown)
+        if problem.measured is not None:
+            keys["pairs"] = [
+                {"host": host, "guest": guest, "host_slowdown": own, "guest_slowdown": other}
+                for (host, guest), (own, other) in problem.measured.items()
+            ]
+        return keys
+
+    def solution_of(self, problem: CoallocationProblem, model: SolutionModel) -> Coallocation:
+        """Return the placements that a file holds."""
+        assert isinstance(model, CoallocationSolutionModel)
+        return Coallocation.from_list(problem, [(one.guest, one.host, one.quota) for one in model.placements or ()])
+
+    def answer_of(self, problem: CoallocationProblem, solution: Coallocation) -> dict[str, object]:
+        """Return the key of a solution file that holds placements."""
+        places = solution.as_list(problem)
+        return {"placements": [{"guest": guest, "host": host, "quota": quota} for guest, host, quota in places]}
+
+
+def _job(model: ProfiledJobModel, wait_s: float | None = None) -> ProfiledJob:
+    """Make a job of its object."""
+    profile = tuple(
+        Stage(stage.share, stage.cpu, stage.memory, stage.io, StageKind(stage.kind)) for stage in model.profile
+    )
+    return ProfiledJob(model.id, model.cores, profile, model.remaining_s, model.walltime_s, wait_s)
+
+
+def _job_object(job: ProfiledJob) -> dict[str, object]:
+    """Turn a job into the object that stands in an instance file."""
+    numbers: dict[str, object] = {name: short_number(getattr(job, name)) for name in ("remaining_s", "walltime_s")}
+    if job.wait_s is not None:
+        numbers["wait_s"] = short_number(job.wait_s)
+    return {
+        "id": job.id,
+        "cores": int(job.cores),
+        "profile": [_stage_object(stage) for stage in job.profile],
+        **numbers,
+    }
+
+
+def _stage_object(stage: Stage) -> dict[str, object]:
+    """Turn a stage into its object."""
+    shares = {name: short_number(getattr(stage, name)) for name in ("share", "cpu", "memory", "io")}
+    return {**shares, "kind": str(stage.kind)}
+
+
+def _measured(pairs: list[MeasuredPairModel]) -> dict[tuple[str, str], tuple[float, float]]:
+    """Measured slowdowns by host and guest."""
+    measured: dict[tuple[str, str], tuple[float, float]] = {}
+    for index, pair in enumerate(pairs):
+        if (pair.host, pair.guest) in measured:
+            fault = f"is of host {pair.host!r} and guest {pair.guest!r}, which come twice"
+            raise InvalidProblemError(f"pairs[{index}]", fault)
+        measured[pair.host, pair.guest] = (pair.host_slowdown, pair.guest_slowdown)
+    return measured

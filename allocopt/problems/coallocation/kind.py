@@ -1,0 +1,60 @@
+"""Co-allocation problems as a kind."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from allocopt.problems.coallocation.pairs import MOST_TRIPLES, pairs_refusal
+from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
+from allocopt.problems.coallocation.verify import verify_coallocation
+from allocopt.problems.kind import AnswerTable, ProblemKind, Stage, data_file
+
+if TYPE_CHECKING:
+    from allocopt.problems.coallocation.files import CoallocationCodec
+    from allocopt.problems.kind import Generator
+
+
+class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
+    """Which running allocation hosts which waiting job, at which share of its cores."""
+
+    name = "coallocation"
+    problem, solution = CoallocationProblem, Coallocation
+    sense = "max"
+    answer = "co-allocation"
+    largest = f"{MOST_TRIPLES:,} hosts x guests x quotas"
+    shipped = ("@coallocations", data_file("coallocations.jsonl"))
+
+    @property
+    def codec(self) -> "CoallocationCodec":
+        """Its files."""
+        from allocopt.problems.coallocation.files import CoallocationCodec
+
+        return CoallocationCodec()
+
+    @property
+    def generators(self) -> "dict[str, Generator[CoallocationProblem]]":
+        """What draws co-allocations."""
+        from allocopt.problems.coallocation.generate import drawn_coallocation
+
+        return {"coallocation": drawn_coallocation}
+
+    def verify(self, problem: CoallocationProblem, solution: Coallocation) -> float:
+        """Check a solution and return its objective."""
+        return verify_coallocation(problem, solution)
+
+    def trivial(self, problem: CoallocationProblem) -> Coallocation:
+        """Place nobody."""
+        return Coallocation()
+
+    def refusal(self, problem: CoallocationProblem) -> str | None:
+        """Return why the tables of pairs would be too large; None if they are not."""
+        return pairs_refusal(problem)
+
+    def stages(self, problem: CoallocationProblem) -> Sequence[Stage]:
+        """Return an assignment where a host takes one guest, integer programming otherwise."""
+        return (Stage(("assignment", "cp-sat", "scip", "highs", "greedy")),)
+
+    def table(self, problem: CoallocationProblem, solution: Coallocation | None) -> AnswerTable:
+        """Return a line per guest that is placed."""
+        places = [] if solution is None else solution.as_list(problem)
+        rows = tuple((guest, host, 100 * quota) for guest, host, quota in places)
+        return AnswerTable("Guests and their hosts", (("guest", None), ("host", None), ("quota %", 0)), rows)

@@ -1,0 +1,277 @@
+"""What the package knows of a kind of problem. Kinds are found through the entry points ``allocopt.kinds``."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.topology import Topology
+from allocopt.errors import InvalidSolutionError, UsageError
+from allocopt.plugins import make_plugin, plugin_names
+from allocopt.problems.base import Problem, Sense
+
+if TYPE_CHECKING:
+    # pydantic is for files alone.
+    from allocopt.files.models import InstanceModel, SolutionModel
+
+GROUP = "allocopt.kinds"
+
+P = TypeVar("P", bound="Problem")
+S = TypeVar("S")
+
+Generator = Callable[..., P]
+"""Draws a problem from ``name``, ``rng`` and parameters of its own, each annotated with its ``typer.Option``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of solver ``auto``.
+
+    Parameters
+    ----------
+    solvers
+        Names of solvers of the kind; the first that is installed and takes the problem runs.
+    strategy
+        The strategy it is asked for; None for that of the problem.
+    share
+        Share of the time that is left that it may use, in (0, 1].
+    iterations
+        Steps that it may take where the budget sets none; None for its own default.
+    least_s
+        Seconds that are worth being left to it: where none that follows would be left so much, a stage uses all.
+    """
+
+    solvers: tuple[str, ...]
+    strategy: str | None = None
+    share: float = 1.0
+    iterations: int | None = None
+    least_s: float = 0.005
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTable:
+    """A solution as a report shows it: a line per job.
+
+    Parameters
+    ----------
+    title
+        What the lines are.
+    columns
+        Titles, each with the digits behind the point of its numbers, None for texts.
+    rows
+        The lines; a column of None alone is left out.
+    """
+
+    title: str
+    columns: tuple[tuple[str, int | None], ...]
+    rows: tuple[tuple[str | float | None, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeMap:
+    """Nodes of a cluster and who has them, as a report draws them.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    idle
+        Nodes that may be given away.
+    names, sizes
+        The jobs, and how many nodes each asks for.
+    held
+        Nodes of each job; None without a solution.
+    costs
+        What each job costs.
+    """
+
+    topology: Topology
+    idle: IntArray
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    held: tuple[IntArray, ...] | None = None
+    costs: tuple[float, ...] = ()
+
+
+class Codec(ABC, Generic[P, S]):
+    """The files of a kind."""
+
+    instance_model: "type[InstanceModel]"
+    solution_model: "type[SolutionModel]"
+    """The shapes of its instance and solution files."""
+
+    @abstractmethod
+    def problem_of(self, model: "InstanceModel") -> P:
+        """Make the problem of an instance file.
+
+        Raises
+        ------
+        InvalidProblemError
+            If its values contradict each other.
+        """
+
+    @abstractmethod
+    def keys_of(self, problem: P) -> dict[str, object]:
+        """Return the keys of a problem's instance file behind its name."""
+
+    @abstractmethod
+    def solution_of(self, problem: P, model: "SolutionModel") -> S:
+        """Return the solution that a file holds; nothing is checked but that names are those of the problem.
+
+        Raises
+        ------
+        InvalidSolutionError
+            If it names what the problem does not have, or leaves out what must be there.
+        """
+
+    @abstractmethod
+    def answer_of(self, problem: P, solution: S) -> dict[str, object]:
+        """Return the keys of a solution file that hold a solution, the one of ``answer_key`` last."""
+
+    def check(self, problem: P, solution: S, model: "SolutionModel") -> None:
+        """Check what a solution file says beside a valid solution; raises `InvalidSolutionError`."""
+
+
+class ProblemKind(ABC, Generic[P, S]):
+    """A kind of problem ``P`` and of solution ``S``: everything that differs from kind to kind.
+
+    Solving, files, commands, contract checks and reports ask it; none of them names a kind.
+    """
+
+    name: str
+    """What its instance files have as ``kind``, and its solvers are registered under."""
+
+    problem: type[P]
+    solution: type[S]
+
+    sense: Sense
+    """Whether the objective is minimized or maximized."""
+
+    answer: str
+    """The key of a solution file that holds the solution, and the word for it in messages."""
+
+    objective: str = "objective"
+    """What the objective is called in reports."""
+
+    decimals: int | None = None
+    """Digits behind the point with which objectives are shown; None for six digits that count."""
+
+    strategies: tuple[str, ...] = ()
+    """Strategies under which its problems can be posed, the narrowest first; none for most kinds."""
+
+    largest: str = "any"
+    """The largest problems that its solvers take, in words."""
+
+    shipped: tuple[str, Path] | None = None
+    """Name, which begins with ``@``, and file of its small instances, which contract checks and ``doctor`` solve."""
+
+    @property
+    @abstractmethod
+    def codec(self) -> "Codec[P, S]":
+        """Its files; loaded when they are first asked for."""
+
+    @property
+    def generators(self) -> Mapping[str, Generator[P]]:
+        """What draws problems, by the name of its ``allocopt generate`` command."""
+        return {}
+
+    @abstractmethod
+    def verify(self, problem: P, solution: S) -> float:
+        """Check a solution against every rule of its problem, and return its objective.
+
+        Raises
+        ------
+        InvalidSolutionError
+            If a rule is broken; it names the job and the amount.
+        """
+
+    @abstractmethod
+    def trivial(self, problem: P) -> S | None:
+        """Return the solution that needs no search; None where there is none."""
+
+    def refusal(self, problem: P) -> str | None:
+        """Return why a problem is too large for any search; None if it is not."""
+        return None
+
+    def misposed(self, problem: P) -> str | None:
+        """Return why no solver takes a problem under its strategy; None if some may."""
+        return None
+
+    def posed(self, problem: P, strategy: str | None) -> P:
+        """Return a problem under a strategy of the kind; None keeps its own.
+
+        Raises
+        ------
+        UsageError
+            If there is no such strategy.
+        """
+        if strategy is None:
+            return problem
+        raise UsageError(f"a {self.name} problem has no strategy")
+
+    def strategy_of(self, problem: P) -> str | None:
+        """Return the strategy that a problem is posed under; None where the kind has none."""
+        return None
+
+    def restricted(self, problem: P) -> bool:
+        """Whether a problem has more to it than most, so that other solvers of a stage take it."""
+        return False
+
+    def stages(self, problem: P) -> Sequence[Stage]:
+        """Return what solver ``auto`` does, one stage after the other until the problem is solved to proof."""
+        return ()
+
+    def table(self, problem: P, solution: S | None) -> AnswerTable | None:
+        """Return who gets what as a table; None where a map of nodes tells it."""
+        return None
+
+    def node_map(self, problem: P, solution: S | None) -> NodeMap | None:
+        """Return the nodes that a problem is about, and who gets them; None where it is about others than nodes."""
+        return None
+
+
+def kind_names() -> list[str]:
+    """Return the names of all kinds that are installed, sorted."""
+    return plugin_names(GROUP)
+
+
+@cache
+def get_kind(name: str) -> ProblemKind[Problem, object]:
+    """Return the kind of that name.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    PluginError
+        If it is broken.
+    """
+    return cast("ProblemKind[Problem, object]", make_plugin(GROUP, "kind of problem", name, None, ("name", "verify")))
+
+
+def kind_of(problem: Problem) -> ProblemKind[Problem, object]:
+    """Return the kind of a problem."""
+    return get_kind(problem.kind)
+
+
+def checked_solution(kind: ProblemKind[P, S], solution: object) -> S:
+    """Return a solution of the kind's own class; raises `InvalidSolutionError` for anything else."""
+    if isinstance(solution, kind.solution):
+        return solution
+    fault = f"is a {type(solution).__name__}, must be of class {kind.solution.__name__}"
+    raise InvalidSolutionError(f"the solution {fault}")
+
+
+def shipped_instances() -> dict[str, Path]:
+    """Return the files of the instances that come with the kinds, by name."""
+    kinds = (get_kind(name) for name in kind_names())
+    return dict(kind.shipped for kind in kinds if kind.shipped is not None)
+
+
+def data_file(name: str) -> Path:
+    """Return a file that comes with the package."""
+    return Path(str(files("allocopt.data").joinpath(name)))

@@ -1,0 +1,119 @@
+"""Knapsack problems as instance files hold them, and the shape of their files."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from allocopt.files.models import FileModel, InstanceModel, Node, Positive, SolutionModel, Text, short_number
+from allocopt.problems.kind import Codec
+from allocopt.problems.knapsack.problem import EQUAL_WEIGHTS, KnapsackJob, KnapsackProblem, Reward, Selection
+
+Units = dict[Text, Node]
+Seconds = Annotated[float | None, Field(ge=0)]
+
+
+class KnapsackJobModel(FileModel):
+    """A waiting job."""
+
+    id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
+    request: Annotated[Units, Field(min_length=1, description="Units that it asks for, by resource.")]
+    wait_s: Annotated[Seconds, Field(description="Seconds for which it has waited; capability needs it.")] = None
+    estimate_s: Annotated[Seconds, Field(description="Run time that it asks for, s; capacity needs it.")] = None
+    value: Annotated[float | None, Field(description="What selecting it is worth; linear needs it.")] = None
+
+
+class KnapsackInstanceModel(InstanceModel):
+    """Waiting jobs, and what is free for those that are selected to start."""
+
+    kind: Literal["knapsack"]
+    capacity: Annotated[
+        Units, Field(min_length=1, description="Free units by resource; the first one is what objectives count.")
+    ]
+    jobs: Annotated[list[KnapsackJobModel], Field(min_length=1, description="The waiting jobs.")]
+    objective: Annotated[
+        Literal["capability", "capacity", "linear"],
+        Field(description="What is maximized: Eq. 1 or Eq. 2 of the DRAS paper, or the sum of the values."),
+    ] = "capability"
+    weights: Annotated[
+        list[Annotated[float, Field(ge=0)]],
+        Field(
+            default_factory=lambda: list(EQUAL_WEIGHTS),
+            description="w1, w2, w3 of Eq. 1; a third each if left out.",
+            json_schema_extra={"minItems": 3, "maxItems": 3},
+        ),
+    ]
+    total: Annotated[
+        Units, Field(default_factory=dict, description="Units of the machine; used + capacity if left out.")
+    ]
+    used: Annotated[
+        Units, Field(default_factory=dict, description="Units in use before; total - capacity, or 0, if left out.")
+    ]
+    slots: Annotated[
+        list[Positive] | None,
+        Field(description="Sizes of the slots that the free units of the first resource come in, if a job needs one."),
+    ] = None
+
+
+class KnapsackSolutionModel(SolutionModel):
+    """A solver's answer to one knapsack instance."""
+
+    kind = "knapsack"
+    answer_key = "selected"
+
+    selected: Annotated[list[Text] | None, Field(description="Ids of the selected jobs; null where none was found.")]
+    slots: Annotated[
+        dict[Text, Node] | None,
+        Field(description="Slot of every selected job by its id, numbered from 0, where the instance has slots."),
+    ] = None
+
+
+class KnapsackCodec(Codec[KnapsackProblem, Selection]):
+    """Files of knapsacks."""
+
+    instance_model, solution_model = KnapsackInstanceModel, KnapsackSolutionModel
+
+    def problem_of(self, model: InstanceModel) -> KnapsackProblem:
+        """Make the problem of an instance file."""
+        assert isinstance(model, KnapsackInstanceModel)
+        return KnapsackProblem(
+            capacity=model.capacity,
+            jobs=tuple(KnapsackJob(job.id, job.request, job.wait_s, job.estimate_s, job.value) for job in model.jobs),
+            reward=Reward(model.objective),
+            weights=tuple(model.weights),  # type: ignore[arg-type]
+            total=model.total,
+            used=model.used,
+            slots=None if model.slots is None else tuple(model.slots),
+            name=model.name,
+        )
+
+    def keys_of(self, problem: KnapsackProblem) -> dict[str, object]:
+        """Return the keys of a problem's instance file behind its name."""
+        keys: dict[str, object] = {
+            "capacity": dict(problem.capacity),
+            "total": dict(problem.total),
+            "used": dict(problem.used),
+            "jobs": [_job_object(job) for job in problem.jobs],
+            "objective": str(problem.reward),
+        }
+        if problem.reward is Reward.CAPABILITY:
+            keys["weights"] = [short_number(weight) for weight in problem.weights]
+        if problem.slots is not None:
+            keys["slots"] = [int(size) for size in problem.slots]
+        return keys
+
+    def solution_of(self, problem: KnapsackProblem, model: SolutionModel) -> Selection:
+        """Return the selection that a file holds."""
+        assert isinstance(model, KnapsackSolutionModel)
+        return Selection.from_ids(problem, model.selected or (), model.slots)
+
+    def answer_of(self, problem: KnapsackProblem, solution: Selection) -> dict[str, object]:
+        """Return the keys of a solution file that hold a selection."""
+        slots = solution.slot_of(problem)
+        return {**({"slots": slots} if slots else {}), "selected": solution.ids(problem)}
+
+
+def _job_object(job: KnapsackJob) -> dict[str, object]:
+    """Turn a job into the object that stands in an instance file."""
+    given = {"wait_s": job.wait_s, "estimate_s": job.estimate_s, "value": job.value}
+    numbers = {key: short_number(value) for key, value in given.items() if value is not None}
+    return {"id": job.id, "request": {name: int(units) for name, units in job.request.items()}, **numbers}

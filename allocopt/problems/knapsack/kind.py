@@ -1,0 +1,69 @@
+"""Knapsack problems as a kind."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from allocopt.problems.kind import AnswerTable, ProblemKind, Stage, data_file
+from allocopt.problems.knapsack.packing import MOST_JOBS, packing_refusal
+from allocopt.problems.knapsack.problem import KnapsackProblem, Selection
+from allocopt.problems.knapsack.verify import verify_selection
+
+if TYPE_CHECKING:
+    from allocopt.problems.kind import Generator
+    from allocopt.problems.knapsack.files import KnapsackCodec
+
+
+class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
+    """Which waiting jobs start, under one or several capacities."""
+
+    name = "knapsack"
+    problem, solution = KnapsackProblem, Selection
+    sense = "max"
+    answer = "selection"
+    largest = f"{MOST_JOBS:,} jobs"
+    shipped = ("@knapsacks", data_file("knapsacks.jsonl"))
+
+    @property
+    def codec(self) -> "KnapsackCodec":
+        """Its files."""
+        from allocopt.problems.knapsack.files import KnapsackCodec
+
+        return KnapsackCodec()
+
+    @property
+    def generators(self) -> "dict[str, Generator[KnapsackProblem]]":
+        """What draws knapsacks."""
+        from allocopt.problems.knapsack.generate import drawn_knapsack
+
+        return {"knapsack": drawn_knapsack}
+
+    def verify(self, problem: KnapsackProblem, solution: Selection) -> float:
+        """Check a selection and return its objective."""
+        return verify_selection(problem, solution)
+
+    def trivial(self, problem: KnapsackProblem) -> Selection:
+        """Select nobody."""
+        return Selection(())
+
+    def refusal(self, problem: KnapsackProblem) -> str | None:
+        """Return why packing the jobs would take too long; None if it does not."""
+        return packing_refusal(problem)
+
+    def stages(self, problem: KnapsackProblem) -> Sequence[Stage]:
+        """Return dynamic programming where there is one resource, integer programming otherwise."""
+        return (Stage(("dp", "cp-sat", "scip", "highs", "greedy")),)
+
+    def table(self, problem: KnapsackProblem, solution: Selection | None) -> AnswerTable:
+        """Return a line per job: whether it starts, and what it asks for."""
+        chosen = set() if solution is None else set(solution.ids(problem))
+        slots = {} if solution is None else solution.slot_of(problem)
+        resources = problem.resources
+        rows = tuple(
+            (
+                job.id, "yes" if job.id in chosen else "no", *(int(job.request.get(each, 0)) for each in resources),
+                job.wait_s, job.estimate_s, job.value, slots.get(job.id),
+            )
+            for job in problem.jobs
+        )  # fmt: skip
+        numbers = (*((each, 0) for each in resources), ("wait s", 0), ("estimate s", 0), ("value", 2), ("slot", 0))
+        return AnswerTable("Jobs", (("job", None), ("starts", None), *numbers), rows)

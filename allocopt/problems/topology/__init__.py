@@ -1,0 +1,5 @@
+"""Which idle nodes each job of a window gets."""
+
+from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
+
+__all__ = ["Allocation", "Job", "TopologyProblem"]

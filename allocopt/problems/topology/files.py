@@ -1,0 +1,297 @@
+"""Topology problems and their solutions as files hold them."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema
+
+from allocopt.cluster.topology import FatTree, Topology
+from allocopt.cluster.tree import Tree
+from allocopt.errors import InvalidProblemError
+from allocopt.files.faults import shown
+from allocopt.files.models import (
+    INT64_MAX,
+    FileModel,
+    InstanceModel,
+    Node,
+    Positive,
+    SolutionModel,
+    Text,
+    printable_text,
+    short_number,
+)
+from allocopt.problems.base import Strategy
+from allocopt.problems.kind import Codec
+from allocopt.problems.side import LARGEST_PENALTY, Groups, Placement, Preference, Segments
+from allocopt.problems.topology.problem import (
+    LARGEST_FRAGMENTATION_WEIGHT,
+    LARGEST_HOP_COST,
+    LEAST_HOP_COST,
+    Allocation,
+    Job,
+    TopologyProblem,
+)
+from allocopt.problems.topology.verify import allocation_order, check_order
+
+Hops = Annotated[list[Annotated[int, Field(ge=0, le=INT64_MAX)]], Field(min_length=1)]
+Pairs = Literal["ordered", "unordered"]
+StrategyName = Literal["scas", "dcas", "free"]
+_HOPS = "Hops between two nodes that meet at level 1 (leaf), ..., L (top); strictly rising."
+_PAIRS = "Whether a pair of nodes counts twice (ordered) or once."
+
+
+class FatTreeModel(FileModel):
+    """A pruned k-ary fat tree; nodes are numbered from left to right, from 0."""
+
+    kind: Literal["fat-tree"]
+    pods: Annotated[Positive, Field(description="Number of pods.")]
+    leaves_per_pod: Annotated[Positive, Field(description="Number of leaf switches in a pod.")]
+    nodes_per_leaf: Annotated[Positive, Field(description="Number of nodes at a leaf switch.")]
+    hops: Annotated[Hops, Field(default_factory=lambda: [2, 4, 6], description=_HOPS)]
+    pairs: Annotated[Pairs, Field(description=_PAIRS)] = "ordered"
+
+
+def _members_tag(members: object) -> str:
+    """Tell groups of names from groups of nodes by the first member, so that a fault names one member."""
+    return "names" if isinstance(members, list) and members and isinstance(members[0], str) else "nodes"
+
+
+Members = Annotated[
+    Annotated[list[Node], Field(min_length=1), Tag("nodes")] | Annotated[list[Text], Field(min_length=1), Tag("names")],
+    Discriminator(_members_tag),
+]
+Level = Annotated[dict[Text, Members], Field(min_length=1)]
+
+
+class TreeModel(FileModel):
+    """A tree of any number of levels, given by named groups per level."""
+
+    kind: Literal["tree"]
+    levels: Annotated[
+        list[Level],
+        Field(
+            min_length=1,
+            description="From the leaf level upwards: groups of node numbers (0 .. n - 1, each once), then groups of "
+            "names of the level below. The top level, a single group, may be left out unless it is the only one.",
+        ),
+    ]
+    hops: Annotated[Hops | None, Field(description=f"{_HOPS} 2, 4, 6, ... if left out.")] = None
+    pairs: Annotated[Pairs, Field(description=_PAIRS)] = "ordered"
+
+
+def _number_or_name(least: int) -> Callable[[Any], Any]:
+    """Make the check of a value that is a whole number from ``least`` on, or a name."""
+
+    def checked(value: Any) -> Any:
+        if isinstance(value, str) and value:
+            return printable_text(value)
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= INT64_MAX:
+            return value
+        raise ValueError(f"is {shown(value)}, must be an integer from {least} on or a name")
+
+    return checked
+
+
+def _number_or_name_schema(least: int) -> WithJsonSchema:
+    """Describe such a value."""
+    return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least}, {"type": "string", "minLength": 1}]})
+
+
+LevelOfTree = Annotated[Any, AfterValidator(_number_or_name(1)), _number_or_name_schema(1)]
+Group = Annotated[Any, AfterValidator(_number_or_name(0)), _number_or_name_schema(0)]
+_LEVEL = "Level below the top: its number from 1 on, or leaf (1) or pod (2)."
+
+
+class GroupsModel(FileModel):
+    """Groups of one level."""
+
+    level: Annotated[LevelOfTree, Field(description=_LEVEL)]
+    groups: Annotated[
+        list[Group], Field(min_length=1, description="Numbers of groups from 0 on or, in a tree, their names.")
+    ]
+
+
+class PreferModel(FileModel):
+    """A level that a job would rather stay within one group of."""
+
+    level: Annotated[LevelOfTree, Field(description=_LEVEL)]
+    penalty: Annotated[
+        float, Field(ge=0, le=LARGEST_PENALTY, description="Cost if it does not, in the unit of the objective.")
+    ]
+
+
+class SegmentsModel(FileModel):
+    """Pieces in which a job comes, each within one group of a level."""
+
+    nodes: Annotated[Positive, Field(description="Nodes of a segment; divides those of the job.")]
+    level: Annotated[LevelOfTree, Field(description=_LEVEL)]
+
+
+class JobModel(FileModel):
+    """A waiting job."""
+
+    id: Annotated[Text, Field(description="Name of the job, unique in the instance.")]
+    nodes: Annotated[Positive, Field(description="Number of nodes it asks for.")]
+    only_in: Annotated[
+        list[GroupsModel],
+        Field(
+            default_factory=list, description="Every node of the job lies in one of these groups; empty for anywhere."
+        ),
+    ]
+    not_in: Annotated[
+        list[GroupsModel],
+        Field(default_factory=list, description="No node of the job lies in one of these groups."),
+    ]
+    within: Annotated[
+        LevelOfTree | None, Field(description=f"All nodes of the job lie in one group of this level. {_LEVEL}")
+    ] = None
+    prefer: Annotated[PreferModel | None, Field(description="A level that the job would rather stay within.")] = None
+    segments: Annotated[SegmentsModel | None, Field(description="Pieces in which the job comes.")] = None
+
+
+class TopologyInstanceModel(InstanceModel):
+    """A window of waiting jobs, the nodes that are idle, and the cluster they belong to."""
+
+    kind: Literal["topology"]
+    topology: Annotated[FatTreeModel | TreeModel, Field(discriminator="kind")]
+    idle_nodes: Annotated[
+        list[Node], Field(min_length=1, description="Distinct numbers of the nodes that may be given away, any order.")
+    ]
+    jobs: Annotated[
+        list[JobModel], Field(min_length=1, description="The window; together no more nodes than are idle.")
+    ]
+    hop_cost: Annotated[
+        float,
+        Field(ge=LEAST_HOP_COST, le=LARGEST_HOP_COST, description="Cost of one hop, in the unit of the objective."),
+    ] = 1000.0
+    fragmentation_weight: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=LARGEST_FRAGMENTATION_WEIGHT,
+            description="How much the hops of the leftover nodes count, as if they were one job.",
+        ),
+    ] = 0.0
+
+
+class TopologySolutionModel(SolutionModel):
+    """A solver's answer to one topology instance."""
+
+    kind = "topology"
+    answer_key = "allocation"
+
+    strategy: Annotated[StrategyName, Field(description="Which node sets were allowed.")]  # type: ignore[assignment]
+    allocation: Annotated[
+        dict[Text, list[Node]] | None,
+        Field(description="Numbers of the nodes of every job, by job id; null where no allocation was found."),
+    ]
+    order: Annotated[
+        list[Text] | None,
+        Field(
+            description="All job ids, in an order of placement in which the nodes of every job are consecutive in the "
+            "circular sequence of the nodes that are still idle; dcas."
+        ),
+    ] = None
+
+
+class TopologyCodec(Codec[TopologyProblem, Allocation]):
+    """Files of windows."""
+
+    instance_model, solution_model = TopologyInstanceModel, TopologySolutionModel
+
+    def problem_of(self, model: InstanceModel) -> TopologyProblem:
+        """Make the problem of an instance file."""
+        assert isinstance(model, TopologyInstanceModel)
+        return TopologyProblem(
+            topology=_topology(model.topology),
+            idle_nodes=np.array(model.idle_nodes, dtype=np.int64),
+            jobs=tuple(Job(job.id, job.nodes, _placement_of(job)) for job in model.jobs),
+            hop_cost=model.hop_cost,
+            name=model.name,
+            fragmentation_weight=model.fragmentation_weight,
+        )
+
+    def keys_of(self, problem: TopologyProblem) -> dict[str, object]:
+        """Return the keys of a problem's instance file behind its name; the strategy is no part of it."""
+        optional = {"fragmentation_weight": float(problem.fragmentation_weight)} if problem.fragmentation_weight else {}
+        return {
+            "topology": _topology_object(problem.topology),
+            "idle_nodes": problem.idle_nodes.tolist(),
+            "jobs": [{"id": job.id, "nodes": int(job.nodes), **_rules_of(job.placement)} for job in problem.jobs],
+            "hop_cost": short_number(problem.hop_cost),
+            **optional,
+        }
+
+    def solution_of(self, problem: TopologyProblem, model: SolutionModel) -> Allocation:
+        """Return the allocation that a file holds."""
+        assert isinstance(model, TopologySolutionModel)
+        return Allocation.from_dict(problem, model.allocation or {})
+
+    def answer_of(self, problem: TopologyProblem, solution: Allocation) -> dict[str, object]:
+        """Return the keys of a solution file that hold an allocation, under DCAS with an order of placement."""
+        keys: dict[str, object] = {"allocation": solution.as_dict(problem)}
+        if problem.strategy is not Strategy.DCAS:
+            return keys
+        return {"order": [problem.jobs[job].id for job in allocation_order(problem, solution)], **keys}
+
+    def check(self, problem: TopologyProblem, solution: Allocation, model: SolutionModel) -> None:
+        """Check the order of placement that a solution file states."""
+        assert isinstance(model, TopologySolutionModel)
+        if model.order is not None:
+            check_order(problem, solution, model.order)
+
+
+def _topology(model: FatTreeModel | TreeModel) -> Topology:
+    """Make the cluster."""
+    if isinstance(model, TreeModel):
+        return Tree.from_levels(model.levels, model.hops, model.pairs)
+    return FatTree(model.pods, model.leaves_per_pod, model.nodes_per_leaf, tuple(model.hops), model.pairs)
+
+
+def _topology_object(topology: Topology) -> dict[str, object]:
+    """Turn the cluster into the object that stands in an instance file."""
+    options: dict[str, object] = {} if topology.pairs == "ordered" else {"pairs": topology.pairs}
+    hops = [int(hop) for hop in topology.hops]
+    if isinstance(topology, Tree):
+        return {"kind": "tree", "levels": topology.to_levels(), "hops": hops, **options}
+    if isinstance(topology, FatTree):
+        shape = {field: int(getattr(topology, field)) for field in ("pods", "leaves_per_pod", "nodes_per_leaf")}
+        if hops != [2, 4, 6]:
+            options = {"hops": hops, **options}
+        return {"kind": "fat-tree", **shape, **options}
+    raise InvalidProblemError("topology", f"is a {type(topology).__name__}, which instance files cannot hold")
+
+
+def _placement_of(job: JobModel) -> Placement | None:
+    """Return the rules of a job; None if it has none."""
+    placement = Placement(
+        only_in=_groups(job.only_in),
+        not_in=_groups(job.not_in),
+        within=job.within,
+        prefer=None if job.prefer is None else Preference(job.prefer.level, job.prefer.penalty),
+        segments=None if job.segments is None else Segments(job.segments.nodes, job.segments.level),
+    )
+    return None if placement == Placement() else placement
+
+
+def _rules_of(placement: Placement | None) -> dict[str, object]:
+    """Turn the rules of a job into the keys that stand in an instance file."""
+    keys: dict[str, object] = {}
+    if placement is None:
+        return keys
+    for key, listed in (("only_in", placement.only_in), ("not_in", placement.not_in)):
+        if listed:
+            keys[key] = [{"level": groups.level, "groups": list(groups.groups)} for groups in listed]
+    if placement.within is not None:
+        keys["within"] = placement.within
+    if placement.prefer is not None:
+        keys["prefer"] = {"level": placement.prefer.level, "penalty": short_number(placement.prefer.penalty)}
+    if placement.segments is not None:
+        keys["segments"] = {"nodes": placement.segments.nodes, "level": placement.segments.level}
+    return keys
+
+
+def _groups(listed: Sequence[GroupsModel]) -> tuple[Groups, ...]:
+    """Return groups as a problem takes them."""
+    return tuple(Groups(groups.level, tuple(groups.groups)) for groups in listed)

@@ -1,0 +1,206 @@
+"""Synthetic windows of any size: idle nodes in geometric runs, jobs of uniform sizes."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+import typer
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.topology import FatTree, Topology
+from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST, Job, TopologyProblem
+from allocopt.traces.generators import Range, check_range
+
+Pods = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Pods of the fat tree.")]
+LeavesPerPod = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Leaf switches per pod.")]
+NodesPerLeaf = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Nodes per leaf switch.")]
+Hops = Annotated[
+    str,
+    typer.Option(rich_help_panel="Cluster", help="Hops within a leaf, within a pod and across pods: three numbers."),
+]
+PairsCounted = Annotated[
+    Literal["ordered", "unordered"],
+    typer.Option(rich_help_panel="Cluster", help="Whether a pair of nodes counts twice or once."),
+]
+HopCost = Annotated[float, typer.Option(rich_help_panel="Cluster", help="Cost of one hop, positive.")]
+
+
+def drawn_window(
+    name: str,
+    rng: np.random.Generator,
+    idle: Annotated[int, typer.Option(min=1, help="Number of idle nodes.")],
+    jobs: Annotated[int, typer.Option(min=1, help="Number of jobs of a window.")],
+    min_nodes: Annotated[int, typer.Option(min=1, help="Least nodes of a job.")] = 2,
+    max_nodes: Annotated[int, typer.Option(min=1, help="Most nodes of a job; sizes are uniform.")] = 40,
+    mean_run: Annotated[float, typer.Option(min=1, help="Mean number of consecutive idle nodes.")] = 5.0,
+    load: Annotated[
+        float,
+        typer.Option(help="Largest share of the idle nodes that jobs ask for; sizes shrink to meet it."),
+    ] = 0.95,
+    pods: Pods = 10,
+    leaves_per_pod: LeavesPerPod = 10,
+    nodes_per_leaf: NodesPerLeaf = 10,
+    hops: Hops = "2,4,6",
+    pairs: PairsCounted = "ordered",
+    hop_cost: HopCost = 1000.0,
+) -> TopologyProblem:
+    """Draw windows of any size: idle nodes in geometric runs, jobs of uniform sizes. Same seed, same files."""
+    return synthetic_problem(
+        fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs),
+        idle,
+        jobs,
+        rng,
+        nodes=(min_nodes, max_nodes),
+        mean_run=mean_run,
+        load=load,
+        hop_cost=checked_hop_cost(hop_cost),
+        name=name,
+    )
+
+
+def fat_tree(
+    pods: int, leaves_per_pod: int, nodes_per_leaf: int, hops: str, pairs: Literal["ordered", "unordered"]
+) -> FatTree:
+    """Make the cluster that options describe; raises `UsageError`."""
+    try:
+        numbers = tuple(int(hop) for hop in hops.split(","))
+    except ValueError:
+        raise UsageError(f"--hops is {hops!r}, must be three integers such as 2,4,6") from None
+    try:
+        return FatTree(pods, leaves_per_pod, nodes_per_leaf, numbers, pairs)
+    except InvalidProblemError as error:
+        raise UsageError(str(error)) from None
+
+
+def checked_hop_cost(hop_cost: float) -> float:
+    """Return a hop cost that a problem can have; raises `UsageError` for others."""
+    if not LEAST_HOP_COST <= hop_cost <= LARGEST_HOP_COST:
+        raise UsageError(f"--hop-cost is {hop_cost}, must be within {LEAST_HOP_COST:g} .. {LARGEST_HOP_COST:g}")
+    return hop_cost
+
+
+def synthetic_problem(
+    topology: Topology,
+    n_idle: int,
+    n_jobs: int,
+    rng: np.random.Generator,
+    *,
+    nodes: Range = (2, 40),
+    mean_run: float = 5.0,
+    load: float = 0.95,
+    hop_cost: float = 1000.0,
+    name: str = "synthetic",
+) -> TopologyProblem:
+    """Draw a window.
+
+    Parameters
+    ----------
+    topology
+        The cluster.
+    n_idle
+        Number of idle nodes, exactly.
+    n_jobs
+        Number of jobs, exactly; their ids count from 1.
+    rng
+        Source of randomness.
+    nodes
+        Range of the number of nodes of a job, uniform; where the jobs would ask for too much, their sizes are shrunk
+        towards the smallest, all in the same proportion.
+    mean_run
+        Mean number of consecutive idle nodes, at least 1: see `idle_runs`. In windows of the NSA paper's workload it
+        is 3 to 5.
+    load
+        Largest share of the idle nodes that the jobs ask for together, at most 1.
+    hop_cost
+        Cost of one hop.
+    name
+        Name of the instance.
+
+    Raises
+    ------
+    UsageError
+        If so many nodes are not there, or so many jobs cannot fit them.
+    """
+    idle_nodes = idle_runs(topology.size, n_idle, mean_run, rng)
+    sizes = fitting_sizes(n_jobs, nodes, n_idle, load, rng)
+    jobs = tuple(Job(str(number), size) for number, size in enumerate(sizes.tolist(), 1))
+    return TopologyProblem(topology, idle_nodes, jobs, hop_cost, name)
+
+
+def idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator) -> IntArray:
+    """Draw the idle nodes of a cluster: idle and busy runs take turns, with geometric lengths.
+
+    Independent geometric lengths, given their number and their sum, are a uniformly random composition of the sum.
+    So the number of idle runs is set to ``n_idle / mean_run``, rounded (fewer where the busy nodes cannot separate
+    so many), and both the idle and the busy nodes are composed at random.
+
+    Parameters
+    ----------
+    size
+        Number of nodes of the cluster.
+    n_idle
+        Number of idle nodes, 1 .. size.
+    mean_run
+        Mean length of an idle run, at least 1.
+    rng
+        Source of randomness.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range.
+    """
+    if not 1 <= n_idle <= size:
+        raise UsageError(f"the number of idle nodes is {n_idle}, must be within 1..{size}, the cluster's size")
+    if not 1 <= mean_run < float("inf"):
+        raise UsageError(f"the mean length of an idle run is {mean_run}, must be at least 1")
+    n_busy = size - n_idle
+    n_runs = max(1, min(round(n_idle / mean_run), n_busy + 1))
+    idle = _composition(n_idle, n_runs, rng)
+    # The cluster may begin or end with an idle run: the outer busy runs may be empty.
+    busy = _composition(n_busy + 2, n_runs + 1, rng) - np.bincount([0, n_runs], minlength=n_runs + 1)
+    lengths = np.insert(busy, np.arange(1, n_runs + 1), idle)
+    return np.flatnonzero(np.repeat(np.arange(2 * n_runs + 1) % 2, lengths))
+
+
+def fitting_sizes(n_jobs: int, nodes: Range, n_idle: int, load: float, rng: np.random.Generator) -> IntArray:
+    """Draw uniform job sizes that together ask for at most ``load * n_idle`` nodes, shape ``(n_jobs,)``.
+
+    Parameters
+    ----------
+    n_jobs
+        Number of jobs.
+    nodes
+        Range of the sizes.
+    n_idle
+        Number of idle nodes.
+    load
+        Share of them, in (0, 1].
+    rng
+        Source of randomness.
+
+    Raises
+    ------
+    UsageError
+        If the load or the range makes no sense, or so many jobs do not fit even at the smallest size.
+    """
+    check_range("nodes", nodes, 1)
+    if n_jobs < 1:
+        raise UsageError(f"the number of jobs is {n_jobs}, must be at least 1")
+    if not 0 < load <= 1:
+        raise UsageError(f"the load is {load}, must be positive and at most 1")
+    smallest, largest = nodes
+    spare = int(load * n_idle) - n_jobs * smallest
+    if spare < 0:
+        raise UsageError(
+            f"{n_jobs} jobs of at least {smallest} nodes do not fit a load of {load:g} of {n_idle} idle nodes"
+        )
+    above: IntArray = rng.integers(0, largest - smallest, size=n_jobs, endpoint=True)
+    asked = int(above.sum())
+    return smallest + (above if asked <= spare else above * spare // asked)
+
+
+def _composition(total: int, parts: int, rng: np.random.Generator) -> IntArray:
+    """Draw one of all ways to write ``total`` as an ordered sum of positive parts, shape ``(parts,)``."""
+    cuts = np.sort(rng.choice(total - 1, parts - 1, replace=False)) + 1
+    return np.diff(np.concatenate(([0], cuts, [total])))

@@ -1,0 +1,105 @@
+"""Topology problems as a kind."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from allocopt.errors import UsageError
+from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import trivial_allocation
+from allocopt.problems.hop_cost import hop_costs
+from allocopt.problems.kind import NodeMap, ProblemKind, Stage, data_file
+from allocopt.problems.topology.problem import Allocation, TopologyProblem
+from allocopt.problems.topology.verify import verify_allocation
+
+if TYPE_CHECKING:
+    from allocopt.problems.kind import Generator
+    from allocopt.problems.topology.files import TopologyCodec
+
+FEW_JOBS = 12
+"""Jobs up to which an unrestricted window is mostly solved to proof; beyond, prices bound it better and faster."""
+
+FEW_STEPS = 1000
+"""Steps of a search whose allocation speeds up the proof after it."""
+
+EXACT_SCAS = ("dp", "lagrangian", "highs")
+
+
+class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
+    """Which idle nodes each job of a window gets."""
+
+    name = "topology"
+    problem, solution = TopologyProblem, Allocation
+    sense = "min"
+    answer = "allocation"
+    objective, decimals = "hop cost", 1
+    strategies = tuple(map(str, Strategy))
+    shipped = ("@tiny", data_file("tiny.jsonl"))
+
+    @property
+    def codec(self) -> "TopologyCodec":
+        """Its files."""
+        from allocopt.problems.topology.files import TopologyCodec
+
+        return TopologyCodec()
+
+    @property
+    def generators(self) -> "dict[str, Generator[TopologyProblem]]":
+        """What draws windows."""
+        from allocopt.problems.topology.generate import drawn_window
+
+        return {"synthetic": drawn_window}
+
+    def verify(self, problem: TopologyProblem, solution: Allocation) -> float:
+        """Check an allocation and return its cost."""
+        return verify_allocation(problem, solution)
+
+    def trivial(self, problem: TopologyProblem) -> Allocation | None:
+        """Return the sequential allocation if it keeps to the rules of the jobs."""
+        return trivial_allocation(problem)
+
+    def misposed(self, problem: TopologyProblem) -> str | None:
+        """Return what is for strategy ``free`` alone, where a window under another one has it."""
+        if problem.has_side_constraints and problem.strategy is not Strategy.FREE:
+            return f"placement rules and fragmentation weights are for strategy free, not for {problem.strategy}"
+        return None
+
+    def posed(self, problem: TopologyProblem, strategy: str | None) -> TopologyProblem:
+        """Return the window under another strategy."""
+        if strategy is None:
+            return problem
+        if strategy not in self.strategies:
+            raise UsageError(f"there is no strategy {strategy!r}; there are scas, dcas and free")
+        return problem.with_strategy(strategy)
+
+    def strategy_of(self, problem: TopologyProblem) -> str:
+        """Return the strategy that a window is posed under."""
+        return str(problem.strategy)
+
+    def restricted(self, problem: TopologyProblem) -> bool:
+        """Whether jobs have placement rules, or fragmentation counts."""
+        return problem.has_side_constraints
+
+    def stages(self, problem: TopologyProblem) -> Sequence[Stage]:
+        """Return a few steps of a search, proofs, and bounds by wider strategies, by strategy and size."""
+        few = len(problem.jobs) <= FEW_JOBS
+        if problem.strategy is Strategy.SCAS:
+            return Stage(EXACT_SCAS), Stage(("greedy",), "free")
+        warm_up = (Stage(("lns",), None, 0.5, FEW_STEPS),) if few else ()
+        if problem.strategy is Strategy.DCAS:
+            return (
+                *warm_up,
+                Stage(("dp",), None, 0.7),
+                Stage(EXACT_SCAS, "scas", 0.4),
+                Stage(("lns", "annealing"), None, 0.7),
+                Stage(("prices", "greedy"), "free"),
+            )
+        proof = (Stage(("exact",)),) if few else ()
+        return *warm_up, *proof, Stage(("prices", "exact", "lns", "greedy"))
+
+    def node_map(self, problem: TopologyProblem, solution: Allocation | None) -> NodeMap:
+        """Return the idle nodes and the jobs."""
+        window = (tuple(job.id for job in problem.jobs), tuple(problem.sizes.tolist()))
+        if solution is None:
+            return NodeMap(problem.topology, problem.idle_nodes, *window)
+        costs = hop_costs(problem.topology, problem.hop_cost, solution.nodes)
+        return NodeMap(problem.topology, problem.idle_nodes, *window, solution.nodes, tuple(costs.tolist()))

@@ -1,0 +1,134 @@
+"""Solution files: what a solver answered to one instance, and the check of such a file."""
+
+import math
+from pathlib import Path
+
+from allocopt.errors import InvalidSolutionError
+from allocopt.files.faults import bad_file
+from allocopt.files.models import SOLUTION_FORMAT, VERSION, SolutionModel
+from allocopt.files.reading import parse_json, read_text
+from allocopt.files.validation import check_header, validated
+from allocopt.files.writing import json_by_line, write_text
+from allocopt.problems.base import Problem
+from allocopt.problems.kind import get_kind, kind_names, kind_of
+from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, gap_between
+from allocopt.solving.verify import check_stated, verify
+
+
+def read_solution(path: Path | str) -> SolutionModel:
+    """Read a solution file.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read or is not in the format; whether the solution is right, `check_solution` says.
+    """
+    path = Path(path)
+    held = check_header(parse_json(read_text(path), path), path, SOLUTION_FORMAT)
+    models = [get_kind(name).codec.solution_model for name in kind_names()]
+    for model in models:
+        # Without an answer there may be a strategy, which tells the kind too.
+        if model.answer_key in held or (held.get("strategy") is not None and model.has_strategy()):
+            return validated(model, held, path)
+    raise bad_file(path, "top level", f"has none of {', '.join(model.answer_key for model in models)}")
+
+
+def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
+    """Write a solver's answer. It holds no times: equal answers give equal files.
+
+    Parameters
+    ----------
+    path
+        The file; ``.gz`` is compressed.
+    problem
+        What was solved, under the strategy it was solved under.
+    result
+        The answer; without a solution the key of its kind is null.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be written, or would not be read again.
+    """
+    path = Path(path)
+    held = solution_object(problem, result)
+    validated(kind_of(problem).codec.solution_model, held, f"{path}: cannot be written")
+    write_text(path, json_by_line(held))
+
+
+def stored_solution(problem: Problem, result: Result) -> SolutionModel:
+    """Return a result as it is read from its file."""
+    return validated(kind_of(problem).codec.solution_model, solution_object(problem, result), problem.name)
+
+
+def solution_object(problem: Problem, result: Result) -> dict[str, object]:
+    """Turn a result into the object that stands in its file; what is not finite is null."""
+    kind = kind_of(problem)
+    optional = {"seed": int(result.seed), "solver_version": result.version or None}
+    if result.solution is None:
+        answer: dict[str, object] = {kind.codec.solution_model.answer_key: None}
+    else:
+        answer = kind.codec.answer_of(problem, result.solution)
+    return {
+        "format": SOLUTION_FORMAT,
+        "version": VERSION,
+        "instance": problem.name,
+        "strategy": kind.strategy_of(problem),
+        "solver": result.solver,
+        "status": str(result.status),
+        "objective": _finite(result.objective),
+        "bound": _finite(result.bound),
+        **{key: value for key, value in optional.items() if value is not None},
+        **answer,
+    }
+
+
+def check_solution(problem: Problem, stored: SolutionModel) -> float:
+    """Verify a stored solution against its instance and return its objective.
+
+    Raises
+    ------
+    InvalidSolutionError
+        If it is of another instance or kind, has no solution, breaks a rule of its problem, or states
+        an objective, bound, optimality or order that does not hold.
+    """
+    if stored.instance != problem.name:
+        raise InvalidSolutionError(f"the solution is of instance {stored.instance!r}, not of {problem.name!r}")
+    kind = kind_of(problem)
+    solution = None if stored.answer is None else solution_of(problem, stored)
+    if solution is None:
+        _check_kind(problem, stored)
+        raise InvalidSolutionError(f"the solution holds no {kind.answer}, its status is {stored.status}")
+    if stored.status not in (Status.OPTIMAL, Status.FEASIBLE, Status.INTERRUPTED):
+        article = "an" if kind.answer[0] in "aeiou" else "a"
+        raise InvalidSolutionError(f"the status is {stored.status}, but there is {article} {kind.answer}")
+    posed = kind.posed(problem, stored.strategy)
+    objective = verify(posed, solution)
+    kind.codec.check(posed, solution, stored)
+    check_stated(objective, stored.objective, stored.bound, 1.0 if kind.sense == "min" else -1.0)
+    gap = gap_between(objective, stored.bound)
+    if stored.status == Status.OPTIMAL and gap is not None and gap > EQUAL_RELATIVE:
+        side = "below" if kind.sense == "min" else "above"
+        raise InvalidSolutionError(f"the status is OPTIMAL, but the bound {stored.bound} is {side} {objective:.12g}")
+    return objective
+
+
+def solution_of(problem: Problem, stored: SolutionModel) -> object:
+    """Return a stored solution as its problem has it; nothing is checked but the ids of the jobs.
+
+    Raises
+    ------
+    InvalidSolutionError
+        If it is of another kind, names jobs that the problem does not have, or leaves out what must be there.
+    """
+    _check_kind(problem, stored)
+    return kind_of(problem).codec.solution_of(problem, stored)
+
+
+def _check_kind(problem: Problem, stored: SolutionModel) -> None:
+    if stored.kind != problem.kind:
+        raise InvalidSolutionError(f"the solution is of a {stored.kind} problem, {problem.name!r} is a {problem.kind}")
+
+
+def _finite(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)

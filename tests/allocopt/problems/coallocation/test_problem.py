@@ -1,0 +1,186 @@
+"""Co-allocation problems: what a placement is worth, which problems and solutions are refused."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from support.coallocations import coallocations, is_feasible, job, problem, solution, solutions, steps_of, value_of
+
+from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.problems.coallocation.packing import first_fit, greedy_coallocations
+from allocopt.problems.coallocation.pairs import Pairs
+from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
+from allocopt.problems.coallocation.profile import ProfiledJob, Stage
+from allocopt.solving.verify import verify
+
+HALF_BUSY = problem([job("h", 4)], [job("g", 2)], max_slowdown=9.0)
+
+
+@given(case=coallocations())
+def test_one_guest_a_host_is_worth_what_is_written_out(case: CoallocationProblem) -> None:
+    for places in list(solutions(case))[:30]:
+        found = solution(*places)
+        assert case.objective(found) == pytest.approx(value_of(case, places), rel=1e-12, abs=1e-9)
+        assert [steps.tolist() for steps in case.excess_steps(found)] == list(steps_of(case, places))
+
+
+@given(case=coallocations(several=True))
+def test_several_guests_on_a_host_are_worth_what_is_written_out(case: CoallocationProblem) -> None:
+    for places in list(solutions(case))[-30:]:
+        found = solution(*places)
+        assert verify(case, found) == pytest.approx(value_of(case, places), rel=1e-12, abs=1e-9)
+        assert [steps.tolist() for steps in case.excess_steps(found)] == list(steps_of(case, places))
+
+
+@given(case=coallocations())
+def test_the_tables_hold_every_pair_at_its_worth(case: CoallocationProblem) -> None:
+    values = Pairs.of(case).values
+    for host, guest, quota in np.ndindex(values.shape):
+        places = ((guest, host, int(case.percents[quota])),)
+        assert bool(np.isfinite(values[host, guest, quota])) is is_feasible(case, places)
+        if np.isfinite(values[host, guest, quota]):
+            assert values[host, guest, quota] == pytest.approx(value_of(case, places), rel=1e-12, abs=1e-9)
+
+
+@given(case=coallocations(most_hosts=3, most_guests=4, several=True))
+def test_greedy_placements_obey_the_rules_and_are_worth_something(case: CoallocationProblem) -> None:
+    for found in greedy_coallocations(case, Pairs.of(case)):
+        assert is_feasible(case, found.places)
+        assert verify(case, found) >= 0.0
+
+
+def test_a_lone_guest_goes_where_it_is_worth_most() -> None:
+    hosts = [job("busy", 8, Stage(1.0, 1.0)), job("small", 2, Stage(1.0, 0.1)), job("idle", 8, Stage(1.0, 0.1))]
+    case = problem(hosts, [job("g", 4)])
+    for found in greedy_coallocations(case, Pairs.of(case)):
+        assert found.as_list(case) == [("g", "idle", 0.3)]
+
+
+def test_half_of_the_first_host_that_obeys_is_given() -> None:
+    hosts = [job("small", 1), job("first", 8, Stage(1.0, 0.1)), job("second", 8, Stage(1.0, 0.1))]
+    case = problem(hosts, [job("a", 4), job("b", 4), job("c", 4)])
+    assert first_fit(case, Pairs.of(case), 50).as_list(case) == [("a", "first", 0.5), ("b", "second", 0.5)]
+
+
+def test_a_guest_of_half_a_hosts_cores_gets_them_at_no_loss_where_nothing_contends() -> None:
+    quiet = replace(HALF_BUSY, interference=replace(HALF_BUSY.interference, cpu=0.0, memory=0.0, io=0.0))
+    assert quiet.objective(solution((0, 0, 50))) == 2.0
+    assert quiet.objective(solution((0, 0, 10))) == pytest.approx(2 * (1 - 1.5))
+    assert quiet.objective(solution((0, 0, 90))) == pytest.approx(2 - 4 * 4)
+
+
+def test_a_job_that_passes_its_limit_anyway_is_not_slowed_down_at_all() -> None:
+    late = problem([job("h", 4, remaining=100, walltime=90)], [job("g", 2)])
+    assert late.host_limits.tolist() == [0]
+    with pytest.raises(InvalidSolutionError, match=r"host 'h' is slowed down .* times, at most 1\.0000"):
+        verify(late, solution((0, 0, 90)))
+
+
+def test_a_job_may_be_slowed_down_until_its_limit() -> None:
+    case = problem([job("h", 4, remaining=100, walltime=130)], [job("g", 2)], max_slowdown=2.0)
+    assert case.host_limits.tolist() == [3000]
+    assert case.guest_limits.tolist() == [10000]
+
+
+GOOD_HOST, GOOD_GUEST = job("h"), job("g", 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "fault"),
+    [
+        ({"hosts": ()}, "hosts", "is empty"),
+        ({"guests": (GOOD_GUEST, GOOD_GUEST)}, "guests[1].id", "job 'g' is given twice"),
+        ({"hosts": (job("h", 0),)}, "hosts[0].cores", "is 0"),
+        ({"hosts": (ProfiledJob("h", 4, (), 1.0, 1.0),)}, "hosts[0].profile", "is empty"),
+        ({"hosts": (job("h", 4, Stage(0.5, 0.5)),)}, "hosts[0].profile", "the shares sum to 0.5, must sum to 1"),
+        ({"hosts": (job("h", 4, Stage(1.0, 0.0)),)}, "hosts[0].profile[0].cpu", "is 0.0, must be a share above 0"),
+        ({"hosts": (job("h", 4, Stage(1.0, 0.5, 1.5)),)}, "hosts[0].profile[0].memory", "is 1.5"),
+        ({"hosts": (job("h", 4, Stage(1.0, 0.5, kind="odd")),)}, "hosts[0].profile[0].kind", "is 'odd'"),
+        ({"hosts": (job("h", remaining=0.0),)}, "hosts[0].remaining_s", "is 0.0"),
+        ({"guests": (job("g", walltime=-1.0),)}, "guests[0].walltime_s", "is -1.0"),
+        ({"quotas": (0.0,)}, "quotas", "hold none above 0"),
+        ({"quotas": (0.5, 0.5)}, "quotas[1]", "must be above the one before it"),
+        ({"quotas": (0.125,)}, "quotas[0]", "must be of whole percent"),
+        ({"quotas": (0.95,)}, "quotas[0]", "within 0 .. 0.9"),
+        ({"max_slowdown": 0.9}, "max_slowdown", "is 0.9"),
+        ({"max_guest_slowdown": 1e9}, "max_guest_slowdown", "is 1000000000.0"),
+        ({"max_guests": 0}, "max_guests", "is 0"),
+        ({"degradation_weight": float("nan")}, "degradation_weight", "is nan"),
+        ({"objective_name": "best"}, "objective", "is 'best', must be one of capacity, response, throughput"),
+        ({"sharing": "all"}, "sharing", "is 'all', must be one of caps, shares"),
+        ({"sharing": "shares", "max_guests": 2}, "sharing", "for one guest a host"),
+        ({"objective_name": "throughput", "max_guests": 2}, "objective", "for one guest a host"),
+        ({"measured": {}, "max_guests": 2}, "pairs", "for one guest a host"),
+        ({"measured": {("h", "x"): (1.0, 1.0)}}, "pairs[0].guest", "is 'x', which is none of the guests"),
+        ({"measured": {("h", "g"): (0.5, 1.0)}}, "pairs[0].host_slowdown", "is 0.5"),
+        ({"objective_name": "response", "guests": (job("g", wait=None),)}, "guests[0].wait_s", "'response' needs it"),
+    ],
+)
+def test_a_wrong_problem_names_place_and_fault(changes: dict[str, Any], place: str, fault: str) -> None:
+    given: dict[str, Any] = {"hosts": (GOOD_HOST,), "guests": (GOOD_GUEST,), **changes}
+    with pytest.raises(InvalidProblemError) as caught:
+        CoallocationProblem(**given)
+    assert caught.value.place == place
+    assert fault in caught.value.fault
+
+
+CROWDED = problem(
+    [job("h", 4, Stage(1.0, 0.5, 0.5)), job("s", 2)],
+    [job("a", 4, Stage(1.0, 0.5, 0.3)), job("b", 2, Stage(1.0, 0.5, 0.8)), job("c", 2)],
+    max_guests=2,
+    max_slowdown=100.0,
+    quotas=(0.1, 0.5),
+)
+
+
+@pytest.mark.parametrize(
+    ("places", "fault"),
+    [
+        ([(3, 0, 50)], "guest number 3 does not exist"),
+        ([(0, 2, 50)], "host number 2 does not exist"),
+        ([(0, 0, 20)], "guest 'a' gets 20 %, which is none of the quotas"),
+        ([(0, 1, 50)], "guest 'a' asks for 4 cores, host 's' has 2"),
+        ([(1, 0, 10), (1, 1, 10)], "guest 'b' is placed twice"),
+        ([(0, 0, 10), (1, 0, 10), (2, 0, 10)], "host 'h' has 3 guests, at most 2"),
+        ([(1, 0, 50), (2, 0, 50)], "the guests of host 'h' get 100 % of its cores, at most 90 %"),
+        ([(0, 0, 10), (1, 0, 10)], "the jobs on host 'h' take 1.2000 of its memory"),
+    ],
+)
+def test_a_broken_rule_is_named(places: list[tuple[int, int, int]], fault: str) -> None:
+    with pytest.raises(InvalidSolutionError, match=fault):
+        verify(CROWDED, solution(*places))
+
+
+@pytest.mark.parametrize("answer", [None, [(0, 0, 10)], "host"])
+def test_what_is_no_coallocation_is_refused(answer: object) -> None:
+    with pytest.raises(InvalidSolutionError, match="must be of class Coallocation"):
+        verify(CROWDED, answer)
+
+
+def test_a_pair_that_was_not_measured_does_not_share() -> None:
+    case = problem([GOOD_HOST, job("i")], [GOOD_GUEST], measured={("h", "g"): (1.25, 1.5)})
+    assert verify(case, solution((0, 0, 50))) == pytest.approx(2 - 2 * 0.5 - 4 * 0.25)
+    with pytest.raises(InvalidSolutionError, match="guest 'g' was not measured beside host 'i'"):
+        verify(case, solution((0, 1, 50)))
+
+
+@pytest.mark.parametrize(
+    ("placements", "fault"),
+    [
+        ([("x", "h", 0.5)], "guest 'x' is not in the instance"),
+        ([("g", "x", 0.5)], "host 'x' is not in the instance"),
+        ([("g", "h", 0.123)], "the quota of guest 'g' is 0.123"),
+    ],
+)
+def test_unknown_names_are_refused(placements: list[tuple[str, str, float]], fault: str) -> None:
+    with pytest.raises(InvalidSolutionError, match=fault):
+        Coallocation.from_list(HALF_BUSY, placements)
+
+
+def test_names_and_numbers_are_two_ways_to_say_the_same() -> None:
+    found = solution((0, 0, 30))
+    assert found.as_list(HALF_BUSY) == [("g", "h", 0.3)]
+    assert Coallocation.from_list(HALF_BUSY, [("g", "h", 0.3)]) == found
+    assert found.places == (GuestPlace(0, 0, 30),)

@@ -1,0 +1,140 @@
+"""Knapsack problems: the objectives of the DRAS paper, and what is refused."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from support.knapsacks import best_value, knapsack, knapsacks, selection, selections, value_of
+
+from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Selection
+from allocopt.problems.knapsack.packing import Gains, count_bounds, greedy_selections, simple_bound
+from allocopt.solving.verify import verify
+
+JOB = KnapsackJob("a", {"nodes": 4}, 60.0, 100.0, 5.0)
+OTHER = KnapsackJob("b", {"nodes": 2}, 30.0, 50.0, 1.0)
+
+
+def problem(**changes: Any) -> KnapsackProblem:
+    fields = {"capacity": {"nodes": 5}, "jobs": (JOB, OTHER), "total": {"nodes": 10}}
+    return KnapsackProblem(**{**fields, **changes})
+
+
+def test_capability_is_equation_1_with_the_nodes_in_use_after_the_selection() -> None:
+    posed = problem(weights=(0.5, 0.2, 0.3))
+    assert posed.used == {"nodes": 5}
+    assert posed.objective(selection(0)) == pytest.approx(0.5 * 1.0 + 0.2 * 0.4 + 0.3 * 0.9)
+    assert posed.objective(selection(1)) == pytest.approx(0.5 * 0.5 + 0.2 * 0.2 + 0.3 * 0.7)
+    assert posed.objective(selection()) == pytest.approx(0.3 * 0.5)
+
+
+def test_where_nobody_has_waited_the_first_term_is_0() -> None:
+    jobs = tuple(KnapsackJob(job.id, job.request, 0.0) for job in (JOB, OTHER))
+    assert problem(jobs=jobs, weights=(1.0, 0.0, 0.0)).objective(selection(0, 1)) == 0.0
+
+
+def test_capacity_is_equation_2_over_the_jobs_left_waiting() -> None:
+    posed = problem(reward="capacity")
+    assert posed.objective(selection(1)) == pytest.approx(-(1 / 100) / 2)
+    assert posed.objective(selection()) == pytest.approx(-(1 / 100 + 1 / 50) / 2)
+    assert posed.objective(selection(0, 1)) == 0.0
+
+
+@given(posed=knapsacks(resources=2))
+def test_every_objective_is_what_the_paper_writes_and_what_its_gains_say(posed: KnapsackProblem) -> None:
+    gains = Gains.of(posed)
+    for chosen in selections(posed):
+        objective = posed.objective(selection(*chosen))
+        assert objective == pytest.approx(value_of(posed, chosen), rel=1e-12, abs=1e-12)
+        jobs = list(chosen)
+        mean = 0.0 if gains.shared is None or not jobs else float(gains.shared[jobs].mean())
+        assert objective == pytest.approx(gains.constant + mean + gains.own[jobs].sum(), rel=1e-12, abs=1e-12)
+
+
+@given(posed=knapsacks(resources=2, slots=True))
+def test_bounds_hold_and_greedy_selections_fit(posed: KnapsackProblem) -> None:
+    gains = Gains.of(posed)
+    assert simple_bound(posed, gains) >= best_value(posed) - 1e-12
+    for found in greedy_selections(posed, gains):
+        verify(posed, found)
+    if gains.shared is not None:
+        bounds = count_bounds(posed, gains)
+        for chosen in selections(posed):
+            assert value_of(posed, chosen) <= bounds[len(chosen)] + 1e-12
+
+
+def test_what_is_in_use_and_the_machine_follow_from_each_other() -> None:
+    assert problem(total={}).total == {"nodes": 5}
+    assert problem(total={}, used={"nodes": 3}).total == {"nodes": 8}
+    assert problem(used={"nodes": 3}).total == {"nodes": 10}
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "fault"),
+    [
+        ({"capacity": {}}, "capacity", "is empty"),
+        ({"capacity": {"nodes": -1}}, "capacity.nodes", "is -1, must be a whole number within 0"),
+        ({"total": {"cores": 1}}, "total", "unknown resource 'cores'; the capacity has nodes"),
+        ({"total": {"nodes": 4}}, "total.nodes", "is 4, but 0 units are in use and 5 are free"),
+        ({"used": {"nodes": 6}}, "total.nodes", "is 10, but 6 units are in use and 5 are free"),
+        ({"capacity": {"nodes": 0}, "total": {}}, "total.nodes", "is 0, the machine must have at least one"),
+        ({"reward": "best"}, "objective", "is 'best', must be one of capability, capacity, linear"),
+        ({"weights": (1, 1)}, "weights", "has 2 values, must have 3"),
+        ({"weights": (1, -1, 1)}, "weights[1]", "is -1, must be within 0"),
+        ({"weights": "abc"}, "weights[0]", "is 'a', must be within 0"),
+        ({"jobs": ()}, "jobs", "there must be at least one"),
+        ({"jobs": (JOB, JOB)}, "jobs[1].id", "job 'a' is given twice"),
+        ({"jobs": (KnapsackJob("a", {"cores": 1}, 1.0),)}, "jobs[0].request", "unknown resource 'cores'"),
+        ({"jobs": (KnapsackJob("a", {"nodes": 0}, 1.0),)}, "jobs[0].request", "asks for nothing"),
+        ({"jobs": (KnapsackJob("a", {"nodes": 1}),)}, "jobs[0].wait_s", "'capability' needs it of job 'a'"),
+        ({"jobs": (KnapsackJob("a", {"nodes": 1}, -1.0),)}, "jobs[0].wait_s", "is -1.0, must be within 0"),
+        ({"jobs": (KnapsackJob("a", {"nodes": 1}, 1.0, 0.0),)}, "jobs[0].estimate_s", "is 0.0, must be within"),
+        ({"jobs": (KnapsackJob("a", {"nodes": 1}, 1.0),), "reward": "linear"}, "jobs[0].value", "is missing"),
+        ({"slots": (3, 0)}, "slots[1]", "is 0, must be a whole number from 1 on"),
+        ({"slots": (3, 3)}, "slots", "hold 6 units together, but only 5 are free"),
+    ],
+)
+def test_a_fault_is_named_with_its_place(changes: dict[str, Any], place: str, fault: str) -> None:
+    with pytest.raises(InvalidProblemError, match=r".") as caught:
+        problem(**changes)
+    assert caught.value.place == place
+    assert fault in caught.value.fault
+
+
+@pytest.mark.parametrize(
+    ("posed", "solution", "message"),
+    [
+        (problem(), selection(0, 1), "ask for 6 nodes, but only 5 are free"),
+        (problem(), selection(2), "job number 2 is selected, there are 0..1"),
+        (problem(), selection(1, 1), "job 'b' is selected twice"),
+        (problem(), selection(1, slots=(0,)), "the instance has none"),
+        (problem(slots=(3, 2)), selection(1), "slots for 0 of 1 selected jobs"),
+        (problem(slots=(3, 2)), selection(1, slots=(2,)), "job 'b' gets slot 2, which does not exist"),
+        (problem(slots=(3, 2)), selection(0, slots=(0,)), "jobs in slot 0 ask for 4 units, it has 3"),
+        (problem(), "b", "is a str, must be of class Selection"),
+    ],
+)
+def test_a_selection_that_breaks_a_rule_is_refused(posed: KnapsackProblem, solution: Any, message: str) -> None:
+    with pytest.raises(InvalidSolutionError, match=message):
+        verify(posed, solution)
+
+
+@pytest.mark.parametrize(
+    ("ids", "slots", "message"),
+    [
+        (["c"], {}, "job 'c' is not in the instance"),
+        (["a", "a"], {}, "job 'a' is selected twice"),
+        (["a"], {"b": 0}, "job 'b' has a slot, but is not selected"),
+        (["a", "b"], {"b": 0}, "job 'a' has no slot"),
+    ],
+)
+def test_names_that_make_no_selection_are_refused(ids: list[str], slots: dict[str, int], message: str) -> None:
+    with pytest.raises(InvalidSolutionError, match=message):
+        Selection.from_ids(problem(), ids, slots)
+
+
+def test_a_selection_goes_to_names_and_back() -> None:
+    posed = knapsack([1, 2, 3], 4, slots=(2, 2))
+    found = selection(0, 1, slots=(1, 0))
+    assert found.ids(posed) == ["job-0", "job-1"]
+    assert Selection.from_ids(posed, ["job-1", "job-0"], found.slot_of(posed)) == found

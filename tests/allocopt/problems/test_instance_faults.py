@@ -1,0 +1,287 @@
+"""Every fault of an instance file is one line: file, place, what is wrong and what would be right."""
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from allocopt.errors import BadFileError
+from allocopt.problems.instances import problem_from_object, read_problems
+
+GOOD: dict[str, Any] = {
+    "format": "allocopt-instance",
+    "version": 1,
+    "kind": "topology",
+    "name": "good",
+    "topology": {"kind": "fat-tree", "pods": 2, "leaves_per_pod": 2, "nodes_per_leaf": 5},
+    "idle_nodes": [3, 4, 17, 12, 0],
+    "jobs": [{"id": "1", "nodes": 2}, {"id": "2", "nodes": 1}, {"id": "3", "nodes": 2}],
+    "hop_cost": 1000,
+}
+TREE: dict[str, Any] = {
+    **GOOD,
+    "topology": {
+        "kind": "tree",
+        "levels": [{"a": [0, 3, 4], "b": [1, 2]}, {"left": ["a"], "right": ["b"]}],
+        "hops": [2, 4, 6],
+    },
+    "idle_nodes": [0, 1, 2, 3, 4],
+}
+DELETE = object()
+
+
+def changed(path: str, value: Any, base: dict[str, Any] = GOOD) -> dict[str, Any]:
+    """Return a copy with the value at a place such as ``jobs[2].nodes`` replaced, added or deleted."""
+    instance = copy.deepcopy(base)
+    *parents, last = [int(part) if part.isdigit() else part for part in re.findall(r"[\w-]+", path)]
+    target: Any = instance
+    for part in parents:
+        target = target[part]
+    if value is DELETE:
+        del target[last]
+    else:
+        target[last] = value
+    return instance
+
+
+INTEGER = "must be an integer"
+FAULTS = [
+    # place that is changed, new value, place that is named, words of the fault
+    ("format", "x", "format", "is 'x', must be 'allocopt-instance'"),
+    ("format", "allocopt-solution", "format", "is 'allocopt-solution', must be 'allocopt-instance'"),
+    ("format", DELETE, "format", "is missing, must be 'allocopt-instance'"),
+    ("version", 2, "version", "is 2, this program reads version 1"),
+    ("version", True, "version", "is true, this program reads version 1"),
+    ("version", 1.0, "version", "is 1.0, this program reads version 1"),
+    ("version", DELETE, "version", "is missing, must be 1"),
+    ("kind", "knapsack", "jobs[0]", "unknown key 'nodes'; known are id, request"),
+    ("kind", "coallocation", "top level", "unknown key 'topology'; known are format, version, kind, name"),
+    ("kind", "x", "kind", "is 'x', must be 'coallocation' or"),
+    ("kind", ["topology"], "kind", "is a list, must be 'coallocation' or"),
+    ("kind", DELETE, "kind", "is missing"),
+    ("name", DELETE, "name", "is missing"),
+    ("name", "", "name", "is empty"),
+    ("name", 5, "name", 'is 5, must be a string: "5"'),
+    ("name", "a/b", "name", "holds '/', must be usable as a file name"),
+    ("name", "a\\b", "name", "holds '\\\\', must be usable as a file name"),
+    ("name", "..", "name", "is '..', must be usable as a file name"),
+    ("name", ".", "name", "is '.', must be usable as a file name"),
+    ("name", "a\0b", "name", "holds the control character U+0000"),
+    ("name", "a\nb", "name", "holds the control character U+000A"),
+    ("name", "a\u2028b", "name", "holds the control character U+2028"),
+    ("name", "\ud800", "name", "must be valid Unicode text"),
+    ("name", "ä" * 101, "name", "is 202 bytes long, must be at most 200"),
+    ("job", [], "top level", "unknown key 'job'; did you mean 'jobs'?"),
+    ("strategy", "free", "top level", "unknown key 'strategy'; known are format, version, kind, name"),
+    ("a\nb", 1, "top level", "unknown key 'a\\nb'"),
+    ("jobs[2].nodse", 2, "jobs[2]", "unknown key 'nodse'; did you mean 'nodes'?"),
+    ("topology.pod", 2, "topology", "unknown key 'pod'; did you mean 'pods'?"),
+    ("topology.levels", [], "topology", "unknown key 'levels'; known are kind, pods, leaves_per_pod"),
+    ("topology", DELETE, "topology", "is missing"),
+    ("topology", [], "topology", "is an empty list, must be an object"),
+    ("topology.kind", DELETE, "topology.kind", "is missing"),
+    ("topology.kind", "ring", "topology.kind", "is 'ring', must be 'fat-tree' or 'tree'"),
+    ("topology.kind", 1, "topology.kind", "is 1, must be 'fat-tree' or 'tree'"),
+    ("topology.pods", 0, "topology.pods", "is 0, must be at least 1"),
+    ("topology.pods", DELETE, "topology.pods", "is missing"),
+    ("topology.pods", 2.0, "topology.pods", f"is 2.0, {INTEGER}"),
+    ("topology.pods", 10**15, "topology", "the largest cluster taken has 10000000"),
+    ("topology.pods", 2**63 - 1, "topology", "the largest cluster taken has 10000000"),
+    ("topology.pods", 2**63, "topology.pods", "is 9223372036854775808, must be at most 9223372036854775807"),
+    ("topology.hops", [2, 4], "topology.hops", "has 2 values, a fat tree has 3 levels"),
+    ("topology.hops", [2, 4, 4], "topology.hops", "must rise strictly"),
+    ("topology.hops", [2, 4, 2**63 - 1], "topology.hops", "must rise strictly within 0 .. 1000000"),
+    ("topology.hops", [2, "4", 6], "topology.hops[1]", f"is '4', {INTEGER}"),
+    ("topology.hops", [], "topology.hops", "is empty, must hold at least one"),
+    ("topology.hops", None, "topology.hops", "is null, must be a list"),
+    ("topology.pairs", "both", "topology.pairs", "is 'both', must be 'ordered' or 'unordered'"),
+    ("idle_nodes", DELETE, "idle_nodes", "is missing"),
+    ("idle_nodes", [], "idle_nodes", "is empty, must hold at least one"),
+    ("idle_nodes", {}, "idle_nodes", "is an empty object, must be a list"),
+    ("idle_nodes[1]", 20, "idle_nodes[1]", "node 20 is outside 0..19"),
+    ("idle_nodes[1]", -1, "idle_nodes[1]", "is -1, must be at least 0"),
+    ("idle_nodes[4]", 17, "idle_nodes[4]", "node 17 is given twice"),
+    ("idle_nodes[1]", 2.5, "idle_nodes[1]", f"is 2.5, {INTEGER}"),
+    ("idle_nodes[1]", 1e3, "idle_nodes[1]", f"is 1000.0, {INTEGER}"),
+    ("idle_nodes[1]", "1e3", "idle_nodes[1]", f"is '1e3', {INTEGER}"),
+    ("idle_nodes[1]", True, "idle_nodes[1]", f"is true, {INTEGER}"),
+    ("idle_nodes[1]", None, "idle_nodes[1]", f"is null, {INTEGER}"),
+    ("idle_nodes[1]", [3], "idle_nodes[1]", f"is a list, {INTEGER}"),
+    ("idle_nodes[1]", {}, "idle_nodes[1]", f"is an empty object, {INTEGER}"),
+    ("idle_nodes[1]", 10**19, "idle_nodes[1]", "is 10000000000000000000, must be at most 9223372036854775807"),
+    ("idle_nodes[1]", "9" * 5000, "idle_nodes[1]", f"9..., {INTEGER}"),
+    ("jobs", DELETE, "jobs", "is missing"),
+    ("jobs", [], "jobs", "is empty, must hold at least one"),
+    ("jobs[1]", 3, "jobs[1]", "is 3, must be an object"),
+    ("jobs[1].id", 3, "jobs[1].id", 'is 3, must be a string: "3"'),
+    ("jobs[1].id", False, "jobs[1].id", "is false, must be a string"),
+    ("jobs[1].id", "1", "jobs[1].id", "job '1' is given twice"),
+    ("jobs[1].id", "", "jobs[1].id", "is empty"),
+    ("jobs[1].id", "\x1b[2J", "jobs[1].id", "holds the control character U+001B"),
+    ("jobs[1].nodes", 0, "jobs[1].nodes", "is 0, must be at least 1"),
+    ("jobs[1].nodes", -3, "jobs[1].nodes", "is -3, must be at least 1"),
+    ("jobs[2].nodes", 2.5, "jobs[2].nodes", f"is 2.5, {INTEGER}"),
+    ("jobs[1].nodes", 2, "jobs", "ask for 6 nodes together, but only 5 are idle"),
+    ("jobs[1].nodes", 2**63 - 1, "jobs", "ask for 9223372036854775811 nodes together, but only 5 are idle"),
+    ("jobs[1].nodes", DELETE, "jobs[1].nodes", "is missing"),
+    ("hop_cost", 0, "hop_cost", "is 0, must be at least 1e-06"),
+    ("hop_cost", -1, "hop_cost", "is -1, must be at least 1e-06"),
+    ("hop_cost", "7", "hop_cost", "is '7', must be a number"),
+    ("hop_cost", True, "hop_cost", "is true, must be a number"),
+    ("hop_cost", None, "hop_cost", "is null, must be a number"),
+]
+TREE_FAULTS = [
+    ("topology.levels", [], "topology.levels", "is empty, must hold at least one"),
+    ("topology.levels", {}, "topology.levels", "is an empty object, must be a list"),
+    ("topology.levels[0]", {}, "topology.levels[0]", "is empty, must hold at least one"),
+    ("topology.levels[0]", [[1]], "topology.levels[0]", "is a list, must be an object"),
+    ("topology.levels[0].a", [], "topology.levels[0].a", "is empty, must hold at least one"),
+    ("topology.levels[0].a", 3, "topology.levels[0].a", "is 3, must be a list"),
+    ("topology.levels[0].a[1]", "x", "topology.levels[0].a[1]", f"is 'x', {INTEGER}"),
+    ("topology.levels[0].a[1]", True, "topology.levels[0].a[1]", f"is true, {INTEGER}"),
+    ("topology.levels[0].a[1]", 9, "topology.levels[0].a", "holds 9, which is not a node number in 0..4"),
+    ("topology.levels[0].a[1]", 2, "topology.levels[0].b", "holds 2, which is in another group already"),
+    ("topology.levels[0].a", ["0", "3", "4"], "topology.levels[0].a", "holds '0', which is not a node number in 0..4"),
+    ("topology.levels[1].left[0]", "c", "topology.levels[1].left", "holds 'c', which is not a group below"),
+    ("topology.levels[1].left", ["b"], "topology.levels[1].right", "holds 'b', which is in another group already"),
+    ("topology.levels[1].left", [0], "topology.levels[1].left", "holds 0, which is not a group below"),
+    ("topology.levels[1].left", ["a", 0], "topology.levels[1].left[1]", 'is 0, must be a string: "0"'),
+    ("topology.levels[1].left", DELETE, "topology.levels[1]", "no group holds 'a'"),
+    ("topology.levels[1]", {"": ["a"], "right": ["b"]}, "topology.levels[1]", "a key is empty"),
+    ("topology.levels[1]", {"\x07": ["a"]}, "topology.levels[1]", "a key holds the control character U+0007"),
+    ("topology.hops", [2, 4, 6, 8], "topology.hops", "has 4 values for 2 named levels"),
+    ("topology.hops", [2, 4], "topology.levels[1]", "is the top level by the hops, but has 2 groups"),
+    ("topology.hop", [2, 4], "topology", "unknown key 'hop'; did you mean 'hops'?"),
+]
+
+
+def message_of(path: Path) -> str:
+    """Read a faulty file; return its one line."""
+    with pytest.raises(BadFileError) as caught:
+        read_problems(path)
+    assert len(str(caught.value).splitlines()) == 1
+    assert caught.value.exit_code == 3
+    return str(caught.value)
+
+
+def test_the_instances_that_are_changed_below_are_good() -> None:
+    assert problem_from_object(GOOD, "x").name == problem_from_object(TREE, "x").name == "good"
+
+
+@pytest.mark.parametrize(("changed_at", "value", "place", "words"), FAULTS)
+def test_a_fault_is_one_line_with_file_place_and_words(
+    tmp_path: Path, changed_at: str, value: object, place: str, words: str
+) -> None:
+    bad = {**GOOD, changed_at: value} if changed_at == "a\nb" else changed(changed_at, value)
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(bad))
+    message = message_of(path)
+    assert message.startswith(f"{path}: {place}: ")
+    assert words in message
+
+
+@pytest.mark.parametrize(("changed_at", "value", "place", "words"), TREE_FAULTS)
+def test_a_fault_of_a_tree_is_one_line_with_file_place_and_words(
+    tmp_path: Path, changed_at: str, value: object, place: str, words: str
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(changed(changed_at, value, TREE)))
+    message = message_of(path)
+    assert message.startswith(f"{path}: {place}: ")
+    assert words in message
+
+
+@pytest.mark.parametrize(("changed_at", "value", "place", "words"), FAULTS[::5])
+def test_a_fault_in_a_file_of_several_names_the_line_too(
+    tmp_path: Path, changed_at: str, value: object, place: str, words: str
+) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text(f"\n{json.dumps(GOOD)}\n{json.dumps(changed(changed_at, value))}\n")
+    message = message_of(path)
+    assert message.startswith(f"{path}: line 3: {place}: ")
+    assert words in message
+
+
+@pytest.mark.parametrize("value", [[], 3, None, "x", [GOOD]])
+def test_a_file_that_holds_no_object_says_what_it_holds(tmp_path: Path, value: object) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(value))
+    assert re.search(r"bad\.json: top level: is .*, must be an object$", message_of(path))
+
+
+def test_other_faults_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(changed("idle_nodes", ["1", "2", 3, "4"])))
+    assert message_of(path).endswith("idle_nodes[0]: is '1', must be an integer (and 2 more)")
+
+
+def test_a_misspelt_key_is_told_before_the_missing_one(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(changed("jobs[1]", {"id": "2", "node": 1})))
+    assert message_of(path).endswith("jobs[1]: unknown key 'node'; did you mean 'nodes'? (and 1 more)")
+
+
+def test_two_instances_of_one_name_in_a_file_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "two.jsonl"
+    path.write_text(f"{json.dumps(GOOD)}\n\n{json.dumps(GOOD)}\n")
+    assert message_of(path) == f"{path}: line 3: name: is 'good', which line 1 has already"
+
+
+def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
+    for name in ("empty.json", "empty.jsonl"):
+        (tmp_path / name).write_text("\n")
+        assert message_of(tmp_path / name).startswith(f"{tmp_path / name}: is empty, must hold ")
+
+
+def test_several_instances_in_a_file_for_one_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "two.json"
+    path.write_text(f"{json.dumps(GOOD)}\n{json.dumps(GOOD)}\n")
+    assert message_of(path).startswith(f"{path}: line 2, column 1: is not JSON: there is more after the end")
+
+
+def test_a_fault_in_the_grammar_of_a_line_names_line_and_column(tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl"
+    path.write_text(f"{json.dumps(GOOD)}\n{json.dumps(GOOD)[:30]}\n")
+    assert message_of(path) == f"{path}: line 2, column 31: the text ends too early, it is cut off"
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.sampled_from(["a", "tree"]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["kind", "id", "a", "", "nodes"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+def places(value: Any, prefix: tuple[int | str, ...] = ()) -> list[tuple[int | str, ...]]:
+    """Every place inside a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, item in items for place in ((*prefix, key), *places(item, (*prefix, key)))]
+
+
+@given(st.data())
+def test_whatever_stands_anywhere_is_read_or_refused_in_one_line(data: st.DataObject) -> None:
+    instance = copy.deepcopy(data.draw(st.sampled_from([GOOD, TREE])))
+    *parents, last = data.draw(st.sampled_from(places(instance)))
+    target: Any = instance
+    for part in parents:
+        target = target[part]
+    target[last] = data.draw(values)
+    answer = read_or_refused(instance)
+    assert answer.startswith("f.json: ") or answer == "read"
+    assert len(answer.splitlines()) == 1
+
+
+def read_or_refused(instance: dict[str, Any]) -> str:
+    """Read an instance; any error but a `BadFileError` goes through."""
+    try:
+        problem_from_object(instance, "f.json")
+    except BadFileError as error:
+        return str(error)
+    return "read"

@@ -1,0 +1,195 @@
+"""What is written into an instance file is read again, for every cluster."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allocopt.cluster.topology import FatTree, Topology
+from allocopt.cluster.tree import Tree
+from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
+from allocopt.problems.topology import Job, TopologyProblem
+
+DESIGN_EXAMPLE = """{"format": "allocopt-instance", "version": 1, "kind": "topology", "name": "example",
+ "topology": {"kind": "fat-tree", "pods": 10, "leaves_per_pod": 10, "nodes_per_leaf": 10},
+ "idle_nodes": [3, 4, 17], "jobs": [{"id": "1", "nodes": 2}], "hop_cost": 1000}"""
+
+names = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=8)
+file_names = names.filter(lambda name: not {"/", "\\"} & set(name) and name not in (".", ".."))
+pairs = st.sampled_from(["ordered", "unordered"])
+
+
+def hops(levels: int) -> st.SearchStrategy[tuple[int, ...]]:
+    drawn = st.lists(st.integers(0, 50), min_size=levels, max_size=levels, unique=True)
+    return drawn.map(lambda values: tuple(sorted(values)))
+
+
+fat_trees = st.builds(FatTree, st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), hops(3), pairs)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> Tree:
+    """Trees of 1 to 4 levels whose nodes lie anywhere."""
+    members: list[int | str] = list(draw(st.permutations(range(draw(st.integers(1, 12))))))
+    levels: list[dict[str, list[int | str]]] = []
+    for _ in range(draw(st.integers(0, 3))):
+        owners = draw(st.lists(st.integers(0, 3), min_size=len(members), max_size=len(members)))
+        labels = draw(st.lists(names, min_size=4, max_size=4, unique=True))
+        groups: dict[str, list[int | str]] = {}
+        for member, owner in zip(members, owners, strict=True):
+            groups.setdefault(labels[owner], []).append(member)
+        levels.append(groups)
+        members = list(groups)
+    if not levels:
+        return Tree.from_levels([{"top": members}], draw(hops(1)), draw(pairs))
+    return Tree.from_levels(levels, draw(hops(len(levels) + 1)), draw(pairs))
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> TopologyProblem:
+    topology: Topology = draw(fat_trees | trees())
+    idle = draw(st.lists(st.integers(0, topology.size - 1), min_size=1, unique=True))
+    sizes: list[int] = []
+    while sum(sizes) < len(idle) and (not sizes or draw(st.booleans())):
+        sizes.append(draw(st.integers(1, len(idle) - sum(sizes))))
+    ids = draw(st.lists(names, min_size=len(sizes), max_size=len(sizes), unique=True))
+    jobs = tuple(Job(id_, size) for id_, size in zip(ids, sizes, strict=True))
+    cost = draw(st.floats(1e-6, 1e9) | st.sampled_from([1000.0, 1e12, 1e-6]))
+    return TopologyProblem(topology, np.array(idle), jobs, cost, draw(file_names))
+
+
+def same_topology(one: Topology, other: Topology) -> bool:
+    if isinstance(one, Tree) and isinstance(other, Tree):
+        fields = [(tree.names, tree.hops, tree.pairs) for tree in (one, other)]
+        return fields[0] == fields[1] and np.array_equal(one.groups, other.groups)
+    return one == other
+
+
+def same(one: TopologyProblem, other: TopologyProblem) -> bool:
+    return (
+        same_topology(one.topology, other.topology)
+        and np.array_equal(one.idle_nodes, other.idle_nodes)
+        and (one.jobs, one.hop_cost, one.name) == (other.jobs, other.hop_cost, other.name)
+    )
+
+
+@given(problems())
+def test_every_problem_survives_its_object(problem: TopologyProblem) -> None:
+    text = json.dumps(object_from_problem(problem))
+    assert same(problem, problem_from_object(json.loads(text), "x"))
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(problems(), min_size=1, max_size=3, unique_by=lambda problem: problem.name),
+    st.sampled_from(["a.jsonl", "a.jsonl.gz", "a.json", "a.json.gz"]),
+)
+def test_every_problem_survives_its_file(tmp_path: Path, written: list[TopologyProblem], file_name: str) -> None:
+    if ".jsonl" not in file_name:
+        written = written[:1]
+    write_problems(tmp_path / file_name, written)
+    read = read_problems(str(tmp_path / file_name))
+    assert len(read) == len(written)
+    assert all(same(one, other) for one, other in zip(read, written, strict=True))
+
+
+def test_the_example_of_the_format_is_read_with_its_defaults(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(DESIGN_EXAMPLE)
+    (problem,) = read_problems(tmp_path / "a.json")
+    assert problem.topology == FatTree(10, 10, 10, hops=(2, 4, 6), pairs="ordered")
+    assert problem.idle_nodes.tolist() == [3, 4, 17]
+    assert problem.jobs == (Job("1", 2),)
+    assert (problem.hop_cost, problem.name) == (1000.0, "example")
+
+
+def test_the_example_of_the_format_is_written_as_it_stands() -> None:
+    example = json.loads(DESIGN_EXAMPLE)
+    assert json.dumps(object_from_problem(problem_from_object(example, "x"))) == json.dumps(example)
+
+
+def test_what_may_be_left_out_has_its_default() -> None:
+    example = json.loads(DESIGN_EXAMPLE)
+    del example["hop_cost"]
+    example["topology"] = {"kind": "tree", "levels": [{"a": [0, 1, 3], "b": [2]}, {"c": ["a", "b"]}]}
+    example["idle_nodes"] = [3, 0]
+    problem = problem_from_object(example, "x")
+    assert problem.hop_cost == 1000.0
+    assert problem.topology.hops == (2, 4)
+    assert problem.topology.pairs == "ordered"
+
+
+def test_an_instance_has_one_key_a_line_and_a_stream_one_instance_a_line(tmp_path: Path) -> None:
+    problem = problem_from_object(json.loads(DESIGN_EXAMPLE), "x")
+    write_problems(tmp_path / "a.json", [problem])
+    write_problems(tmp_path / "a.jsonl", [problem])
+    assert '\n  "idle_nodes": [3, 4, 17],\n' in (tmp_path / "a.json").read_text()
+    assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 1
+
+
+def problem_named(name: str) -> TopologyProblem:
+    return TopologyProblem(FatTree(1, 1, 2), np.array([0, 1]), (Job("1", 1),), name=name)
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "a\nb", "\ud800"])
+def test_a_problem_that_could_not_be_read_again_is_not_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(BadFileError, match=r"a\.json: instance .*: name: "):
+        write_problems(tmp_path / "a.json", [problem_named(name)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_numbers_of_instances_that_a_file_cannot_hold_are_refused(tmp_path: Path) -> None:
+    two = [problem_named("a"), problem_named("b")]
+    with pytest.raises(BadFileError, match=r"cannot hold 2 instances; .* more into a \.jsonl file"):
+        write_problems(tmp_path / "a.json", two)
+    with pytest.raises(BadFileError, match="cannot hold 0 instances"):
+        write_problems(tmp_path / "a.jsonl", [])
+    with pytest.raises(BadFileError, match="cannot hold two instances named 'a'"):
+        write_problems(tmp_path / "a.jsonl", [two[0], two[1], two[0]])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cluster_of_another_type_is_refused() -> None:
+    class Ring:
+        hops, pairs, size = (2,), "ordered", 2
+
+    problem = TopologyProblem(Ring(), np.array([0, 1]), (Job("1", 1),))  # type: ignore[arg-type]
+    with pytest.raises(InvalidProblemError, match="topology: is a Ring, which instance files cannot hold"):
+        object_from_problem(problem)
+
+
+def test_numpy_integers_are_written_as_integers(tmp_path: Path) -> None:
+    two = np.int64(2)
+    problem = TopologyProblem(FatTree(two, two, two, hops=(1, two, 3)), np.arange(3), (Job("1", two),))  # type: ignore[arg-type]
+    write_problems(tmp_path / "a.json", [problem])
+    assert same(read_problems(tmp_path / "a.json")[0], problem)
+
+
+def test_a_hundred_thousand_nodes_survive_their_file(tmp_path: Path) -> None:
+    nodes = np.random.default_rng(0).permutation(200_000)[:100_000]
+    jobs = tuple(Job(str(index), 1 + index % 90) for index in range(1000))
+    problem = TopologyProblem(FatTree(100, 50, 40), nodes, jobs, name="large")
+    write_problems(tmp_path / "large.json.gz", [problem])
+    assert same(read_problems(tmp_path / "large.json.gz")[0], problem)
+
+
+@pytest.mark.slow
+def test_reading_files_loads_no_heavy_package() -> None:
+    modules = "allocopt.problems.instances, allocopt.solving.solution_files, allocopt.solving.best_known"
+    code = (
+        f"import sys, {modules}; "
+        "print([name for name in ('numba', 'scipy', 'torch', 'ortools', 'pyscipopt', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_shipped_instances_are_read_by_their_name() -> None:
+    assert [problem.name for problem in read_problems("@tiny")][:1] == ["tiny-fat-tree-0"]
+    with pytest.raises(UsageError, match="'@huge'; there are @coallocations, @knapsacks, @tiny"):
+        read_problems("@huge")

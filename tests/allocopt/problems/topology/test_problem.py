@@ -1,0 +1,117 @@
+"""Problems are validated once when made, and cannot be changed after."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.windows import window
+
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST, Allocation, Job, TopologyProblem
+
+TREE = FatTree(2, 2, 2)
+
+
+def problem_of(**changes: Any) -> TopologyProblem:
+    fields: dict[str, Any] = {"topology": TREE, "idle_nodes": np.array([5, 0, 3]), "jobs": (Job("a", 2), Job("b", 1))}
+    return TopologyProblem(**{**fields, **changes})
+
+
+def test_idle_nodes_are_sorted_and_frozen() -> None:
+    given = np.array([5, 0, 3])
+    problem = problem_of(idle_nodes=given)
+    given[0] = 7
+    assert problem.idle_nodes.tolist() == [0, 3, 5]
+    with pytest.raises(ValueError, match="read-only"):
+        problem.idle_nodes[0] = 1
+
+
+def test_a_list_of_jobs_becomes_a_tuple_in_the_same_order() -> None:
+    assert problem_of(jobs=[Job("b", 1), Job("a", 2)]).jobs == (Job("b", 1), Job("a", 2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "fault"),
+    [
+        ({"idle_nodes": np.array([0, 8, 3])}, "idle_nodes[1]", "node 8 is outside 0..7"),
+        ({"idle_nodes": np.array([0, 3, -1])}, "idle_nodes[2]", "node -1"),
+        ({"idle_nodes": np.array([3, 0, 1, 0])}, "idle_nodes[3]", "node 0 is given twice"),
+        ({"idle_nodes": np.array([0.5, 1.0, 2.0])}, "idle_nodes", "integers"),
+        ({"idle_nodes": np.array([[0, 1, 2]])}, "idle_nodes", "integers"),
+        ({"idle_nodes": np.array([True, False, True])}, "idle_nodes", "integers"),
+        ({"jobs": ()}, "jobs", "empty"),
+        ({"jobs": (Job("a", 1), Job("a", 1))}, "jobs[1].id", "'a' is given twice"),
+        ({"jobs": (Job("a", 1), Job("b", 0))}, "jobs[1].nodes", "'b' asks for 0"),
+        ({"jobs": (Job("a", -2),)}, "jobs[0].nodes", "'a' asks for -2"),
+        ({"jobs": (Job("a", 2), Job("b", 2))}, "jobs", "ask for 4 nodes together, but only 3"),
+        ({"idle_nodes": np.array([], dtype=np.int64)}, "jobs", "only 0 are idle"),
+        ({"hop_cost": 0.0}, "hop_cost", "within"),
+        ({"hop_cost": -1.0}, "hop_cost", "within"),
+        ({"hop_cost": float("nan")}, "hop_cost", "within"),
+        ({"hop_cost": float("inf")}, "hop_cost", "within"),
+        ({"hop_cost": LEAST_HOP_COST / 2}, "hop_cost", "within"),
+        ({"hop_cost": 2 * LARGEST_HOP_COST}, "hop_cost", "within"),
+    ],
+)
+def test_a_wrong_problem_is_refused_and_its_place_named(changes: dict[str, Any], place: str, fault: str) -> None:
+    with pytest.raises(InvalidProblemError) as caught:
+        problem_of(**changes)
+    assert caught.value.place == place
+    assert fault in caught.value.fault
+
+
+@pytest.mark.parametrize("nodes", [1.5, float("nan")])
+def test_a_job_of_a_broken_number_of_nodes_is_refused(nodes: Any) -> None:
+    with pytest.raises(InvalidProblemError, match=r"jobs\[0\]\.nodes"):
+        problem_of(jobs=(Job("a", nodes),))
+
+
+def test_a_window_may_be_filled_to_the_last_node() -> None:
+    assert problem_of(jobs=(Job("a", 3),)).sizes.tolist() == [3]
+
+
+def test_another_strategy_leaves_the_window_as_it_is() -> None:
+    problem = problem_of(name="w", hop_cost=7.0)
+    scas = problem.with_strategy("scas")
+    assert (problem.strategy, scas.strategy) == (Strategy.FREE, Strategy.SCAS)
+    assert (scas.name, scas.hop_cost, scas.jobs, scas.topology) == ("w", 7.0, problem.jobs, TREE)
+
+
+@pytest.mark.parametrize("name", ["scas", "dcas", "free"])
+def test_a_strategy_given_by_name_is_that_strategy(name: Any) -> None:
+    assert problem_of(strategy=name).strategy is Strategy(name)
+
+
+def test_a_strategy_holds_within_itself_and_the_wider_ones() -> None:
+    wider = {(a, b) for a in Strategy for b in Strategy if a.holds_within(b)}
+    scas, dcas, free = Strategy
+    assert wider == {(scas, scas), (scas, dcas), (scas, free), (dcas, dcas), (dcas, free), (free, free)}
+
+
+def test_an_allocation_goes_to_job_ids_and_back() -> None:
+    problem = window(TREE, [0, 3, 5], [2, 1])
+    allocation = Allocation((np.array([0, 5]), np.array([3])))
+    by_id = allocation.as_dict(problem)
+    assert by_id == {"job-0": [0, 5], "job-1": [3]}
+    again = Allocation.from_dict(problem, {"job-1": [3], "job-0": [0, 5]})
+    assert [nodes.tolist() for nodes in again.nodes] == [[0, 5], [3]]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fault"),
+    [({"job-0": [0, 3]}, "'job-1' has no nodes"), ({"job-0": [0], "job-1": [3], "x": [5]}, "'x' is not in")],
+)
+def test_an_allocation_of_other_jobs_is_refused(nodes: dict[str, list[int]], fault: str) -> None:
+    with pytest.raises(InvalidSolutionError, match=fault):
+        Allocation.from_dict(window(TREE, [0, 3, 5], [2, 1]), nodes)
+
+
+def test_an_allocation_is_frozen() -> None:
+    nodes = np.array([0, 5])
+    allocation = Allocation((nodes,))
+    nodes[0] = 3
+    assert allocation.nodes[0].tolist() == [0, 5]
+    with pytest.raises(ValueError, match="read-only"):
+        allocation.nodes[0][0] = 3
