@@ -5,6 +5,7 @@ from pathlib import Path
 import allocopt
 from allocopt.solving.best_known import NO_STRATEGY, BestKnown, BestKnownValues, write_best_known
 from allocopt.solving.result import EQUAL_RELATIVE
+from allocopt.topology import TopologyProblem
 
 FOLDER = Path("instances")
 FAMILIES = ("paper.jsonl", "repo.jsonl", "burst.jsonl")
@@ -16,7 +17,7 @@ UNPROVED_S = 60.0
 """Seconds for the FREE allocation of ``LARGE``, which is kept without a proof."""
 
 
-def proved(problem: allocopt.TopologyProblem, strategy: str) -> BestKnown:
+def proved(problem: TopologyProblem, strategy: str) -> BestKnown:
     """Solve a window to proof."""
     result = allocopt.solve(problem, strategy, SOLVERS[strategy], 600.0)
     if result.status is not allocopt.Status.OPTIMAL or result.objective is None:
@@ -24,9 +25,9 @@ def proved(problem: allocopt.TopologyProblem, strategy: str) -> BestKnown:
     return BestKnown(result.objective, proved=True)
 
 
-def proved_by_two(problem: allocopt.KnapsackProblem | allocopt.CoallocationProblem) -> BestKnown:
+def proved_by_two(problem: allocopt.knapsack.KnapsackProblem | allocopt.coallocation.CoallocationProblem) -> BestKnown:
     """Solve a knapsack or a co-allocation to proof, by two solvers that must agree."""
-    solvers = ("auto", "scip") if isinstance(problem, allocopt.KnapsackProblem) else ("cp-sat", "scip")
+    solvers = ("auto", "scip") if isinstance(problem, allocopt.knapsack.KnapsackProblem) else ("cp-sat", "scip")
     first, second = (allocopt.solve(problem, solver=solver, time_limit=600.0) for solver in solvers)
     if {first.status, second.status} != {allocopt.Status.OPTIMAL}:
         raise SystemExit(f"{problem.name} is not proved: {first.status}, {second.status}")

@@ -22,14 +22,14 @@ SEVERAL = ("scip", "highs", "cp-sat", "greedy")
 BACK_ENDS = {"scip": scip, "highs": highs, "cp-sat": cp_sat}
 
 
-def windows(count: int, hosts: int, guests: int, **options: object) -> list[allocopt.CoallocationProblem]:
+def windows(count: int, hosts: int, guests: int, **options: object) -> list[allocopt.coallocation.CoallocationProblem]:
     """Draw problems; the same options give the same ones."""
     rngs = np.random.default_rng(91).spawn(count)
     return [synthetic_coallocation(hosts, guests, rng, **options) for rng in rngs]  # type: ignore[arg-type]
 
 
 def solved(
-    problems: Sequence[allocopt.CoallocationProblem], name: str, limit_s: float
+    problems: Sequence[allocopt.coallocation.CoallocationProblem], name: str, limit_s: float
 ) -> tuple[list[allocopt.Result], int]:
     """Solve problems with one warm solver, verified; return the answers and how many are proved."""
     solver = allocopt.get_solver(name)

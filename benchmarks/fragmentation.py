@@ -8,6 +8,7 @@ from page import write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
+from allocopt.topology import TopologyProblem
 
 WEIGHTS = (1e-4, 0.03, 0.1, 0.3, 1.0, 3.0, 100.0)
 """The first one only breaks ties between allocations of equal cost."""
@@ -16,7 +17,7 @@ HEADER = ("weight", "proved", "hop cost %", "fragmentation %", "mean ms", "max m
 DIGITS = (4, 0, 2, 2, 1, 1)
 
 
-def row(weight: float, problems: list[allocopt.TopologyProblem], base: dict[str, tuple[float, float]]) -> list[Cell]:
+def row(weight: float, problems: list[TopologyProblem], base: dict[str, tuple[float, float]]) -> list[Cell]:
     """Solve all windows under a weight, and compare with the first weight."""
     costs, left, times, proved = [], [], [], 0
     for problem in problems:

@@ -21,22 +21,22 @@ REPEAT = 3
 """How often `dp` solves a problem; the least time counts, for other processes may run beside it."""
 INTEGER = ("cp-sat", "scip", "highs")
 POLICIES = (
-    ("fcfs, easy", allocopt.ListScheduler(allocopt.get_policy("fcfs"), allocopt.Backfill.EASY)),  # type: ignore[arg-type]
+    ("fcfs, easy", allocopt.simulation.ListScheduler(allocopt.get_policy("fcfs"), allocopt.simulation.Backfill.EASY)),  # type: ignore[arg-type]
     ("binpacking", allocopt.get_policy("binpacking")),
     ("random-runnable", allocopt.get_policy("random-runnable")),
-    ("optimization, capability", allocopt.OptimizationScheduler()),
-    ("optimization, capacity", allocopt.OptimizationScheduler(objective="capacity")),
+    ("optimization, capability", allocopt.simulation.OptimizationScheduler()),
+    ("optimization, capacity", allocopt.simulation.OptimizationScheduler(objective="capacity")),
 )
 
 
-def windows(count: int, **options: object) -> list[allocopt.KnapsackProblem]:
+def windows(count: int, **options: object) -> list[allocopt.knapsack.KnapsackProblem]:
     """Draw problems; the same options give the same ones."""
     rngs = np.random.default_rng(41).spawn(count)
     return [synthetic_knapsack(NODES, WINDOW, rng, **options) for rng in rngs]  # type: ignore[arg-type]
 
 
 def timed(
-    problems: Sequence[allocopt.KnapsackProblem], name: str, repeat: int = 1
+    problems: Sequence[allocopt.knapsack.KnapsackProblem], name: str, repeat: int = 1
 ) -> tuple[list[float], list[float], int]:
     """Solve problems with one warm solver; return the least milliseconds, objectives, and how many were proved."""
     solver = allocopt.get_solver(name)
@@ -58,7 +58,7 @@ def timed(
 def one_resource(count: int, few: int) -> str:
     """`dp` on many windows, integer programs on the first of them."""
     rows: list[list[Cell]] = []
-    for reward in allocopt.Reward:
+    for reward in allocopt.knapsack.Reward:
         for load in (0.0, 0.5, 0.9):
             problems = windows(count, reward=reward, load=load)
             times, objectives, proved = timed(problems, "dp", REPEAT)
@@ -80,12 +80,12 @@ def whole_table(count: int) -> str:
     times = []
     for rng in np.random.default_rng(43).spawn(count):
         jobs = tuple(
-            allocopt.KnapsackJob(str(job), {"nodes": int(size)}, float(wait))
+            allocopt.knapsack.KnapsackJob(str(job), {"nodes": int(size)}, float(wait))
             for job, (size, wait) in enumerate(
                 zip(rng.integers(80, 95, WINDOW), rng.exponential(1e4, WINDOW), strict=True)
             )
         )
-        problem = allocopt.KnapsackProblem({"nodes": NODES}, jobs)
+        problem = allocopt.knapsack.KnapsackProblem({"nodes": NODES}, jobs)
         items = Items.of(problem, Gains.of(problem))
         least = np.inf
         for _ in range(REPEAT):
@@ -103,7 +103,7 @@ def several(few: int) -> str:
     """Integer programs with three resources, and with six slots."""
     rows: list[list[Cell]] = []
     for what, options in (("three resources", {"resources": 3}), ("six slots", {"slots": 6, "load": 0.8})):
-        for reward in allocopt.Reward:
+        for reward in allocopt.knapsack.Reward:
             problems = windows(few, reward=reward, **options)
             values = []
             for name in INTEGER:

@@ -14,19 +14,20 @@ from page import write_page
 import allocopt
 from allocopt.problems.instances import problem_from_object
 from allocopt.report.table import Cell, aligned_table
+from allocopt.topology import TopologyProblem
 
 LIMIT_S = 60.0
 SOLVERS = ("dp", "highs", "scip", "cp-sat", "csp", "scip-paper")
 
 
-def windows(data: Path) -> list[tuple[allocopt.TopologyProblem, float]]:
+def windows(data: Path) -> list[tuple[TopologyProblem, float]]:
     """Read the windows, each with its SCAS optimum."""
     path = data / "tjap" / "oracle_windows.json"
     cases = json.loads(path.read_text(encoding="utf-8"))["windows"]
     return [(problem_from_object(case["instance"], path), float(case["optimum"]["scas"])) for case in cases]
 
 
-def line(name: str, cases: list[tuple[allocopt.TopologyProblem, float]]) -> list[Cell]:
+def line(name: str, cases: list[tuple[TopologyProblem, float]]) -> list[Cell]:
     """Solve all windows that a solver takes; say how many it proves, and how far from the optima it is then."""
     solver = allocopt.get_solver(name)
     taken = [(problem, optimum) for problem, optimum in cases if solver.refusal(problem.with_strategy("scas")) is None]

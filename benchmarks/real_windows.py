@@ -20,6 +20,7 @@ from allocopt.report.summary import summary_table
 from allocopt.solving.best_known import BestKnown
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Status
+from allocopt.topology import TopologyProblem
 
 WINDOWS = 500
 LIMIT_S = 2.0
@@ -69,7 +70,7 @@ WORKLOADS = (
 )
 
 
-def cut(workload: Workload, data: Path, folder: Path) -> list[allocopt.TopologyProblem]:
+def cut(workload: Workload, data: Path, folder: Path) -> list[TopologyProblem]:
     """Cut the windows by the command that a user would type."""
     out = folder / "windows.jsonl"
     command = ["allocopt", "generate", "windows", "--workload", str(data / workload.file), "--count", str(WINDOWS)]
@@ -77,7 +78,7 @@ def cut(workload: Workload, data: Path, folder: Path) -> list[allocopt.TopologyP
     return allocopt.read_problems(out)
 
 
-def compare(problems: list[allocopt.TopologyProblem]) -> list[BenchRow]:
+def compare(problems: list[TopologyProblem]) -> list[BenchRow]:
     """Run every contender on every window; the optima that ``dp`` proves are the yardstick."""
     dp = allocopt.get_solver("dp")
     known = {}

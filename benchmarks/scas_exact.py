@@ -12,6 +12,7 @@ from page import write_page
 
 import allocopt
 from allocopt.report.table import aligned_table
+from allocopt.topology import TopologyProblem
 
 INSTANCES = "instances/paper.jsonl"
 LIMIT_S = 60.0
@@ -19,12 +20,12 @@ REPEATS = 5
 SEEDS = range(3)
 
 
-def best_time(problem: allocopt.TopologyProblem, strategy: str, solver: allocopt.Solver, **limits: int) -> float:
+def best_time(problem: TopologyProblem, strategy: str, solver: allocopt.Solver, **limits: int) -> float:
     """Least running time of several solves, in seconds: what the machine's noise adds is left out."""
     return min(allocopt.solve(problem, strategy, solver, LIMIT_S, **limits).runtime_s for _ in range(REPEATS))
 
 
-def exact_section(problems: Sequence[allocopt.TopologyProblem], names: Sequence[str]) -> str:
+def exact_section(problems: Sequence[TopologyProblem], names: Sequence[str]) -> str:
     """Time exact solvers on every window; those that take long once, ``dp`` the least of several times."""
     solvers = {name: allocopt.get_solver(name) for name in names}
     times: dict[str, list[float]] = {name: [] for name in names}
@@ -53,7 +54,7 @@ def exact_section(problems: Sequence[allocopt.TopologyProblem], names: Sequence[
     return "## To proof\n\n" + aligned_table(header, rows, (None, None, 2, 2, 2, 2, 0))
 
 
-def annealing_section(problems: Sequence[allocopt.TopologyProblem]) -> str:
+def annealing_section(problems: Sequence[TopologyProblem]) -> str:
     """Compare 1000 steps of annealing with the proven optimum of SCAS."""
     exact = allocopt.get_solver("dp")
     optima = [float(allocopt.solve(problem, "scas", exact, LIMIT_S).objective or 0) for problem in problems]

@@ -10,6 +10,7 @@ from page import write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
+from allocopt.topology import Allocation, TopologyProblem
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
@@ -25,12 +26,12 @@ Choice = Sequence[Sequence[int]]
 """Nodes of every job."""
 
 
-def solved(problem: allocopt.TopologyProblem, solver: str) -> Choice:
+def solved(problem: TopologyProblem, solver: str) -> Choice:
     """Return the nodes that a solver gives to every job."""
     return [nodes.tolist() for nodes in allocopt.solve(problem, solver=solver).solution.nodes]
 
 
-def optimum(problem: allocopt.TopologyProblem) -> float:
+def optimum(problem: TopologyProblem) -> float:
     """Return the proven optimum."""
     result = allocopt.solve(problem, solver="exact", time_limit=LIMIT_S)
     if result.status is not allocopt.Status.OPTIMAL:
@@ -40,7 +41,7 @@ def optimum(problem: allocopt.TopologyProblem) -> float:
 
 def row(
     label: str,
-    problems: Sequence[allocopt.TopologyProblem],
+    problems: Sequence[TopologyProblem],
     chosen: Sequence[Choice],
     slurms: Sequence[Choice],
     optima: Sequence[float],
@@ -50,7 +51,7 @@ def row(
     same = sum(sorted(own) == sorted(theirs) for own, theirs in pairs)
     above = []
     for problem, nodes, best in zip(problems, chosen, optima, strict=True):
-        allocation = allocopt.Allocation(tuple(np.array(own) for own in nodes))
+        allocation = Allocation(tuple(np.array(own) for own in nodes))
         above.append(100 * (problem.objective(allocation) / best - 1))
     return [label, same, len(pairs), float(np.mean(above)), max(above)]
 

@@ -17,6 +17,7 @@ from page import write_page
 
 import allocopt
 from allocopt.report.table import aligned_table
+from allocopt.topology import Job, TopologyProblem
 
 REPEATS = 9
 KERNELS = Path(allocopt.__file__).parent / "kernels" / "__pycache__"
@@ -60,9 +61,9 @@ def no_kernels() -> Iterator[None]:
 def largest_instance(folder: Path) -> Path:
     """Write an instance of 100,000 idle nodes and 1,000 jobs."""
     cluster = allocopt.FatTree(50, 50, 40)
-    jobs = tuple(allocopt.Job(str(index), 90) for index in range(1000))
+    jobs = tuple(Job(str(index), 90) for index in range(1000))
     path = folder / "all-idle.json"
-    allocopt.write_problems(path, [allocopt.TopologyProblem(cluster, np.arange(cluster.size), jobs, name="all-idle")])
+    allocopt.write_problems(path, [TopologyProblem(cluster, np.arange(cluster.size), jobs, name="all-idle")])
     return path
 
 

@@ -11,6 +11,7 @@ import allocopt
 from allocopt.errors import UsageError
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
+from allocopt.topology import TopologyProblem
 from formulations.integer.backends.child import pool_of
 
 LIMIT_S = 1.0
@@ -25,13 +26,13 @@ SHORT_WINDOWS, REPEATS = 20, 5
 """Windows of each family that are tried under short limits, and seeds."""
 
 
-def short_windows() -> list[allocopt.TopologyProblem]:
+def short_windows() -> list[TopologyProblem]:
     """Read the first windows of the three families."""
     families = [allocopt.read_problems(f"instances/{name}.jsonl") for name in ("paper", "repo", "burst")]
     return [problem for family in families for problem in family[:SHORT_WINDOWS]]
 
 
-def measure_short(problems: list[allocopt.TopologyProblem], name: str, limit_s: float) -> list[Cell]:
+def measure_short(problems: list[TopologyProblem], name: str, limit_s: float) -> list[Cell]:
     """Solve every window under FREE with some seeds; return times in milliseconds and gaps to the best known cost."""
     best_known = json.loads(Path("instances/best_known.json").read_text())
     times, gaps, n_proved = [], [], 0
@@ -47,14 +48,14 @@ def measure_short(problems: list[allocopt.TopologyProblem], name: str, limit_s: 
     return [name, f"{1e3 * limit_s:.0f}", *spans, float(np.mean(gaps)), float(np.max(gaps)), n_proved]
 
 
-def windows() -> list[allocopt.TopologyProblem]:
+def windows() -> list[TopologyProblem]:
     """Read the largest ``burst`` windows, L1, L2 and L3."""
     burst = sorted(allocopt.read_problems("instances/burst.jsonl"), key=lambda problem: -len(problem.idle_nodes))
     large = [allocopt.read_problems(Path(f"instances/{name}.json.gz"))[0] for name in ("L1", "L2", "L3")]
     return burst[:HARDEST] + large
 
 
-def measure(problem: allocopt.TopologyProblem, name: str, strategy: str) -> list[Cell]:
+def measure(problem: TopologyProblem, name: str, strategy: str) -> list[Cell]:
     """Solve once with a new solver and no child left; the clock runs around the whole call, verification included."""
     pool_of.cache_clear()
     solver = allocopt.get_solver(name)

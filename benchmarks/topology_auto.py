@@ -9,6 +9,7 @@ from page import write_page
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.best_known import read_best_known
+from allocopt.topology import TopologyProblem
 
 FAMILIES = ("paper", "repo", "burst")
 LIMITS_S = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)
@@ -19,7 +20,7 @@ CONTENDERS = {
 }
 
 
-def mean_gap(problems: list[allocopt.TopologyProblem], optima: list[float], name: str, limit_s: float) -> float:
+def mean_gap(problems: list[TopologyProblem], optima: list[float], name: str, limit_s: float) -> float:
     """Mean gap to the optima in percent."""
     solver = allocopt.get_solver(name)
     found = [allocopt.solve(problem, None, solver, limit_s).objective or np.inf for problem in problems]

@@ -9,6 +9,7 @@ from page import write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
+from allocopt.topology import TopologyProblem
 
 FAMILIES = ("paper", "repo", "burst")
 SEEDS = (0, 1, 2)
@@ -17,7 +18,7 @@ LARGE = ("L1", "L2", "L3")
 LIMITS_S = (0.1, 1.0, 10.0)
 
 
-def row(family: str, problems: list[allocopt.TopologyProblem], best: list[float], name: str, steps: int) -> list[Cell]:
+def row(family: str, problems: list[TopologyProblem], best: list[float], name: str, steps: int) -> list[Cell]:
     """Measure a search of so many steps on the windows of a family."""
     solver = allocopt.get_solver(name)
     gaps, times = [], []

@@ -23,6 +23,7 @@ from allocopt.errors import UsageError
 from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
+from allocopt.topology import TopologyProblem
 
 NAME = "topology_large"
 LARGE = ("L1", "L2", "L3")
@@ -93,7 +94,7 @@ def gap(objective: float | None, bound: float | None) -> float:
     return np.inf if objective is None or bound is None else 100 * (objective - bound) / objective
 
 
-def window(name: str) -> allocopt.TopologyProblem:
+def window(name: str) -> TopologyProblem:
     """Read or make a window."""
     if name in LARGE:
         return allocopt.read_problems(f"instances/{name}.json.gz")[0]
@@ -290,7 +291,7 @@ def times_to_quality(found: Sequence[Answer]) -> Times:
     return times
 
 
-def growth(times: Times, problems: dict[str, allocopt.TopologyProblem]) -> str:
+def growth(times: Times, problems: dict[str, TopologyProblem]) -> str:
     """Tabulate the times, with their growth from L1 to L3 beside that of n log n, and of n times the distinct sizes."""
     windows = sorted(problems, key=lambda name: len(problems[name].idle_nodes))
     n = np.array([len(problems[name].idle_nodes) for name in windows])

@@ -10,6 +10,7 @@ from page import RESULTS, write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
+from allocopt.topology import TopologyProblem
 
 FAMILIES = ("paper", "repo")
 SEEDS = (0, 1, 2)
@@ -37,7 +38,7 @@ POINTS: dict[str, tuple[int | None, ...]] = {
 """Solvers of the plot, with numbers of steps; a strategy after a colon, else free."""
 
 
-def optima(problems: list[allocopt.TopologyProblem]) -> list[float]:
+def optima(problems: list[TopologyProblem]) -> list[float]:
     """FREE optima, proved by `exact`."""
     results = [allocopt.solve(problem, "free", "exact", None) for problem in problems]
     assert all(result.status is allocopt.Status.OPTIMAL for result in results), "an optimum is not proved"
@@ -45,7 +46,7 @@ def optima(problems: list[allocopt.TopologyProblem]) -> list[float]:
 
 
 def run(
-    problems: list[allocopt.TopologyProblem], best: list[float], name: str, steps: int | None
+    problems: list[TopologyProblem], best: list[float], name: str, steps: int | None
 ) -> tuple[list[float], list[float]]:
     """Gaps in percent and times in milliseconds of all windows and seeds."""
     solver_name, _, strategy = name.partition(":")
@@ -60,16 +61,14 @@ def run(
     return gaps, times
 
 
-def lns_row(family: str, problems: list[allocopt.TopologyProblem], best: list[float]) -> list[Cell]:
+def lns_row(family: str, problems: list[TopologyProblem], best: list[float]) -> list[Cell]:
     """Measure `lns` with 1000 steps on a family."""
     gaps, times = run(problems, best, "lns", STEPS)
     optimal = 100 * float(np.mean(np.array(gaps) < 1e-4))
     return [family, len(gaps), float(np.mean(gaps)), max(gaps), optimal, float(np.mean(times)), max(times)]
 
 
-def curve(
-    problems: list[allocopt.TopologyProblem], best: list[float]
-) -> Iterator[tuple[str, int | None, float, float]]:
+def curve(problems: list[TopologyProblem], best: list[float]) -> Iterator[tuple[str, int | None, float, float]]:
     """Yield solver, steps, mean time in milliseconds and mean gap in percent."""
     for name, all_steps in POINTS.items():
         for steps in all_steps:

@@ -14,6 +14,7 @@ from allocopt.files.writing import write_text
 from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.report.html.palette import DARK, LIGHT
 from allocopt.report.html.svg import FONTS
+from allocopt.topology import TopologyProblem
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "images" / "window.svg"
 CLUSTER = allocopt.FatTree(pods=4, leaves_per_pod=4, nodes_per_leaf=8)
@@ -23,7 +24,7 @@ CELL, LEAF_GAP, POD_GAP, MARGIN, LINE = 10, 5, 12, 16, 21
 ROLES = ("surface", "ink", "raised", "idle", "taken", *(f"c{number}" for number in range(1, 9)))
 
 
-def window() -> allocopt.TopologyProblem:
+def window() -> TopologyProblem:
     """Return a window of eight jobs on 80 idle nodes, which stand in short runs."""
     return synthetic_problem(CLUSTER, 80, 8, np.random.default_rng(5), nodes=(3, 16), mean_run=3.0, load=0.9)
 
@@ -45,7 +46,7 @@ def position(node: int) -> tuple[int, int]:
     return MARGIN + LEAF_GAP + pod * width + place * CELL, LEAF_GAP + row * (CELL + LEAF_GAP)
 
 
-def panel(problem: allocopt.TopologyProblem, name: str, words: str, top: int) -> Iterator[str]:
+def panel(problem: TopologyProblem, name: str, words: str, top: int) -> Iterator[str]:
     """Draw a solver's allocation, with what it costs above it."""
     result = allocopt.solve(problem, solver=name, time_limit=None)
     assert result.solution is not None
@@ -64,7 +65,7 @@ def panel(problem: allocopt.TopologyProblem, name: str, words: str, top: int) ->
         yield f'<rect class="{role}" x="{x}" y="{top + 8 + y}" width="{CELL - 1}" height="{CELL}"/>'
 
 
-def drawing(problem: allocopt.TopologyProblem) -> str:
+def drawing(problem: TopologyProblem) -> str:
     """Return the picture as SVG."""
     step = CLUSTER.leaves_per_pod * (CELL + LEAF_GAP) + 2 * LINE
     parts = [part for place, what in enumerate(PANELS) for part in panel(problem, *what, 26 + place * step)]

@@ -81,7 +81,7 @@ def test_modules_and_all_that_is_public_are_documented() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "import allocopt, contextlib\nfor name in ('FatTree', 'Job', 'Budget', 'Result', 'UsageError'):\n"
+        "import allocopt, contextlib\nfor name in ('FatTree', 'Budget', 'Result', 'UsageError'):\n"
         "    with contextlib.suppress(AttributeError): getattr(allocopt, name)",
         "import runpy, contextlib\nsys.argv = ['allocopt', '--version']\n"
         "with contextlib.suppress(SystemExit): runpy.run_module('allocopt', run_name='__main__')",
@@ -108,7 +108,11 @@ def test_help_does_not_even_load_numpy() -> None:
 def test_every_public_name_is_there() -> None:
     package = importlib.import_module("allocopt")
     assert sorted(package.__all__) == dir(package)
+    assert len(package.__all__) <= 30
     assert all(getattr(package, name) is not None for name in package.__all__)
+    for part in ("cluster", "coallocation", "knapsack", "simulation", "solving", "topology", "workloads"):
+        module = getattr(package, part)
+        assert all(getattr(module, name) is not None for name in module.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = package.nothing
 

@@ -18,7 +18,7 @@ from allocopt.solving.solve import solve
 PROBLEM = window(FatTree(2, 2, 2), range(8), [2, 3])
 SOLVER = """
 import numpy as np
-from allocopt import Allocation, OneShot, TopologySolver
+from allocopt.topology import Allocation, OneShot, TopologySolver
 
 
 class Part(OneShot):

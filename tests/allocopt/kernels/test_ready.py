@@ -18,6 +18,7 @@ from allocopt.kernels.compiled import Kernel
 from allocopt.kernels.ready import all_kernels, make_ready
 from allocopt.kernels.store import writable_folder
 from allocopt.solving.registry import get_solver
+from allocopt.topology import Job, TopologyProblem
 
 
 @pytest.fixture
@@ -78,12 +79,14 @@ def test_a_solve_whose_kernels_are_not_compiled_in_time_gives_the_answer_at_hand
     monkeypatch.setattr(ready, "_compiled", lambda missing, seconds: seconds == float("inf"))
     monkeypatch.setattr("allocopt.solving.solve.load_stored", lambda kernels: None)
     monkeypatch.setattr("allocopt.solving.base.unloaded", list)
-    window = allocopt.TopologyProblem(
-        topology=allocopt.FatTree(2, 2, 4), idle_nodes=np.arange(16), jobs=(allocopt.Job("a", 5), allocopt.Job("b", 6))
+    window = TopologyProblem(
+        topology=allocopt.FatTree(2, 2, 4),
+        idle_nodes=np.arange(16),
+        jobs=(Job("a", 5), Job("b", 6)),
     )
     result = allocopt.solve(window, strategy="free", solver="greedy", time_limit=1.0)
     assert result.status is allocopt.Status.FEASIBLE
-    assert result.stopped_by is allocopt.StopReason.TIME_LIMIT
+    assert result.stopped_by is allocopt.solving.StopReason.TIME_LIMIT
     assert allocopt.solve(window, strategy="free", solver="greedy", time_limit=None).stopped_by != result.stopped_by
 
 
@@ -91,7 +94,7 @@ def test_every_entry_of_the_package_is_found() -> None:
     words = {kernel.word for kernel in all_kernels()}
     assert len(words) == len(all_kernels())
     solver = get_solver("lns")
-    window = allocopt.TopologyProblem(allocopt.FatTree(2, 2, 4), np.arange(16), (allocopt.Job("a", 5),))
+    window = TopologyProblem(allocopt.FatTree(2, 2, 4), np.arange(16), (Job("a", 5),))
     asked = cast(list[Kernel], list(solver.kernels(window)))  # type: ignore[attr-defined]
     assert {kernel.word for kernel in asked} <= words
 

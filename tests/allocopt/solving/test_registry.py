@@ -17,7 +17,7 @@ from allocopt.solving.solve import solve
 
 PLUGIN = """
 import numpy as np
-from allocopt import Allocation, OneShot, Strategy
+from allocopt.topology import Allocation, OneShot, Strategy
 
 
 class LastNodes(OneShot):
