@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from allocopt.errors import InvalidProblemError
-from allocopt.files.models import FileModel, InstanceName, Positive, Text
+from allocopt.files.models import InstanceName, Positive
 from allocopt.files.placement import short_number
+from allocopt.files.validation import FileModel, Text
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
 from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind

@@ -6,10 +6,10 @@ from pathlib import Path
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, memory_faults_named, shown
 from allocopt.files.kinds import KINDS, Kind
-from allocopt.files.models import INSTANCE_FORMAT, VERSION
+from allocopt.files.models import INSTANCE_FORMAT
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.shipped import instance_path
-from allocopt.files.validation import check_header, validated
+from allocopt.files.validation import VERSION, check_header, validated
 from allocopt.files.writing import compact_json, json_by_line, write_text
 from allocopt.problems.base import Problem
 

@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from allocopt.files.models import FileModel, InstanceName, Node, Positive, Text
+from allocopt.files.models import InstanceName, Node, Positive
 from allocopt.files.placement import short_number
+from allocopt.files.validation import FileModel, Text
 from allocopt.problems.knapsack import EQUAL_WEIGHTS, KnapsackJob, KnapsackProblem, Reward
 
 Units = dict[Text, Node]

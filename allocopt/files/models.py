@@ -3,13 +3,15 @@
 They say what a file looks like; whether its values fit together is for the problem made of them to say.
 """
 
-import unicodedata
+# ruff: noqa: RUF012 - pydantic copies defaults.
+
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag, WithJsonSchema
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, RootModel, Tag, WithJsonSchema
 
 from allocopt.files.faults import shown
+from allocopt.files.validation import FileModel, Text, printable_text
 from allocopt.problems.side import LARGEST_PENALTY
 from allocopt.problems.topology import LARGEST_FRAGMENTATION_WEIGHT, LARGEST_HOP_COST, LEAST_HOP_COST
 
@@ -19,15 +21,6 @@ LONGEST_NAME = 200
 
 INSTANCE_FORMAT = "allocopt-instance"
 SOLUTION_FORMAT = "allocopt-solution"
-VERSION = 1
-
-
-def _printable_text(text: str) -> str:
-    """Refuse control characters and line breaks, which would break a line of output."""
-    for character in text:
-        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
-            raise ValueError(f"holds the control character U+{ord(character):04X}, must be printable text")
-    return text
 
 
 def _file_stem(name: str) -> str:
@@ -42,7 +35,6 @@ def _file_stem(name: str) -> str:
     return name
 
 
-Text = Annotated[str, Field(min_length=1), AfterValidator(_printable_text)]
 InstanceName = Annotated[
     Text, AfterValidator(_file_stem), Field(description="Name of the instance; usable as a file name.")
 ]
@@ -54,12 +46,6 @@ StrategyName = Literal["scas", "dcas", "free"]
 
 _HOPS = "Hops between two nodes that meet at level 1 (leaf), ..., L (top); strictly rising."
 _PAIRS = "Whether a pair of nodes counts twice (ordered) or once."
-
-
-class FileModel(BaseModel):
-    """Exact types, no unknown keys, no NaN."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
 
 
 class FatTreeModel(FileModel):
@@ -106,7 +92,7 @@ def _number_or_name(least: int) -> Callable[[Any], Any]:
 
     def checked(value: Any) -> Any:
         if isinstance(value, str) and value:
-            return _printable_text(value)
+            return printable_text(value)
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= INT64_MAX:
             return value
         raise ValueError(f"is {shown(value)}, must be an integer from {least} on or a name")

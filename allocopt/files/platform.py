@@ -15,8 +15,7 @@ from allocopt.cluster.multicore import (
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, memory_faults_named, shown
 from allocopt.files.platform_models import PLATFORM_FORMAT, NodesModel, NodeTypeModel, PlatformFile, ProcessorModel
-from allocopt.files.reading import parse_json, read_text
-from allocopt.files.toml import parse_toml
+from allocopt.files.reading import parse_json, parse_toml, read_text
 from allocopt.files.validation import check_header, validated
 
 

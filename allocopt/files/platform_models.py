@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from allocopt.files.models import FileModel, Text
+from allocopt.files.validation import FileModel, Text
 
 PLATFORM_FORMAT = "allocopt-platform"
 MOST = 1_000_000

@@ -8,9 +8,8 @@ from pydantic import Field
 from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.coallocation import ShareOfOne
 from allocopt.files.faults import bad_file
-from allocopt.files.models import FileModel, Text
-from allocopt.files.toml import read_toml
-from allocopt.files.validation import validated
+from allocopt.files.reading import read_toml
+from allocopt.files.validation import FileModel, Text, validated
 from allocopt.problems.coallocation.profile import Stage, StageKind
 from allocopt.traces.executables import Executable, Executables
 

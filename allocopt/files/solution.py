@@ -9,9 +9,9 @@ from typing import Any
 from allocopt.errors import InvalidSolutionError
 from allocopt.files.faults import bad_file
 from allocopt.files.kinds import KINDS
-from allocopt.files.models import SOLUTION_FORMAT, VERSION
+from allocopt.files.models import SOLUTION_FORMAT
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import check_header, validated
+from allocopt.files.validation import VERSION, check_header, validated
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem

@@ -136,7 +136,7 @@ def test_the_nrel_sample_becomes_a_page(run: Run, shared_data: Path, tmp_path: P
         ),
         ("x.csv", "job_id,submit,start,end,processors,run,estimate\n1,5,nan,9,1,5,5\n", "line 2: start is 'nan', must"),
         ("x.csv", "job_id,node,start_s\n1,n1,0\n", "line 1: has no column duration_s"),
-        ("none.csv", None, "no such file"),
+        ("none.csv", None, "No such file"),
     ],
 )
 def test_what_cannot_be_shown_is_told(run: Run, site: Path, name: str, content: str | None, message: str) -> None:

@@ -35,7 +35,7 @@ FOLDERS = {
     "energy": None,
     "heuristic/job": None,
     "heuristic/resource": None,
-    "lublin": "jobs.json: no such file",
+    "lublin": "jobs.json: No such file",
     "metrics/util": None,
     "policy/save": None,
     "policy/spread": None,
