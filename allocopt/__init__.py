@@ -8,14 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from allocopt.cluster.graphml import graph_of, tree_of_graph
     from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
     from allocopt.cluster.named import NamedTree
     from allocopt.cluster.platform import Part, Platform
-    from allocopt.cluster.topology import FatTree
-    from allocopt.cluster.tree import Tree
+    from allocopt.cluster.reading import read_topology, write_topology
+    from allocopt.cluster.topology import FatTree, Tree
     from allocopt.errors import AllocoptError
-    from allocopt.files.cluster import read_topology, write_topology
-    from allocopt.files.graphml import graph_of, tree_of_graph
     from allocopt.files.instance import read_problems, write_problems
     from allocopt.problems.base import Problem, Strategy
     from allocopt.problems.coallocation.interference import Interference, Sharing
@@ -125,7 +124,7 @@ _HOMES = {
     "Strategy": "problems.base",
     "TopologyProblem": "problems.topology",
     "TopologySolver": "solving.base",
-    "Tree": "cluster.tree",
+    "Tree": "cluster.topology",
     "View": "simulator.view",
     "Wait": "simulator.scheduler",
     "WhatIf": "simulator.what_if",
@@ -135,20 +134,20 @@ _HOMES = {
     "fold_hostlist": "cluster.hostlist",
     "get_policy": "simulator.registry",
     "get_solver": "solving.registry",
-    "graph_of": "files.graphml",
+    "graph_of": "cluster.graphml",
     "measure": "simulator.metrics",
     "pareto_front": "solving.pareto",
     "policy_names": "simulator.registry",
     "read_problems": "files.instance",
-    "read_topology": "files.cluster",
+    "read_topology": "cluster.reading",
     "read_workload": "traces.reading",
     "simulate": "simulator.simulate",
     "solve": "solving.solve",
     "solver_names": "solving.registry",
-    "tree_of_graph": "files.graphml",
+    "tree_of_graph": "cluster.graphml",
     "verify": "solving.verify",
     "write_problems": "files.instance",
-    "write_topology": "files.cluster",
+    "write_topology": "cluster.reading",
 }
 
 __all__ = [

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import chain, groupby, product
 from math import prod
 
 from allocopt.cluster.topology import LARGEST_CLUSTER
@@ -101,12 +101,10 @@ def fold_hostlist(names: Iterable[str]) -> str:
 
 
 def _shown(text: str) -> str:
-    """Show a text in a message: short, and on one line."""
     return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
 
 
 def _check_brackets(text: str) -> None:
-    """Raise `HostlistError` unless every bracket is closed before another one opens."""
     opened = False
     for character in text:
         if character in "[]":
@@ -119,13 +117,13 @@ def _check_brackets(text: str) -> None:
 
 def _choices(bracket: str, literal: str, item: str) -> "Sequence[_Range | tuple[str]]":
     """Texts that a part of a name stands for, in groups that are not written out yet."""
-    if literal:
-        if len(literal) > LONGEST_NAME:
-            raise HostlistError(f"{_shown(item)} is no name of a node: it has more than {LONGEST_NAME} characters")
-        if _ODD.search(literal):
-            raise HostlistError(f"{_shown(item)} is no name of a node: it holds {_shown(_ODD.findall(literal)[0])}")
-        return [(literal,)]
-    return [_numbers(part, item) for part in bracket.split(",")]
+    if not literal:
+        return [_numbers(part, item) for part in bracket.split(",")]
+    if len(literal) > LONGEST_NAME:
+        raise HostlistError(f"{_shown(item)} is no name of a node: it has more than {LONGEST_NAME} characters")
+    if odd := _ODD.search(literal):
+        raise HostlistError(f"{_shown(item)} is no name of a node: it holds {_shown(odd[0])}")
+    return [(literal,)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +141,6 @@ class _Range:
 
 
 def _numbers(part: str, item: str) -> _Range:
-    """Numbers of one range."""
     match = _RANGE.fullmatch(part)
     if match is None:
         raise HostlistError(f"{_shown(item)} holds {_shown(part)} in brackets, must be a number or a range such as 1-3")
@@ -161,10 +158,7 @@ def _folded(prefix: str, digits: list[str]) -> Iterator[str]:
         yield prefix
     for width, numbers in _by_width([number for number in digits if number]):
         ranges = list(_ranges(numbers, width))
-        if len(numbers) == 1:
-            yield prefix + ranges[0]
-        else:
-            yield f"{prefix}[{','.join(ranges)}]"
+        yield prefix + ranges[0] if len(numbers) == 1 else f"{prefix}[{','.join(ranges)}]"
 
 
 def _by_width(digits: list[str]) -> list[tuple[int, list[int]]]:
@@ -180,13 +174,8 @@ def _by_width(digits: list[str]) -> list[tuple[int, list[int]]]:
 
 
 def _ranges(numbers: list[int], width: int) -> Iterator[str]:
-    """Rising numbers as numbers and ranges."""
-    first = last = numbers[0]
-    for number in [*numbers[1:], None]:
-        if number == last + 1:
-            last = number
-            continue
-        low, high = str(first).zfill(width), str(last).zfill(width)
-        yield low if first == last else f"{low}-{high}"
-        if number is not None:
-            first = last = number
+    # In a run of successive numbers, number and index rise alike.
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        held = [number for _, number in run]
+        low, high = str(held[0]).zfill(width), str(held[-1]).zfill(width)
+        yield low if len(held) == 1 else f"{low}-{high}"

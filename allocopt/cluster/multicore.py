@@ -44,9 +44,9 @@ class ContentionConstants:
 
     def __post_init__(self) -> None:
         _check_finite("contention", self)
-        ranges = (("b", self.b < 0, "negative"), ("c", self.c > 0, "positive"), ("dc", self.dc > 0, "positive"))
-        for name, holds, right in ranges:
-            _check("contention", name, getattr(self, name), holds, right)
+        _check("contention", "b", self.b, self.b < 0, "negative")
+        for name in ("c", "dc"):
+            _check("contention", name, getattr(self, name), getattr(self, name) > 0, "positive")
         for name in ("db", "dd"):
             _check("contention", name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
 
@@ -189,6 +189,11 @@ class Cluster:
         Its name.
     nodes
         Its nodes, at least one.
+
+    Raises
+    ------
+    InvalidProblemError
+        If there is no node.
     """
 
     name: str
@@ -231,13 +236,11 @@ class Machine:
 
     def nodes(self) -> Iterator[Node]:
         """Yield the nodes in the order of their numbers."""
-        for cluster in self.clusters:
-            yield from cluster.nodes
+        return (node for cluster in self.clusters for node in cluster.nodes)
 
     def processors(self) -> Iterator[Processor]:
         """Yield the processors in the order of their numbers."""
-        for node in self.nodes():
-            yield from node.processors
+        return (processor for node in self.nodes() for processor in node.processors)
 
     @property
     def cores(self) -> int:
@@ -246,7 +249,12 @@ class Machine:
 
     def platform(self) -> Platform:
         """Return the machine as nodes with cores and memory, for schedulers and models written in Python."""
-        return Platform.of_parts([_part(node) for node in self.nodes()])
+        parts = []
+        for node in self.nodes():
+            cores = [(kind, Part(kind.cores, {"cores": 1})) for kind in node.processors]
+            memory = {} if node.memory_mb is None else {"memory_mb": int(node.memory_mb)}
+            parts.append(Part(1, memory, {}, tuple(Part(1, {}, kind.attributes(), (part,)) for kind, part in cores)))
+        return Platform.of_parts(parts)
 
 
 def check_count(nodes: int, processors: int) -> None:
@@ -256,22 +264,12 @@ def check_count(nodes: int, processors: int) -> None:
             raise InvalidProblemError("platform", f"has {count} {name}, must be at most {most}")
 
 
-def _part(node: Node) -> Part:
-    """Return a node as a part of a platform."""
-    processors = tuple(
-        Part(1, {}, processor.attributes(), (Part(processor.cores, {"cores": 1}),)) for processor in node.processors
-    )
-    return Part(1, {} if node.memory_mb is None else {"memory_mb": int(node.memory_mb)}, {}, processors)
-
-
 def _check(place: str, name: str, value: float | None, holds: bool, right: str) -> None:
-    """Raise `InvalidProblemError` unless a number is right."""
     if not holds:
         raise InvalidProblemError(place, f"{name} is {value:g}, must be {right}")
 
 
 def _check_finite(place: str, constants: ContentionConstants | PowerConstants) -> None:
-    """Raise `InvalidProblemError` where a constant is no number."""
     for field in fields(constants):
         value = getattr(constants, field.name)
         _check(place, field.name, value, isfinite(value), "a finite number")

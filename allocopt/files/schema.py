@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from allocopt.cluster.platform_files import PlatformFile
 from allocopt.files.kinds import KINDS
 from allocopt.files.models import BestKnownFile
-from allocopt.files.platform_models import PlatformFile
 
 SchemaName = Literal["instance", "solution", "best-known", "platform"]
 

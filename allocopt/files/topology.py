@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from allocopt.cluster.topology import FatTree, Topology
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.errors import InvalidProblemError
 from allocopt.files.models import FatTreeModel, InstanceModel, TreeModel
 from allocopt.files.placement import keys_of, placement_of, short_number

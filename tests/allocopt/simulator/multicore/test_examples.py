@@ -9,8 +9,8 @@ import pytest
 from support.multicore import examples
 
 from allocopt.cluster.multicore import Cluster, Machine, PowerConstants
+from allocopt.cluster.platform_files import read_machine
 from allocopt.errors import AllocoptError, InvalidProblemError
-from allocopt.files.platform import read_machine
 from allocopt.simulator.multicore.policies import ACTIONS
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 from allocopt.simulator.multicore.setup import Execution

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.damage import check_read_or_refused, damaged
 
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.switches import Switch, tree_of_switches
+from allocopt.cluster.graphml import graph_of, tree_of_graph
+from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
+from allocopt.cluster.reading import read_topology, topology_file, write_topology
 from allocopt.errors import BadFileError, InvalidProblemError, MissingPackageError, UsageError
-from allocopt.files.cluster import read_topology, topology_file, write_topology
-from allocopt.files.graphml import graph_of, tree_of_graph
 
 TOPOLOGIES = """---
 - topology: racks

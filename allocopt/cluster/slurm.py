@@ -1,21 +1,28 @@
 """``topology.conf`` of Slurm: switches or blocks of nodes become a tree, and a tree such a file.
 
-Slurm's manual page topology.conf(5) gives the format. What ``scontrol show topology`` prints is read as well: there
-switches have a ``Level`` and, above the leaves, all nodes below them; blocks have a size and are followed by the
-blocks that they are joined to.
+Slurm's manual page topology.conf(5) gives the format: lines of ``Key=value``, keys in any case, comments, lines that go
+on, other files. What ``scontrol show topology`` prints is read as well: there switches have a ``Level`` and, above the
+leaves, all nodes below them; blocks have a size and are followed by the blocks that they are joined to.
 """
 
+import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from allocopt.cluster.hostlist import HostlistError, HostlistExpander, fold_hostlist
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.switches import Switch, tree_of_switches
-from allocopt.errors import BadFileError, InvalidProblemError
+from allocopt.cluster.named import NamedTree, Switch, tree_in
+from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.slurm_lines import SlurmLine, slurm_lines
+from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
+
+MOST_INCLUDED = 10
+"""Files that include each other beyond which they are refused."""
+
+MOST_FILES, MOST_CHARACTERS = 1000, 100_000_000
+"""Includes of one file, those of its includes among them, and characters of all together, that are read."""
 
 LONGEST_STEM = 200
 """Characters of a switch's name that are written, before a number that tells it from others."""
@@ -38,7 +45,10 @@ _SPELLED = {
     "blockindex": "BlockIndex",
     "blocksize": "BlockSize",
     JOINED: "AggregatedBlock",
+    "nodename": "NodeName",
 }
+_PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\s*=)([^\s\"]*))(?=\s|$)")
+_COMMENT = re.compile(r"(?<!\\)#.*")
 
 
 def read_slurm_topology(path: Path) -> NamedTree:
@@ -51,7 +61,7 @@ def read_slurm_topology(path: Path) -> NamedTree:
     BadFileError
         If the file cannot be read, a line is not in the format, or the switches make no tree; it names the line.
     """
-    lines = list(slurm_lines(path))
+    lines = list(_Reader(path).lines(path))
     kinds = {_kind(line): line for line in lines}
     if SWITCH in kinds and len(kinds) > 1:
         other = next(kinds[kind] for kind in (BLOCK, SIZES, JOINED) if kind in kinds)
@@ -65,20 +75,6 @@ def read_slurm_topology(path: Path) -> NamedTree:
     return tree_in(path, switches)
 
 
-def tree_in(path: Path, switches: Sequence[Switch]) -> NamedTree:
-    """Make the tree of switches that a file describes.
-
-    Raises
-    ------
-    BadFileError
-        If they make no tree; it names the place.
-    """
-    try:
-        return tree_of_switches(switches)
-    except InvalidProblemError as error:
-        raise bad_file(path, *filter(None, (error.place, error.fault))) from None
-
-
 def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int]) -> Iterator[Switch]:
     """Yield the levels above blocks: a size is that of so many nodes, in blocks that follow each other; last, the top.
 
@@ -89,8 +85,7 @@ def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int]) -> Iterator[Sw
     sizes
         Block sizes in nodes, that of a block first; each a power of two times the first.
     """
-    names = [block.name for block in blocks]
-    joined, before = names, 1
+    joined, before = [block.name for block in blocks], 1
     for size in sizes[1:]:
         blocks_in = size // sizes[0]
         step = blocks_in // before
@@ -104,8 +99,8 @@ def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int]) -> Iterator[Sw
 
 def check_block_sizes(sizes: Sequence[int]) -> None:
     """Raise `ValueError`, which says why, unless each size is positive and a rising power of two times the first."""
-    ratios = [size / sizes[0] if sizes[0] > 0 else 0 for size in sizes]
-    powers = all(ratio.is_integer() and ratio >= 1 and int(ratio).bit_count() == 1 for ratio in map(float, ratios))
+    ratios = [size / sizes[0] if sizes[0] > 0 else 0.0 for size in sizes]
+    powers = all(ratio.is_integer() and ratio >= 1 and int(ratio).bit_count() == 1 for ratio in ratios)
     if not powers or sorted(set(sizes)) != list(sizes):
         given = ",".join(map(str, sizes))
         raise ValueError(f"is {given}, must rise, each size a power of two times the first")
@@ -120,18 +115,99 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
         If the file cannot be written, or would not be read again because of the name of a node.
     """
     try:
-        text = "".join(f"{line}\n" for line in _lines_of(cluster))
+        text = "".join(f"{line}\n" for line in _written(cluster))
     except HostlistError as error:
         raise bad_file(path, f"cannot be written: {error}") from None
     write_text(path, text)
 
 
-def _kind(line: SlurmLine) -> str:
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line with its continuations: its (first) number, and what its keys, in small letters, stand for."""
+
+    path: Path
+    number: int
+    values: Mapping[str, str]
+
+    @property
+    def place(self) -> str:
+        return f"line {self.number}"
+
+    def error(self, fault: str) -> BadFileError:
+        return bad_file(self.path, self.place, fault)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads a file and those that it includes, so many of them together."""
+
+    first: Path
+    files: int = 0
+    characters: int = 0
+
+    def lines(self, path: Path, only: str = "", above: int = 0) -> Iterator[_Line]:
+        """Yield the lines that hold something and begin with ``only``, in small letters.
+
+        A line ``Include FILE`` stands for the lines of that file; a relative path begins at the folder of the file.
+        """
+        text = read_text(path)
+        self.files, self.characters = self.files + 1, self.characters + len(text)
+        if self.files > MOST_FILES or self.characters > MOST_CHARACTERS:
+            fault = f"what is included has more than {MOST_FILES} files or {MOST_CHARACTERS} characters"
+            raise bad_file(self.first, fault)
+        for number, line in _joined(text):
+            words = line.split(maxsplit=1)
+            if len(words) == 2 and words[0].lower() == "include" and not words[1].startswith("="):
+                found = path.parent / words[1].rstrip()
+                # A name that no file can have is that of none.
+                if not os.path.isfile(found):
+                    raise bad_file(path, f"line {number}", f"includes {shown(words[1].rstrip())}, which is not there")
+                if above == MOST_INCLUDED:
+                    raise bad_file(path, f"line {number}", f"more than {MOST_INCLUDED} files include each other")
+                yield from self.lines(found, only, above + 1)
+            elif words and words[0].lower().startswith(only):
+                yield _Line(path, number, _values(path, number, line))
+
+
+def _joined(text: str) -> Iterator[tuple[int, str]]:
+    """Yield lines without comments, each with those that it goes on with after a backslash, and its number."""
+    first, held = 0, ""
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = _COMMENT.sub("", raw).rstrip()
+        goes_on = line.endswith("\\")
+        # Indentation does not break a list in two.
+        held += (line.lstrip() if held.endswith(",") else line).removesuffix("\\").rstrip(" " * goes_on)
+        first = first or number
+        if not goes_on:
+            yield first, held
+            first, held = 0, ""
+    if held:
+        yield first, held
+
+
+def _values(path: Path, number: int, line: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    at = 0
+    line = line.rstrip()
+    while at < len(line):
+        match = _PAIR.match(line, at)
+        if match is None:
+            fault = "is not Key=value; a list goes on over lines with a backslash at the end"
+            raise bad_file(path, f"line {number}", f"{shown(line[at:].strip())} {fault}")
+        key = match[1].lower()
+        if key in values:
+            raise bad_file(path, f"line {number}", f"key {match[1]} is given twice")
+        values[key] = match[3] if match[2] is None else match[2]
+        at = match.end()
+    return values
+
+
+def _kind(line: _Line) -> str:
     """Kind of a line; its keys must be those of the kind."""
-    if not line.values.keys() & _KEYS.keys():
+    kind = next((key for key in _KEYS if key in line.values), None)
+    if kind is None:
         known = ", ".join(_SPELLED[key] for key in _KEYS)
         raise line.error(f"begins with {shown(next(iter(line.values)))}, must be one of {known}")
-    kind = next(key for key in _KEYS if key in line.values)
     unknown = [key for key in line.values if key not in _KEYS[kind]]
     if unknown:
         known = ", ".join(_SPELLED[key] for key in _SPELLED if key in _KEYS[kind])
@@ -141,7 +217,7 @@ def _kind(line: SlurmLine) -> str:
     return kind
 
 
-def _switch(line: SlurmLine, expander: HostlistExpander) -> Switch:
+def _switch(line: _Line, expander: HostlistExpander) -> Switch:
     """Switch, or block, of a line."""
     name = line.values.get(SWITCH) or line.values[BLOCK]
     below = tuple(_expanded(line, "switches", expander))
@@ -150,31 +226,25 @@ def _switch(line: SlurmLine, expander: HostlistExpander) -> Switch:
     return Switch(name, nodes, below, line.place)
 
 
-def _nodes(line: SlurmLine, expander: HostlistExpander) -> list[str]:
-    """Nodes of a line."""
+def _nodes(line: _Line, expander: HostlistExpander) -> list[str]:
     if line.values.get("nodes", "").upper() != "ALL":
         return _expanded(line, "nodes", expander)
     conf = line.path.with_name("slurm.conf")
     if not conf.is_file():
         raise line.error("Nodes=ALL means the nodes of slurm.conf, which is not beside this file")
-    named = [found for found in _node_lines(conf) if found.values["nodename"].upper() != "DEFAULT"]
-    return [name for found in named for name in _expanded(found, "nodename", expander)]
+    named = _Reader(conf).lines(conf, "nodename")
+    lines = [found for found in named if found.values["nodename"].upper() != "DEFAULT"]
+    return [name for found in lines for name in _expanded(found, "nodename", expander)]
 
 
-def _node_lines(conf: Path) -> Iterator[SlurmLine]:
-    """Yield the lines of a ``slurm.conf`` that name nodes."""
-    return slurm_lines(conf, only="nodename")
-
-
-def _expanded(line: SlurmLine, key: str, expander: HostlistExpander) -> list[str]:
-    """Names that a key of a line stands for."""
+def _expanded(line: _Line, key: str, expander: HostlistExpander) -> list[str]:
     try:
         return expander.expand(line.values.get(key, ""))
     except HostlistError as error:
-        raise line.error(f"{_SPELLED.get(key, 'NodeName')}: {error}") from None
+        raise line.error(f"{_SPELLED[key]}: {error}") from None
 
 
-def _sizes(lines: Sequence[SlurmLine]) -> list[int]:
+def _sizes(lines: Sequence[_Line]) -> list[int]:
     """Block sizes of a file, or those that its blocks are printed with; 1 where there are none."""
     found = [line for line in lines if SIZES in line.values]
     if len(found) > 1:
@@ -185,11 +255,11 @@ def _sizes(lines: Sequence[SlurmLine]) -> list[int]:
         check_block_sizes(sizes)
     except ValueError as error:
         line = found[0] if found else printed[sizes[-1]]
-        raise _sized(line, error) from None
+        raise line.error(f"BlockSizes {error}") from None
     return sizes
 
 
-def _numbers(line: SlurmLine, key: str) -> list[int]:
+def _numbers(line: _Line, key: str) -> list[int]:
     """Numbers of nodes that a key of a line stands for; none where the key is not there."""
     parts = [part.strip() for part in line.values[key].split(",")] if key in line.values else []
     if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
@@ -197,12 +267,7 @@ def _numbers(line: SlurmLine, key: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _sized(line: SlurmLine, error: ValueError) -> BadFileError:
-    """Return the error of a line of block sizes."""
-    return line.error(f"{_SPELLED[SIZES]} {error}")
-
-
-def _lines_of(cluster: NamedTree) -> Iterator[str]:
+def _written(cluster: NamedTree) -> Iterator[str]:
     """Yield the lines of a file."""
     used: set[str] = set()
     levels = cluster.tree.to_levels()

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 from allocopt.cluster.multicore import ContentionConstants, PowerConstants
+from allocopt.cluster.platform_files import read_machine
 from allocopt.errors import BadFileError
-from allocopt.files.platform import read_machine
 from allocopt.files.schema import json_schema
 
 CONSTANTS = {"b": -1.85e-5, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
@@ -254,7 +254,7 @@ def test_a_real_platform_of_batsim_is_read(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("<platform>", "line 1, column 11: is not XML: no element found$"),
+        ("<platform>", "is not XML: no element found: line 1, column 10$"),
         ("<platform><host speed='1Gf'/></platform>", "host '': has no id, must have one"),
         ("<html/>", "is XML of 'html', must be of 'platform'"),
         ("<platform/>", "holds neither a host nor a cluster"),
