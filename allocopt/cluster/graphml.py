@@ -37,13 +37,7 @@ MOST_COUNTED = 5000
 
 
 def read_graphml(path: Path) -> NamedTree:
-    """Read a cluster from a GraphML file; see `tree_of_graph`.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or makes no tree.
-    """
+    """Read a cluster from a GraphML file, as `tree_of_graph` says; errors as in `read_topology`."""
     text = read_text(path)
     try:
         # What it warns of, ports and keys that are not declared, says nothing of how nodes are connected.
@@ -62,13 +56,7 @@ def read_graphml(path: Path) -> NamedTree:
 
 
 def write_graphml(path: Path, cluster: NamedTree) -> None:
-    """Write a cluster as a GraphML file.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
-    """
+    """Write a cluster as a GraphML file; errors as in `write_topology`."""
     write_text(path, "\n".join(nx.generate_graphml(graph_of(cluster))) + "\n")
 
 
@@ -177,7 +165,14 @@ def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
     # A group is known by its first node.
     rows = [np.argmax(hops <= step, axis=1) for step in steps]
     for step, row in zip(steps, rows, strict=True):
-        _check_groups(hosts, hops, step, row)
+        # Nodes near the same node must be near each other.
+        wrong = np.argwhere((hops <= step) != (row[:, None] == row[None, :]))
+        if len(wrong):
+            first, second = wrong[0]
+            other = min(int(row[first]), int(row[second]))
+            a, b, c = hosts[first], hosts[second], hosts[other]
+            found = f"{a} - {b} {hops[first, second]}, {a} - {c} {hops[first, other]}, {b} - {c} {hops[second, other]}"
+            raise InvalidProblemError("", f"the hops between nodes are not those of a tree: {found}")
     order = np.lexsort(rows)
     groups, names = [], []
     for level, row in enumerate(rows[:-1], 1):
@@ -200,14 +195,3 @@ def _hops_between(links: Graph, hosts: Sequence[str]) -> IntArray:
         first, second = np.argwhere(np.isinf(hops))[0]
         raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
     return hops.astype(np.int64)
-
-
-def _check_groups(hosts: Sequence[str], hops: IntArray, step: int, row: IntArray) -> None:
-    """Raise `InvalidProblemError` unless nodes near the same node are near each other."""
-    wrong = np.argwhere((hops <= step) != (row[:, None] == row[None, :]))
-    if len(wrong):
-        first, second = wrong[0]
-        other = min(int(row[first]), int(row[second]))
-        a, b, c = hosts[first], hosts[second], hosts[other]
-        found = f"{a} - {b} {hops[first, second]}, {a} - {c} {hops[first, other]}, {b} - {c} {hops[second, other]}"
-        raise InvalidProblemError("", f"the hops between nodes are not those of a tree: {found}")

@@ -4,6 +4,7 @@ Platforms, nodes and processors stand in a file by type, some types in a library
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
@@ -52,12 +53,10 @@ _LEAST_MB_S = 1000.0
 
 
 def processor(clock_ghz: float, stalled: float = 1.0) -> Processor:
-    """Return a processor of Table III.
+    """Return a processor of Table III, at 3.4, 2.5 or 1.7 GHz.
 
     Parameters
     ----------
-    clock_ghz
-        3.4, 2.5 or 1.7.
     stalled
         Share of a core's power that it draws while it waits for memory; 1 as in the paper.
 
@@ -150,14 +149,10 @@ Model = TypeVar("Model", bound=_Model)
 
 
 def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, chosen: str | None) -> Machine:
-    """Make the machine of a platform file of IRMaSim.
+    """Make the machine of what a platform file ``where`` of IRMaSim holds.
 
     Parameters
     ----------
-    obj
-        What the file holds.
-    where
-        The file, for messages.
     types
         Folder of the library of types, if there is one.
     chosen
@@ -174,26 +169,25 @@ def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, cho
         raise bad_file(where, f"platform.{name}.model_name", fault)
     library = _Library(obj, where, types)
     try:
-        groups = [
-            (group.number, library.find("node", group.type, _Node))
-            for cluster in platform.clusters
-            for group in cluster.nodes
-        ]
-        check_count(
-            sum(number for number, _ in groups),
-            sum(number * sum(entry.number for entry in kind.processors) for number, kind in groups),
-        )
+        processors = nodes = 0
+        for group in (group for cluster in platform.clusters for group in cluster.nodes):
+            kind = library.find("node", group.type, _Node)
+            nodes += group.number
+            processors += group.number * sum(entry.number for entry in kind.processors)
+        check_count(nodes, processors)
         clusters = [Cluster(cluster.id, tuple(_nodes(cluster, library))) for cluster in platform.clusters]
         return Machine(platform.id or name, _distinct(clusters))
     except InvalidProblemError as error:
         raise bad_file(where, str(error)) from None
 
 
+@dataclass(frozen=True, slots=True)
 class _Library:
     """Types of nodes and processors: those of the file, then those of the library."""
 
-    def __init__(self, obj: Mapping[str, Any], where: Path, types: Path | None) -> None:
-        self.obj, self.where, self.types = obj, where, types
+    obj: Mapping[str, Any]
+    where: Path
+    types: Path | None
 
     def find(self, group: str, name: str, model: type[Model]) -> Model:
         own = self._group(self.obj.get(group, {}), self.where, group)
@@ -272,13 +266,8 @@ def _distinct(clusters: list[Cluster]) -> tuple[Cluster, ...]:
     names = [node.name for cluster in clusters for node in cluster.nodes]
     if len(set(names)) == len(names):
         return tuple(clusters)
-    return tuple(
-        Cluster(
-            cluster.name,
-            tuple(
-                Node(f"{cluster.name}.{node.name}-{number}", node.processors, node.memory_mb)
-                for number, node in enumerate(cluster.nodes, start=1)
-            ),
-        )
-        for cluster in clusters
-    )
+    distinct = []
+    for cluster in clusters:
+        nodes = (replace(node, name=f"{cluster.name}.{node.name}-{at}") for at, node in enumerate(cluster.nodes, 1))
+        distinct.append(Cluster(cluster.name, tuple(nodes)))
+    return tuple(distinct)

@@ -59,22 +59,14 @@ class _NodeList(_Model):
 def read_kubernetes_nodes(path: Path, labels: Sequence[str] = ()) -> NamedTree:
     """Read the nodes of a Kubernetes cluster and put them into a tree by the values of labels.
 
-    Nodes of the control plane, and nodes that lack one of the labels, are left out and remarked.
+    Nodes of the control plane, and nodes that lack one of the labels, are left out and remarked. Errors are those of
+    `read_topology`.
 
     Parameters
     ----------
-    path
-        The output of ``kubectl get nodes -o json``.
     labels
-        Keys of the labels that name the levels, from the top downwards; none for those of `KNOWN_LABELS` that every
-        node but those of the control plane has.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, is not such an output, or no node has the labels; it names the place.
-    UsageError
-        If a label is named twice.
+        Keys of the labels that name the levels, from the top downwards, each once; none for those of `KNOWN_LABELS`
+        that every node but those of the control plane has.
     """
     if len(set(labels)) < len(labels):
         raise UsageError(f"labels {','.join(labels)} name one twice")

@@ -27,7 +27,7 @@ class ContentionConstants:
     c
         Rate of all tasks together beyond which they slow each other down, positive.
     da, db, dc, dd
-        Constants of the least speed factor; ``db`` not negative, ``dc`` positive, ``dd`` not negative.
+        Constants of the least speed factor; ``db`` and ``dd`` not negative, ``dc`` positive.
 
     Raises
     ------
@@ -93,10 +93,6 @@ class Processor:
     ----------
     name
         Its type.
-    cores
-        Number of cores.
-    clock_ghz
-        Clock frequency.
     operations_per_cycle
         Operations that a core completes in a cycle at one instruction per cycle.
     bandwidth_mb_s
@@ -147,21 +143,12 @@ class Processor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node.
+    """A node of at least one processor.
 
     Parameters
     ----------
-    name
-        Its name, unlike those of the others.
-    processors
-        Its processors, at least one.
     memory_mb
-        Memory; None where it does not limit jobs.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there is no processor, or the memory is not positive.
+        Memory, positive; None where it does not limit jobs.
     """
 
     name: str
@@ -181,20 +168,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Nodes under one name.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    nodes
-        Its nodes, at least one.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there is no node.
-    """
+    """Nodes under one name, at least one."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -205,19 +179,12 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Clusters: the root of the hierarchy.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    clusters
-        Its clusters, at least one.
+    """Clusters, at least one: the root of the hierarchy.
 
     Raises
     ------
     InvalidProblemError
-        If there is no cluster, or two nodes have the same name.
+        If there is no cluster, there are too many cores, or two nodes have the same name.
     """
 
     name: str

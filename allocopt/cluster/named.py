@@ -135,13 +135,7 @@ class _Forest:
 
 
 def tree_in(path: Path, switches: Sequence[Switch]) -> NamedTree:
-    """Make the tree of switches that a file describes.
-
-    Raises
-    ------
-    BadFileError
-        If they make no tree; it names the place.
-    """
+    """Make the tree of switches that a file describes; its errors are `BadFileError` that name file and place."""
     try:
         return tree_of_switches(switches)
     except InvalidProblemError as error:

@@ -21,7 +21,7 @@ class Part:
     Parameters
     ----------
     count
-        How many of them there are in the part above, at least 1.
+        Number of them in the part above, at least 1.
     resources
         Units of each named resource that one of them has itself, parts below not counted, such as ``{"memory_mb": 1}``.
     attributes

@@ -17,7 +17,7 @@ from allocopt.cluster.multicore import (
 )
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, memory_faults_named, shown
-from allocopt.files.reading import parse_json, parse_toml, read_text
+from allocopt.files.reading import parse_json, read_text, read_toml
 from allocopt.files.validation import FileModel, Text, check_header, validated
 
 PLATFORM_FORMAT = "allocopt-platform"
@@ -123,8 +123,7 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
         from allocopt.cluster.simgrid import read_simgrid
 
         return read_simgrid(source)
-    text = read_text(source)
-    obj = parse_toml(text, source) if suffix == ".toml" else parse_json(text, source)
+    obj = read_toml(source) if suffix == ".toml" else parse_json(read_text(source), source)
     if suffix != ".toml" and isinstance(obj, dict) and "format" not in obj:
         from allocopt.cluster.irmasim import irmasim_machine
 
@@ -150,9 +149,8 @@ def _machine(model: PlatformFile, where: Path) -> Machine:
         place = "clusters"
         groups = [group for cluster in model.clusters for group in cluster.nodes]
         kinds = {name: len(kind.processors) for name, kind in model.nodes.items()}
-        check_count(
-            sum(group.count for group in groups), sum(group.count * kinds.get(group.type, 0) for group in groups)
-        )
+        processors_in = sum(group.count * kinds.get(group.type, 0) for group in groups)
+        check_count(sum(group.count for group in groups), processors_in)
         clusters = []
         for number, cluster in enumerate(model.clusters):
             place = f"clusters[{number}]"

@@ -27,7 +27,7 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     BadFileError
         If the file cannot be read or makes no tree; it names the place.
     UsageError
-        If labels are given for another format.
+        If labels are given for another format, or one twice.
     """
     source, name = topology_file(path)
     suffix = Path(source.name.removesuffix(".gz")).suffix.lower()

@@ -26,16 +26,7 @@ def read_simgrid(path: Path) -> Machine:
     A host becomes a node of one processor, whose speed in billions of operations per second stands for its clock. Its
     power is that of its first state in ``wattage_per_state`` (``watt_per_state``): idle, the processor's own, and all
     of it with all cores active; or, of two values, idle and all. Nothing is known of contention. Links are left out.
-
-    Parameters
-    ----------
-    path
-        The file, plain or compressed (``.gz``).
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, or a host is wrong.
+    Errors are those of `read_machine`.
     """
     text = read_text(path)
     if "<!ENTITY" in text:

@@ -29,24 +29,12 @@ LONGEST_STEM = 200
 
 SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
 _KEYS = {
-    SWITCH: {SWITCH, "nodes", "switches", "linkspeed", "level"},
-    BLOCK: {BLOCK, "nodes", "blockindex", "blocksize"},
-    SIZES: {SIZES},
-    JOINED: {JOINED, "nodes", "blockindex", "blocksize"},
-}
-_SPELLED = {
-    SWITCH: "SwitchName",
-    BLOCK: "BlockName",
+    SWITCH: "SwitchName Nodes Switches LinkSpeed Level",
+    BLOCK: "BlockName Nodes BlockIndex BlockSize",
     SIZES: "BlockSizes",
-    "nodes": "Nodes",
-    "switches": "Switches",
-    "linkspeed": "LinkSpeed",
-    "level": "Level",
-    "blockindex": "BlockIndex",
-    "blocksize": "BlockSize",
-    JOINED: "AggregatedBlock",
-    "nodename": "NodeName",
+    JOINED: "Nodes BlockIndex BlockSize AggregatedBlock",
 }
+_SPELLED = {key.lower(): key for key in ("NodeName", *" ".join(_KEYS.values()).split())}
 _PAIR = re.compile(r"\s*([A-Za-z_][\w.]*)\s*=\s*(?:\"([^\"]*)\"|(?![A-Za-z_]\w*\s*=)([^\s\"]*))(?=\s|$)")
 _COMMENT = re.compile(r"(?<!\\)#.*")
 
@@ -54,12 +42,7 @@ _COMMENT = re.compile(r"(?<!\\)#.*")
 def read_slurm_topology(path: Path) -> NamedTree:
     """Read a ``topology.conf``, that of trees or that of blocks.
 
-    ``Nodes=ALL`` means the nodes of the ``slurm.conf`` beside it.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, a line is not in the format, or the switches make no tree; it names the line.
+    ``Nodes=ALL`` means the nodes of the ``slurm.conf`` beside it. Errors are those of `read_topology`.
     """
     lines = list(_Reader(path).lines(path))
     kinds = {_kind(line): line for line in lines}
@@ -76,12 +59,10 @@ def read_slurm_topology(path: Path) -> NamedTree:
 
 
 def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int]) -> Iterator[Switch]:
-    """Yield the levels above blocks: a size is that of so many nodes, in blocks that follow each other; last, the top.
+    """Yield the levels above blocks, which follow each other in the order of the file; last, the top.
 
     Parameters
     ----------
-    blocks
-        The blocks, in the order of the file.
     sizes
         Block sizes in nodes, that of a block first; each a power of two times the first.
     """
@@ -206,12 +187,12 @@ def _kind(line: _Line) -> str:
     """Kind of a line; its keys must be those of the kind."""
     kind = next((key for key in _KEYS if key in line.values), None)
     if kind is None:
-        known = ", ".join(_SPELLED[key] for key in _KEYS)
-        raise line.error(f"begins with {shown(next(iter(line.values)))}, must be one of {known}")
-    unknown = [key for key in line.values if key not in _KEYS[kind]]
+        right = ", ".join(_SPELLED[key] for key in _KEYS)
+        raise line.error(f"begins with {shown(next(iter(line.values)))}, must be one of {right}")
+    known = _KEYS[kind].split()
+    unknown = [key for key in line.values if _SPELLED.get(key) not in known]
     if unknown:
-        known = ", ".join(_SPELLED[key] for key in _SPELLED if key in _KEYS[kind])
-        raise line.error(f"key {shown(unknown[0])} is unknown beside {_SPELLED[kind]}; keys are {known}")
+        raise line.error(f"key {shown(unknown[0])} is unknown beside {_SPELLED[kind]}; keys are {', '.join(known)}")
     if not line.values[kind].strip():
         raise line.error(f"{_SPELLED[kind]} is empty")
     return kind

@@ -62,19 +62,10 @@ class _Topologies(RootModel[Annotated[list[_Topology], Field(min_length=1)]]):
 
 
 def read_slurm_topology_yaml(path: Path, name: str | None = None) -> NamedTree:
-    """Read a topology of a ``topology.yaml``.
-
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        Name of the topology; None for the cluster's default, or else the first.
+    """Read the topology of a name, or else the cluster's default or the first; errors are those of `read_topology`.
 
     Raises
     ------
-    BadFileError
-        If the file cannot be read, is not in the format, or has no such topology; it names the place.
     MissingPackageError
         If PyYAML is not installed.
     """

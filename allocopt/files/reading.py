@@ -108,21 +108,11 @@ def read_toml(path: Path) -> dict[str, Any]:
     BadFileError
         If it cannot be read or is not TOML.
     """
-    return parse_toml(read_text(path), path)
-
-
-def parse_toml(text: str, where: Path | str) -> dict[str, Any]:
-    """Parse TOML.
-
-    Raises
-    ------
-    BadFileError
-        If it is none; it names the line.
-    """
+    text = read_text(path)
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise bad_file(where, f"is not TOML: {error}") from None
+        raise bad_file(path, f"is not TOML: {error}") from None
 
 
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:

@@ -95,5 +95,5 @@ def _fault(fault: ErrorDetails) -> str:
             return "is an unknown key"
         case "value_error":
             return str(fault["ctx"]["error"])
-    message = fault["msg"].replace("Input should be", "must be")
+    message = fault["msg"].replace("Input should be", "must be").partition(" or instance of ")[0]
     return f"is {shown(fault['input'])}, {message[0].lower()}{message[1:]}"
