@@ -139,7 +139,8 @@ def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
             text, object_pairs_hook=_object, parse_constant=_refuse, parse_float=_finite_float, parse_int=_short_integer
         )
     except json.JSONDecodeError as error:
-        position, fault = error.pos, f"is not JSON: {error.msg}"
+        message = re.sub(r" (starting )?at$", "", error.msg)
+        position, fault = error.pos, f"is not JSON: {message}"
     except (_RefusedError, RecursionError):
         position, fault = _first_refused(text)
     line = first_line + text.count("\n", 0, position)
