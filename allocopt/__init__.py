@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     import allocopt.simulation
     import allocopt.solving
     import allocopt.topology
-    import allocopt.workloads
+    import allocopt.workloads  # noqa: F401 - the parts
     from allocopt.cluster.platform import Platform
-    from allocopt.cluster.topology import FatTree
-    from allocopt.cluster.tree import Tree
+    from allocopt.cluster.reading import read_topology, write_topology
+    from allocopt.cluster.topology import FatTree, Tree
     from allocopt.errors import AllocoptError
-    from allocopt.files.cluster import read_topology, write_topology
     from allocopt.problems.base import Problem
     from allocopt.problems.instances import read_problems, write_problems
     from allocopt.problems.kind import ProblemKind
@@ -53,7 +52,7 @@ _HOMES = {
     "SolveInterrupted": "solving.result",
     "Solver": "solving.protocol",
     "Status": "solving.result",
-    "Tree": "cluster.tree",
+    "Tree": "cluster.topology",
     "WhatIf": "simulator.what_if",
     "Workload": "traces.workload",
     "contract_checks": "solving.contract",
@@ -62,14 +61,14 @@ _HOMES = {
     "measure": "simulator.metrics",
     "policy_names": "simulator.registry",
     "read_problems": "problems.instances",
-    "read_topology": "files.cluster",
+    "read_topology": "cluster.reading",
     "read_workload": "traces.reading",
     "simulate": "simulator.simulate",
     "solve": "solving.solve",
     "solver_names": "solving.registry",
     "verify": "solving.verify",
     "write_problems": "problems.instances",
-    "write_topology": "files.cluster",
+    "write_topology": "cluster.reading",
 }
 
 _PARTS = ("cluster", "coallocation", "knapsack", "simulation", "solving", "topology", "workloads")

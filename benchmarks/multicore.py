@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 from page import RESULTS, write_page
 
+from allocopt.cluster.irmasim import CONTENTION, cluster_of, heterogeneous, homogeneous
 from allocopt.cluster.multicore import Cluster, Machine
-from allocopt.cluster.testbed import CONTENTION, cluster_of, heterogeneous, homogeneous
-from allocopt.files.placed_jobs import PlacedJobs, read_placed_jobs
-from allocopt.files.platform import read_machine
+from allocopt.cluster.platform_files import read_machine
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.contention import speed_factor
+from allocopt.simulator.multicore.placed_jobs import PlacedJobs, read_placed_jobs
 from allocopt.simulator.multicore.policies import ACTIONS, get_action
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
 from allocopt.simulator.multicore.simulation import MulticoreSimulation, replay, simulate_tasks

@@ -27,8 +27,8 @@ def command(source: Source, sharing: Sharing = 1.0, out: Out = None, plot: Plot 
     """Fit the constants of the speed factor: piecewise linear in the rate of all, with a floor by number and rate."""
     from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import InvalidProblemError
+    from allocopt.files.csv_rows import read_columns
     from allocopt.files.faults import bad_file
-    from allocopt.files.measurements import read_columns
     from allocopt.simulator.multicore.fitting import Slowdowns, fit_contention
 
     check_files_differ(source, out, plot)

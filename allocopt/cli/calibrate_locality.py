@@ -31,7 +31,7 @@ def command(source: Source, out: Out = None, as_json: Json = False) -> None:
     from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import InvalidProblemError
     from allocopt.files.faults import bad_file
-    from allocopt.files.locality import read_measured, write_table
+    from allocopt.simulator.locality_files import read_measured, write_table
     from allocopt.simulator.locality_fit import fit, table_of
 
     check_files_differ(source, out)

@@ -28,8 +28,8 @@ def command(source: Source, out: Out = None, plot: Plot = None, as_json: Json = 
 
     from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import InvalidProblemError
+    from allocopt.files.csv_rows import read_columns
     from allocopt.files.faults import bad_file
-    from allocopt.files.measurements import read_columns
     from allocopt.simulator.multicore.fitting import Powers, fit_power
 
     check_files_differ(source, out, plot)

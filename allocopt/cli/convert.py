@@ -69,7 +69,7 @@ def command(
 
 def _convert_topology(source: Path, out: Path, labels: str | None) -> None:
     """Convert a topology."""
-    from allocopt.files.cluster import write_topology
+    from allocopt.cluster.reading import write_topology
 
     cluster = read_cluster(source, labels)
     write_topology(out, cluster)

@@ -39,6 +39,6 @@ def _without_choice(path: Path) -> Path:
     """Return the file of ``FILE#NAME``, which chooses one of several topologies."""
     if "#" not in path.name:
         return path
-    from allocopt.files.cluster import topology_file
+    from allocopt.cluster.reading import topology_file
 
     return topology_file(path)[0]

@@ -22,7 +22,7 @@ def json_schema(what: SchemaName) -> dict[str, object]:
     """
     from pydantic import TypeAdapter
 
-    from allocopt.files.platform_models import PlatformFile
+    from allocopt.cluster.platform_files import PlatformFile
     from allocopt.problems.kind import get_kind, kind_names
     from allocopt.solving.best_known import BestKnownFile
 

@@ -12,7 +12,7 @@ from allocopt.cli.screen import screen_width
 
 if TYPE_CHECKING:
     from allocopt.cluster.multicore import Machine
-    from allocopt.files.placed_jobs import PlacedJobs
+    from allocopt.simulator.multicore.placed_jobs import PlacedJobs
     from allocopt.simulator.multicore.schedule import MulticoreSchedule
     from allocopt.simulator.multicore.setup import Execution
     from allocopt.traces.tasks import TaskWorkload
@@ -126,9 +126,9 @@ def simulate_on_cores(
     others
         Options that are for other machines, by parameter; false or None where they are not given, as they must be.
     """
+    from allocopt.cluster.platform_files import read_machine
     from allocopt.errors import UsageError
-    from allocopt.files.placed_jobs import read_placed_jobs
-    from allocopt.files.platform import read_machine
+    from allocopt.simulator.multicore.placed_jobs import read_placed_jobs
     from allocopt.simulator.multicore.policies import VOID_NAME
     from allocopt.simulator.multicore.simulation import simulate_tasks
     from allocopt.traces.irmasim import read_irmasim

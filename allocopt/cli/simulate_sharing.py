@@ -79,9 +79,9 @@ def sharing_policy(
             raise UsageError(f"--profiles goes with the policies {', '.join(names)}, not {policy!r}")
         return None
     from allocopt.cli.solver_options import parse_options
-    from allocopt.files.profiles import read_profiles
     from allocopt.simulator.quota.registry import get_sharing_policy
     from allocopt.traces.executables import WORKFLOWS
+    from allocopt.traces.profiles import read_profiles
 
     for name, given in zip(REFUSED, others, strict=True):
         if given is not None:

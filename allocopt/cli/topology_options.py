@@ -37,7 +37,7 @@ Labels = Annotated[
 
 def read_cluster(path: Path, labels: str | None = None) -> "NamedTree":
     """Read a topology; say on standard error what was counted and what is odd about it."""
-    from allocopt.files.cluster import read_topology
+    from allocopt.cluster.reading import read_topology
 
     cluster = read_topology(path, [label.strip() for label in labels.split(",")] if labels else ())
     for remark in (cluster.summary(), *cluster.remarks):

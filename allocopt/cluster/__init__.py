@@ -4,23 +4,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from allocopt.cluster.graphml import graph_of, tree_of_graph
     from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
     from allocopt.cluster.named import NamedTree
     from allocopt.cluster.platform import Part, Platform
-    from allocopt.cluster.topology import FatTree
-    from allocopt.cluster.tree import Tree
-    from allocopt.files.graphml import graph_of, tree_of_graph
+    from allocopt.cluster.topology import FatTree, Tree
 
 _HOMES = {
     "FatTree": "allocopt.cluster.topology",
     "NamedTree": "allocopt.cluster.named",
     "Part": "allocopt.cluster.platform",
     "Platform": "allocopt.cluster.platform",
-    "Tree": "allocopt.cluster.tree",
+    "Tree": "allocopt.cluster.topology",
     "expand_hostlist": "allocopt.cluster.hostlist",
     "fold_hostlist": "allocopt.cluster.hostlist",
-    "graph_of": "allocopt.files.graphml",
-    "tree_of_graph": "allocopt.files.graphml",
+    "graph_of": "allocopt.cluster.graphml",
+    "tree_of_graph": "allocopt.cluster.graphml",
 }
 
 __all__ = [

@@ -1,13 +1,13 @@
 """Hostlists: names of nodes in the short form of Slurm, such as ``n[001-003,7],login1``."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, product
+from collections.abc import Iterable, Iterator
+from itertools import groupby, product
 from math import prod
 
 from allocopt.cluster.topology import LARGEST_CLUSTER
 from allocopt.errors import AllocoptError
+from allocopt.files.faults import shown
 
 MOST_DIGITS = 18
 """Digits of a number in a name above which it is text: 64 bits hold no more."""
@@ -15,15 +15,12 @@ MOST_DIGITS = 18
 LONGEST_NAME = 255
 """Characters of a name above which it is refused: no operating system takes a longer one."""
 
-LONGEST_SHOWN = 60
-"""Characters of a faulty text that a message shows."""
-
 _ITEMS = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PARTS = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
 _RANGE = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", re.ASCII)
 _NUMBERED = re.compile(rf"(.*?)([0-9]{{1,{MOST_DIGITS}}})", re.ASCII | re.DOTALL)
 _ODD = re.compile(r"[\s=\"'\\]")
-_SPECIAL = re.compile(r"[,\[\]#]")
+_NOT_LISTABLE = re.compile(r"[\s=\"'\\,\[\]#]")
 
 
 class HostlistError(AllocoptError, ValueError):
@@ -57,33 +54,30 @@ class HostlistExpander:
         self._left = LARGEST_CLUSTER
 
     def expand(self, text: str) -> list[str]:
-        """Write a hostlist out as `expand_hostlist` does.
-
-        Raises
-        ------
-        HostlistError
-            If it is none, or there are more names than any cluster has nodes, those of earlier calls included.
-        """
-        _check_brackets(text)
+        """Write a hostlist out as `expand_hostlist` does; the names of earlier calls count."""
+        brackets = re.sub(r"[^\[\]]", "", text).replace("[]", " ").strip()
+        if brackets:
+            fault = "opened" if brackets[0] == "]" else "closed"
+            raise HostlistError(f"{shown(text)} has a bracket that is not {fault}")
         items = [item.strip() for item in _ITEMS.findall(text) if item.strip()]
-        lists = [[_choices(bracket, literal, item) for bracket, literal in _PARTS.findall(item)] for item in items]
-        for item, choices in zip(items, lists, strict=True):
-            self._left -= prod(sum(map(len, choice)) for choice in choices)
+        names = [[_choice(bracket, literal, item) for bracket, literal in _PARTS.findall(item)] for item in items]
+        for item, parts in zip(items, names, strict=True):
+            self._left -= prod(sum(len(numbers) for numbers, _ in part) for part in parts if not isinstance(part, str))
             if self._left < 0:
                 fault = f"stands for more than {LARGEST_CLUSTER} names together with what comes before it"
-                raise HostlistError(f"{_shown(item)} {fault}")
-        return [
-            "".join(parts)
-            for choices in lists
-            for parts in product(*(chain.from_iterable(choice) for choice in choices))
-        ]
+                raise HostlistError(f"{shown(item)} {fault}")
+        return ["".join(texts) for parts in names for texts in product(*map(_texts, parts))]
+
+
+def _texts(part: str | list[tuple[range, int]]) -> Iterable[str]:
+    return [part] if isinstance(part, str) else (str(one).zfill(width) for numbers, width in part for one in numbers)
 
 
 def check_listable(name: str) -> None:
     """Raise `HostlistError` for a name that would be read as something else where it stands in a hostlist."""
-    if not name or len(name) > LONGEST_NAME or not name.isprintable() or _ODD.search(name) or _SPECIAL.search(name):
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or _NOT_LISTABLE.search(name):
         fault = f"must have 1 to {LONGEST_NAME} characters, and no space, comma, bracket, quote, =, # or backslash"
-        raise HostlistError(f"the name {_shown(name)} cannot stand in a hostlist: it {fault}")
+        raise HostlistError(f"the name {shown(name)} cannot stand in a hostlist: it {fault}")
 
 
 def fold_hostlist(names: Iterable[str]) -> str:
@@ -97,74 +91,37 @@ def fold_hostlist(names: Iterable[str]) -> str:
         match = _NUMBERED.fullmatch(name)
         prefix, digits = match.groups() if match else (name, "")
         numbered.setdefault(prefix, {})[digits] = None
-    return ",".join(part for prefix, digits in numbered.items() for part in _folded(prefix, list(digits)))
+    parts = []
+    for prefix, digits in numbered.items():
+        if "" in digits:
+            parts.append(prefix)
+        for width, numbers in _by_width([number for number in digits if number]):
+            ranges = ",".join(_ranges(numbers, width))
+            parts.append(prefix + (ranges if len(numbers) == 1 else f"[{ranges}]"))
+    return ",".join(parts)
 
 
-def _shown(text: str) -> str:
-    """Show a text in a message: short, and on one line."""
-    return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}...")
+def _choice(bracket: str, literal: str, item: str) -> str | list[tuple[range, int]]:
+    """Return the text of a part of a name, or its ranges of numbers, which are filled with zeros to a width."""
+    if not literal:
+        return [_numbers(part, item) for part in bracket.split(",")]
+    if len(literal) > LONGEST_NAME:
+        raise HostlistError(f"{shown(item)} is no name of a node: it has more than {LONGEST_NAME} characters")
+    if odd := _ODD.search(literal):
+        raise HostlistError(f"{shown(item)} is no name of a node: it holds {shown(odd[0])}")
+    return literal
 
 
-def _check_brackets(text: str) -> None:
-    """Raise `HostlistError` unless every bracket is closed before another one opens."""
-    opened = False
-    for character in text:
-        if character in "[]":
-            if opened == (character == "["):
-                raise HostlistError(f"{_shown(text)} has a bracket that is not {'opened' if not opened else 'closed'}")
-            opened = not opened
-    if opened:
-        raise HostlistError(f"{_shown(text)} has a bracket that is not closed")
-
-
-def _choices(bracket: str, literal: str, item: str) -> "Sequence[_Range | tuple[str]]":
-    """Texts that a part of a name stands for, in groups that are not written out yet."""
-    if literal:
-        if len(literal) > LONGEST_NAME:
-            raise HostlistError(f"{_shown(item)} is no name of a node: it has more than {LONGEST_NAME} characters")
-        if _ODD.search(literal):
-            raise HostlistError(f"{_shown(item)} is no name of a node: it holds {_shown(_ODD.findall(literal)[0])}")
-        return [(literal,)]
-    return [_numbers(part, item) for part in bracket.split(",")]
-
-
-@dataclass(frozen=True, slots=True)
-class _Range:
-    """Numbers of a range as texts."""
-
-    numbers: range
-    width: int
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def __iter__(self) -> Iterator[str]:
-        return (str(number).zfill(self.width) for number in self.numbers)
-
-
-def _numbers(part: str, item: str) -> _Range:
-    """Numbers of one range."""
+def _numbers(part: str, item: str) -> tuple[range, int]:
     match = _RANGE.fullmatch(part)
     if match is None:
-        raise HostlistError(f"{_shown(item)} holds {_shown(part)} in brackets, must be a number or a range such as 1-3")
+        raise HostlistError(f"{shown(item)} holds {shown(part)} in brackets, must be a number or a range such as 1-3")
     low, high = match[1], match[2] or match[1]
     if max(len(low), len(high)) > MOST_DIGITS:
-        raise HostlistError(f"{_shown(item)} has a number of more than {MOST_DIGITS} digits")
+        raise HostlistError(f"{shown(item)} has a number of more than {MOST_DIGITS} digits")
     if int(low) > int(high):
-        raise HostlistError(f"{_shown(item)} has the range {part.strip()}, which falls")
-    return _Range(range(int(low), int(high) + 1), len(low))
-
-
-def _folded(prefix: str, digits: list[str]) -> Iterator[str]:
-    """Parts of a hostlist for the names with one prefix."""
-    if "" in digits:
-        yield prefix
-    for width, numbers in _by_width([number for number in digits if number]):
-        ranges = list(_ranges(numbers, width))
-        if len(numbers) == 1:
-            yield prefix + ranges[0]
-        else:
-            yield f"{prefix}[{','.join(ranges)}]"
+        raise HostlistError(f"{shown(item)} has the range {part.strip()}, which falls")
+    return range(int(low), int(high) + 1), len(low)
 
 
 def _by_width(digits: list[str]) -> list[tuple[int, list[int]]]:
@@ -180,13 +137,8 @@ def _by_width(digits: list[str]) -> list[tuple[int, list[int]]]:
 
 
 def _ranges(numbers: list[int], width: int) -> Iterator[str]:
-    """Rising numbers as numbers and ranges."""
-    first = last = numbers[0]
-    for number in [*numbers[1:], None]:
-        if number == last + 1:
-            last = number
-            continue
-        low, high = str(first).zfill(width), str(last).zfill(width)
-        yield low if first == last else f"{low}-{high}"
-        if number is not None:
-            first = last = number
+    # In a run of successive numbers, number and index rise alike.
+    for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        held = [number for _, number in run]
+        low, high = str(held[0]).zfill(width), str(held[-1]).zfill(width)
+        yield low if len(held) == 1 else f"{low}-{high}"

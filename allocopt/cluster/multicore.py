@@ -27,7 +27,7 @@ class ContentionConstants:
     c
         Rate of all tasks together beyond which they slow each other down, positive.
     da, db, dc, dd
-        Constants of the least speed factor; ``db`` not negative, ``dc`` positive, ``dd`` not negative.
+        Constants of the least speed factor; ``db`` and ``dd`` not negative, ``dc`` positive.
 
     Raises
     ------
@@ -44,9 +44,9 @@ class ContentionConstants:
 
     def __post_init__(self) -> None:
         _check_finite("contention", self)
-        ranges = (("b", self.b < 0, "negative"), ("c", self.c > 0, "positive"), ("dc", self.dc > 0, "positive"))
-        for name, holds, right in ranges:
-            _check("contention", name, getattr(self, name), holds, right)
+        _check("contention", "b", self.b, self.b < 0, "negative")
+        for name in ("c", "dc"):
+            _check("contention", name, getattr(self, name), getattr(self, name) > 0, "positive")
         for name in ("db", "dd"):
             _check("contention", name, getattr(self, name), getattr(self, name) >= 0, "at least 0")
 
@@ -93,10 +93,6 @@ class Processor:
     ----------
     name
         Its type.
-    cores
-        Number of cores.
-    clock_ghz
-        Clock frequency.
     operations_per_cycle
         Operations that a core completes in a cycle at one instruction per cycle.
     bandwidth_mb_s
@@ -147,21 +143,12 @@ class Processor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node.
+    """A node of at least one processor.
 
     Parameters
     ----------
-    name
-        Its name, unlike those of the others.
-    processors
-        Its processors, at least one.
     memory_mb
-        Memory; None where it does not limit jobs.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there is no processor, or the memory is not positive.
+        Memory, positive; None where it does not limit jobs.
     """
 
     name: str
@@ -181,15 +168,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Nodes under one name.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    nodes
-        Its nodes, at least one.
-    """
+    """Nodes under one name, at least one."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -200,19 +179,12 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Clusters: the root of the hierarchy.
-
-    Parameters
-    ----------
-    name
-        Its name.
-    clusters
-        Its clusters, at least one.
+    """Clusters, at least one: the root of the hierarchy.
 
     Raises
     ------
     InvalidProblemError
-        If there is no cluster, or two nodes have the same name.
+        If there is no cluster, there are too many cores, or two nodes have the same name.
     """
 
     name: str
@@ -231,13 +203,11 @@ class Machine:
 
     def nodes(self) -> Iterator[Node]:
         """Yield the nodes in the order of their numbers."""
-        for cluster in self.clusters:
-            yield from cluster.nodes
+        return (node for cluster in self.clusters for node in cluster.nodes)
 
     def processors(self) -> Iterator[Processor]:
         """Yield the processors in the order of their numbers."""
-        for node in self.nodes():
-            yield from node.processors
+        return (processor for node in self.nodes() for processor in node.processors)
 
     @property
     def cores(self) -> int:
@@ -246,7 +216,12 @@ class Machine:
 
     def platform(self) -> Platform:
         """Return the machine as nodes with cores and memory, for schedulers and models written in Python."""
-        return Platform.of_parts([_part(node) for node in self.nodes()])
+        parts = []
+        for node in self.nodes():
+            cores = [(kind, Part(kind.cores, {"cores": 1})) for kind in node.processors]
+            memory = {} if node.memory_mb is None else {"memory_mb": int(node.memory_mb)}
+            parts.append(Part(1, memory, {}, tuple(Part(1, {}, kind.attributes(), (part,)) for kind, part in cores)))
+        return Platform.of_parts(parts)
 
 
 def check_count(nodes: int, processors: int) -> None:
@@ -256,22 +231,12 @@ def check_count(nodes: int, processors: int) -> None:
             raise InvalidProblemError("platform", f"has {count} {name}, must be at most {most}")
 
 
-def _part(node: Node) -> Part:
-    """Return a node as a part of a platform."""
-    processors = tuple(
-        Part(1, {}, processor.attributes(), (Part(processor.cores, {"cores": 1}),)) for processor in node.processors
-    )
-    return Part(1, {} if node.memory_mb is None else {"memory_mb": int(node.memory_mb)}, {}, processors)
-
-
 def _check(place: str, name: str, value: float | None, holds: bool, right: str) -> None:
-    """Raise `InvalidProblemError` unless a number is right."""
     if not holds:
         raise InvalidProblemError(place, f"{name} is {value:g}, must be {right}")
 
 
 def _check_finite(place: str, constants: ContentionConstants | PowerConstants) -> None:
-    """Raise `InvalidProblemError` where a constant is no number."""
     for field in fields(constants):
         value = getattr(constants, field.name)
         _check(place, field.name, value, isfinite(value), "a finite number")

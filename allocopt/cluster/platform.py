@@ -21,7 +21,7 @@ class Part:
     Parameters
     ----------
     count
-        How many of them there are in the part above, at least 1.
+        Number of them in the part above, at least 1.
     resources
         Units of each named resource that one of them has itself, parts below not counted, such as ``{"memory_mb": 1}``.
     attributes
@@ -105,14 +105,15 @@ class Platform:
     @classmethod
     def pool(cls, processors: int, resource: str = PROCESSORS) -> "Platform":
         """Return a machine of so many processors, or units of another name, which are only counted."""
-        return cls((resource,), _column(processors), has_nodes=False)
+        if processors < 1:
+            raise InvalidProblemError("platform", f"has {processors} processors, must have at least 1")
+        return cls((resource,), np.array([[processors]]), has_nodes=False)
 
     @classmethod
     def whole_nodes(cls, nodes: int | Topology) -> "Platform":
         """Return a cluster of so many nodes, or one of a topology, each of which is given to one job at a time."""
-        if isinstance(nodes, int):
-            return cls((NODES,), np.ones((nodes, 1), dtype=np.int64))
-        return cls((NODES,), np.ones((nodes.size, 1), dtype=np.int64), topology=nodes)
+        size, topology = (nodes, None) if isinstance(nodes, int) else (nodes.size, nodes)
+        return cls((NODES,), np.ones((size, 1), dtype=np.int64), topology=topology)
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], topology: Topology | None = None, first: str = "cores") -> "Platform":
@@ -152,10 +153,3 @@ class Platform:
     def is_shared(self) -> bool:
         """Whether several jobs may run on one node."""
         return self.has_nodes and not (len(self.resources) == 1 and bool((self.capacity == 1).all()))
-
-
-def _column(processors: int) -> IntArray:
-    """Return the capacity of a pool."""
-    if processors < 1:
-        raise InvalidProblemError("platform", f"has {processors} processors, must have at least 1")
-    return np.array([[processors]])

@@ -5,15 +5,19 @@ switch is at level l are ``h_l`` hops apart. Every node belongs to one group (sw
 """
 
 import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError
 
 Pairs = Literal["ordered", "unordered"]
+
+NamedGroups = Mapping[str, Sequence[int | str]]
+"""Groups of one level: of node numbers at the leaf level, of names of the level below above it."""
 
 LARGEST_CLUSTER = 10_000_000
 """Number of nodes above which a topology is refused, so that a typing error does not exhaust the memory."""
@@ -77,13 +81,13 @@ class FatTree:
 
     def __post_init__(self) -> None:
         for field in ("pods", "leaves_per_pod", "nodes_per_leaf"):
-            if not _is_whole(getattr(self, field)) or getattr(self, field) < 1:
-                fault = f"is {getattr(self, field)}, must be a whole number from 1 on"
-                raise InvalidProblemError(f"topology.{field}", fault)
+            count = getattr(self, field)
+            if not _is_whole(count) or count < 1:
+                raise InvalidProblemError(f"topology.{field}", f"is {count}, must be a whole number from 1 on")
         if len(self.hops) != 3:
             raise InvalidProblemError("topology.hops", f"has {len(self.hops)} values, a fat tree has 3 levels")
-        check_hops(self.hops)
-        check_size(self.size)
+        _check_hops(self.hops)
+        _check_size(self.size)
 
     @property
     def size(self) -> int:
@@ -95,23 +99,139 @@ class FatTree:
         return np.stack((nodes // self.nodes_per_leaf, nodes // (self.nodes_per_leaf * self.leaves_per_pod)))
 
 
-def check_hops(hops: tuple[int, ...]) -> None:
-    """Raise `InvalidProblemError` unless the hop counts are non-negative, strictly rising and not absurd."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """A tree of any number of levels, given by named groups per level.
+
+    Parameters
+    ----------
+    groups
+        Group of every node at each level below the top, shape ``(L - 1, size)``, row 0 the leaf level.
+    names
+        Name of every group, per level below the top.
+    hops
+        Hops between two nodes that meet at level 1, ..., L.
+    pairs
+        Whether a pair of nodes counts twice or once.
+    """
+
+    groups: IntArray
+    names: tuple[tuple[str, ...], ...]
+    hops: tuple[int, ...]
+    pairs: Pairs = "ordered"
+
+    def __post_init__(self) -> None:
+        _check_hops(self.hops)
+        object.__setattr__(self, "groups", frozen_integers(self.groups))
+        if self.groups.ndim != 2 or self.groups.shape[0] != len(self.hops) - 1 or self.groups.shape[1] < 1:
+            fault = f"groups have shape {self.groups.shape}, must be (levels - 1, nodes)"
+            raise InvalidProblemError("topology.levels", fault)
+        _check_size(self.size)
+        for depth in range(1, len(self.groups)):
+            pairs = np.unique(self.groups[depth - 1 : depth + 1], axis=1)
+            if len(np.unique(pairs[0])) != pairs.shape[1]:
+                raise InvalidProblemError(f"topology.levels[{depth}]", "splits a group of the level below")
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return int(self.groups.shape[1])
+
+    def groups_of(self, nodes: IntArray) -> IntArray:
+        """Group of each node at the levels below the top, shape ``(L - 1, m)``."""
+        return self.groups[:, nodes]
+
+    @classmethod
+    def from_levels(
+        cls, levels: Sequence[NamedGroups], hops: Sequence[int] | None = None, pairs: Pairs = "ordered"
+    ) -> "Tree":
+        """Build a tree from named groups per level.
+
+        Parameters
+        ----------
+        levels
+            From the leaf level upwards; the top level, a single group, may be left out unless it is the only one.
+            Leaf groups hold node numbers, which must be ``0 .. size - 1``, each once; groups above hold names of
+            groups of the level below, each once.
+        hops
+            One hop count per level, the top included; 2, 4, 6, ... if None.
+        pairs
+            Whether a pair of nodes counts twice or once.
+
+        Raises
+        ------
+        InvalidProblemError
+            If a node or a group is missing, unknown or given twice, or the number of levels does not match the hops.
+        """
+        if not levels or not levels[0]:
+            raise InvalidProblemError("topology.levels", "is empty, must hold the groups of at least the leaf level")
+        names_top = len(levels[-1]) == 1 if hops is None else len(hops) == len(levels)
+        if names_top and len(levels[-1]) != 1:
+            fault = f"is the top level by the hops, but has {len(levels[-1])} groups"
+            raise InvalidProblemError(f"topology.levels[{len(levels) - 1}]", fault)
+        below = len(levels) - names_top
+        steps = default_hops(below) if hops is None else tuple(hops)
+        if len(steps) != below + 1:
+            fault = f"has {len(steps)} values for {len(levels)} named levels: one each, and one for a top without name"
+            raise InvalidProblemError("topology.hops", fault)
+        rows = [_owners(levels[0], range(sum(len(members) for members in levels[0].values())), 0)]
+        for depth in range(1, len(levels)):
+            rows.append(_owners(levels[depth], list(levels[depth - 1]), depth)[rows[-1]])
+        return cls(np.stack(rows)[:below], tuple(tuple(level) for level in levels[:below]), steps, pairs)
+
+    def to_levels(self) -> list[dict[str, list[int | str]]]:
+        """Named groups per level, as `from_levels` takes them, the top level left out unless it is the only one."""
+        if not self.names:
+            return [{"top": list(range(self.size))}]
+        levels: list[dict[str, list[int | str]]] = [{name: [] for name in names} for names in self.names]
+        for node, leaf in enumerate(self.groups[0].tolist()):
+            levels[0][self.names[0][leaf]].append(node)
+        for depth in range(1, len(self.names)):
+            pairs = np.unique(self.groups[depth - 1 : depth + 1], axis=1).T
+            for below, above in pairs.tolist():
+                levels[depth][self.names[depth][above]].append(self.names[depth - 1][below])
+        return levels
+
+
+def default_hops(below_top: int) -> tuple[int, ...]:
+    """Hops 2, 4, 6, ... of a tree with so many levels below the top."""
+    return tuple(range(2, 2 * below_top + 3, 2))
+
+
+def _owners(level: NamedGroups, members: Sequence[int | str], depth: int) -> IntArray:
+    """Index of the group that holds each of ``members``; each must stand in exactly one group."""
+    position: dict[int | str, int] = {member: index for index, member in enumerate(members)}
+    owners = np.full(len(members), -1, dtype=np.int64)
+    for group, (name, held) in enumerate(level.items()):
+        place = f"topology.levels[{depth}].{name}"
+        if not held:
+            raise InvalidProblemError(place, "is empty, must hold at least one member")
+        for member in held:
+            if member not in position:
+                node = f"a node number in 0..{len(members) - 1} (nodes are numbered without holes)"
+                raise InvalidProblemError(place, f"holds {member!r}, which is not {'a group below' if depth else node}")
+            if owners[position[member]] >= 0:
+                raise InvalidProblemError(place, f"holds {member!r}, which is in another group already")
+            owners[position[member]] = group
+    if len(owners) and owners.min() < 0:
+        missing = members[int(np.argmin(owners))]
+        raise InvalidProblemError(f"topology.levels[{depth}]", f"no group holds {missing!r}")
+    return owners
+
+
+def _check_hops(hops: tuple[int, ...]) -> None:
     if not hops:
         raise InvalidProblemError("topology.hops", "is empty, must hold one hop count per level")
     rising = all(map(_is_whole, hops)) and all(low < high for low, high in itertools.pairwise(hops))
     if hops[0] < 0 or hops[-1] > 1_000_000 or not rising:
-        raise InvalidProblemError(
-            "topology.hops", f"is {list(hops)}, must rise strictly within 0 .. 1000000, in whole numbers"
-        )
+        fault = f"is {list(hops)}, must rise strictly within 0 .. 1000000, in whole numbers"
+        raise InvalidProblemError("topology.hops", fault)
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST_CLUSTER:
+        raise InvalidProblemError("topology", f"has {size} nodes, the largest cluster taken has {LARGEST_CLUSTER}")
 
 
 def _is_whole(value: object) -> bool:
-    """Whether a value is an integer, of Python or NumPy."""
     return isinstance(value, int | np.integer)
-
-
-def check_size(size: int) -> None:
-    """Raise `InvalidProblemError` for a cluster larger than ``LARGEST_CLUSTER``."""
-    if size > LARGEST_CLUSTER:
-        raise InvalidProblemError("topology", f"has {size} nodes, the largest cluster taken has {LARGEST_CLUSTER}")

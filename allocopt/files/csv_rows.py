@@ -8,10 +8,14 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from allocopt.files.faults import bad_file
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import lines_of, read_text
 
 _FORMULA = re.compile("'*[=+\\-@\t\r]")
@@ -27,23 +31,18 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return text.getvalue()
 
 
+def _written(cell: Any) -> Any:
+    if isinstance(cell, str) and _FORMULA.match(cell):
+        try:
+            float(cell)
+        except ValueError:
+            return f"'{cell}"
+    return cell
+
+
 def read_cell(cell: str) -> str:
     """Return the text of a cell as it was before `csv_text` wrote it."""
     return cell[1:] if _MARKED.match(cell) else cell
-
-
-def _written(cell: Any) -> Any:
-    """Return a cell as it is written."""
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not _is_number(cell) else cell
-
-
-def _is_number(text: str) -> bool:
-    """Whether a text is a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -66,25 +65,61 @@ def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str
     """
     reader = csv.DictReader(lines_of(read_text(path)), skipinitialspace=True)
     try:
-        yield from _checked(path, reader, needed, noun)
+        there = list(reader.fieldnames or ())
+        missing = [name for name in needed if name not in there]
+        if missing:
+            raise bad_file(path, "line 1", f"has no column {', '.join(missing)}; the columns are {', '.join(needed)}")
+        for name in needed:
+            if there.count(name) > 1:
+                raise bad_file(path, "line 1", f"has the column {name} {there.count(name)} times")
+        for row in reader:
+            if None in row or None in row.values():
+                raise bad_file(path, f"line {reader.line_num}", f"does not have {len(there)} columns as line 1")
+            yield f"line {reader.line_num}", {name: read_cell(cell) for name, cell in row.items()}
     except csv.Error as error:
         raise bad_file(path, f"line {reader.line_num + 1}", f"is not CSV: {error}") from None
-
-
-def _checked(
-    path: Path, reader: "csv.DictReader[str]", needed: Sequence[str], noun: str
-) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the rows that a reader finds, each with its place."""
-    there = list(reader.fieldnames or ())
-    missing = [name for name in needed if name not in there]
-    if missing:
-        raise bad_file(path, "line 1", f"has no column {', '.join(missing)}; the columns are {', '.join(needed)}")
-    twice = [name for name in needed if there.count(name) > 1]
-    if twice:
-        raise bad_file(path, "line 1", f"has the column {twice[0]} {there.count(twice[0])} times")
-    for row in reader:
-        if None in row or None in row.values():
-            raise bad_file(path, f"line {reader.line_num}", f"does not have {len(there)} columns as line 1")
-        yield f"line {reader.line_num}", {name: read_cell(cell) for name, cell in row.items()}
     if reader.line_num < 2:
         raise bad_file(path, f"holds no {noun}")
+
+
+def number_at_least_0(path: Path, place: str, row: Mapping[str, str], name: str, noun: str) -> float:
+    """Read the cell ``name`` of a row, which holds a finite number, not negative; ``noun`` is what the number is.
+
+    Raises
+    ------
+    BadFileError
+        If it is none.
+    """
+    try:
+        number = float(row[name])
+    except ValueError:
+        number = -1.0
+    if not (isfinite(number) and number >= 0):
+        raise bad_file(path, place, f"{name} is {shown(row[name].strip())}, must be {noun}, not negative")
+    return number
+
+
+def read_columns(path: Path | str, needed: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, FloatArray]:
+    """Read columns of numbers, none of them negative; other columns are ignored.
+
+    Parameters
+    ----------
+    path
+        A CSV file whose first line names the columns; ``.gz`` is decompressed.
+    needed
+        Columns that must be there.
+    optional
+        Columns that are read if they are there.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read, a column is missing, or a cell is no number; it names line and column.
+    """
+    path = Path(path)
+    columns: dict[str, list[float]] = {}
+    for place, row in csv_rows(path, needed, "measurements"):
+        for name in (*needed, *optional):
+            if name in row:
+                columns.setdefault(name, []).append(number_at_least_0(path, place, row, name, "a number"))
+    return {name: np.array(values) for name, values in columns.items()}

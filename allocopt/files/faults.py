@@ -23,15 +23,11 @@ def bad_file(where: Path | str, *parts: str) -> BadFileError:
     where
         The file, or ``FILE: line N`` in a file of several instances.
     parts
-        Place, if there is one, and fault.
+        Place, if there is one, and fault; empty ones are left out, the middle of long ones too.
     """
-    return BadFileError(printable(": ".join((str(where), *map(_shortened, parts)))))
-
-
-def _shortened(part: str) -> str:
-    """Leave out the middle of a long part: names and cells of files are as long as their writers like."""
     half = LONGEST_PART // 2
-    return part if len(part) <= LONGEST_PART else f"{part[:half]} ... {part[-half:]}"
+    short = (part if len(part) <= LONGEST_PART else f"{part[:half]} ... {part[-half:]}" for part in parts if part)
+    return BadFileError(printable(": ".join((str(where), *short))))
 
 
 def printable(text: str) -> str:
@@ -59,13 +55,7 @@ def shown(value: object) -> str:
 
 
 def os_fault(error: OSError) -> str:
-    """Say why the operating system refused a file."""
-    if isinstance(error, FileNotFoundError):
-        return "no such file"
-    if isinstance(error, IsADirectoryError):
-        return "is a directory, must be a file"
-    if isinstance(error, PermissionError):
-        return "no permission"
+    """Return why the operating system refused a file."""
     return error.strerror or str(error) or type(error).__name__
 
 
@@ -73,7 +63,7 @@ Reader = TypeVar("Reader", bound=Callable[..., Any])
 
 
 def memory_faults_named(read: Reader) -> Reader:
-    """Let a `MemoryError` of a function say in a note which file, its argument ``path``, was being read."""
+    """Name the file that was being read, the argument ``path``, in a note of a function's `MemoryError`."""
 
     @wraps(read)
     def reading(*args: Any, **kwargs: Any) -> Any:

@@ -82,7 +82,7 @@ class LockedLines:
         self._file = None
 
     def _locked(self) -> int:
-        """Open the file and lock it; another one may have been put in its place, or it removed, in between."""
+        # Another one may have been put in its place, or it removed, in between.
         while True:
             file = _open(self.path, self.path)
             with suppress(FileNotFoundError):
@@ -109,7 +109,6 @@ def _open(path: Path, shown_path: Path) -> int:
 
 
 def _write(file: int, lines: Iterable[str]) -> None:
-    """Write lines through to the disk."""
     data = "".join(f"{line}\n" for line in lines).encode()
     while data:
         data = data[os.write(file, data) :]

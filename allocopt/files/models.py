@@ -3,10 +3,11 @@
 They say what a file looks like; whether its values fit together is for what is made of them to say.
 """
 
-import unicodedata
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
+
+from allocopt.files.validation import FileModel, Text
 
 INT64_MAX = 2**63 - 1
 LONGEST_NAME = 200
@@ -14,15 +15,6 @@ LONGEST_NAME = 200
 
 INSTANCE_FORMAT = "allocopt-instance"
 SOLUTION_FORMAT = "allocopt-solution"
-VERSION = 1
-
-
-def printable_text(text: str) -> str:
-    """Return a text; refuse control characters and line breaks, which would break a line of output."""
-    for character in text:
-        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
-            raise ValueError(f"holds the control character U+{ord(character):04X}, must be printable text")
-    return text
 
 
 def _file_stem(name: str) -> str:
@@ -37,7 +29,6 @@ def _file_stem(name: str) -> str:
     return name
 
 
-Text = Annotated[str, Field(min_length=1), AfterValidator(printable_text)]
 InstanceName = Annotated[
     Text, AfterValidator(_file_stem), Field(description="Name of the instance; usable as a file name.")
 ]
@@ -49,12 +40,6 @@ def short_number(value: float) -> float:
     """Return a whole number as an integer."""
     value = float(value)
     return int(value) if value.is_integer() and value < 1e15 else value
-
-
-class FileModel(BaseModel):
-    """Exact types, no unknown keys, no NaN."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
 
 
 class InstanceModel(FileModel):

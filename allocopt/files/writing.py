@@ -17,9 +17,15 @@ from allocopt.files.faults import bad_file, os_fault
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, as `write_bytes` does; ``.gz`` is compressed, to the same bytes every time."""
     try:
-        data = _encoded(path, text)
+        data = text.encode("utf-8")
     except ValueError as error:
         raise bad_file(path, f"cannot be written: {error}") from None
+    if path.suffix == ".gz":
+        buffer = io.BytesIO()
+        # Neither time nor file name go into the header: equal texts give equal files.
+        with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as stream:
+            stream.write(data)
+        data = buffer.getvalue()
     write_bytes(path, data)
 
 
@@ -60,20 +66,13 @@ def json_by_line(value: Mapping[str, object]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n" if lines else "{}\n"
 
 
-def _encoded(path: Path, text: str) -> bytes:
-    """Bytes of the file."""
-    data = text.encode("utf-8")
-    if path.suffix != ".gz":
-        return data
-    buffer = io.BytesIO()
-    # Neither time nor file name go into the header: equal texts give equal files.
-    with gzip.GzipFile(filename="", mode="wb", fileobj=buffer, mtime=0) as stream:
-        stream.write(data)
-    return buffer.getvalue()
+def keep_mode(path: Path, successor: Path) -> None:
+    """Give a file that is to take the place of another one its permissions; does nothing where there is none."""
+    with suppress(FileNotFoundError):
+        successor.chmod(stat.S_IMODE(path.stat().st_mode))
 
 
 def _write_beside(path: Path, data: bytes) -> None:
-    """Write under a temporary name in the same folder, then rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{uuid4().hex}.part")
     try:
@@ -83,12 +82,6 @@ def _write_beside(path: Path, data: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def keep_mode(path: Path, successor: Path) -> None:
-    """Give a file that is to take the place of another one its permissions; does nothing where there is none."""
-    with suppress(FileNotFoundError):
-        successor.chmod(stat.S_IMODE(path.stat().st_mode))
 
 
 def _descriptor(path: Path) -> int | None:

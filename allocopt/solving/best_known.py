@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import AfterValidator, ConfigDict, Field, RootModel
 
 from allocopt.files.faults import bad_file
-from allocopt.files.models import FileModel, InstanceName
+from allocopt.files.models import InstanceName
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import validated
+from allocopt.files.validation import FileModel, validated
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.problems.kind import get_kind, kind_names
 

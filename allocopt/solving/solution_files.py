@@ -5,9 +5,9 @@ from pathlib import Path
 
 from allocopt.errors import InvalidSolutionError
 from allocopt.files.faults import bad_file
-from allocopt.files.models import SOLUTION_FORMAT, VERSION, SolutionModel
+from allocopt.files.models import SOLUTION_FORMAT, SolutionModel
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import check_header, validated
+from allocopt.files.validation import VERSION, check_header, validated
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import get_kind, kind_names, kind_of

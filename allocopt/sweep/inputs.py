@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.cluster.platform import NODES, Platform
+from allocopt.cluster.reading import read_topology
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import BadFileError, UsageError
-from allocopt.files.cluster import read_topology
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, read_instances
 from allocopt.simulator.rules import EventOrder, Rules

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.toml import read_toml
+from allocopt.files.reading import read_toml
 from allocopt.traces.csv_cells import UNITS_S
 
 ROLES: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -30,7 +30,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.toml import read_toml
+from allocopt.files.reading import read_toml
 from allocopt.problems.coallocation.profile import StageKind
 
 SHIPPED = "experts.toml"

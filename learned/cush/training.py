@@ -13,7 +13,7 @@ from allocopt import __version__
 from allocopt.envs.cush.episodes import ObservationName, Options, Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, draw_measured, sierra, summit
 from allocopt.errors import MissingPackageError, UsageError
-from allocopt.files.locality import read_table
+from allocopt.simulator.locality_files import read_table
 from allocopt.simulator.locality_measured import read_measurements
 from allocopt.simulator.locality_table import SIERRA_TABLE
 from allocopt.training import TrainingProgress, TrainingRequest

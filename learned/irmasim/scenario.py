@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from allocopt.cluster.irmasim import heterogeneous, homogeneous
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.testbed import heterogeneous, homogeneous
 from allocopt.errors import UsageError
 from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload
@@ -49,7 +49,7 @@ def machine_of(platform: str, types: str = "") -> Machine:
     if not Path(platform.partition("#")[0]).exists():
         known = ", ".join(PAPERS)
         raise UsageError(f"there is no platform {platform!r}; it must be one of {known}, or a file")
-    from allocopt.files.platform import read_machine
+    from allocopt.cluster.platform_files import read_machine
 
     return read_machine(platform, types or None)
 

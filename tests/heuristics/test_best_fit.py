@@ -6,8 +6,7 @@ from hypothesis import given
 from support.clocks import LooksBudget
 from support.windows import window, windows
 
-from allocopt.cluster.topology import FatTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason

@@ -9,8 +9,7 @@ from hypothesis import given
 from support.slurm import chosen_by_slurm, missing, slurm_window
 from support.windows import window, windows
 
-from allocopt.cluster.topology import FatTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.solve import solve
 

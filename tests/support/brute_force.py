@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.cluster.topology import FatTree, Topology
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 

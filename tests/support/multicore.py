@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
+from allocopt.cluster.irmasim import cluster_of
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
-from allocopt.cluster.testbed import cluster_of
 from allocopt.simulator.multicore.simulation import Placed
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.tasks import TaskWorkload

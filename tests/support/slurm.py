@@ -18,9 +18,8 @@ import numpy as np
 
 from allocopt.cluster.hostlist import expand_hostlist, fold_hostlist
 from allocopt.cluster.named import NamedTree
-from allocopt.cluster.topology import FatTree, Topology
-from allocopt.cluster.tree import Tree
-from allocopt.files.slurm_topology import write_slurm_topology
+from allocopt.cluster.slurm import write_slurm_topology
+from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.problems.topology import Job, TopologyProblem
 
 PROGRAMS = ("munged", "slurmctld", "sbatch", "scontrol", "squeue", "setpriv")

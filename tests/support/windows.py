@@ -7,8 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.topology import FatTree, Pairs, Topology
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Pairs, Topology, Tree
 from allocopt.problems.base import Strategy
 from allocopt.problems.encoding import encode
 from allocopt.problems.topology import Job, TopologyProblem

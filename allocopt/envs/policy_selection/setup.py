@@ -10,13 +10,13 @@ from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray
+from allocopt.cluster.irmasim import heterogeneous
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.testbed import heterogeneous
+from allocopt.cluster.platform_files import read_machine
 from allocopt.envs.of_jobsets import Setup
 from allocopt.envs.policy_selection.describe import Level, size_of
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.errors import UsageError
-from allocopt.files.platform import read_machine
 from allocopt.simulator.multicore.setup import Execution
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.npb import npb_batch

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hint
 from allocopt.files.csv_rows import read_cell
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import INSTANCE_FORMAT, SOLUTION_FORMAT
-from allocopt.files.placed_jobs import COLUMNS as PLACED_COLUMNS
 from allocopt.files.reading import parse_json, read_text
 from allocopt.report.energy_csv import HEADER as ENERGY_COLUMNS
 from allocopt.report.rows import SolveRow
@@ -24,6 +23,7 @@ from allocopt.report.simulate_row import SimulateRow
 from allocopt.report.trajectories import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
+from allocopt.simulator.multicore.placed_jobs import COLUMNS as PLACED_COLUMNS
 
 EXPECTED = (
     "is no result that is known: expected a solution, rows of solve, bench, simulate, what-if or reproduce (--json, "

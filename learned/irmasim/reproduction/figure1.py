@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from allocopt.cluster.irmasim import cluster_of
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.testbed import cluster_of
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
 from allocopt.simulator.multicore.simulation import simulate_tasks

@@ -169,7 +169,7 @@ def test_an_instance_that_is_refused_under_two_strategies_counts_once(run: Run, 
         (["--time-limit", "nan"], 2, "the time limit is nan s, must be positive"),
         (["--iterations", "0"], 2, "the iteration limit is 0, must be within 1"),
         (["--out", "rows.txt"], 2, "rows.txt must end in .csv or .json"),
-        (["--best-known", "no-such-file"], 3, "no-such-file: no such file"),
+        (["--best-known", "no-such-file"], 3, "no-such-file: No such file"),
     ],
 )
 def test_what_makes_no_sense_is_answered_in_one_line(run: Run, arguments: list[str], code: int, fault: str) -> None:

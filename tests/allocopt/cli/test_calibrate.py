@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from allocopt.files.locality import read_table
 from allocopt.simulator.locality import Policy, WorkloadType
+from allocopt.simulator.locality_files import read_table
 
 Run = Callable[..., Any]
 

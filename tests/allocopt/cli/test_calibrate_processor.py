@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from allocopt.cluster.testbed import CONTENTION
+from allocopt.cluster.irmasim import CONTENTION
 from allocopt.simulator.multicore.contention import speed_factor
 
 Run = Callable[..., Any]

@@ -73,9 +73,9 @@ def test_a_file_is_not_converted_in_place(run: Run, log: Path) -> None:
     [
         ("log.swf", "out.csv", 2, "the name must end in .swf, .json, .txt"),
         ("log.swf", "out", 2, "the name must end in"),
-        ("none.swf", "out.swf", 3, "no such file"),
+        ("none.swf", "out.swf", 3, "No such file"),
         ("none.swf", "out.csv", 2, "the name must end in"),
-        ("bad.json", "out.swf", 3, "bad.json: jobs[0].res: is 'x', must be an integer"),
+        ("bad.json", "out.swf", 3, "bad.json: jobs[0].res: is 'x', must be a valid integer"),
         ("bad.swf", "out.json", 3, "bad.swf: line 1: has 3 columns"),
         ("log.swf", "log.swf/out.swf", 3, "cannot be written"),
     ],

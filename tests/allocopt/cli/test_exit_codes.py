@@ -76,9 +76,9 @@ def test_a_file_that_cannot_be_read_is_3(run: Run, command: str, tmp_path: Path)
     text = json.dumps(INSTANCE)[:-9]
     (tmp_path / "cut.json").write_text(text, encoding="utf-8")
     for name, fault in [
-        ("none.json", "no such file"),
-        ("folder.json", "is a directory, must be a file"),
-        ("cut.json", f"line 1, column {len(text) + 1}: the text ends too early, it is cut off"),
+        ("none.json", "No such file or directory"),
+        ("folder.json", "Is a directory"),
+        ("cut.json", f"line 1, column {text.rindex(chr(34)) + 1}: is not JSON: Unterminated string"),
     ]:
         answer = run(command, tmp_path / name, "--solver" if command == "solve" else "--solvers", "auto")
         assert (answer.code, answer.out) == (3, "")
@@ -98,7 +98,7 @@ def test_a_file_that_may_not_be_read_is_3(run: Run, tiny: Path) -> None:
     tiny.chmod(0)
     for command in (["solve", tiny], ["bench", tiny], ["verify", "@tiny", tiny], ["solve", "@tiny", tiny]):
         answer = run(*command)
-        assert (answer.code, answer.lines_of_error) == (3, [f"allocopt: {tiny}: no permission"])
+        assert (answer.code, answer.lines_of_error) == (3, [f"allocopt: {tiny}: Permission denied"])
 
 
 def test_whether_a_file_may_be_read_is_for_reading_to_find_out(

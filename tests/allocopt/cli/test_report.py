@@ -127,7 +127,7 @@ def test_the_nrel_sample_becomes_a_page(run: Run, shared_data: Path, tmp_path: P
     ("name", "content", "message"),
     [
         ("x.txt", "hello\n", "is no result that is known: expected a solution, rows of solve, bench, "),
-        ("x.json", "{", "line 1, column 2: the text ends too early"),
+        ("x.json", "{", "line 1, column 2: is not JSON: Expecting property name"),
         ("x.csv", "job_id,submit,start,end,processors,run,estimate\n1,5,4,9,1,5,5\n", "line 2: start is '4', before"),
         (
             "x.csv",
@@ -136,7 +136,7 @@ def test_the_nrel_sample_becomes_a_page(run: Run, shared_data: Path, tmp_path: P
         ),
         ("x.csv", "job_id,submit,start,end,processors,run,estimate\n1,5,nan,9,1,5,5\n", "line 2: start is 'nan', must"),
         ("x.csv", "job_id,node,start_s\n1,n1,0\n", "line 1: has no column duration_s"),
-        ("none.csv", None, "no such file"),
+        ("none.csv", None, "No such file"),
     ],
 )
 def test_what_cannot_be_shown_is_told(run: Run, site: Path, name: str, content: str | None, message: str) -> None:

@@ -87,8 +87,8 @@ def test_load_limits_and_slowdown_change_what_is_simulated(
         ("--schedulers", "easy,sjf+hard", 2, "there is no backfilling 'hard'"),
         ("--columns", "job=nothing", 3, "has no column 'nothing', which is to mean job"),
         ("--labels", "zone", 2, "labels are those of Kubernetes nodes"),
-        ("--trace", "none.csv", 3, "none.csv: no such file"),
-        ("--topology", "none.conf", 3, "none.conf: no such file"),
+        ("--trace", "none.csv", 3, "none.csv: No such file"),
+        ("--topology", "none.conf", 3, "none.conf: No such file"),
     ],
 )
 def test_what_cannot_be_asked_is_told(

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from support.brute_force import switches_above
 from support.windows import trees
 
-from allocopt.cluster.topology import FatTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import InvalidProblemError
 
 

@@ -69,11 +69,17 @@ def test_groups_of_a_named_tree_go_by_name() -> None:
         ({"within": 3}, r"jobs\[0\]\.within: is 3, must be a level"),
         ({"within": 0}, r"jobs\[0\]\.within: is 0, must be an integer from 1 on or a name"),
         ({"within": True}, r"jobs\[0\]\.within: is true, must be an integer"),
-        ({"withn": "pod"}, r"jobs\[0\]: unknown key 'withn'; did you mean 'within'"),
+        ({"withn": "pod"}, r"jobs\[0\]\.withn: is an unknown key"),
         ({"segments": {"nodes": 3, "level": 1}}, r"jobs\[0\]\.segments\.nodes: is 3, must divide the 4 nodes"),
         ({"segments": {"nodes": 2}}, r"jobs\[0\]\.segments\.level: is missing"),
-        ({"prefer": {"level": "pod", "penalty": -1}}, r"jobs\[0\]\.prefer\.penalty: is -1, must be at least 0"),
-        ({"only_in": [{"level": "pod", "groups": []}]}, r"jobs\[0\]\.only_in\[0\]\.groups: is empty"),
+        (
+            {"prefer": {"level": "pod", "penalty": -1}},
+            r"jobs\[0\]\.prefer\.penalty: is -1, must be greater than or equal to 0",
+        ),
+        (
+            {"only_in": [{"level": "pod", "groups": []}]},
+            r"jobs\[0\]\.only_in\[0\]\.groups: is an empty list, list should",
+        ),
         (
             {"only_in": [{"level": "pod", "groups": [2]}]},
             r"jobs\[0\]\.only_in\[0\]: holds 2, must hold a number in 0\.\.1",
@@ -87,5 +93,5 @@ def test_a_fault_names_job_field_and_what_would_be_right(job: dict[str, Any], me
 
 
 def test_a_negative_weight_is_refused() -> None:
-    with pytest.raises(BadFileError, match="fragmentation_weight: is -1, must be at least 0"):
+    with pytest.raises(BadFileError, match="fragmentation_weight: is -1, must be greater than or equal to 0"):
         problem_from_object(instance({}, fragmentation_weight=-1), "file")

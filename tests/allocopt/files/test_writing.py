@@ -72,7 +72,7 @@ def _write_under_a_limit(resource, path: Path) -> None:  # type: ignore[no-untyp
 def test_a_directory_in_the_way_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadFileError) as caught:
         write_text(tmp_path, "text")
-    assert str(caught.value) == f"{tmp_path}: cannot be written: is a directory, must be a file"
+    assert str(caught.value) == f"{tmp_path}: cannot be written: Is a directory"
     assert list(tmp_path.iterdir()) == []
 
 

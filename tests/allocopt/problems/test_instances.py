@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from allocopt.cluster.topology import FatTree, Topology
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
 from allocopt.problems.topology import Job, TopologyProblem

@@ -114,5 +114,5 @@ def test_an_output_that_is_a_folder_is_refused_before_the_run(tmp_path: Path) ->
 
 def test_a_journal_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.csv.partial").mkdir()
-    with pytest.raises(BadFileError, match=r"rows\.csv\.partial: .*is a directory"):
+    with pytest.raises(BadFileError, match=r"rows\.csv\.partial: .*Is a directory"):
         Journal(tmp_path / "rows.csv", SETTING)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 from support.workloads import workload
 
-from allocopt.cluster.topology import FatTree, Topology
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.errors import UsageError
 from allocopt.simulator.job_statistics import Spread
 from allocopt.simulator.metrics import NO_TRIM, Trim, job_hop_costs, measure

@@ -30,17 +30,17 @@ def test_no_values_are_a_file_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("held", "message"),
     [
-        ([], "top level: is an empty list, must be an object"),
-        ({"one": 5}, "one: is 5, must be an object"),
+        ([], "top level: is an empty list, must be a valid dictionary"),
+        ({"one": 5}, "one: is 5, must be a valid dictionary"),
         ({"one": {"best": {}}}, "one: a key is 'best', must be one of '', "),
         ({"a/b": {}}, "top level: a key holds '/', must be usable as a file name"),
-        ({"one": {"scas": 5}}, "one.scas: is 5, must be an object"),
+        ({"one": {"scas": 5}}, "one.scas: is 5, must be a valid dictionary"),
         ({"one": {"scas": {"objective": 5}}}, "one.scas.proved: is missing"),
-        ({"one": {"scas": {"objective": "5", "proved": True}}}, "one.scas.objective: is '5', must be a number"),
-        ({"one": {"scas": {"objective": 5, "proved": 1}}}, "one.scas.proved: is 1, must be true or false"),
+        ({"one": {"scas": {"objective": "5", "proved": True}}}, "one.scas.objective: is '5', must be a valid number"),
+        ({"one": {"scas": {"objective": 5, "proved": 1}}}, "one.scas.proved: is 1, must be a valid boolean"),
         (
             {"one": {"scas": {"objective": 5, "proved": True, "prooved": True}}},
-            "one.scas: unknown key 'prooved'; did you mean 'proved'?",
+            "one.scas.prooved: is an unknown key",
         ),
     ],
 )

@@ -9,8 +9,7 @@ from support.brute_force import free_allocations
 from support.side import keeps, ruled_windows
 from support.windows import window
 
-from allocopt.cluster.topology import FatTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.problems.encoding import allocation_of_owners
 from allocopt.problems.hop_cost import hop_costs

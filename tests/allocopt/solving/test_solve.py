@@ -10,8 +10,7 @@ import pytest
 from support.knapsacks import knapsack
 from support.windows import paper_window, window
 
-from allocopt.cluster.topology import FatTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import InvalidSolutionError, MissingPackageError, UsageError
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem

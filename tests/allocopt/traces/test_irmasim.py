@@ -58,11 +58,11 @@ def test_nodes_and_tasks_follow_from_each_other(
         ({"subtime": 0, "profile": "p"}, r"jobs\[0\]: has none of res, ntasks and nodes"),
         ({"subtime": 0, "profile": "q", "res": 1}, r"jobs\[0\].profile: is 'q', there is no such profile"),
         ({"subtime": 0, "res": 1}, r"jobs\[0\]: req_ops: is missing"),
-        ({"subtime": -1, "res": 1, "profile": "p"}, r"jobs\[0\]: subtime: is -1, must be at least 0"),
+        ({"subtime": -1, "res": 1, "profile": "p"}, r"jobs\[0\]: subtime: is -1, must be greater than or equal to 0"),
         ({"subtime": 0, "res": 1, "nodes": 1, "profile": "p"}, r"jobs\[0\]: has res and also nodes"),
         ({"subtime": 0, "nodes": 2, "ntasks": 9, "ntasks_per_node": 2, "profile": "p"}, "and 2 nodes, must be 5"),
         ({"subtime": 0, "nodes": 3, "ntasks": 4, "profile": "p"}, "tasks is 4, must be so many that its last node"),
-        ({"subtime": 0, "res": 1, **PROFILE, "ipc": 0}, r"jobs\[0\]: ipc: is 0, must be more than 0"),
+        ({"subtime": 0, "res": 1, **PROFILE, "ipc": 0}, r"jobs\[0\]: ipc: is 0, must be greater than 0"),
     ],
     ids=["no tasks", "no profile", "no operations", "submit", "both", "contradiction", "empty node", "ipc"],
 )

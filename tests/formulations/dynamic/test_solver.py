@@ -10,8 +10,7 @@ from support.oracle import ROUNDING, OracleWindow
 from support.results import assert_proved
 from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
-from allocopt.cluster.topology import FatTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem

@@ -12,8 +12,7 @@ from support.results import assert_proved
 from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.topology import FatTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.problems.base import Strategy
 from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import TopologyProblem

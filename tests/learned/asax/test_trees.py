@@ -130,7 +130,7 @@ def test_a_site_can_write_its_own_table(tmp_path: Path) -> None:
     for text, fault in (
         ("[0", "is not TOML"),
         ("[" * 3000, "is not TOML"),
-        ("9" * 5000, "an integer of too many digits"),
+        ("9" * 5000, "is not TOML: .*digits"),
     ):
         path.write_text(f"actions = {text}", encoding="utf-8")
         with pytest.raises(BadFileError, match=rf"mine\.toml: .*{fault}"):

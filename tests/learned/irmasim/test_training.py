@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from allocopt.cluster.testbed import homogeneous
+from allocopt.cluster.irmasim import homogeneous
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
 from allocopt.simulator.multicore.simulation import simulate_tasks

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import Tree
 from allocopt.report.html.canvas import POINTS, Canvas
 from allocopt.report.html.document import Figure
 from allocopt.report.html.figures.usage import shared_bins

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.topology import Topology
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import Topology, Tree
 
 MOST_CELLS = 3_000
 

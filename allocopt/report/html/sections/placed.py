@@ -6,12 +6,12 @@ import numpy as np
 
 from allocopt.cluster.named import NamedTree
 from allocopt.files.faults import bad_file
-from allocopt.files.placed_jobs import DURATION
 from allocopt.report.html.document import Column, Fact, Section, Table
 from allocopt.report.html.figures.node_gantt import NodeGantt
 from allocopt.report.html.results import ResultFile
 from allocopt.report.html.sections.schedules import numbers_of
 from allocopt.report.html.words import duration
+from allocopt.simulator.multicore.placed_jobs import DURATION
 
 
 def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:

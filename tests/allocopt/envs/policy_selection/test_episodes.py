@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from support.multicore import random_jobs, random_machine
 
 from allocopt.arrays import Float32Array
+from allocopt.cluster.irmasim import heterogeneous
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.testbed import heterogeneous
 from allocopt.envs.policy_selection.describe import GB_IN_MB, HOUR_S, TB_IN_MB
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.envs.policy_selection.rewards import REWARDS, RewardName

@@ -11,7 +11,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
-from allocopt.cluster.testbed import homogeneous
+from allocopt.cluster.irmasim import homogeneous
 from allocopt.envs.policy_selection.episodes import Options
 from allocopt.envs.policy_selection.single import PolicySelectionEnv
 from allocopt.envs.policy_selection.vector import PolicySelectionVectorEnv

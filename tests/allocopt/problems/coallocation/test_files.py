@@ -67,10 +67,10 @@ def test_every_problem_survives_its_file(tmp_path: Path, case: CoallocationProbl
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"hosts": []}, "hosts: is empty"),
-        ({"quotas": [1.5]}, "quotas[0]: is 1.5, must be at most 1"),
+        ({"hosts": []}, "hosts: is an empty list, list should have at least 1 item"),
+        ({"quotas": [1.5]}, "quotas[0]: is 1.5, must be less than or equal to 1"),
         ({"quotas": [0.95]}, "quotas[0]: is 0.95, must be of whole percent, within 0 .. 0.9"),
-        ({"max_slowdown": 0.5}, "max_slowdown: is 0.5, must be at least 1"),
+        ({"max_slowdown": 0.5}, "max_slowdown: is 0.5, must be greater than or equal to 1"),
         ({"sharing": "shares", "max_guests": 2}, "sharing: is 'shares', which is for one guest a host"),
         ({"objective": "response"}, "guests[0].wait_s: is missing"),
         ({"pairs": [{"host": "h", "guest": "x", "host_slowdown": 1, "guest_slowdown": 1}]}, "pairs[0].guest: is 'x'"),
@@ -78,7 +78,7 @@ def test_every_problem_survives_its_file(tmp_path: Path, case: CoallocationProbl
             {"pairs": [{"host": "h", "guest": "g", "host_slowdown": n, "guest_slowdown": 1} for n in (1, 2)]},
             "pairs[1]: is of host 'h' and guest 'g', which come twice",
         ),
-        ({"interference": {"paging": 1}}, "interference: unknown key 'paging'"),
+        ({"interference": {"paging": 1}}, "interference.paging: is an unknown key"),
         ({"hosts": [{**DESIGN_EXAMPLE["hosts"][0], "profile": [{"share": 1}]}]}, "hosts[0].profile[0].cpu: is missing"),
     ],
 )

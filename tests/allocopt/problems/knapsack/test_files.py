@@ -64,26 +64,29 @@ def test_kinds_may_be_mixed_in_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"capacity": {}}, "capacity: is empty"),
-        ({"capacity": {"nodes": -1}}, "capacity.nodes: is -1, must be at least 0"),
-        ({"capacity": {"nodes": 1.5}}, "capacity.nodes: is 1.5, must be an integer"),
-        ({"capacity": 5}, "capacity: is 5, must be an object"),
-        ({"capacities": {}}, "top level: unknown key 'capacities'; did you mean 'capacity'?"),
+        ({"capacity": {}}, "capacity: is an empty object, dictionary should have at least 1 item"),
+        ({"capacity": {"nodes": -1}}, "capacity.nodes: is -1, must be greater than or equal to 0"),
+        ({"capacity": {"nodes": 1.5}}, "capacity.nodes: is 1.5, must be a valid integer"),
+        ({"capacity": 5}, "capacity: is 5, must be a valid dictionary"),
+        ({"capacities": {}}, "capacities: is an unknown key"),
         ({"total": {"nodes": 100}}, "total.nodes: is 100, but 32 units are in use and 4360 are free"),
         ({"used": {"cores": 1}}, "used: unknown resource 'cores'; the capacity has nodes"),
-        ({"jobs": []}, "jobs: is empty, must hold at least one"),
+        ({"jobs": []}, "jobs: is an empty list, list should have at least 1 item"),
         ({"jobs": [{"id": "1"}]}, "jobs[0].request: is missing"),
         ({"jobs": [{"id": "1", "request": {"nodes": 1}}]}, "jobs[0].wait_s: is missing, the objective 'capability'"),
         (
             {"jobs": [{"id": "1", "request": {"nodes": 1}, "wait_s": "9"}]},
-            "jobs[0].wait_s: is '9', must be a number",
+            "jobs[0].wait_s: is '9', must be a valid number",
         ),
-        ({"jobs": [{"id": "1", "request": {}, "wait_s": 1}]}, "jobs[0].request: is empty"),
-        ({"jobs": [{"id": "1", "nodes": 1}]}, "jobs[0]: unknown key 'nodes'"),
+        (
+            {"jobs": [{"id": "1", "request": {}, "wait_s": 1}]},
+            "jobs[0].request: is an empty object, dictionary should",
+        ),
+        ({"jobs": [{"id": "1", "nodes": 1}]}, "jobs[0].nodes: is an unknown key"),
         ({"objective": "best"}, "objective: is 'best', must be 'capability', 'capacity' or 'linear'"),
         ({"weights": [1, 2]}, "weights: has 2 values, must have 3: w1, w2, w3"),
         ({"weights": [1, -2, 0]}, "weights[1]: is -2"),
-        ({"slots": [0]}, "slots[0]: is 0, must be at least 1"),
+        ({"slots": [0]}, "slots[0]: is 0, must be greater than or equal to 1"),
         ({"slots": [4000, 400]}, "slots: hold 4400 units together, but only 4360 are free"),
     ],
 )
@@ -133,7 +136,7 @@ def test_a_selection_has_no_strategy(tmp_path: Path) -> None:
     path = tmp_path / "k.json"
     write_solution(path, PROBLEM, RESULT)
     path.write_text(json.dumps({**json.loads(path.read_text()), "strategy": "free"}))
-    with pytest.raises(BadFileError, match="strategy: is 'free', must be null"):
+    with pytest.raises(BadFileError, match="strategy: is 'free', must be None"):
         read_solution(path)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from allocopt.cluster.named import NamedTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import Tree
 from allocopt.errors import BadFileError
 from allocopt.files.models import SOLUTION_FORMAT
 from allocopt.problems.instances import read_instances, write_problems

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import Tree
 from allocopt.report.html.canvas import drawn, svg_text
 from allocopt.report.html.figures.gantt import Gantt, job_rectangles, node_places
 from allocopt.report.html.figures.node_gantt import NodeGantt

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.cluster.topology import FatTree, Topology
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.report.html.canvas import drawn
 from allocopt.report.html.figures.tree import IDLE, TAKEN, TreePicture, job_roles
 from allocopt.report.html.figures.tree_cells import MOST_CELLS, cells_of

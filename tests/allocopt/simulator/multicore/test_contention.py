@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.slow_multicore import slow_factor, slow_step
 
+from allocopt.cluster.irmasim import CONTENTION
 from allocopt.cluster.multicore import ContentionConstants
-from allocopt.cluster.testbed import CONTENTION
 from allocopt.simulator.multicore.contention import falling_step, least_factor, speed_factor
 
 rates = st.floats(0, 2e5)

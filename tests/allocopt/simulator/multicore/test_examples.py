@@ -9,8 +9,8 @@ import pytest
 from support.multicore import examples
 
 from allocopt.cluster.multicore import Cluster, Machine, PowerConstants
+from allocopt.cluster.platform_files import read_machine
 from allocopt.errors import AllocoptError, InvalidProblemError
-from allocopt.files.platform import read_machine
 from allocopt.simulator.multicore.policies import ACTIONS
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 from allocopt.simulator.multicore.setup import Execution
@@ -35,7 +35,7 @@ FOLDERS = {
     "energy": None,
     "heuristic/job": None,
     "heuristic/resource": None,
-    "lublin": "jobs.json: no such file",
+    "lublin": "jobs.json: No such file",
     "metrics/util": None,
     "policy/save": None,
     "policy/spread": None,

@@ -7,8 +7,8 @@ import pytest
 from support.multicore import MEASURED_MAKESPAN_S, measured_jobs, measured_machine, random_machine
 from support.schedulers import PlainFcfs
 
+from allocopt.cluster.irmasim import homogeneous
 from allocopt.cluster.multicore import Cluster, Machine, Node, Processor
-from allocopt.cluster.testbed import homogeneous
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.model import SharedMemory
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from support.windows import fat_trees, resequenced, window, windows
 
-from allocopt.cluster.topology import FatTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.problems.encoding import encode
 from allocopt.problems.topology import TopologyProblem
 from formulations.dynamic.dcas.sequence import cuts, distinct_levels, sequence_from

@@ -27,7 +27,7 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
     BadFileError
         If the file cannot be read or makes no tree; it names the place.
     UsageError
-        If labels are given for another format.
+        If labels are given for another format, or one twice.
     """
     source, name = topology_file(path)
     suffix = Path(source.name.removesuffix(".gz")).suffix.lower()
@@ -35,18 +35,18 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
         raise UsageError(f"labels are those of Kubernetes nodes in a .json file, {source.name} is none")
     # What a format needs is loaded for that format.
     if suffix in (".yaml", ".yml"):
-        from allocopt.files.slurm_topology_yaml import read_slurm_topology_yaml
+        from allocopt.cluster.slurm_yaml import read_slurm_topology_yaml
 
         return read_slurm_topology_yaml(source, name)
     if suffix == ".json":
-        from allocopt.files.kubernetes import read_kubernetes_nodes
+        from allocopt.cluster.kubernetes import read_kubernetes_nodes
 
         return read_kubernetes_nodes(source, labels)
     if suffix == ".graphml":
-        from allocopt.files.graphml import read_graphml
+        from allocopt.cluster.graphml import read_graphml
 
         return read_graphml(source)
-    from allocopt.files.slurm_topology import read_slurm_topology
+    from allocopt.cluster.slurm import read_slurm_topology
 
     return read_slurm_topology(source)
 
@@ -73,11 +73,11 @@ def write_topology(path: Path, cluster: NamedTree) -> None:
     """
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     if suffix == ".graphml":
-        from allocopt.files.graphml import write_graphml
+        from allocopt.cluster.graphml import write_graphml
 
         return write_graphml(path, cluster)
     if suffix == ".conf":
-        from allocopt.files.slurm_topology import write_slurm_topology
+        from allocopt.cluster.slurm import write_slurm_topology
 
         return write_slurm_topology(path, cluster)
     raise UsageError(f"{path} must end in .conf or .graphml")

@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.switches import Switch, tree_of_switches
-from allocopt.cluster.topology import FatTree
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
+from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import InvalidProblemError
 
 
@@ -103,13 +101,6 @@ def test_switches_that_make_no_tree_are_refused(switches: list[Switch], place: s
         tree_of_switches(switches)
     assert raised.value.place == place
     assert fault in raised.value.fault
-
-
-def test_hops_are_one_per_level() -> None:
-    switches = [leaf("s1", "a"), leaf("s2", "b")]
-    assert tree_of_switches(switches, hops=(1, 5)).tree.hops == (1, 5)
-    with pytest.raises(InvalidProblemError, match="3 are given, the tree has 2 levels"):
-        tree_of_switches(switches, hops=(1, 2, 3))
 
 
 @st.composite

@@ -9,8 +9,8 @@ import pytest
 
 from allocopt.cli.schema import json_schema
 from allocopt.cluster.multicore import ContentionConstants, PowerConstants
+from allocopt.cluster.platform_files import read_machine
 from allocopt.errors import BadFileError
-from allocopt.files.platform import read_machine
 
 CONSTANTS = {"b": -1.85e-5, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}
 TOML = """
@@ -106,10 +106,13 @@ def change(obj: dict[str, Any], *keys: str | int, to: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("obj", "fault"),
     [
-        (change(own(), "processors", "k", "cores", to=0), "processors.k.cores: is 0, must be at least 1"),
+        (
+            change(own(), "processors", "k", "cores", to=0),
+            "processors.k.cores: is 0, must be greater than or equal to 1",
+        ),
         (
             change(own(), "processors", "k", "clock", to=1),
-            "processors.k: unknown key 'clock'; did you mean 'clock_ghz'?",
+            "processors.k.clock: is an unknown key",
         ),
         (
             change(own(), "processors", "k", "contention", "b", to=1),
@@ -123,7 +126,7 @@ def change(obj: dict[str, Any], *keys: str | int, to: object) -> dict[str, Any]:
         (change(irmasim(), "processor", to={}), "processor: type 'k' is not in the file; --types names the folder"),
         (
             change(irmasim(), "processor", "k", "clock_rate", to=-1),
-            "processor.k: clock_rate: is -1, must be more than 0",
+            "processor.k: clock_rate: is -1, must be greater than 0",
         ),
         (change(irmasim(), "processor", "k", "dd", to=None), "processor.k: has b, c, da, db, dc, but no dd"),
         (change(irmasim(), "processor", "k", "b", to=0.1), "processor.k: contention: b is 0.1, must be negative"),
@@ -174,7 +177,7 @@ def test_a_wrong_file_is_told_in_one_line(tmp_path: Path, obj: object, fault: st
 def test_toml_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="is not TOML: "):
         read_machine(written(tmp_path, "a = ", "platform.toml"))
-    with pytest.raises(BadFileError, match="has an integer of too many digits, must fit 64 bits"):
+    with pytest.raises(BadFileError, match=r"is not TOML: .*digits"):
         read_machine(written(tmp_path, f"a = {'9' * 5000}", "platform.toml"))
 
 
@@ -251,7 +254,7 @@ def test_a_real_platform_of_batsim_is_read(shared_data: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("<platform>", "line 1, column 11: is not XML: no element found$"),
+        ("<platform>", "is not XML: no element found: line 1, column 10$"),
         ("<platform><host speed='1Gf'/></platform>", "host '': has no id, must have one"),
         ("<html/>", "is XML of 'html', must be of 'platform'"),
         ("<platform/>", "holds neither a host nor a cluster"),

@@ -1,18 +1,16 @@
 """Nodes of Kubernetes, as ``kubectl get nodes -o json`` prints them: labels say where in the network a node is."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.switches import Switch
+from allocopt.cluster.named import NamedTree, Switch, tree_in
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.slurm_topology import tree_in
 from allocopt.files.validation import validated
 
 KNOWN_LABELS = (
@@ -45,48 +43,34 @@ class _Model(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
 
-class MetadataModel(_Model):
-    """Name and labels of a node."""
-
+class _Metadata(_Model):
     name: Annotated[str, Field(min_length=1)]
     labels: dict[str, str] = {}
 
 
-class NodeModel(_Model):
-    """A node."""
-
-    metadata: MetadataModel
+class _Node(_Model):
+    metadata: _Metadata
 
 
-class NodeListModel(_Model):
-    """What kubectl prints."""
-
-    items: Annotated[list[NodeModel], Field(min_length=1)]
+class _NodeList(_Model):
+    items: Annotated[list[_Node], Field(min_length=1)]
 
 
 def read_kubernetes_nodes(path: Path, labels: Sequence[str] = ()) -> NamedTree:
     """Read the nodes of a Kubernetes cluster and put them into a tree by the values of labels.
 
-    Nodes of the control plane, and nodes that lack one of the labels, are left out and remarked.
+    Nodes of the control plane, and nodes that lack one of the labels, are left out and remarked. Errors are those of
+    `read_topology`.
 
     Parameters
     ----------
-    path
-        The output of ``kubectl get nodes -o json``.
     labels
-        Keys of the labels that name the levels, from the top downwards; none for those of `KNOWN_LABELS` that every
-        node but those of the control plane has.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, is not such an output, or no node has the labels; it names the place.
-    UsageError
-        If a label is named twice.
+        Keys of the labels that name the levels, from the top downwards, each once; none for those of `KNOWN_LABELS`
+        that every node but those of the control plane has.
     """
     if len(set(labels)) < len(labels):
         raise UsageError(f"labels {','.join(labels)} name one twice")
-    nodes = [node.metadata for node in validated(NodeListModel, parse_json(read_text(path), path), path).items]
+    nodes = [node.metadata for node in validated(_NodeList, parse_json(read_text(path), path), path).items]
     workers = [node for node in nodes if not any(role in node.labels for role in CONTROL_PLANE)] or nodes
     keys = list(labels) or [key for key in KNOWN_LABELS if all(key in node.labels for node in workers)]
     if not keys:
@@ -95,19 +79,19 @@ def read_kubernetes_nodes(path: Path, labels: Sequence[str] = ()) -> NamedTree:
     placed = [node for node in workers if all(key in node.labels for key in keys)]
     if not placed:
         raise bad_file(path, "items", f"none of the {len(nodes)} nodes has the labels {', '.join(keys)}")
-    _check_distinct(path, [node.name for node in placed])
-    tree = tree_in(path, _switches(placed, keys))
-    return NamedTree(tree.tree, tree.nodes, (*_remarks(len(nodes), len(workers), len(placed), keys), *tree.remarks))
-
-
-def _check_distinct(path: Path, names: Sequence[str]) -> None:
-    """Raise `BadFileError` for a node that is given twice."""
-    name, count = Counter(names).most_common(1)[0]
+    name, count = Counter(node.name for node in placed).most_common(1)[0]
     if count > 1:
         raise bad_file(path, "items", f"node {name!r} is given twice")
+    remarks = [f"levels from the top downwards: {', '.join(keys)}"]
+    if len(workers) < len(nodes):
+        remarks.append(f"nodes of the control plane left out: {len(nodes) - len(workers)}")
+    if len(placed) < len(workers):
+        remarks.append(f"nodes without all of these labels left out: {len(workers) - len(placed)}")
+    tree = tree_in(path, _switches(placed, keys))
+    return NamedTree(tree.tree, tree.nodes, (*remarks, *tree.remarks))
 
 
-def _switches(nodes: Sequence[MetadataModel], keys: Sequence[str]) -> list[Switch]:
+def _switches(nodes: Sequence[_Metadata], keys: Sequence[str]) -> list[Switch]:
     """Make a switch of every value of a label below the same values above."""
     held: dict[tuple[str, ...], list[str]] = {}
     for node in nodes:
@@ -116,26 +100,10 @@ def _switches(nodes: Sequence[MetadataModel], keys: Sequence[str]) -> list[Switc
     for path in held:
         for depth in range(len(path)):
             below.setdefault(path[:depth], {})[path[: depth + 1]] = None
-    names = _names([path for paths in below.values() for path in paths])
-    leaves = [Switch(names[path], tuple(found)) for path, found in held.items()]
-    above = [
-        Switch(names[path], switches=tuple(map(names.__getitem__, paths))) for path, paths in below.items() if path
-    ]
-    top = [Switch("/", switches=tuple(map(names.__getitem__, below[()])))] if len(below[()]) > 1 else []
-    return [*leaves, *above, *top]
-
-
-def _names(paths: Sequence[tuple[str, ...]]) -> Mapping[tuple[str, ...], str]:
-    """Name switches by their value, or where that stands in several places by all values from the top."""
+    # A switch is named by its value, or where that stands in several places by all values from the top.
+    paths = [path for found in below.values() for path in found]
     counts = Counter(path[-1] for path in paths)
-    return {path: path[-1] if counts[path[-1]] == 1 else "/".join(path) for path in paths}
-
-
-def _remarks(nodes: int, workers: int, placed: int, keys: Sequence[str]) -> list[str]:
-    """Say what was chosen and what was left out."""
-    remarks = [f"levels from the top downwards: {', '.join(keys)}"]
-    if workers < nodes:
-        remarks.append(f"nodes of the control plane left out: {nodes - workers}")
-    if placed < workers:
-        remarks.append(f"nodes without all of these labels left out: {workers - placed}")
-    return remarks
+    names = {path: path[-1] if counts[path[-1]] == 1 else "/".join(path) for path in paths}
+    leaves = [Switch(names[path], tuple(found)) for path, found in held.items()]
+    top, *above = (Switch(names.get(at, "/"), (), tuple(map(names.__getitem__, found))) for at, found in below.items())
+    return [*leaves, *above, *([top] if len(top.switches) > 1 else [])]

@@ -5,14 +5,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from allocopt.errors import BadFileError, InvalidProblemError
+from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file
-from allocopt.files.models import FileModel, Text
-from allocopt.files.toml import read_toml
-from allocopt.files.validation import validated
-from allocopt.problems.coallocation.files import ShareOfOne
+from allocopt.files.reading import read_toml
+from allocopt.files.validation import FileModel, Text, validated
 from allocopt.problems.coallocation.profile import Stage, StageKind
 from allocopt.traces.executables import Executable, Executables
+
+ShareOfOne = Annotated[float, Field(ge=0, le=1)]
 
 
 class StageModel(FileModel):
@@ -55,19 +55,13 @@ def read_profiles(path: Path | str) -> Executables:
     BadFileError
         If the file cannot be read, or a value is wrong; it names the place.
     """
-    held = read_toml(Path(path))
     table: dict[int, Executable] = {}
-    for index, one in enumerate(validated(ProfilesModel, held, path).application):
-        if one.executable in table:
-            raise bad_file(path, f"application[{index}].executable", f"is {one.executable}, which is given before")
-        table[one.executable] = _executable(one, path)
+    for index, model in enumerate(validated(ProfilesModel, read_toml(Path(path)), path).application):
+        if model.executable in table:
+            raise bad_file(path, f"application[{index}].executable", f"is {model.executable}, which is given before")
+        stages = (Stage(one.share, one.cpu, one.memory, one.io, StageKind(one.kind)) for one in model.stages)
+        try:
+            table[model.executable] = Executable(model.name, tuple(stages))
+        except InvalidProblemError as error:
+            raise bad_file(path, error.place, error.fault) from None
     return table
-
-
-def _executable(model: ApplicationModel, path: Path | str) -> Executable:
-    """Make an application."""
-    stages = (Stage(one.share, one.cpu, one.memory, one.io, StageKind(one.kind)) for one in model.stages)
-    try:
-        return Executable(model.name, tuple(stages))
-    except InvalidProblemError as error:
-        raise BadFileError(f"{path}: {error}") from None

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.damage import check_read_or_refused, damaged
 
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.switches import Switch, tree_of_switches
+from allocopt.cluster.graphml import graph_of, tree_of_graph
+from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
+from allocopt.cluster.reading import read_topology, topology_file, write_topology
 from allocopt.errors import BadFileError, InvalidProblemError, MissingPackageError, UsageError
-from allocopt.files.cluster import read_topology, topology_file, write_topology
-from allocopt.files.graphml import graph_of, tree_of_graph
 
 TOPOLOGIES = """---
 - topology: racks
@@ -71,11 +70,11 @@ def test_the_default_topology_is_read_or_the_one_that_is_named(tmp_path: Path) -
     [
         ("node[01-02]", "node[01-02", "[0].tree.switches[1].nodes: 'node[01-02' has a bracket that is not closed"),
         ("s[1-2]", "s[1-3]", "[0].tree.switches[0]: switch 'root' has 's3' below it, which is not given"),
-        ("switch: s2", "swich: s2", "[0].tree.switches[2]: unknown key 'swich'; did you mean 'switch'?"),
+        ("switch: s2", "swich: s2", "[0].tree.switches[2].swich: is an unknown key"),
         ("[2, 4]", "[2, 3]", "[1].block.block_sizes: is 2,3, must rise"),
-        ("[2, 4]", "two", "[1].block.block_sizes: is 'two', must be a list"),
+        ("[2, 4]", "two", "[1].block.block_sizes: is 'two', must be a valid list"),
         ("flat: true", "flat: [", "line 24, column 1: is not YAML"),
-        (TOPOLOGIES, "", "top level: is null, must be a list"),
+        (TOPOLOGIES, "", "top level: is null, must be a valid list"),
         ("racks", "no racks", "there is no topology 'racks'; there are no racks, blocks, other"),
     ],
 )
@@ -152,7 +151,7 @@ def test_nodes_without_a_label_that_is_named_are_left_out_and_remarked(tmp_path:
         ([node("a", x="1")], ("y",), "items: none of the 1 nodes has the labels y"),
         ([node("a", x="1"), node("a", x="2")], ("x",), "items: node 'a' is given twice"),
         ([{"metadata": {}}], ("x",), "items[0].metadata.name: is missing"),
-        ([], ("x",), "items: is empty"),
+        ([], ("x",), "items: is an empty list, list should have at least 1 item"),
     ],
 )
 def test_odd_kubernetes_nodes_get_a_line_that_names_the_fault(
@@ -304,7 +303,7 @@ def test_other_endings_and_labels_are_refused(tmp_path: Path) -> None:
         write_topology(tmp_path / "out.yaml", cluster())
     with pytest.raises(UsageError, match="labels are those of Kubernetes nodes"):
         read_topology(tmp_path / "topology.conf", ["x"])
-    assert fault(tmp_path / "none.conf") == "no such file"
+    assert fault(tmp_path / "none.conf") == "No such file or directory"
     assert fault(written(tmp_path, "x.graphml", "<graphml")).startswith("is not GraphML: ")
 
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from allocopt.files.csv_rows import csv_rows
+from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.measurements import number_at_least_0
 from allocopt.simulator.multicore.simulation import Placed
 
 COLUMNS = ("job_id", "node", "start_s")

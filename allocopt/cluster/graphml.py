@@ -14,9 +14,8 @@ import networkx as nx
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.switches import Switch, tree_of_switches
-from allocopt.cluster.tree import Tree
+from allocopt.cluster.named import NamedTree, Switch, tree_of_switches
+from allocopt.cluster.topology import Tree
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file
 from allocopt.files.reading import read_text
@@ -38,18 +37,13 @@ MOST_COUNTED = 5000
 
 
 def read_graphml(path: Path) -> NamedTree:
-    """Read a cluster from a GraphML file; see `tree_of_graph`.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or makes no tree.
-    """
+    """Read a cluster from a GraphML file, as `tree_of_graph` says; errors as in `read_topology`."""
+    text = read_text(path)
     try:
         # What it warns of, ports and keys that are not declared, says nothing of how nodes are connected.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            graph = nx.parse_graphml(read_text(path))
+            graph = nx.parse_graphml(text)
     except (ParseError, nx.NetworkXError, KeyError, ValueError) as error:
         raise bad_file(path, f"is not GraphML: {error}") from None
     if RECIPE <= graph.graph.get("edge_default", {}).keys():
@@ -58,32 +52,21 @@ def read_graphml(path: Path) -> NamedTree:
     try:
         return tree_of_graph(graph)
     except InvalidProblemError as error:
-        raise bad_file(path, *filter(None, (error.place, error.fault))) from None
+        raise bad_file(path, error.place, error.fault) from None
 
 
 def write_graphml(path: Path, cluster: NamedTree) -> None:
-    """Write a cluster as a GraphML file.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
-    """
+    """Write a cluster as a GraphML file; errors as in `write_topology`."""
     write_text(path, "\n".join(nx.generate_graphml(graph_of(cluster))) + "\n")
 
 
 def tree_of_graph(graph: Graph) -> NamedTree:
-    """Make a tree of a network.
+    """Make a tree of a network, an undirected or directed graph.
 
     Vertices are nodes or switches as their attribute ``kind`` (or ``type``, ``role``) says, or else nodes are those
     with one link. A vertex's name is its attribute ``name``, or else itself. A directed graph runs downwards, from
     vertices with no link to them; an undirected one hangs from its center, or the vertex whose attribute
     ``root`` holds.
-
-    Parameters
-    ----------
-    graph
-        An undirected or directed graph.
 
     Raises
     ------
@@ -107,34 +90,31 @@ def tree_of_graph(graph: Graph) -> NamedTree:
 
 def graph_of(cluster: NamedTree) -> Graph:
     """Return a cluster as a graph of networkx, with the attributes ``kind`` and ``level``, 0 for nodes."""
-    graph: Graph = nx.Graph()
-    vertices = _vertices(cluster)
-    top = f"top of {len(cluster.nodes)} nodes"
-    graph.add_node(top, kind=SWITCH, level=len(vertices) + 1, root=True)
-    for level, names in enumerate(vertices, 1):
-        graph.add_nodes_from(names, kind=SWITCH, level=level)
-    graph.add_nodes_from(cluster.nodes, kind=NODE, level=0)
-    for node, groups in zip(cluster.nodes, cluster.tree.groups.T.tolist(), strict=True):
-        nx.add_path(graph, [node, *(names[group] for names, group in zip(vertices, groups, strict=True)), top])
-    return graph
-
-
-def _vertices(cluster: NamedTree) -> list[list[str]]:
-    """Name the groups of each level so that no two vertices have one name."""
+    # No two vertices may have one name.
     used = set(cluster.nodes)
     vertices: list[list[str]] = []
     for level, names in enumerate(cluster.tree.names, 1):
         vertices.append([f"{name} (level {level})" if name in used else name for name in names])
         used.update(names)
-    return vertices
+    graph: Graph = nx.Graph()
+    top = f"top of {len(cluster.nodes)} nodes"
+    graph.add_node(top, kind=SWITCH, level=len(vertices) + 1, root=True)
+    for level, switches in enumerate(vertices, 1):
+        graph.add_nodes_from(switches, kind=SWITCH, level=level)
+    graph.add_nodes_from(cluster.nodes, kind=NODE, level=0)
+    for node, groups in zip(cluster.nodes, cluster.tree.groups.T.tolist(), strict=True):
+        nx.add_path(graph, [node, *(switches[group] for switches, group in zip(vertices, groups, strict=True)), top])
+    return graph
 
 
 def _hosts(links: Graph) -> list[str]:
     """Return the vertices that are nodes, in the order of the graph."""
-    kinds = {vertex: _kind(data) for vertex, data in links.nodes(data=True)}
-    if any(kind in HOSTS for kind in kinds.values()):
-        return [vertex for vertex, kind in kinds.items() if kind in HOSTS]
-    return [vertex for vertex, kind in kinds.items() if links.degree[vertex] == 1 and kind not in SWITCHES]
+    kinds = {
+        vertex: next((str(data[key]).lower() for key in KIND_KEYS if key in data), "")
+        for vertex, data in links.nodes(data=True)
+    }
+    hosts = [vertex for vertex, kind in kinds.items() if kind in HOSTS]
+    return hosts or [vertex for vertex, kind in kinds.items() if links.degree[vertex] == 1 and kind not in SWITCHES]
 
 
 def _cut_dead_ends(links: Graph, hosts: set[str]) -> None:
@@ -146,11 +126,6 @@ def _cut_dead_ends(links: Graph, hosts: set[str]) -> None:
         if other not in hosts:
             links.remove_node(vertex)
             ends += [other] if other in links and links.degree[other] == 1 else []
-
-
-def _kind(data: dict[str, Any]) -> str:
-    """Return what a vertex is, as its attributes say."""
-    return next((str(data[key]).lower() for key in KIND_KEYS if key in data), "")
 
 
 def _switches(graph: Graph, links: Graph, hosts: set[str]) -> Iterator[Switch]:
@@ -190,7 +165,14 @@ def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
     # A group is known by its first node.
     rows = [np.argmax(hops <= step, axis=1) for step in steps]
     for step, row in zip(steps, rows, strict=True):
-        _check_groups(hosts, hops, step, row)
+        # Nodes near the same node must be near each other.
+        wrong = np.argwhere((hops <= step) != (row[:, None] == row[None, :]))
+        if len(wrong):
+            first, second = wrong[0]
+            other = min(int(row[first]), int(row[second]))
+            a, b, c = hosts[first], hosts[second], hosts[other]
+            found = f"{a} - {b} {hops[first, second]}, {a} - {c} {hops[first, other]}, {b} - {c} {hops[second, other]}"
+            raise InvalidProblemError("", f"the hops between nodes are not those of a tree: {found}")
     order = np.lexsort(rows)
     groups, names = [], []
     for level, row in enumerate(rows[:-1], 1):
@@ -213,17 +195,3 @@ def _hops_between(links: Graph, hosts: Sequence[str]) -> IntArray:
         first, second = np.argwhere(np.isinf(hops))[0]
         raise InvalidProblemError("", f"nodes {hosts[first]!r} and {hosts[second]!r} are not connected")
     return hops.astype(np.int64)
-
-
-def _check_groups(hosts: Sequence[str], hops: IntArray, step: int, row: IntArray) -> None:
-    """Raise `InvalidProblemError` unless nodes near the same node are near each other."""
-    wrong = np.argwhere((hops <= step) != (row[:, None] == row[None, :]))
-    if len(wrong):
-        first, second = wrong[0]
-        other = min(int(row[first]), int(row[second]))
-        a, b, c = hosts[first], hosts[second], hosts[other]
-        raise InvalidProblemError(
-            "",
-            f"the hops between nodes are not those of a tree: {a} - {b} {hops[first, second]}, "
-            f"{a} - {c} {hops[first, other]}, {b} - {c} {hops[second, other]}",
-        )

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import BadFileError
-from allocopt.files.profiles import read_profiles
 from allocopt.problems.coallocation.profile import Stage, StageKind
 from allocopt.traces.executables import Executable
+from allocopt.traces.profiles import read_profiles
 
 TABLE = """
 [[application]]

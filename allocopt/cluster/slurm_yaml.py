@@ -1,6 +1,6 @@
 """``topology.yaml`` of Slurm: one or several topologies, each a tree, blocks or flat (manual: topology.yaml(5))."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -8,12 +8,11 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from allocopt.cluster.hostlist import HostlistError, HostlistExpander
-from allocopt.cluster.named import NamedTree
-from allocopt.cluster.switches import Switch
+from allocopt.cluster.named import NamedTree, Switch, tree_in
+from allocopt.cluster.slurm import check_block_sizes, joined_blocks
 from allocopt.errors import MissingPackageError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
-from allocopt.files.slurm_topology import check_block_sizes, joined_blocks, tree_in
 from allocopt.files.validation import validated
 
 Name = Annotated[str, Field(min_length=1)]
@@ -25,112 +24,88 @@ class _Model(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
-class SwitchModel(_Model):
-    """A switch with its nodes or the switches below it, both hostlists."""
-
+class _SwitchModel(_Model):
     switch: Name
     nodes: str | None = None
     children: str | None = None
     link_speed: str | int | None = None
 
 
-class BlockModel(_Model):
-    """A block of nodes."""
-
+class _BlockModel(_Model):
     block: Name
     nodes: str | None = None
 
 
-class SwitchesModel(_Model):
-    """A tree."""
-
-    switches: list[SwitchModel]
+class _Tree(_Model):
+    switches: list[_SwitchModel]
 
 
-class BlocksModel(_Model):
-    """Blocks and the numbers of nodes that are joined."""
-
-    blocks: list[BlockModel]
+class _Blocks(_Model):
+    blocks: list[_BlockModel]
     block_sizes: Annotated[list[Annotated[int, Field(ge=1, le=10**8)]], Field(min_length=1)] = [1]
 
 
-class TopologyModel(_Model):
+class _Topology(_Model):
     """A topology; others than the one that is asked for may be of a kind that is not known."""
 
     model_config = ConfigDict(extra="allow", defer_build=True)
 
     topology: Name
     cluster_default: bool = False
-    tree: SwitchesModel | None = None
-    block: BlocksModel | None = None
+    tree: _Tree | None = None
+    block: _Blocks | None = None
     flat: bool | None = None
 
 
-class TopologiesModel(RootModel[Annotated[list[TopologyModel], Field(min_length=1)]]):
+class _Topologies(RootModel[Annotated[list[_Topology], Field(min_length=1)]]):
     """A file."""
 
 
 def read_slurm_topology_yaml(path: Path, name: str | None = None) -> NamedTree:
-    """Read a topology of a ``topology.yaml``.
-
-    Parameters
-    ----------
-    path
-        The file.
-    name
-        Name of the topology; None for the cluster's default, or else the first.
+    """Read the topology of a name, or else the cluster's default or the first; errors are those of `read_topology`.
 
     Raises
     ------
-    BadFileError
-        If the file cannot be read, is not in the format, or has no such topology; it names the place.
     MissingPackageError
         If PyYAML is not installed.
     """
-    topologies = validated(TopologiesModel, _parsed(path), path).root
-    index, found = _chosen(path, topologies, name)
-    place = f"[{index}]"
+    topologies = validated(_Topologies, _parsed(path), path).root
+    chosen = name or next((one.topology for one in topologies if one.cluster_default), topologies[0].topology)
+    index, found = next(((index, one) for index, one in enumerate(topologies) if one.topology == chosen), (0, None))
+    if found is None:
+        known = ", ".join(topology.topology for topology in topologies)
+        raise bad_file(path, f"there is no topology {shown(name)}; there are {known}")
+    place, noun = f"[{index}]", f"topology {shown(found.topology)}"
     if found.model_extra:
         unknown = ", ".join(map(shown, found.model_extra))
-        raise bad_file(path, place, f"topology {shown(found.topology)} has {unknown}, must be one of tree, block")
+        raise bad_file(path, place, f"{noun} has {unknown}, must be one of tree, block")
     if found.tree is not None and found.block is not None:
-        raise bad_file(path, place, f"topology {shown(found.topology)} is both tree and block, must be one of them")
+        raise bad_file(path, place, f"{noun} is both tree and block, must be one of them")
     if found.tree is not None:
         return tree_in(path, list(_switches(path, f"{place}.tree.switches", found.tree)))
     if found.block is not None:
         return tree_in(path, _blocks(path, f"{place}.block", found.block))
-    raise bad_file(path, place, f"topology {shown(found.topology)} is neither tree nor block: it names no nodes")
+    raise bad_file(path, place, f"{noun} is neither tree nor block: it names no nodes")
 
 
 def _parsed(path: Path) -> object:
-    """Parse YAML."""
     try:
         yaml = import_module("yaml")
     except ImportError:
         raise MissingPackageError("topology.yaml needs PyYAML: pip install 'allocopt[yaml]'") from None
+    text = read_text(path)
     try:
-        parsed: object = yaml.safe_load(read_text(path))
+        parsed: object = yaml.safe_load(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        line = () if mark is None else (f"line {mark.line + 1}, column {mark.column + 1}",)
-        raise bad_file(path, *line, f"is not YAML: {error.problem}") from None
+        place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}"
+        raise bad_file(path, place, f"is not YAML: {error.problem}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise bad_file(path, f"is not YAML: {str(error).splitlines()[0]}") from None
     return parsed
 
 
-def _chosen(path: Path, topologies: Sequence[TopologyModel], name: str | None) -> tuple[int, TopologyModel]:
-    """Find a topology with its number."""
-    default = next((topology.topology for topology in topologies if topology.cluster_default), topologies[0].topology)
-    for index, topology in enumerate(topologies):
-        if topology.topology == (name or default):
-            return index, topology
-    known = ", ".join(topology.topology for topology in topologies)
-    raise bad_file(path, f"there is no topology {shown(name)}; there are {known}")
-
-
-def _switches(path: Path, place: str, tree: SwitchesModel) -> Iterator[Switch]:
-    """Yield the switches of a tree."""
+def _switches(path: Path, place: str, tree: _Tree) -> Iterator[Switch]:
     expander = HostlistExpander()
     for index, model in enumerate(tree.switches):
         where = f"{place}[{index}]"
@@ -138,14 +113,13 @@ def _switches(path: Path, place: str, tree: SwitchesModel) -> Iterator[Switch]:
         yield Switch(model.switch, nodes, _names(path, f"{where}.children", model.children, expander), where)
 
 
-def _blocks(path: Path, place: str, model: BlocksModel) -> list[Switch]:
+def _blocks(path: Path, place: str, model: _Blocks) -> list[Switch]:
     """Return the blocks, and what is above them."""
     expander = HostlistExpander()
-    places = [f"{place}.blocks[{index}]" for index in range(len(model.blocks))]
-    blocks = [
-        Switch(block.block, _names(path, f"{where}.nodes", block.nodes, expander), (), where)
-        for where, block in zip(places, model.blocks, strict=True)
-    ]
+    blocks = []
+    for index, block in enumerate(model.blocks):
+        where = f"{place}.blocks[{index}]"
+        blocks.append(Switch(block.block, _names(path, f"{where}.nodes", block.nodes, expander), (), where))
     try:
         check_block_sizes(model.block_sizes)
     except ValueError as error:
@@ -154,7 +128,6 @@ def _blocks(path: Path, place: str, model: BlocksModel) -> list[Switch]:
 
 
 def _names(path: Path, place: str, hostlist: str | None, expander: HostlistExpander) -> tuple[str, ...]:
-    """Names that a hostlist stands for."""
     try:
         return tuple(expander.expand(hostlist or ""))
     except HostlistError as error:

@@ -1,6 +1,6 @@
 """Files of the locality model: measured jobs as CSV, and fitted coefficients as JSON."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -9,9 +9,8 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.models import VERSION
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import check_header, validated
+from allocopt.files.validation import VERSION, check_header, validated
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.simulator.locality import Line, PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.locality_fit import Measured
@@ -59,7 +58,16 @@ def read_measured(path: Path | str) -> list[Measured]:
         If the file cannot be read, or a row is wrong; it names line and column.
     """
     path = Path(path)
-    return list(_measured(path))
+    return [
+        Measured(
+            WORKLOADS[_choice(path, place, row, "workload", tuple(WORKLOADS))],
+            POLICIES[_choice(path, place, row, "policy", tuple(POLICIES))],
+            int(_number(path, place, row, "gpus")),
+            _number(path, place, row, "requested_s"),
+            _number(path, place, row, "service_s"),
+        )
+        for place, row in csv_rows(path, COLUMNS, "jobs")
+    ]
 
 
 def read_table(path: Path | str) -> PenaltyTable:
@@ -99,20 +107,7 @@ def write_table(path: Path | str, table: PenaltyTable) -> None:
     write_text(Path(path), json_by_line({"format": FORMAT, "version": VERSION, "lines": lines}))
 
 
-def _measured(path: Path) -> Iterator[Measured]:
-    """Yield the jobs of a file."""
-    for place, row in csv_rows(path, COLUMNS, "jobs"):
-        yield Measured(
-            WORKLOADS[_choice(path, place, row, "workload", tuple(WORKLOADS))],
-            POLICIES[_choice(path, place, row, "policy", tuple(POLICIES))],
-            int(_number(path, place, row, "gpus")),
-            _number(path, place, row, "requested_s"),
-            _number(path, place, row, "service_s"),
-        )
-
-
 def _choice(path: Path, place: str, row: Mapping[str, str], name: str, known: Sequence[str]) -> str:
-    """Read a cell that holds one of a few words."""
     cell = row[name].strip()
     if cell not in known:
         raise _fault(path, place, name, cell, f"one of {', '.join(known)}")
@@ -134,5 +129,4 @@ def _number(path: Path, place: str, row: Mapping[str, str], name: str) -> float:
 
 
 def _fault(path: Path, place: str, name: str, cell: str, right: str) -> BadFileError:
-    """Return the error for a cell."""
     return bad_file(path, place, f"{name} is {shown(cell)}, must be {right}")

@@ -1,7 +1,12 @@
-"""Platforms of IRMaSim in JSON: platforms, nodes and processors by type, some of them in a library of types."""
+"""IRMaSim's platforms: its files in JSON, and the clusters on which it was validated.
+
+Platforms, nodes and processors stand in a file by type, some types in a library.
+"""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,27 +20,73 @@ from allocopt.cluster.multicore import (
     Processor,
     check_count,
 )
-from allocopt.errors import InvalidProblemError
+from allocopt.cluster.platform_files import Count, PositiveNumber, numbered
+from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.platform import numbered
-from allocopt.files.platform_models import MOST
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.validation import validated
 
+CONTENTION = ContentionConstants(b=-1.85e-5, c=32_000.0, da=1.75, db=3_500.0, dc=45_000.0, dd=3_000.0)
+"""Table III, for 3.4 GHz; the paper prints none for the other clocks."""
+IDLE_SHARE = 0.05
+"""Share of the processor's power that it draws when idle: Table III has no such column, IRMaSim's code this number."""
+POWERS: Mapping[float, PowerConstants] = MappingProxyType(
+    {
+        clock: PowerConstants(core_w, processor_w, IDLE_SHARE * processor_w)
+        for clock, core_w, processor_w in ((3.4, 6.14, 5.59), (2.5, 3.51, 3.20), (1.7, 2.31, 1.59))
+    }
+)
+"""Table III, by clock in GHz."""
+HETEROGENEOUS: Mapping[float, int] = MappingProxyType({3.4: 8, 2.5: 4, 1.7: 3})
+"""Nodes by clock in GHz."""
+BANDWIDTH_MB_S, MEMORY_MB, CORES = 38_400.0, 8_000.0, 4
+
 MODEL = "modelV1"
 """The only platform model of IRMaSim that is the paper's."""
-IDLE_SHARE = 0.05
-"""Share of the processor's power that it draws when idle, where the file has no ``min_power``: as in their code."""
 MB_PER_GB = 1000.0
 LIBRARY = {"node": "node_types.json", "processor": "processor_types.json"}
+MOST_SOCKETS = 1_024
+"""Processors of one type in a node, beyond which a file is refused."""
 _CONSTANTS = ("b", "c", "da", "db", "dc", "dd")
 _LEAST_MB_S = 1000.0
 """Bandwidths below this are in GB/s, as the library says; it holds some in MB/s."""
 
-MOST_SOCKETS = 1_024
-"""Processors of one type in a node, beyond which a file is refused."""
 
-Count = Annotated[int, Field(ge=1, le=MOST)]
+def processor(clock_ghz: float, stalled: float = 1.0) -> Processor:
+    """Return a processor of Table III, at 3.4, 2.5 or 1.7 GHz.
+
+    Parameters
+    ----------
+    stalled
+        Share of a core's power that it draws while it waits for memory; 1 as in the paper.
+
+    Raises
+    ------
+    UsageError
+        If the table has no such row.
+    """
+    if clock_ghz not in POWERS:
+        raise UsageError(f"Table III has no row for {clock_ghz:g} GHz, but for 3.4, 2.5 and 1.7")
+    power = POWERS[clock_ghz]
+    constants = PowerConstants(power.core_w, power.processor_w, power.idle_w, stalled)
+    return Processor(f"i5-7500 {clock_ghz:g} GHz", CORES, clock_ghz, 1.0, BANDWIDTH_MB_S, CONTENTION, constants)
+
+
+def cluster_of(clocks: Mapping[float, int], stalled: float = 1.0) -> Machine:
+    """Return a cluster of so many nodes by clock in GHz, the first ones first; `processor` has the rest."""
+    of = [processor(clock, stalled) for clock, count in clocks.items() for _ in range(count)]
+    nodes = tuple(Node(f"n{number:02d}", (one,), MEMORY_MB) for number, one in enumerate(of, start=1))
+    return Machine("irmasim-testbed", (Cluster("testbed", nodes),))
+
+
+def homogeneous(nodes: int = 15) -> Machine:
+    """Return the homogeneous cluster of section VI: nodes of one 4-core processor at 3.4 GHz."""
+    return cluster_of({3.4: nodes})
+
+
+def heterogeneous() -> Machine:
+    """Return the heterogeneous cluster: 8 nodes at 3.4 GHz, 4 at 2.5 and 3 at 1.7."""
+    return cluster_of(HETEROGENEOUS)
 
 
 class _Model(BaseModel):
@@ -67,7 +118,7 @@ class _Processors(_Model):
 
 
 class _Memory(_Model):
-    capacity: Annotated[float, Field(gt=0)]
+    capacity: PositiveNumber
 
 
 class _Node(_Model):
@@ -77,9 +128,9 @@ class _Node(_Model):
 
 class _Processor(_Model):
     cores: Count
-    clock_rate: Annotated[float, Field(gt=0)]
-    dpflops_per_cycle: Annotated[float, Field(gt=0)] = 1.0
-    mem_bw: Annotated[float, Field(gt=0)] | None = None
+    clock_rate: PositiveNumber
+    dpflops_per_cycle: PositiveNumber = 1.0
+    mem_bw: PositiveNumber | None = None
     profile_version: int = 1
     b: float | None = None
     c: float | None = None
@@ -98,14 +149,10 @@ Model = TypeVar("Model", bound=_Model)
 
 
 def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, chosen: str | None) -> Machine:
-    """Make the machine of a platform file of IRMaSim.
+    """Make the machine of what a platform file ``where`` of IRMaSim holds.
 
     Parameters
     ----------
-    obj
-        What the file holds.
-    where
-        The file, for messages.
     types
         Folder of the library of types, if there is one.
     chosen
@@ -122,70 +169,60 @@ def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, cho
         raise bad_file(where, f"platform.{name}.model_name", fault)
     library = _Library(obj, where, types)
     try:
-        groups = [
-            (group.number, library.find("node", group.type, _Node))
-            for cluster in platform.clusters
-            for group in cluster.nodes
-        ]
-        check_count(
-            sum(number for number, _ in groups),
-            sum(number * sum(entry.number for entry in kind.processors) for number, kind in groups),
-        )
+        processors = nodes = 0
+        for group in (group for cluster in platform.clusters for group in cluster.nodes):
+            kind = library.find("node", group.type, _Node)
+            nodes += group.number
+            processors += group.number * sum(entry.number for entry in kind.processors)
+        check_count(nodes, processors)
         clusters = [Cluster(cluster.id, tuple(_nodes(cluster, library))) for cluster in platform.clusters]
         return Machine(platform.id or name, _distinct(clusters))
     except InvalidProblemError as error:
         raise bad_file(where, str(error)) from None
 
 
+@dataclass(frozen=True, slots=True)
 class _Library:
     """Types of nodes and processors: those of the file, then those of the library."""
 
-    def __init__(self, obj: Mapping[str, Any], where: Path, types: Path | None) -> None:
-        self._obj, self._where, self._types = obj, where, types
+    obj: Mapping[str, Any]
+    where: Path
+    types: Path | None
 
     def find(self, group: str, name: str, model: type[Model]) -> Model:
-        """Return a type of a group."""
-        own = self._group(self._obj.get(group, {}), self._where, group)
+        own = self._group(self.obj.get(group, {}), self.where, group)
         if name in own:
-            return validated(model, own[name], f"{self._where}: {group}.{name}")
-        if self._types is None:
+            return validated(model, own[name], f"{self.where}: {group}.{name}")
+        if self.types is None:
             fault = f"type {shown(name)} is not in the file; --types names the folder of {LIBRARY[group]}"
-            raise bad_file(self._where, group, fault)
-        file = self._types / LIBRARY[group]
+            raise bad_file(self.where, group, fault)
+        file = self.types / LIBRARY[group]
         known = self._group(parse_json(read_text(file), file), file, "top level")
         if name not in known:
-            raise bad_file(self._where, group, f"type {shown(name)} is neither in the file nor in {file}")
+            raise bad_file(self.where, group, f"type {shown(name)} is neither in the file nor in {file}")
         return validated(model, known[name], f"{file}: {name}")
 
     @staticmethod
     def _group(group: object, where: Path, place: str) -> Mapping[str, Any]:
-        """Return types by name."""
         if not isinstance(group, dict):
             raise bad_file(where, place, f"is {shown(group)}, must be an object of types by name")
         return group
 
-    def fault(self, place: str, fault: str) -> Exception:
-        """Return an error that names the file."""
-        return bad_file(self._where, place, fault)
-
 
 def _platform(obj: Mapping[str, Any], where: Path, chosen: str | None) -> tuple[str, _Platform]:
-    """Return one of the platforms of a file with its name."""
     platforms = obj.get("platform")
     if not isinstance(platforms, dict) or not platforms:
         raise bad_file(where, "platform", "is missing, must be an object of platforms by name")
+    first, known = next(iter(platforms)), ", ".join(platforms)
     if chosen is None and len(platforms) > 1:
-        raise bad_file(
-            where, "platform", f"holds {', '.join(platforms)}; choose one as in {where}#{next(iter(platforms))}"
-        )
-    name = chosen or next(iter(platforms))
+        raise bad_file(where, "platform", f"holds {known}; choose one as in {where}#{first}")
+    name = chosen or first
     if name not in platforms:
-        raise bad_file(where, "platform", f"has no {shown(name)}; it holds {', '.join(platforms)}")
+        raise bad_file(where, "platform", f"has no {shown(name)}; it holds {known}")
     return name, validated(_Platform, platforms[name], f"{where}: platform.{name}")
 
 
 def _nodes(cluster: _Cluster, library: _Library) -> Iterator[Node]:
-    """Yield the nodes of a cluster."""
     for group in cluster.nodes:
         kind = library.find("node", group.type, _Node)
         parts = tuple(part for entry in kind.processors for part in [_processor(entry.type, library)] * entry.number)
@@ -195,30 +232,24 @@ def _nodes(cluster: _Cluster, library: _Library) -> Iterator[Node]:
 
 
 def _processor(name: str, library: _Library) -> Processor:
-    """Make a type of processor."""
     model = library.find("processor", name, _Processor)
+    place = f"processor.{name}"
     if model.profile_version != 1:
         fault = f"is {model.profile_version}, whose equations are others; must be 1"
-        raise library.fault(f"processor.{name}.profile_version", fault)
+        raise bad_file(library.where, f"{place}.profile_version", fault)
     bandwidth = model.mem_bw
     if bandwidth is not None and bandwidth < _LEAST_MB_S:
         bandwidth *= MB_PER_GB
-    try:
-        contention, power = _contention(name, model, library), _power(model)
-        return Processor(name, model.cores, model.clock_rate, model.dpflops_per_cycle, bandwidth, contention, power)
-    except InvalidProblemError as error:
-        raise library.fault(f"processor.{name}", str(error)) from None
-
-
-def _contention(name: str, model: _Processor, library: _Library) -> ContentionConstants | None:
-    """Return the constants of contention, all or none of which are there."""
     constants = {key: value for key in _CONSTANTS if (value := getattr(model, key)) is not None}
     missing = [key for key in _CONSTANTS if key not in constants]
-    if not constants:
-        return None
-    if missing:
-        raise library.fault(f"processor.{name}", f"has {', '.join(constants)}, but no {', '.join(missing)}")
-    return ContentionConstants(**constants)
+    if constants and missing:
+        raise bad_file(library.where, place, f"has {', '.join(constants)}, but no {', '.join(missing)}")
+    try:
+        contention = ContentionConstants(**constants) if constants else None
+        power = _power(model)
+        return Processor(name, model.cores, model.clock_rate, model.dpflops_per_cycle, bandwidth, contention, power)
+    except InvalidProblemError as error:
+        raise bad_file(library.where, place, str(error)) from None
 
 
 def _power(model: _Processor) -> PowerConstants | None:
@@ -235,13 +266,8 @@ def _distinct(clusters: list[Cluster]) -> tuple[Cluster, ...]:
     names = [node.name for cluster in clusters for node in cluster.nodes]
     if len(set(names)) == len(names):
         return tuple(clusters)
-    return tuple(
-        Cluster(
-            cluster.name,
-            tuple(
-                Node(f"{cluster.name}.{node.name}-{number}", node.processors, node.memory_mb)
-                for number, node in enumerate(cluster.nodes, start=1)
-            ),
-        )
-        for cluster in clusters
-    )
+    distinct = []
+    for cluster in clusters:
+        nodes = (replace(node, name=f"{cluster.name}.{node.name}-{at}") for at, node in enumerate(cluster.nodes, 1))
+        distinct.append(Cluster(cluster.name, tuple(nodes)))
+    return tuple(distinct)

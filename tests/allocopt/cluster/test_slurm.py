@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from allocopt.cluster.hostlist import fold_hostlist
 from allocopt.cluster.named import NamedTree
+from allocopt.cluster.slurm import read_slurm_topology, write_slurm_topology
 from allocopt.errors import BadFileError
-from allocopt.files.slurm_topology import read_slurm_topology, write_slurm_topology
 
 
 def read(folder: Path, text: str) -> NamedTree:
