@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from allocopt.solving.by_kind import SolverByKind
-from formulations.dynamic.solver import DynamicProgram
 from formulations.knapsack.dynamic import KnapsackDynamicProgram
+from formulations.topology.dynamic_program import DynamicProgram
 
 
 class DynamicPrograms(SolverByKind):

@@ -1,0 +1,541 @@
+"""The recursion of the DCAS dynamic program, position by position from the right.
+
+A *part* is the right-hand end of a block: its last r nodes, beginning at a position, with whole blocks nested in the
+gaps between them. A *filling* is an interval filled exactly by whole blocks. A part of r nodes is a node, a gap that is
+empty or holds a filling, and a part of r - 1 nodes; a filling is a part of all nodes of a block and a filling behind
+it. What is kept and compared is the *excess*: cost and prices beyond what the blocks would cost alone. It is never
+negative, so that whatever reaches ``limit`` can be left out.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float64, int32, int64, types
+from numpy.typing import NDArray
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import inlined, kernel
+from formulations.topology.dcas.bounds import REACH, Reach, left_saving
+from formulations.topology.dcas.window import CLASSES, SEQUENCE, Classes, Sequence, fit
+
+IndexArray = NDArray[np.int32]
+
+POSITION, CLASS, NODES, NEXT, BEGIN, N_PARTS, N_FILLINGS, STAMP = range(8)
+"""What the cursor holds: the step (classes from C on are fillings), where in it, and the ends of the tables."""
+
+NOT_BEGUN = -1
+"""``NEXT`` between two steps."""
+
+
+class Parts(NamedTuple):
+    """The right-hand parts of blocks: entries, and where those of a class, a position and a number of nodes lie.
+
+    Parameters
+    ----------
+    nested
+        Multiset of the blocks inside the gaps.
+    in_leaf, in_pod
+        Nodes of the block in the leaf and in the pod of its first position.
+    value
+        Excess of the nested blocks, plus prices, less savings of the part.
+    excess
+        Bound on the excess of the whole block and all that is nested.
+    rest, gap
+        Entry of the part after the first node, and filling of the gap before it; -1 for none.
+    link
+        Next entry of the same multiset while a list is made.
+    first, last
+        Entries ``first[c, p, r] .. last[c, p, r] - 1`` are the parts of ``r`` nodes that begin at position ``p``.
+    """
+
+    nested: IndexArray
+    in_leaf: IndexArray
+    in_pod: IndexArray
+    value: FloatArray
+    excess: FloatArray
+    rest: IndexArray
+    gap: IndexArray
+    link: IndexArray
+    first: IndexArray
+    last: IndexArray
+
+
+class Fillings(NamedTuple):
+    """Exact fillings of intervals by whole blocks, the least excess of every multiset at every position.
+
+    Parameters
+    ----------
+    blocks
+        Multiset of all blocks in the interval.
+    excess
+        Their excess.
+    part
+        Entry of the first block.
+    rest
+        Filling behind the first block and what is nested in it; -1 for none.
+    first, last
+        Fillings ``first[p] .. last[p] - 1`` begin at position ``p``, the least excess first.
+    """
+
+    blocks: IndexArray
+    excess: FloatArray
+    part: IndexArray
+    rest: IndexArray
+    first: IndexArray
+    last: IndexArray
+
+
+class Scratch(NamedTuple):
+    """Last entry of a multiset in the list being made, valid where the stamp is that of the list."""
+
+    head: IndexArray
+    stamp: IntArray
+    saving: FloatArray
+    saving_stamp: IntArray
+
+
+PARTS = types.NamedTuple(
+    (
+        int32[::1],
+        int32[::1],
+        int32[::1],
+        float64[::1],
+        float64[::1],
+        int32[::1],
+        int32[::1],
+        int32[::1],
+        int32[:, :, ::1],
+        int32[:, :, ::1],
+    ),
+    Parts,
+)
+FILLINGS = types.NamedTuple((int32[::1], float64[::1], int32[::1], int32[::1], int32[::1], int32[::1]), Fillings)
+SCRATCH = types.NamedTuple((int32[::1], int64[::1], float64[::1], int64[::1]), Scratch)
+
+
+def first_cursor(sequence: Sequence) -> IntArray:
+    """Return the cursor of empty tables: the last position, the first class, one node."""
+    cursor = np.zeros(STAMP + 1, dtype=np.int64)
+    cursor[POSITION], cursor[NODES], cursor[NEXT] = len(sequence.leaf) - 1, 1, NOT_BEGUN
+    return cursor
+
+
+def empty_parts(sequence: Sequence, classes: Classes, capacity: int) -> Parts:
+    """Allocate room for ``capacity`` parts."""
+    index = (len(classes.sizes), len(sequence.leaf) + 1, int(classes.sizes.max()) + 1)
+    return Parts(
+        nested=np.empty(capacity, dtype=np.int32),
+        in_leaf=np.empty(capacity, dtype=np.int32),
+        in_pod=np.empty(capacity, dtype=np.int32),
+        value=np.empty(capacity),
+        excess=np.empty(capacity),
+        rest=np.empty(capacity, dtype=np.int32),
+        gap=np.empty(capacity, dtype=np.int32),
+        link=np.empty(capacity, dtype=np.int32),
+        first=np.zeros(index, dtype=np.int32),
+        last=np.zeros(index, dtype=np.int32),
+    )
+
+
+def empty_fillings(sequence: Sequence, capacity: int) -> Fillings:
+    """Allocate room for ``capacity`` fillings."""
+    positions = len(sequence.leaf) + 1
+    return Fillings(
+        blocks=np.empty(capacity, dtype=np.int32),
+        excess=np.empty(capacity),
+        part=np.empty(capacity, dtype=np.int32),
+        rest=np.empty(capacity, dtype=np.int32),
+        first=np.zeros(positions, dtype=np.int32),
+        last=np.zeros(positions, dtype=np.int32),
+    )
+
+
+def empty_scratch(classes: Classes) -> Scratch:
+    """Allocate the working space."""
+    n_states = len(classes.used)
+    keys = int(classes.sizes[classes.factor > 0].max() + 1) ** 2
+    return Scratch(
+        head=np.zeros(n_states, dtype=np.int32),
+        stamp=np.zeros(n_states, dtype=np.int64),
+        saving=np.zeros(keys),
+        saving_stamp=np.zeros(keys, dtype=np.int64),
+    )
+
+
+def longer_parts(parts: Parts, capacity: int) -> Parts:
+    """Copy parts into longer tables."""
+    ends: dict[str, Any] = {"first": parts.first, "last": parts.last}
+    entries = {name: _longer(array, capacity) for name, array in parts._asdict().items() if name not in ends}
+    return Parts(**entries, **ends)
+
+
+def longer_fillings(fillings: Fillings, capacity: int) -> Fillings:
+    """Copy fillings into longer tables."""
+    ends: dict[str, Any] = {"first": fillings.first, "last": fillings.last}
+    entries = {name: _longer(array, capacity) for name, array in fillings._asdict().items() if name not in ends}
+    return Fillings(**entries, **ends)
+
+
+def _longer(array: NDArray[Any], capacity: int) -> NDArray[Any]:
+    """Copy an array into a longer one."""
+    longer = np.empty(capacity, dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+@inlined
+def _insert(parts: Parts, scratch: Scratch, cursor: IntArray, entry: int, leaf_slope: float, pod_slope: float) -> bool:
+    """Put an entry on the list of its multiset, unless another is as good for every continuation; drop what it beats.
+
+    A node more in the leaf is worth no more than ``leaf_slope``, a node more in the pod no more than ``pod_slope``.
+    """
+    nested, x, y, value = parts.nested[entry], parts.in_leaf[entry], parts.in_pod[entry], parts.value[entry]
+    stamp = cursor[STAMP]
+    head = scratch.head[nested] if scratch.stamp[nested] == stamp else -1
+    other = head
+    while other >= 0:
+        dx, dy = x - parts.in_leaf[other], y - parts.in_pod[other]
+        if parts.value[other] + max(dx, 0) * leaf_slope + max(dy, 0) * pod_slope <= value:
+            return False
+        if value + max(-dx, 0) * leaf_slope + max(-dy, 0) * pod_slope <= parts.value[other]:
+            parts.value[other] = np.inf
+        other = parts.link[other]
+    parts.link[entry] = head
+    scratch.head[nested] = entry
+    scratch.stamp[nested] = stamp
+    return True
+
+
+@inlined
+def _compact(parts: Parts, first: int, last: int) -> int:
+    """Close up the entries that were dropped; return the end of those that are left."""
+    kept = first
+    for entry in range(first, last):
+        if parts.value[entry] == np.inf:
+            continue
+        if kept < entry:
+            parts.nested[kept] = parts.nested[entry]
+            parts.in_leaf[kept] = parts.in_leaf[entry]
+            parts.in_pod[kept] = parts.in_pod[entry]
+            parts.value[kept] = parts.value[entry]
+            parts.excess[kept] = parts.excess[entry]
+            parts.rest[kept] = parts.rest[entry]
+            parts.gap[kept] = parts.gap[entry]
+        kept += 1
+    return kept
+
+
+@inlined
+def _sort(parts: Parts, first: int, last: int) -> None:
+    """Let ``link`` list the entries by rising excess, by Shell's method."""
+    for entry in range(first, last):
+        parts.link[entry] = entry
+    stride = 1
+    while stride < (last - first) // 3:
+        stride = 3 * stride + 1
+    while stride > 0:
+        for index in range(first + stride, last):
+            entry = parts.link[index]
+            excess = parts.excess[entry]
+            slot = index
+            while slot >= first + stride and parts.excess[parts.link[slot - stride]] > excess:
+                parts.link[slot] = parts.link[slot - stride]
+                slot -= stride
+            parts.link[slot] = entry
+        stride //= 3
+
+
+@inlined
+def _add_part(
+    sequence: Sequence,
+    classes: Classes,
+    reach: Reach,
+    parts: Parts,
+    scratch: Scratch,
+    cursor: IntArray,
+    limit: float,
+    nested: int,
+    value: float,
+    x: int,
+    y: int,
+    rest: int,
+    gap: int,
+) -> None:
+    """Add the part that a node at the cursor's position makes with a part of x and y nodes in its leaf and pod."""
+    p, c, r, entry = cursor[POSITION], cursor[CLASS], cursor[NODES], cursor[N_PARTS]
+    leaf = sequence.leaf[p]
+    left = classes.sizes[c] - r
+    in_leaf, in_pod = classes.factor[c] * sequence.weights[0], classes.factor[c] * sequence.weights[1]
+    value += reach.price[leaf] - in_leaf * (2 * x + 1) - in_pod * (2 * y + 1)
+    leaf_room = min(left, p - sequence.leaf_start[leaf])
+    pod_room = min(left, p - sequence.leaf_start[sequence.pod_start[sequence.pod[leaf]]])
+    # Where no node can join them the counts are of no account, and equal counts are told apart less often.
+    x = x + 1 if leaf_room > 0 and in_leaf > 0 else 0
+    y = y + 1 if pod_room > 0 and in_pod > 0 else 0
+    parts.nested[entry], parts.in_leaf[entry], parts.in_pod[entry], parts.value[entry] = nested, x, y, value
+    # Cheap before dear: the bound is looked up only for what is not beaten. What is on the list is within the bound.
+    key = x * (reach.width[c] if in_pod > 0 else 1) + y
+    if scratch.saving_stamp[key] != cursor[STAMP]:
+        scratch.saving_stamp[key] = cursor[STAMP]
+        scratch.saving[key] = left_saving(sequence, classes, reach, c, leaf, leaf_room, left, x, y)
+    saving = scratch.saving[key]
+    excess = value + reach.best[c] - saving
+    if excess >= limit:
+        return
+    if not _insert(parts, scratch, cursor, entry, 2 * in_leaf * leaf_room, 2 * in_pod * pod_room):
+        return
+    parts.excess[entry], parts.rest[entry], parts.gap[entry] = excess, rest, gap
+    cursor[N_PARTS] += 1
+
+
+@inlined
+def _extend(
+    sequence: Sequence,
+    classes: Classes,
+    reach: Reach,
+    parts: Parts,
+    scratch: Scratch,
+    cursor: IntArray,
+    limit: float,
+    gap: int,
+    inside: int,
+    gap_excess: float,
+) -> int:
+    """Put a node and a gap before all parts behind the gap; return the work done, or -1 if the tables are full."""
+    p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
+    after = p + 1 + classes.used[inside]
+    first, last = parts.first[c, after, r - 1], parts.last[c, after, r - 1]
+    if first == last:
+        return 1
+    # The block itself is one of its class, beside what is nested in it.
+    taken = classes.packed[inside] + classes.packed[classes.strides[c]]
+    same_leaf = sequence.leaf[after] == sequence.leaf[p]
+    same_pod = sequence.pod[sequence.leaf[after]] == sequence.pod[sequence.leaf[p]]
+    for place in range(first, last):
+        rest = parts.link[place]
+        if parts.excess[rest] + gap_excess >= limit:
+            break
+        if inside > 0 and not fit(classes, taken, classes.packed[parts.nested[rest]]):
+            continue
+        if cursor[N_PARTS] == parts.nested.size:
+            return -1
+        x = parts.in_leaf[rest] if same_leaf else 0
+        y = parts.in_pod[rest] if same_pod else 0
+        _add_part(
+            sequence,
+            classes,
+            reach,
+            parts,
+            scratch,
+            cursor,
+            limit,
+            parts.nested[rest] + inside,
+            parts.value[rest] + gap_excess,
+            x,
+            y,
+            rest,
+            gap,
+        )
+    return int(last - first)
+
+
+@inlined
+def make_parts(
+    sequence: Sequence,
+    classes: Classes,
+    reach: Reach,
+    parts: Parts,
+    fillings: Fillings,
+    scratch: Scratch,
+    cursor: IntArray,
+    limit: float,
+    most_work: int,
+) -> int:
+    """Make the parts of the cursor's class, position and number of nodes; return the work done, or -1 if full.
+
+    The cursor's ``NEXT`` is the next gap, and ``NOT_BEGUN`` before and after.
+    """
+    p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
+    work, done = 1, 0
+    if cursor[NEXT] == NOT_BEGUN:
+        cursor[STAMP] += 1
+        cursor[BEGIN] = cursor[N_PARTS]
+        if r == 1 and cursor[N_PARTS] == parts.nested.size:
+            return -1
+        if r == 1:
+            _add_part(sequence, classes, reach, parts, scratch, cursor, limit, 0, 0.0, 0, 0, -1, -1)
+        else:
+            done = _extend(sequence, classes, reach, parts, scratch, cursor, limit, -1, 0, 0.0)
+        if done < 0:
+            cursor[N_PARTS] = cursor[BEGIN]
+            return -1
+        cursor[NEXT] = fillings.first[p + 1]
+    unit = classes.packed[classes.strides[c]]
+    while r > 1 and cursor[NEXT] < fillings.last[p + 1] and fillings.excess[cursor[NEXT]] < limit:
+        work += done
+        gap = cursor[NEXT]
+        inside = fillings.blocks[gap]
+        done = 1
+        if p + 1 + classes.used[inside] < sequence.leaf.size and fit(classes, classes.packed[inside], unit):
+            done = _extend(sequence, classes, reach, parts, scratch, cursor, limit, gap, inside, fillings.excess[gap])
+        if done < 0:
+            return -1
+        cursor[NEXT] += 1
+        if work + done >= most_work:
+            return work + done
+    cursor[N_PARTS] = _compact(parts, cursor[BEGIN], cursor[N_PARTS])
+    _sort(parts, cursor[BEGIN], cursor[N_PARTS])
+    parts.first[c, p, r], parts.last[c, p, r] = cursor[BEGIN], cursor[N_PARTS]
+    cursor[NEXT] = NOT_BEGUN
+    return work + done
+
+
+@inlined
+def _offer_filling(
+    fillings: Fillings, scratch: Scratch, cursor: IntArray, blocks: int, excess: float, part: int, rest: int
+) -> None:
+    """Keep a filling if it is the first of its multiset at the cursor's position, or better than the one kept."""
+    stamp = cursor[STAMP]
+    if scratch.stamp[blocks] != stamp:
+        scratch.stamp[blocks], scratch.head[blocks] = stamp, cursor[N_FILLINGS]
+        cursor[N_FILLINGS] += 1
+    elif fillings.excess[scratch.head[blocks]] <= excess:
+        return
+    entry = scratch.head[blocks]
+    fillings.blocks[entry], fillings.excess[entry] = blocks, excess
+    fillings.part[entry], fillings.rest[entry] = part, rest
+
+
+@inlined
+def sort_fillings(fillings: Fillings, first: int, last: int) -> None:
+    """Sort by rising excess, by Shell's method."""
+    stride = 1
+    while stride < (last - first) // 3:
+        stride = 3 * stride + 1
+    while stride > 0:
+        for index in range(first + stride, last):
+            blocks, excess = fillings.blocks[index], fillings.excess[index]
+            part, rest = fillings.part[index], fillings.rest[index]
+            slot = index
+            while slot >= first + stride and fillings.excess[slot - stride] > excess:
+                fillings.blocks[slot] = fillings.blocks[slot - stride]
+                fillings.excess[slot] = fillings.excess[slot - stride]
+                fillings.part[slot] = fillings.part[slot - stride]
+                fillings.rest[slot] = fillings.rest[slot - stride]
+                slot -= stride
+            fillings.blocks[slot], fillings.excess[slot] = blocks, excess
+            fillings.part[slot], fillings.rest[slot] = part, rest
+        stride //= 3
+
+
+@inlined
+def make_fillings(
+    sequence: Sequence,
+    classes: Classes,
+    parts: Parts,
+    fillings: Fillings,
+    scratch: Scratch,
+    cursor: IntArray,
+    limit: float,
+    most_work: int,
+) -> int:
+    """Make the fillings that begin with a block of the cursor's class; return the work done, or -1 if full.
+
+    The cursor's ``NEXT`` is the next of the block's parts, and ``NOT_BEGUN`` before and after.
+    """
+    p, m, c = cursor[POSITION], sequence.leaf.size, cursor[CLASS] - classes.sizes.size
+    n, stride = classes.sizes[c], classes.strides[c]
+    work = 1
+    if cursor[NEXT] == NOT_BEGUN:
+        cursor[NEXT] = parts.first[c, p, n]
+    while cursor[NEXT] < parts.last[c, p, n]:
+        part = cursor[NEXT]
+        blocks, excess = parts.nested[part] + stride, parts.excess[part]
+        after = p + classes.used[blocks]
+        first, last = (fillings.first[after], fillings.last[after]) if after < m else (0, 0)
+        if cursor[N_FILLINGS] + last - first + 1 > fillings.blocks.size:
+            return -1
+        _offer_filling(fillings, scratch, cursor, blocks, excess, part, -1)
+        for rest in range(first, last):
+            total = excess + fillings.excess[rest]
+            if total >= limit:
+                break
+            more = fillings.blocks[rest]
+            if fit(classes, classes.packed[blocks], classes.packed[more]):
+                _offer_filling(fillings, scratch, cursor, blocks + more, total, part, rest)
+        work += last - first + 1
+        cursor[NEXT] += 1
+        if work >= most_work:
+            return int(work)
+    cursor[NEXT] = NOT_BEGUN
+    return int(work)
+
+
+DONE, PAUSED, FULL = 0, 1, 2
+"""How `advance` ends: at the end, after the work it was given, or when its tables are full."""
+
+
+@inlined
+def _turn(classes: Classes, fillings: Fillings, cursor: IntArray) -> None:
+    """Move the cursor on after a step: first all parts of a position, class by class, then all its fillings."""
+    n_classes = classes.sizes.size
+    if cursor[CLASS] < n_classes:
+        cursor[NODES] += 1
+        if cursor[NODES] > classes.sizes[cursor[CLASS]]:
+            cursor[CLASS] += 1
+            cursor[NODES] = 1
+        if cursor[CLASS] == n_classes:
+            cursor[STAMP] += 1
+            cursor[BEGIN] = cursor[N_FILLINGS]
+        return
+    cursor[CLASS] += 1
+    if cursor[CLASS] == 2 * n_classes:
+        p = cursor[POSITION]
+        sort_fillings(fillings, cursor[BEGIN], cursor[N_FILLINGS])
+        fillings.first[p], fillings.last[p] = cursor[BEGIN], cursor[N_FILLINGS]
+        cursor[POSITION] -= 1
+        cursor[CLASS] = 0
+
+
+@kernel(int64(SEQUENCE, CLASSES, REACH, PARTS, FILLINGS, SCRATCH, int64[::1], float64, int64))
+def advance(
+    sequence: Sequence,
+    classes: Classes,
+    reach: Reach,
+    parts: Parts,
+    fillings: Fillings,
+    scratch: Scratch,
+    cursor: IntArray,
+    limit: float,
+    most_work: int,
+) -> int:
+    """Go on with the recursion from the cursor for about ``most_work`` steps; return how it ended.
+
+    Parameters
+    ----------
+    sequence, classes, reach
+        The window, and bounds on what blocks can save.
+    parts, fillings
+        The tables, written in place.
+    scratch, cursor
+        Working space, and where the recursion stands; it begins at the last position with class 0 and one node.
+    limit
+        Excess that is too much.
+    most_work
+        Entries looked at before it pauses.
+    """
+    work = 0
+    while cursor[POSITION] >= 0:
+        if work >= most_work:
+            return PAUSED
+        left = most_work - work
+        if cursor[CLASS] < classes.sizes.size:
+            done = make_parts(sequence, classes, reach, parts, fillings, scratch, cursor, limit, left)
+        else:
+            done = make_fillings(sequence, classes, parts, fillings, scratch, cursor, limit, left)
+        if done < 0:
+            return FULL
+        work += done
+        if cursor[NEXT] == NOT_BEGUN:
+            _turn(classes, fillings, cursor)
+    return DONE
