@@ -15,10 +15,7 @@ from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.sizes import rounded
 from allocopt.solving.trivial import sequential_allocation
-from formulations.topology.dcas.bounds import ascend, fill_reach
-from formulations.topology.dcas.decoding import decode
-from formulations.topology.dcas.kernels import advance
-from formulations.topology.dcas.search import dcas_refusal, search_dcas
+from formulations.topology.dcas.search import DCAS_KERNELS, dcas_refusal, search_dcas
 from formulations.topology.multisets import number_of_multisets
 from formulations.topology.scas import Circle, fill_positions
 
@@ -50,14 +47,17 @@ class DynamicProgram(TopologySolver):
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
         scas = (*BLOCK_KERNELS, fill_positions)
-        return scas if problem.strategy is Strategy.SCAS else (*scas, fill_reach, advance, decode, ascend)
+        return scas if problem.strategy is Strategy.SCAS else (*scas, *DCAS_KERNELS)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Place all jobs on the circle at the least cost; see `TopologySolver.search`."""
         run.offer(sequential_allocation(problem))
         if problem.strategy is Strategy.DCAS:
             if len(problem.jobs) >= MANY_JOBS:
-                self._offer_scas(problem, run, seed)
+                # The SCAS optimum, or what is found in a quarter of the time.
+                left = run.clock.remaining()
+                quarter = Budget(max(left / 4, 1e-9) if math.isfinite(left) else None)
+                run.offer(self.solve(problem.with_strategy(Strategy.SCAS), quarter, seed).solution)
             return search_dcas(problem, run)
         blocks = blocks_of(problem)
         run.prove(blocks.cheapest_total())
@@ -67,9 +67,3 @@ class DynamicProgram(TopologySolver):
         if circle.search_line() and circle.search_straddling() and run.objective is not None:
             run.prove(run.objective)
         return StopReason.TIME_LIMIT
-
-    def _offer_scas(self, problem: TopologyProblem, run: Run, seed: int) -> None:
-        """Offer the SCAS optimum, or what is found in a quarter of the time."""
-        left = run.clock.remaining()
-        quarter = Budget(max(left / 4, 1e-9) if math.isfinite(left) else None)
-        run.offer(self.solve(problem.with_strategy(Strategy.SCAS), quarter, seed).solution)

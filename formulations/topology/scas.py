@@ -1,14 +1,13 @@
 """The SCAS dynamic program: positions times multisets of job sizes, on the line and on the circle.
 
-On a line ``best[p, s]`` is the least cost of placing multiset s within the positions before p. The idle sequence is a
-circle, so that at most one job straddles the cut between its end and its head; every such job, with every number of
-nodes behind the cut, is a case of its own, and a case is left out when even the cheapest blocks for the other jobs
-cannot make it better than the incumbent. That bound leaves few cases where the cut lies between two pods, as it mostly
-does.
+The idle sequence is a circle, so that at most one job straddles the cut between its end and its head; every such job,
+with every number of nodes behind the cut, is a case of its own, and a case is left out when even the cheapest blocks
+for the other jobs cannot make it better than the incumbent. That bound leaves few cases where the cut lies between two
+pods, as it mostly does.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numba import float64, int16, int64, void
@@ -19,17 +18,22 @@ from allocopt.kernels.compiled import kernel
 from allocopt.problems.blocks import Blocks
 from allocopt.problems.encoding import allocation_of_blocks
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.budget import Clock
 from allocopt.solving.run import Run
 from formulations.topology.multisets import Multisets
 
 ChoiceArray = NDArray[np.int16]
 
-TABLES = (float64[:, ::1], int16[:, ::1], float64[:, ::1])
-SIGNATURE = void(*TABLES, int64[::1], int64[:, ::1], int64[::1], int64[::1], int64, int64, int64)
+SLICE = 1_000_000
+"""Table entries times sizes between two looks at the clock: a few milliseconds."""
 
 
-@kernel(SIGNATURE, allocates=True)
+@kernel(
+    void(
+        *(float64[:, ::1], int16[:, ::1], float64[:, ::1], int64[::1], int64[:, ::1], int64[::1], int64[::1]),
+        *(int64, int64, int64),
+    ),
+    allocates=True,
+)
 def fill_positions(
     best: FloatArray,
     choice: ChoiceArray,
@@ -55,12 +59,8 @@ def fill_positions(
         Cost of the block of size r that begins at each position, shape ``(R, m)``.
     sizes
         Distinct job sizes, shape ``(R,)``.
-    digits
-        Number of jobs of size r in multiset s, shape ``(R, S)``.
-    strides
-        Distance from a multiset to the one with one more job of size r, shape ``(R,)``.
-    used
-        Nodes that multiset s takes, shape ``(S,)``.
+    digits, strides, used
+        As in `Multisets`.
     start
         First position of the line.
     first, last
@@ -89,57 +89,100 @@ def fill_positions(
                     choice[position, state] = r
 
 
-SLICE = 1_000_000
-"""Table entries times sizes between two looks at the clock: a few milliseconds."""
+class _Straddle(NamedTuple):
+    """The case that a job of size index ``r`` straddles the cut with ``behind`` nodes behind it.
+
+    Its block begins at position ``start``, before the cut; ``bound`` is its cost plus the cheapest block of every other
+    job.
+    """
+
+    r: int
+    behind: int
+    start: int
+    cost: float
+    bound: float
 
 
-class Line:
-    """Best placements of every multiset of jobs on the line from some position to the end of the sequence.
+class Circle:
+    """Searches the placements of all jobs on the circle, and records what it finds and proves.
 
     Parameters
     ----------
-    blocks
-        Costs of the blocks.
-    multisets
-        The states.
+    problem, blocks
+        The window, and the costs of its blocks.
+    run
+        The record.
     """
 
-    def __init__(self, blocks: Blocks, multisets: Multisets) -> None:
-        n_sizes, m = blocks.costs.shape
-        n_states = multisets.full + 1
-        self._blocks = blocks
-        self._multisets = multisets
-        self._best: FloatArray = np.empty((m + 1, n_states))
-        self._choice: ChoiceArray = np.empty((m + 1, n_states), dtype=np.int16)
-        self._rows_per_slice = max(1, SLICE // (n_sizes * n_states))
+    def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> None:
+        self._problem, self._blocks, self._run = problem, blocks, run
+        self._multisets = Multisets.of(blocks.sizes, blocks.counts)
+        self._m, n_states = blocks.costs.shape[1], self._multisets.full + 1
+        self._best: FloatArray = np.empty((self._m + 1, n_states))
+        self._choice: ChoiceArray = np.empty((self._m + 1, n_states), dtype=np.int16)
 
-    def fill(self, start: int, clock: Clock) -> bool:
-        """Fill the tables for the line that begins at ``start``; return False if the time ran out before the end."""
-        m = self._blocks.costs.shape[1]
-        for first in range(start, m + 1, self._rows_per_slice):
-            if clock.expired():
+    def search_line(self) -> bool:
+        """Find the best placement in which no job straddles the cut; return False if the time ran out."""
+        if not self._fill(0):
+            return False
+        self._offer(self._starts(self._m, self._multisets.full))
+        return True
+
+    def search_straddling(self) -> bool:
+        """Solve the cases that may beat the incumbent, the most promising first; return False if the time ran out.
+
+        All cases with the same number of nodes behind the cut share the tables of one line. The least bound of the
+        cases that are left bounds the whole problem.
+        """
+        cases = self._promising(self._straddling_cases())
+        while cases:
+            self._run.prove(cases[0].bound)
+            behind = cases[0].behind
+            if not self._fill(behind):
                 return False
-            last = min(m, first + self._rows_per_slice - 1)
+            for case in cases:
+                if case.behind == behind:
+                    self._solve_case(case)
+            cases = self._promising(case for case in cases if case.behind != behind)
+        return True
+
+    def _straddling_cases(self) -> list[_Straddle]:
+        total = self._blocks.cheapest_total()
+        cases = []
+        for r, size in enumerate(self._blocks.sizes.tolist()):
+            others = total - float(self._blocks.costs[r].min())
+            for behind in range(1, size):
+                start = self._m - size + behind
+                cost = float(self._blocks.costs[r, start])
+                cases.append(_Straddle(r, behind, start, cost, others + cost))
+        return sorted(cases, key=lambda case: case.bound)
+
+    def _promising(self, cases: Iterable[_Straddle]) -> list[_Straddle]:
+        return [case for case in cases if self._run.objective is None or case.bound < self._run.objective]
+
+    def _solve_case(self, case: _Straddle) -> None:
+        others = self._multisets.full - int(self._multisets.strides[case.r])
+        cost = float(self._best[case.start, others]) + case.cost
+        if self._run.objective is None or cost < self._run.objective:
+            starts = self._starts(case.start, others)
+            starts[case.r].append(case.start)
+            self._offer(starts)
+
+    def _fill(self, start: int) -> bool:
+        """Fill the tables for the line that begins at ``start``; return False if the time ran out before the end."""
+        blocks, multisets = self._blocks, self._multisets
+        rows = max(1, SLICE // multisets.digits.size)
+        for first in range(start, self._m + 1, rows):
+            if self._run.clock.expired():
+                return False
             fill_positions(
-                self._best,
-                self._choice,
-                self._blocks.costs,
-                self._blocks.sizes,
-                self._multisets.digits,
-                self._multisets.strides,
-                self._multisets.used,
-                start,
-                first,
-                last,
+                *(self._best, self._choice, blocks.costs, blocks.sizes),
+                *(multisets.digits, multisets.strides, multisets.used, start, first, min(self._m, first + rows - 1)),
             )
         return True
 
-    def cost(self, end: int, multiset: int) -> float:
-        """Least cost of a multiset on the positions from the start to ``end - 1``; infinite where it has no room."""
-        return float(self._best[end, multiset])
-
-    def starts(self, end: int, multiset: int) -> list[list[int]]:
-        """Trace the best placement back: the start positions chosen for each distinct size."""
+    def _starts(self, end: int, multiset: int) -> list[list[int]]:
+        """Trace the best placement of a multiset before ``end`` back: the start positions for each distinct size."""
         starts: list[list[int]] = [[] for _ in self._blocks.sizes]
         position = end
         while multiset > 0:
@@ -150,104 +193,5 @@ class Line:
                 multiset -= int(self._multisets.strides[r])
         return starts
 
-
-@dataclass(frozen=True, slots=True)
-class Straddle:
-    """The case that a job of size index ``r`` straddles the cut with ``behind`` nodes behind it.
-
-    Parameters
-    ----------
-    r
-        Index of the job's size.
-    behind
-        Number of its nodes at the head of the sequence.
-    start
-        Position at which its block begins, before the cut.
-    cost
-        Cost of its block.
-    bound
-        That cost plus the cheapest block of every other job.
-    """
-
-    r: int
-    behind: int
-    start: int
-    cost: float
-    bound: float
-
-
-def straddling_cases(blocks: Blocks) -> list[Straddle]:
-    """All cases in which one job straddles the cut, the least bound first."""
-    m = blocks.costs.shape[1]
-    total = blocks.cheapest_total()
-    cases = []
-    for r, size in enumerate(blocks.sizes.tolist()):
-        others = total - float(blocks.costs[r].min())
-        for behind in range(1, size):
-            start = m - size + behind
-            cost = float(blocks.costs[r, start])
-            cases.append(Straddle(r, behind, start, cost, others + cost))
-    return sorted(cases, key=lambda case: case.bound)
-
-
-class Circle:
-    """Searches the placements of all jobs on the circle, and records what it finds and proves.
-
-    Parameters
-    ----------
-    problem
-        The window.
-    blocks
-        Costs of its blocks.
-    run
-        The record.
-    """
-
-    def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> None:
-        self._problem = problem
-        self._blocks = blocks
-        self._run = run
-        self._multisets = Multisets.of(blocks.sizes, blocks.counts)
-        self._line = Line(blocks, self._multisets)
-
-    def search_line(self) -> bool:
-        """Find the best placement in which no job straddles the cut; return False if the time ran out."""
-        if not self._line.fill(0, self._run.clock):
-            return False
-        self._offer(self._line.starts(self._blocks.costs.shape[1], self._multisets.full))
-        return True
-
-    def search_straddling(self) -> bool:
-        """Solve the cases that may beat the incumbent, the most promising first; return False if the time ran out.
-
-        All cases with the same number of nodes behind the cut share the tables of one line. The least bound of the
-        cases that are left bounds the whole problem.
-        """
-        cases = self._promising(straddling_cases(self._blocks))
-        while cases:
-            self._run.prove(cases[0].bound)
-            behind = cases[0].behind
-            if not self._line.fill(behind, self._run.clock):
-                return False
-            for case in cases:
-                if case.behind == behind:
-                    self._offer_case(case)
-            cases = self._promising(case for case in cases if case.behind != behind)
-        return True
-
-    def _promising(self, cases: Iterable[Straddle]) -> list[Straddle]:
-        """Leave out the cases that cannot be better than the incumbent."""
-        return [case for case in cases if self._run.objective is None or case.bound < self._run.objective]
-
-    def _offer_case(self, case: Straddle) -> None:
-        """Offer the best placement of a case if it beats the incumbent."""
-        others = self._multisets.full - int(self._multisets.strides[case.r])
-        cost = self._line.cost(case.start, others) + case.cost
-        if self._run.objective is None or cost < self._run.objective:
-            starts = self._line.starts(case.start, others)
-            starts[case.r].append(case.start)
-            self._offer(starts)
-
     def _offer(self, starts: list[list[int]]) -> None:
-        """Offer the allocation with these start positions per distinct size."""
         self._run.offer(allocation_of_blocks(self._problem, self._blocks.starts_of_jobs(self._problem, starts)))

@@ -1,6 +1,7 @@
 """Bounds on blocks that are placed alone: the Lagrangian bound of leaf prices, and what a block can still save.
 
-Leaves have prices, and every block is placed alone at its best reply; subgradient steps raise the bound.
+Leaves have prices, and every block takes its best reply to them, whatever the others take; subgradient steps raise the
+bound.
 """
 
 import itertools
@@ -15,7 +16,11 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.solving.budget import Clock
-from formulations.topology.dcas.window import CLASSES, SEQUENCE, Classes, Sequence
+from formulations.topology.dcas.window import WINDOW, Window
+
+ITERATIONS = 120
+LOOKS = 6
+"""Looks at the clock while the bound rises."""
 
 MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
 """Part of the last direction in the next; steps without a better bound before they become shorter, and by what."""
@@ -34,31 +39,19 @@ class ReplySpace(NamedTuple):
 REPLY_SPACE = types.NamedTuple((float64[:, ::1], int64[:, ::1], float64[:, ::1], int64[:, ::1], int64[::1]), ReplySpace)
 
 
-def reply_space(sequence: Sequence, largest: int) -> ReplySpace:
-    """Allocate the space for jobs of at most ``largest`` nodes."""
-    n_leaves, n_pods = len(sequence.pod), len(sequence.pod_start) - 1
-    return ReplySpace(
-        np.empty((n_leaves + n_pods, largest + 1)),
-        np.empty((n_leaves, largest + 1), dtype=np.int64),
-        np.empty((n_pods + 1, largest + 1)),
-        np.empty((n_pods, largest + 1), dtype=np.int64),
-        np.zeros(n_leaves, dtype=np.int64),
-    )
-
-
 @inlined
-def _fill_pod(sequence: Sequence, price: FloatArray, n: int, factor: float, space: ReplySpace, pod: int) -> int:
+def _fill_pod(window: Window, price: FloatArray, n: int, factor: float, space: ReplySpace, pod: int) -> int:
     """Combine the leaves of a pod; return the most nodes it can give."""
     reach = 0
-    space.in_pod[sequence.pod_start[pod] + pod, 0] = 0.0
-    for leaf in range(sequence.pod_start[pod], sequence.pod_start[pod + 1]):
+    space.in_pod[window.pod_start[pod] + pod, 0] = 0.0
+    for leaf in range(window.pod_start[pod], window.pod_start[pod + 1]):
         before, after = space.in_pod[leaf + pod], space.in_pod[leaf + pod + 1]
-        idle = sequence.leaf_start[leaf + 1] - sequence.leaf_start[leaf]
+        idle = window.leaf_start[leaf + 1] - window.leaf_start[leaf]
         reached = min(reach + idle, n)
         for k in range(reached + 1):
             best, choice = -np.inf, 0
             for t in range(max(0, k - reach), min(idle, k) + 1):
-                value = before[k - t] + t * (factor * sequence.weights[0] * t - price[leaf])
+                value = before[k - t] + t * (factor * window.weights[0] * t - price[leaf])
                 if value > best:
                     best, choice = value, t
             after[k] = best
@@ -68,44 +61,38 @@ def _fill_pod(sequence: Sequence, price: FloatArray, n: int, factor: float, spac
 
 
 @inlined
-def _trace(sequence: Sequence, n: int, space: ReplySpace) -> None:
-    """Write what the best reply takes of every leaf to ``space.counts``."""
-    k = n
-    for pod in range(sequence.pod_start.size - 2, -1, -1):
-        left = space.over_pods_choice[pod, k]
-        k -= left
-        for leaf in range(sequence.pod_start[pod + 1] - 1, sequence.pod_start[pod] - 1, -1):
-            taken = space.in_pod_choice[leaf, left]
-            space.counts[leaf] = taken
-            left -= taken
-
-
-@inlined
-def best_reply(sequence: Sequence, price: FloatArray, n: int, factor: float, space: ReplySpace) -> float:
+def _best_reply(window: Window, price: FloatArray, n: int, factor: float, space: ReplySpace) -> float:
     """Largest saving, less prices, of a job of ``n`` nodes alone; its nodes by leaf go to ``space.counts``."""
-    n_pods = sequence.pod_start.size - 1
+    n_pods = window.pod_start.size - 1
     # A pod's rows of the leaf products begin with a row of their own, which is the pod's number further on.
     reach = 0
     space.over_pods[0, 0] = 0.0
     for pod in range(n_pods):
-        most = _fill_pod(sequence, price, n, factor, space, pod)
-        values = space.in_pod[sequence.pod_start[pod + 1] + pod]
+        most = _fill_pod(window, price, n, factor, space, pod)
+        values = space.in_pod[window.pod_start[pod + 1] + pod]
         reached = min(reach + most, n)
         for k in range(reached + 1):
             best, choice = -np.inf, 0
             for t in range(max(0, k - reach), min(most, k) + 1):
-                value = space.over_pods[pod, k - t] + values[t] + factor * sequence.weights[1] * t * t
+                value = space.over_pods[pod, k - t] + values[t] + factor * window.weights[1] * t * t
                 if value > best:
                     best, choice = value, t
             space.over_pods[pod + 1, k] = best
             space.over_pods_choice[pod, k] = choice
         reach = reached
-    _trace(sequence, n, space)
+    k = n
+    for pod in range(n_pods - 1, -1, -1):
+        left = space.over_pods_choice[pod, k]
+        k -= left
+        for leaf in range(window.pod_start[pod + 1] - 1, window.pod_start[pod] - 1, -1):
+            taken = space.in_pod_choice[leaf, left]
+            space.counts[leaf] = taken
+            left -= taken
     return float(space.over_pods[n_pods, n])
 
 
 @inlined
-def cheapest_nodes(sequence: Sequence, price: FloatArray, n: int, counts: IntArray) -> float:
+def _cheapest_nodes(window: Window, price: FloatArray, n: int, counts: IntArray) -> float:
     """Return minus the least total price of ``n`` nodes; the nodes by leaf go to ``counts``."""
     total, left = 0.0, n
     for leaf in range(counts.size):
@@ -115,7 +102,7 @@ def cheapest_nodes(sequence: Sequence, price: FloatArray, n: int, counts: IntArr
         for leaf in range(counts.size):
             if counts[leaf] < 0 and price[leaf] < least:
                 cheapest, least = leaf, price[leaf]
-        taken = min(left, sequence.leaf_start[cheapest + 1] - sequence.leaf_start[cheapest])
+        taken = min(left, window.leaf_start[cheapest + 1] - window.leaf_start[cheapest])
         counts[cheapest] = taken
         total += taken * least
         left -= taken
@@ -126,44 +113,28 @@ def cheapest_nodes(sequence: Sequence, price: FloatArray, n: int, counts: IntArr
 
 @inlined
 def _bound_and_excess(
-    sequence: Sequence, classes: Classes, price: FloatArray, replies: FloatArray, excess: FloatArray, space: ReplySpace
+    window: Window, price: FloatArray, replies: FloatArray, excess: FloatArray, space: ReplySpace
 ) -> float:
     """Bound by these prices; nodes asked for beyond the idle ones, by leaf, go to ``excess``."""
     bound = 0.0
     for leaf in range(price.size):
-        idle = sequence.leaf_start[leaf + 1] - sequence.leaf_start[leaf]
+        idle = window.leaf_start[leaf + 1] - window.leaf_start[leaf]
         bound -= price[leaf] * idle
         excess[leaf] = -idle
-    for c in range(classes.sizes.size):
-        if classes.factor[c] == 0.0:
-            replies[c] = cheapest_nodes(sequence, price, classes.sizes[c], space.counts)
+    for c in range(window.sizes.size):
+        if window.factor[c] == 0.0:
+            replies[c] = _cheapest_nodes(window, price, window.sizes[c], space.counts)
         else:
-            replies[c] = best_reply(sequence, price, classes.sizes[c], classes.factor[c], space)
-        bound += classes.counts[c] * (classes.base[c] - replies[c])
+            replies[c] = _best_reply(window, price, window.sizes[c], window.factor[c], space)
+        bound += window.counts[c] * (window.base[c] - replies[c])
         for leaf in range(price.size):
-            excess[leaf] += classes.counts[c] * space.counts[leaf]
+            excess[leaf] += window.counts[c] * space.counts[leaf]
     return bound
 
 
-@kernel(
-    float64(
-        SEQUENCE,
-        CLASSES,
-        float64[::1],
-        float64[::1],
-        float64[::1],
-        float64[::1],
-        float64[::1],
-        REPLY_SPACE,
-        float64[::1],
-        float64,
-        float64,
-        int64,
-    )
-)
+@kernel(float64(WINDOW, *(float64[::1],) * 5, REPLY_SPACE, float64[::1], float64, float64, int64))
 def ascend(
-    sequence: Sequence,
-    classes: Classes,
+    window: Window,
     price: FloatArray,
     replies: FloatArray,
     trial: FloatArray,
@@ -179,16 +150,12 @@ def ascend(
 
     Parameters
     ----------
-    sequence, classes
+    window
         The window.
-    price
-        Prices of the best bound ``best`` so far, by leaf, written in place.
-    replies
-        Saving less prices of the best reply of each class to ``price``, written in place.
-    trial, direction, excess
-        Working space by leaf; ``trial`` holds the prices to go on from, ``direction`` the last direction.
-    space
-        Working space of the best replies.
+    price, replies
+        Prices of the best bound so far, by leaf, and saving less prices of the best reply of each class to them.
+    trial, direction, excess, space
+        Working space; ``trial`` holds the prices to go on from, ``direction`` the last direction.
     pace
         Length of the steps relative to Polyak's, and steps since the bound rose last; kept from call to call.
     best
@@ -200,7 +167,7 @@ def ascend(
     """
     spare = excess[price.size :]
     for _ in range(iterations):
-        bound = _bound_and_excess(sequence, classes, trial, spare, excess[: price.size], space)
+        bound = _bound_and_excess(window, trial, spare, excess[: price.size], space)
         if bound > best:
             best, pace[1] = bound, 0.0
             put(trial, price)
@@ -219,11 +186,6 @@ def ascend(
         for leaf in range(price.size):
             trial[leaf] += step * direction[leaf]
     return best
-
-
-ITERATIONS = 120
-LOOKS = 6
-"""Looks at the clock while the bound rises."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -245,53 +207,48 @@ class Prices:
     bound: float
 
 
-def no_prices(sequence: Sequence, classes: Classes) -> Prices:
+def no_prices(window: Window) -> Prices:
     """Return the bound without prices: every block alone."""
-    nothing = Prices(np.zeros(len(sequence.pod)), np.zeros(len(classes.sizes)), -np.inf)
-    return _ascent(sequence, classes, nothing, np.inf, [1])
+    return _ascent(window, Prices(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf), np.inf, [1])
 
 
-def good_prices(sequence: Sequence, classes: Classes, prices: Prices, upper: float, clock: Clock) -> Prices:
-    """Raise the bound by a fixed number of subgradient steps, or fewer if the time runs out.
+def good_prices(window: Window, prices: Prices, upper: float, clock: Clock) -> Prices:
+    """Raise the bound of some prices by a fixed number of subgradient steps, or fewer if the time runs out.
 
-    Parameters
-    ----------
-    sequence, classes
-        The window.
-    prices
-        To begin with.
-    upper
-        Cost of a known allocation.
-    clock
-        The running time.
+    ``upper`` is the cost of a known allocation.
     """
     steps = itertools.takewhile(lambda _: not clock.expired(), itertools.repeat(ITERATIONS // LOOKS, LOOKS))
-    return _ascent(sequence, classes, prices, upper, steps)
+    return _ascent(window, prices, upper, steps)
 
 
-def _ascent(sequence: Sequence, classes: Classes, prices: Prices, upper: float, steps: Iterable[int]) -> Prices:
-    """Make some steps, and some more, until the bound reaches ``upper``."""
+def _ascent(window: Window, prices: Prices, upper: float, steps: Iterable[int]) -> Prices:
     leaf, best, bound = prices.leaf.copy(), prices.best.copy(), prices.bound
     trial, direction = leaf.copy(), np.zeros(len(leaf))
     excess = np.zeros(len(leaf) + len(best))
     pace = np.array([1.0, 0.0])
-    space = reply_space(sequence, int(classes.sizes[classes.factor > 0].max()))
+    n_leaves, n_pods = len(window.pod), len(window.pod_start) - 1
+    width = int(window.sizes[window.factor > 0].max()) + 1
+    space = ReplySpace(
+        in_pod=np.empty((n_leaves + n_pods, width)),
+        in_pod_choice=np.empty((n_leaves, width), dtype=np.int64),
+        over_pods=np.empty((n_pods + 1, width)),
+        over_pods_choice=np.empty((n_pods, width), dtype=np.int64),
+        counts=np.zeros(n_leaves, dtype=np.int64),
+    )
     for number in steps:
         if bound >= upper:
             break
-        bound = ascend(sequence, classes, leaf, best, trial, direction, excess, space, pace, bound, upper, number)
+        bound = ascend(window, leaf, best, trial, direction, excess, space, pace, bound, upper, number)
     return Prices(leaf, best, bound)
 
 
 class Reach(NamedTuple):
-    """What a block can still save to the left of a leaf, prices paid.
+    """What a block can still save to the left of a leaf, prices paid, wherever its other nodes may lie.
 
     Parameters
     ----------
-    price
-        Price of a node of each leaf.
-    best
-        Largest saving less prices of a block of each class alone.
+    price, best
+        As in `Prices`.
     tables
         Largest such saving for ``rest`` nodes left of leaf g, ``inside`` nodes of the block lying in the pod that ends
         there: entry ``offset[c] + (g * (n_c + 1) + rest) * width[c] + inside``.
@@ -307,27 +264,24 @@ class Reach(NamedTuple):
 
 
 REACH = types.NamedTuple((float64[::1], float64[::1], float64[::1], int64[::1], int64[::1]), Reach)
-"""Numba type of `Reach`."""
 
 
-def empty_reach(sequence: Sequence, classes: Classes, price: FloatArray, best: FloatArray) -> Reach:
+def empty_reach(window: Window, prices: Prices) -> Reach:
     """Allocate the tables of a window's prices, to be filled by `fill_reach`."""
-    width = np.where(classes.factor > 0, classes.sizes + 1, 1)
-    ends = np.cumsum(len(sequence.pod) * (classes.sizes + 1) * width)
-    return Reach(price, best, np.empty(int(ends[-1])), np.concatenate(([0], ends[:-1])), width)
+    width = np.where(window.factor > 0, window.sizes + 1, 1)
+    ends = np.cumsum(len(window.pod) * (window.sizes + 1) * width)
+    return Reach(prices.leaf, prices.best, np.empty(int(ends[-1])), np.concatenate(([0], ends[:-1])), width)
 
 
 @inlined
-def left_saving(
-    sequence: Sequence, classes: Classes, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int
-) -> float:
+def left_saving(window: Window, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int) -> float:
     """Most that ``rest`` more nodes of a block can save, prices paid, on ``room`` positions of a leaf and left of it.
 
     The block has x nodes in the leaf already and y in its pod.
     """
-    n, width = classes.sizes[c], reach.width[c]
-    in_leaf, in_pod = classes.factor[c] * sequence.weights[0], classes.factor[c] * sequence.weights[1]
-    inside = 1 if width > 1 and leaf > 0 and sequence.pod[leaf - 1] == sequence.pod[leaf] else 0
+    n, width = window.sizes[c], reach.width[c]
+    in_leaf, in_pod = window.factor[c] * window.weights[0], window.factor[c] * window.weights[1]
+    inside = 1 if width > 1 and leaf > 0 and window.pod[leaf - 1] == window.pod[leaf] else 0
     start = reach.offset[c] + (leaf * (n + 1) + rest) * width + inside * y
     best = -np.inf
     for t in range(min(rest, room) + 1):
@@ -338,15 +292,15 @@ def left_saving(
     return best
 
 
-@kernel(void(SEQUENCE, CLASSES, REACH, int64, int64))
-def fill_reach(sequence: Sequence, classes: Classes, reach: Reach, c: int, leaf: int) -> None:
+@kernel(void(WINDOW, REACH, int64, int64))
+def fill_reach(window: Window, reach: Reach, c: int, leaf: int) -> None:
     """Fill ``reach.tables`` for a class and a leaf; those of the leaves before are filled."""
-    n, width = classes.sizes[c], reach.width[c]
+    n, width = window.sizes[c], reach.width[c]
     for rest in range(n + 1):
         start = reach.offset[c] + (leaf * (n + 1) + rest) * width
         for inside in range(min(width, n - rest + 1)):
             if leaf == 0:
                 reach.tables[start + inside] = 0.0 if rest == 0 else -np.inf
                 continue
-            room = sequence.leaf_start[leaf] - sequence.leaf_start[leaf - 1]
-            reach.tables[start + inside] = left_saving(sequence, classes, reach, c, leaf - 1, room, rest, 0, inside)
+            room = window.leaf_start[leaf] - window.leaf_start[leaf - 1]
+            reach.tables[start + inside] = left_saving(window, reach, c, leaf - 1, room, rest, 0, inside)

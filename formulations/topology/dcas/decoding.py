@@ -1,18 +1,23 @@
 """Placing the jobs one after the other in random orders, each on the block of least excess, or nearly so."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numba import float64, int64, types
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.problems.encoding import allocation_of_owners
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.run import Run
-from formulations.topology.dcas.bounds import REACH, Prices, Reach
-from formulations.topology.dcas.window import CLASSES, SEQUENCE, Classes, Sequence
+from formulations.topology.dcas.bounds import Prices
+from formulations.topology.dcas.window import WINDOW, Window
+
+NOISE = 0.012
+"""Largest noise on the cost of a block, relative to the bound of the window."""
+
+SLICE = 100_000
+"""Positions looked at between two looks at the clock: a few milliseconds."""
 
 
 class Decoding(NamedTuple):
@@ -20,10 +25,10 @@ class Decoding(NamedTuple):
 
     Parameters
     ----------
-    classes
-        Class of every job's block, shape ``(J,)``.
-    order
-        The order of the jobs, shape ``(J,)``.
+    price, best
+        As in `Prices`.
+    classes, order
+        Class of every job's block, and the order of the jobs, shape ``(J,)``.
     left
         Positions that are still idle, in order, shape ``(m,)``.
     owners, best_owners
@@ -34,6 +39,8 @@ class Decoding(NamedTuple):
         State of the random numbers, one entry.
     """
 
+    price: FloatArray
+    best: FloatArray
     classes: IntArray
     order: IntArray
     left: IntArray
@@ -44,23 +51,7 @@ class Decoding(NamedTuple):
     random: IntArray
 
 
-DECODING = types.NamedUniTuple(int64[::1], 8, Decoding)
-
-
-def decoding_of(sequence: Sequence, classes: Classes) -> Decoding:
-    """Allocate the working space of a window."""
-    m = len(sequence.leaf)
-    jobs = np.repeat(np.arange(len(classes.sizes)), classes.counts)[classes.factor.repeat(classes.counts) > 0]
-    return Decoding(
-        classes=jobs,
-        order=np.arange(len(jobs)),
-        left=np.zeros(m, dtype=np.int64),
-        owners=np.zeros(m, dtype=np.int64),
-        best_owners=np.zeros(m, dtype=np.int64),
-        in_leaf=np.zeros(len(sequence.pod), dtype=np.int64),
-        in_pod=np.zeros(len(sequence.pod_start) - 1, dtype=np.int64),
-        random=np.ones(1, dtype=np.int64),
-    )
+DECODING = types.NamedTuple((float64[::1], float64[::1], *(int64[::1],) * 8), Decoding)
 
 
 @inlined
@@ -71,35 +62,25 @@ def _uniform(state: IntArray) -> float:
 
 
 @inlined
-def _shuffle(decoding: Decoding) -> None:
-    """Put the jobs into a random order."""
-    for index in range(decoding.order.size - 1, 0, -1):
-        other = int(_uniform(decoding.random) * (index + 1))
-        held = decoding.order[index]
-        decoding.order[index] = decoding.order[other]
-        decoding.order[other] = held
-
-
-@inlined
-def _count(sequence: Sequence, reach: Reach, decoding: Decoding, position: int, by: int, factor: float) -> float:
+def _count(window: Window, decoding: Decoding, position: int, by: int, factor: float) -> float:
     """Add a node to the block, or take it away; return by how much its cost less savings rises, prices paid."""
-    leaf = sequence.leaf[position]
-    pod = sequence.pod[leaf]
+    leaf = window.leaf[position]
+    pod = window.pod[leaf]
     x, y = decoding.in_leaf[leaf], decoding.in_pod[pod]
     decoding.in_leaf[leaf] += by
     decoding.in_pod[pod] += by
-    saving = sequence.weights[0] * (2 * by * x + 1) + sequence.weights[1] * (2 * by * y + 1)
-    return float(by * reach.price[leaf] - factor * saving)
+    saving = window.weights[0] * (2 * by * x + 1) + window.weights[1] * (2 * by * y + 1)
+    return float(by * decoding.price[leaf] - factor * saving)
 
 
 @inlined
 def _best_start(
-    sequence: Sequence, reach: Reach, decoding: Decoding, n_left: int, n: int, factor: float, noise: float
+    window: Window, decoding: Decoding, n_left: int, n: int, factor: float, noise: float
 ) -> tuple[int, float]:
     """Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value."""
     value = 0.0
     for index in range(n):
-        value += _count(sequence, reach, decoding, decoding.left[index], 1, factor)
+        value += _count(window, decoding, decoding.left[index], 1, factor)
     best, best_value, least = 0, value, np.inf
     for start in range(n_left):
         disturbed = value + noise * _uniform(decoding.random)
@@ -108,8 +89,8 @@ def _best_start(
         entering = start + n
         if entering >= n_left:
             entering -= n_left
-        value += _count(sequence, reach, decoding, decoding.left[start], -1, factor)
-        value += _count(sequence, reach, decoding, decoding.left[entering], 1, factor)
+        value += _count(window, decoding, decoding.left[start], -1, factor)
+        value += _count(window, decoding, decoding.left[entering], 1, factor)
     for leaf in range(decoding.in_leaf.size):
         decoding.in_leaf[leaf] = 0
     for pod in range(decoding.in_pod.size):
@@ -131,40 +112,36 @@ def _take(decoding: Decoding, n_left: int, start: int, n: int, block: int) -> in
 
 
 @inlined
-def _place(sequence: Sequence, classes: Classes, reach: Reach, decoding: Decoding, noise: float, most: float) -> float:
+def _place(window: Window, decoding: Decoding, noise: float, most: float) -> float:
     """Place all jobs in the order; return the excess, or infinity once it reaches ``most``."""
-    n_left, excess = sequence.leaf.size, 0.0
+    n_left, excess = window.leaf.size, 0.0
     for position in range(n_left):
         decoding.left[position] = position
         decoding.owners[position] = decoding.order.size
     for index in range(decoding.order.size):
         block = decoding.order[index]
         c = decoding.classes[block]
-        n = classes.sizes[c]
-        start, value = _best_start(sequence, reach, decoding, n_left, n, classes.factor[c], noise)
-        excess += value + reach.best[c]
+        n = window.sizes[c]
+        start, value = _best_start(window, decoding, n_left, n, window.factor[c], noise)
+        excess += value + decoding.best[c]
         if excess >= most:
             return np.inf
         n_left = _take(decoding, n_left, start, n, block)
     if n_left > 0:
         for index in range(n_left):
-            excess += reach.price[sequence.leaf[decoding.left[index]]]
-        excess += reach.best[reach.best.size - 1]
+            excess += decoding.price[window.leaf[decoding.left[index]]]
+        excess += decoding.best[decoding.best.size - 1]
     return excess
 
 
-@kernel(float64(SEQUENCE, CLASSES, REACH, DECODING, float64, float64, int64))
-def decode(
-    sequence: Sequence, classes: Classes, reach: Reach, decoding: Decoding, noise: float, most: float, times: int
-) -> float:
+@kernel(float64(WINDOW, DECODING, float64, float64, int64))
+def decode(window: Window, decoding: Decoding, noise: float, most: float, times: int) -> float:
     """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
 
     Parameters
     ----------
-    sequence, classes, reach
-        The window and its prices.
-    decoding
-        Working space.
+    window, decoding
+        The window, its prices, and working space.
     noise
         Largest noise, in the unit of cost; every time a random part of it is used.
     most
@@ -173,9 +150,13 @@ def decode(
         How often.
     """
     for _ in range(times):
-        _shuffle(decoding)
+        for index in range(decoding.order.size - 1, 0, -1):
+            other = int(_uniform(decoding.random) * (index + 1))
+            held = decoding.order[index]
+            decoding.order[index] = decoding.order[other]
+            decoding.order[other] = held
         strength = _uniform(decoding.random)
-        excess = _place(sequence, classes, reach, decoding, noise * strength * strength, most)
+        excess = _place(window, decoding, noise * strength * strength, most)
         if excess < most:
             most = excess
             for position in range(decoding.owners.size):
@@ -183,54 +164,47 @@ def decode(
     return most
 
 
-NOISE = 0.012
-"""Largest noise on the cost of a block, relative to the bound of the window."""
-
-SLICE = 100_000
-"""Positions looked at between two looks at the clock: a few milliseconds."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Decoder:
-    """Places the jobs of a window one after the other.
+    """Places the jobs of a window one after the other, and offers what it finds to the run.
 
     Parameters
     ----------
-    problem
-        The window.
-    sequence, classes
-        The same as kernels take it.
+    problem, window
+        The window, and what kernels take of it.
     cut
-        Idle position with which the sequence begins.
-    space
-        Working space.
+        Idle position with which the line begins.
     """
 
-    problem: TopologyProblem
-    sequence: Sequence
-    classes: Classes
-    cut: int
-    space: Decoding
-
-    @classmethod
-    def of(cls, problem: TopologyProblem, sequence: Sequence, classes: Classes, cut: int) -> "Decoder":
-        """Allocate the working space of a window."""
-        return cls(problem, sequence, classes, cut, decoding_of(sequence, classes))
+    def __init__(self, problem: TopologyProblem, window: Window, cut: int) -> None:
+        self._problem, self._window, self._cut = problem, window, cut
+        m = len(window.leaf)
+        jobs = np.repeat(np.arange(len(window.sizes)), window.counts)[window.factor.repeat(window.counts) > 0]
+        self.space = Decoding(
+            price=np.zeros(len(window.pod)),
+            best=np.zeros(len(window.sizes)),
+            classes=jobs,
+            order=np.arange(len(jobs)),
+            left=np.zeros(m, dtype=np.int64),
+            owners=np.zeros(m, dtype=np.int64),
+            best_owners=np.zeros(m, dtype=np.int64),
+            in_leaf=np.zeros(len(window.pod), dtype=np.int64),
+            in_pod=np.zeros(len(window.pod_start) - 1, dtype=np.int64),
+            random=np.ones(1, dtype=np.int64),
+        )
 
     def improve(self, prices: Prices, times: int, run: Run) -> None:
         """Place all jobs so many times under prices, or until the time runs out; offer what beats the incumbent."""
-        reach = Reach(prices.leaf, prices.best, np.empty(0), *(np.empty(0, dtype=np.int64) for _ in range(2)))
-        per_slice = max(1, SLICE // (len(self.problem.jobs) * len(self.sequence.leaf)))
+        self.space.price[:], self.space.best[:] = prices.leaf, prices.best
+        per_slice = max(1, SLICE // (len(self._problem.jobs) * len(self._window.leaf)))
         for done in range(0, times, per_slice):
             if run.clock.expired() or run.objective is None or run.is_proved():
                 return
             most = run.objective - prices.bound
             repeats = min(per_slice, times - done)
-            noise = NOISE * abs(prices.bound)
-            if decode(self.sequence, self.classes, reach, self.space, noise, most, repeats) < most:
+            if decode(self._window, self.space, NOISE * abs(prices.bound), most, repeats) < most:
                 self.offer(self.space.best_owners, run)
 
     def offer(self, owners: IntArray, run: Run) -> None:
         """Offer an allocation given by the block that owns each position, blocks numbered by rising size."""
-        jobs = np.append(np.argsort(self.problem.sizes, kind="stable"), -1)
-        run.offer(allocation_of_owners(self.problem, np.roll(jobs[owners], self.cut)))
+        jobs = np.append(np.argsort(self._problem.sizes, kind="stable"), -1)
+        run.offer(allocation_of_owners(self._problem, np.roll(jobs[owners], self._cut)))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
 from formulations.topology.dcas.bounds import REACH, Reach, left_saving
-from formulations.topology.dcas.window import CLASSES, SEQUENCE, Classes, Sequence, fit
+from formulations.topology.dcas.window import WINDOW, Window, fit
 
 IndexArray = NDArray[np.int32]
 
@@ -25,6 +25,9 @@ POSITION, CLASS, NODES, NEXT, BEGIN, N_PARTS, N_FILLINGS, STAMP = range(8)
 
 NOT_BEGUN = -1
 """``NEXT`` between two steps."""
+
+DONE, PAUSED, FULL = 0, 1, 2
+"""How `advance` ends: at the end, after the work it was given, or when its tables are full."""
 
 
 class Parts(NamedTuple):
@@ -85,113 +88,108 @@ class Fillings(NamedTuple):
     last: IndexArray
 
 
-class Scratch(NamedTuple):
-    """Last entry of a multiset in the list being made, valid where the stamp is that of the list."""
+class Tables(NamedTuple):
+    """The tables of a window.
 
+    Parameters
+    ----------
+    parts, fillings
+        What was found.
+    head, stamp
+        Last entry of a multiset in the list being made, valid where the stamp is that of the list, shape ``(S,)``.
+    saving, saving_stamp
+        What a block can still save by its nodes in leaf and pod, valid in the same way.
+    cursor
+        Where the recursion stands.
+    """
+
+    parts: Parts
+    fillings: Fillings
     head: IndexArray
     stamp: IntArray
     saving: FloatArray
     saving_stamp: IntArray
+    cursor: IntArray
 
 
+_INDICES = int32[::1]
 PARTS = types.NamedTuple(
-    (
-        int32[::1],
-        int32[::1],
-        int32[::1],
-        float64[::1],
-        float64[::1],
-        int32[::1],
-        int32[::1],
-        int32[::1],
-        int32[:, :, ::1],
-        int32[:, :, ::1],
-    ),
-    Parts,
+    (*(_INDICES,) * 3, float64[::1], float64[::1], *(_INDICES,) * 3, int32[:, :, ::1], int32[:, :, ::1]), Parts
 )
-FILLINGS = types.NamedTuple((int32[::1], float64[::1], int32[::1], int32[::1], int32[::1], int32[::1]), Fillings)
-SCRATCH = types.NamedTuple((int32[::1], int64[::1], float64[::1], int64[::1]), Scratch)
+FILLINGS = types.NamedTuple((_INDICES, float64[::1], *(_INDICES,) * 4), Fillings)
+TABLES = types.NamedTuple((PARTS, FILLINGS, _INDICES, int64[::1], float64[::1], int64[::1], int64[::1]), Tables)
 
 
-def first_cursor(sequence: Sequence) -> IntArray:
-    """Return the cursor of empty tables: the last position, the first class, one node."""
-    cursor = np.zeros(STAMP + 1, dtype=np.int64)
-    cursor[POSITION], cursor[NODES], cursor[NEXT] = len(sequence.leaf) - 1, 1, NOT_BEGUN
-    return cursor
+def empty_tables(window: Window, capacity: int) -> Tables:
+    """Allocate room for ``capacity`` parts, and a quarter as many fillings."""
+    positions, n_states = len(window.leaf) + 1, len(window.used)
+    index = (len(window.sizes), positions, int(window.sizes.max()) + 1)
+    keys = int(window.sizes[window.factor > 0].max() + 1) ** 2
 
+    def indices(length: int) -> IndexArray:
+        return np.empty(length, dtype=np.int32)
 
-def empty_parts(sequence: Sequence, classes: Classes, capacity: int) -> Parts:
-    """Allocate room for ``capacity`` parts."""
-    index = (len(classes.sizes), len(sequence.leaf) + 1, int(classes.sizes.max()) + 1)
-    return Parts(
-        nested=np.empty(capacity, dtype=np.int32),
-        in_leaf=np.empty(capacity, dtype=np.int32),
-        in_pod=np.empty(capacity, dtype=np.int32),
+    parts = Parts(
+        nested=indices(capacity),
+        in_leaf=indices(capacity),
+        in_pod=indices(capacity),
         value=np.empty(capacity),
         excess=np.empty(capacity),
-        rest=np.empty(capacity, dtype=np.int32),
-        gap=np.empty(capacity, dtype=np.int32),
-        link=np.empty(capacity, dtype=np.int32),
+        rest=indices(capacity),
+        gap=indices(capacity),
+        link=indices(capacity),
         first=np.zeros(index, dtype=np.int32),
         last=np.zeros(index, dtype=np.int32),
     )
-
-
-def empty_fillings(sequence: Sequence, capacity: int) -> Fillings:
-    """Allocate room for ``capacity`` fillings."""
-    positions = len(sequence.leaf) + 1
-    return Fillings(
-        blocks=np.empty(capacity, dtype=np.int32),
-        excess=np.empty(capacity),
-        part=np.empty(capacity, dtype=np.int32),
-        rest=np.empty(capacity, dtype=np.int32),
+    fillings = Fillings(
+        blocks=indices(capacity // 4),
+        excess=np.empty(capacity // 4),
+        part=indices(capacity // 4),
+        rest=indices(capacity // 4),
         first=np.zeros(positions, dtype=np.int32),
         last=np.zeros(positions, dtype=np.int32),
     )
-
-
-def empty_scratch(classes: Classes) -> Scratch:
-    """Allocate the working space."""
-    n_states = len(classes.used)
-    keys = int(classes.sizes[classes.factor > 0].max() + 1) ** 2
-    return Scratch(
+    return Tables(
+        parts,
+        fillings,
         head=np.zeros(n_states, dtype=np.int32),
         stamp=np.zeros(n_states, dtype=np.int64),
         saving=np.zeros(keys),
         saving_stamp=np.zeros(keys, dtype=np.int64),
+        cursor=np.zeros(STAMP + 1, dtype=np.int64),
     )
 
 
-def longer_parts(parts: Parts, capacity: int) -> Parts:
-    """Copy parts into longer tables."""
-    ends: dict[str, Any] = {"first": parts.first, "last": parts.last}
-    entries = {name: _longer(array, capacity) for name, array in parts._asdict().items() if name not in ends}
-    return Parts(**entries, **ends)
+def longer_tables(tables: Tables, capacity: int) -> Tables:
+    """Copy tables into longer ones."""
+
+    def longer(record: Parts | Fillings, length: int) -> dict[str, NDArray[Any]]:
+        arrays = record._asdict()
+        entries = {name: np.empty(length, dtype=arrays[name].dtype) for name in arrays if name not in ("first", "last")}
+        for name, array in entries.items():
+            array[: len(arrays[name])] = arrays[name]
+        return entries
+
+    parts = tables.parts._replace(**longer(tables.parts, capacity))
+    return tables._replace(parts=parts, fillings=tables.fillings._replace(**longer(tables.fillings, capacity // 4)))
 
 
-def longer_fillings(fillings: Fillings, capacity: int) -> Fillings:
-    """Copy fillings into longer tables."""
-    ends: dict[str, Any] = {"first": fillings.first, "last": fillings.last}
-    entries = {name: _longer(array, capacity) for name, array in fillings._asdict().items() if name not in ends}
-    return Fillings(**entries, **ends)
-
-
-def _longer(array: NDArray[Any], capacity: int) -> NDArray[Any]:
-    """Copy an array into a longer one."""
-    longer = np.empty(capacity, dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
+def restart(window: Window, tables: Tables) -> None:
+    """Let the recursion begin: at the last position with the first class and one node."""
+    for array in (tables.stamp, tables.saving_stamp, tables.cursor):
+        array[:] = 0
+    tables.cursor[POSITION], tables.cursor[NODES], tables.cursor[NEXT] = len(window.leaf) - 1, 1, NOT_BEGUN
 
 
 @inlined
-def _insert(parts: Parts, scratch: Scratch, cursor: IntArray, entry: int, leaf_slope: float, pod_slope: float) -> bool:
+def _insert(tables: Tables, entry: int, leaf_slope: float, pod_slope: float) -> bool:
     """Put an entry on the list of its multiset, unless another is as good for every continuation; drop what it beats.
 
     A node more in the leaf is worth no more than ``leaf_slope``, a node more in the pod no more than ``pod_slope``.
     """
+    parts, stamp = tables.parts, tables.cursor[STAMP]
     nested, x, y, value = parts.nested[entry], parts.in_leaf[entry], parts.in_pod[entry], parts.value[entry]
-    stamp = cursor[STAMP]
-    head = scratch.head[nested] if scratch.stamp[nested] == stamp else -1
+    head = tables.head[nested] if tables.stamp[nested] == stamp else -1
     other = head
     while other >= 0:
         dx, dy = x - parts.in_leaf[other], y - parts.in_pod[other]
@@ -201,8 +199,8 @@ def _insert(parts: Parts, scratch: Scratch, cursor: IntArray, entry: int, leaf_s
             parts.value[other] = np.inf
         other = parts.link[other]
     parts.link[entry] = head
-    scratch.head[nested] = entry
-    scratch.stamp[nested] = stamp
+    tables.head[nested] = entry
+    tables.stamp[nested] = stamp
     return True
 
 
@@ -247,12 +245,9 @@ def _sort(parts: Parts, first: int, last: int) -> None:
 
 @inlined
 def _add_part(
-    sequence: Sequence,
-    classes: Classes,
+    window: Window,
     reach: Reach,
-    parts: Parts,
-    scratch: Scratch,
-    cursor: IntArray,
+    tables: Tables,
     limit: float,
     nested: int,
     value: float,
@@ -262,27 +257,28 @@ def _add_part(
     gap: int,
 ) -> None:
     """Add the part that a node at the cursor's position makes with a part of x and y nodes in its leaf and pod."""
+    parts, cursor = tables.parts, tables.cursor
     p, c, r, entry = cursor[POSITION], cursor[CLASS], cursor[NODES], cursor[N_PARTS]
-    leaf = sequence.leaf[p]
-    left = classes.sizes[c] - r
-    in_leaf, in_pod = classes.factor[c] * sequence.weights[0], classes.factor[c] * sequence.weights[1]
+    leaf = window.leaf[p]
+    left = window.sizes[c] - r
+    in_leaf, in_pod = window.factor[c] * window.weights[0], window.factor[c] * window.weights[1]
     value += reach.price[leaf] - in_leaf * (2 * x + 1) - in_pod * (2 * y + 1)
-    leaf_room = min(left, p - sequence.leaf_start[leaf])
-    pod_room = min(left, p - sequence.leaf_start[sequence.pod_start[sequence.pod[leaf]]])
+    leaf_room = min(left, p - window.leaf_start[leaf])
+    pod_room = min(left, p - window.leaf_start[window.pod_start[window.pod[leaf]]])
     # Where no node can join them the counts are of no account, and equal counts are told apart less often.
     x = x + 1 if leaf_room > 0 and in_leaf > 0 else 0
     y = y + 1 if pod_room > 0 and in_pod > 0 else 0
     parts.nested[entry], parts.in_leaf[entry], parts.in_pod[entry], parts.value[entry] = nested, x, y, value
     # Cheap before dear: the bound is looked up only for what is not beaten. What is on the list is within the bound.
     key = x * (reach.width[c] if in_pod > 0 else 1) + y
-    if scratch.saving_stamp[key] != cursor[STAMP]:
-        scratch.saving_stamp[key] = cursor[STAMP]
-        scratch.saving[key] = left_saving(sequence, classes, reach, c, leaf, leaf_room, left, x, y)
-    saving = scratch.saving[key]
+    if tables.saving_stamp[key] != cursor[STAMP]:
+        tables.saving_stamp[key] = cursor[STAMP]
+        tables.saving[key] = left_saving(window, reach, c, leaf, leaf_room, left, x, y)
+    saving = tables.saving[key]
     excess = value + reach.best[c] - saving
     if excess >= limit:
         return
-    if not _insert(parts, scratch, cursor, entry, 2 * in_leaf * leaf_room, 2 * in_pod * pod_room):
+    if not _insert(tables, entry, 2 * in_leaf * leaf_room, 2 * in_pod * pod_room):
         return
     parts.excess[entry], parts.rest[entry], parts.gap[entry] = excess, rest, gap
     cursor[N_PARTS] += 1
@@ -290,71 +286,41 @@ def _add_part(
 
 @inlined
 def _extend(
-    sequence: Sequence,
-    classes: Classes,
-    reach: Reach,
-    parts: Parts,
-    scratch: Scratch,
-    cursor: IntArray,
-    limit: float,
-    gap: int,
-    inside: int,
-    gap_excess: float,
+    window: Window, reach: Reach, tables: Tables, limit: float, gap: int, inside: int, gap_excess: float
 ) -> int:
     """Put a node and a gap before all parts behind the gap; return the work done, or -1 if the tables are full."""
+    parts, cursor = tables.parts, tables.cursor
     p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
-    after = p + 1 + classes.used[inside]
+    after = p + 1 + window.used[inside]
     first, last = parts.first[c, after, r - 1], parts.last[c, after, r - 1]
     if first == last:
         return 1
     # The block itself is one of its class, beside what is nested in it.
-    taken = classes.packed[inside] + classes.packed[classes.strides[c]]
-    same_leaf = sequence.leaf[after] == sequence.leaf[p]
-    same_pod = sequence.pod[sequence.leaf[after]] == sequence.pod[sequence.leaf[p]]
+    taken = window.packed[inside] + window.packed[window.strides[c]]
+    same_leaf = window.leaf[after] == window.leaf[p]
+    same_pod = window.pod[window.leaf[after]] == window.pod[window.leaf[p]]
     for place in range(first, last):
         rest = parts.link[place]
         if parts.excess[rest] + gap_excess >= limit:
             break
-        if inside > 0 and not fit(classes, taken, classes.packed[parts.nested[rest]]):
+        if inside > 0 and not fit(window, taken, window.packed[parts.nested[rest]]):
             continue
         if cursor[N_PARTS] == parts.nested.size:
             return -1
         x = parts.in_leaf[rest] if same_leaf else 0
         y = parts.in_pod[rest] if same_pod else 0
-        _add_part(
-            sequence,
-            classes,
-            reach,
-            parts,
-            scratch,
-            cursor,
-            limit,
-            parts.nested[rest] + inside,
-            parts.value[rest] + gap_excess,
-            x,
-            y,
-            rest,
-            gap,
-        )
+        nested, value = parts.nested[rest] + inside, parts.value[rest] + gap_excess
+        _add_part(window, reach, tables, limit, nested, value, x, y, rest, gap)
     return int(last - first)
 
 
 @inlined
-def make_parts(
-    sequence: Sequence,
-    classes: Classes,
-    reach: Reach,
-    parts: Parts,
-    fillings: Fillings,
-    scratch: Scratch,
-    cursor: IntArray,
-    limit: float,
-    most_work: int,
-) -> int:
+def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
     """Make the parts of the cursor's class, position and number of nodes; return the work done, or -1 if full.
 
     The cursor's ``NEXT`` is the next gap, and ``NOT_BEGUN`` before and after.
     """
+    parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
     p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
     work, done = 1, 0
     if cursor[NEXT] == NOT_BEGUN:
@@ -363,21 +329,21 @@ def make_parts(
         if r == 1 and cursor[N_PARTS] == parts.nested.size:
             return -1
         if r == 1:
-            _add_part(sequence, classes, reach, parts, scratch, cursor, limit, 0, 0.0, 0, 0, -1, -1)
+            _add_part(window, reach, tables, limit, 0, 0.0, 0, 0, -1, -1)
         else:
-            done = _extend(sequence, classes, reach, parts, scratch, cursor, limit, -1, 0, 0.0)
+            done = _extend(window, reach, tables, limit, -1, 0, 0.0)
         if done < 0:
             cursor[N_PARTS] = cursor[BEGIN]
             return -1
         cursor[NEXT] = fillings.first[p + 1]
-    unit = classes.packed[classes.strides[c]]
+    unit = window.packed[window.strides[c]]
     while r > 1 and cursor[NEXT] < fillings.last[p + 1] and fillings.excess[cursor[NEXT]] < limit:
         work += done
         gap = cursor[NEXT]
         inside = fillings.blocks[gap]
         done = 1
-        if p + 1 + classes.used[inside] < sequence.leaf.size and fit(classes, classes.packed[inside], unit):
-            done = _extend(sequence, classes, reach, parts, scratch, cursor, limit, gap, inside, fillings.excess[gap])
+        if p + 1 + window.used[inside] < window.leaf.size and fit(window, window.packed[inside], unit):
+            done = _extend(window, reach, tables, limit, gap, inside, fillings.excess[gap])
         if done < 0:
             return -1
         cursor[NEXT] += 1
@@ -391,23 +357,21 @@ def make_parts(
 
 
 @inlined
-def _offer_filling(
-    fillings: Fillings, scratch: Scratch, cursor: IntArray, blocks: int, excess: float, part: int, rest: int
-) -> None:
+def _offer_filling(tables: Tables, blocks: int, excess: float, part: int, rest: int) -> None:
     """Keep a filling if it is the first of its multiset at the cursor's position, or better than the one kept."""
-    stamp = cursor[STAMP]
-    if scratch.stamp[blocks] != stamp:
-        scratch.stamp[blocks], scratch.head[blocks] = stamp, cursor[N_FILLINGS]
+    fillings, cursor, stamp = tables.fillings, tables.cursor, tables.cursor[STAMP]
+    if tables.stamp[blocks] != stamp:
+        tables.stamp[blocks], tables.head[blocks] = stamp, cursor[N_FILLINGS]
         cursor[N_FILLINGS] += 1
-    elif fillings.excess[scratch.head[blocks]] <= excess:
+    elif fillings.excess[tables.head[blocks]] <= excess:
         return
-    entry = scratch.head[blocks]
+    entry = tables.head[blocks]
     fillings.blocks[entry], fillings.excess[entry] = blocks, excess
     fillings.part[entry], fillings.rest[entry] = part, rest
 
 
 @inlined
-def sort_fillings(fillings: Fillings, first: int, last: int) -> None:
+def _sort_fillings(fillings: Fillings, first: int, last: int) -> None:
     """Sort by rising excess, by Shell's method."""
     stride = 1
     while stride < (last - first) // 3:
@@ -429,40 +393,32 @@ def sort_fillings(fillings: Fillings, first: int, last: int) -> None:
 
 
 @inlined
-def make_fillings(
-    sequence: Sequence,
-    classes: Classes,
-    parts: Parts,
-    fillings: Fillings,
-    scratch: Scratch,
-    cursor: IntArray,
-    limit: float,
-    most_work: int,
-) -> int:
+def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int) -> int:
     """Make the fillings that begin with a block of the cursor's class; return the work done, or -1 if full.
 
     The cursor's ``NEXT`` is the next of the block's parts, and ``NOT_BEGUN`` before and after.
     """
-    p, m, c = cursor[POSITION], sequence.leaf.size, cursor[CLASS] - classes.sizes.size
-    n, stride = classes.sizes[c], classes.strides[c]
+    parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
+    p, m, c = cursor[POSITION], window.leaf.size, cursor[CLASS] - window.sizes.size
+    n, stride = window.sizes[c], window.strides[c]
     work = 1
     if cursor[NEXT] == NOT_BEGUN:
         cursor[NEXT] = parts.first[c, p, n]
     while cursor[NEXT] < parts.last[c, p, n]:
         part = cursor[NEXT]
         blocks, excess = parts.nested[part] + stride, parts.excess[part]
-        after = p + classes.used[blocks]
+        after = p + window.used[blocks]
         first, last = (fillings.first[after], fillings.last[after]) if after < m else (0, 0)
         if cursor[N_FILLINGS] + last - first + 1 > fillings.blocks.size:
             return -1
-        _offer_filling(fillings, scratch, cursor, blocks, excess, part, -1)
+        _offer_filling(tables, blocks, excess, part, -1)
         for rest in range(first, last):
             total = excess + fillings.excess[rest]
             if total >= limit:
                 break
             more = fillings.blocks[rest]
-            if fit(classes, classes.packed[blocks], classes.packed[more]):
-                _offer_filling(fillings, scratch, cursor, blocks + more, total, part, rest)
+            if fit(window, window.packed[blocks], window.packed[more]):
+                _offer_filling(tables, blocks + more, total, part, rest)
         work += last - first + 1
         cursor[NEXT] += 1
         if work >= most_work:
@@ -471,17 +427,13 @@ def make_fillings(
     return int(work)
 
 
-DONE, PAUSED, FULL = 0, 1, 2
-"""How `advance` ends: at the end, after the work it was given, or when its tables are full."""
-
-
 @inlined
-def _turn(classes: Classes, fillings: Fillings, cursor: IntArray) -> None:
+def _turn(window: Window, tables: Tables) -> None:
     """Move the cursor on after a step: first all parts of a position, class by class, then all its fillings."""
-    n_classes = classes.sizes.size
+    fillings, cursor, n_classes = tables.fillings, tables.cursor, window.sizes.size
     if cursor[CLASS] < n_classes:
         cursor[NODES] += 1
-        if cursor[NODES] > classes.sizes[cursor[CLASS]]:
+        if cursor[NODES] > window.sizes[cursor[CLASS]]:
             cursor[CLASS] += 1
             cursor[NODES] = 1
         if cursor[CLASS] == n_classes:
@@ -491,51 +443,39 @@ def _turn(classes: Classes, fillings: Fillings, cursor: IntArray) -> None:
     cursor[CLASS] += 1
     if cursor[CLASS] == 2 * n_classes:
         p = cursor[POSITION]
-        sort_fillings(fillings, cursor[BEGIN], cursor[N_FILLINGS])
+        _sort_fillings(fillings, cursor[BEGIN], cursor[N_FILLINGS])
         fillings.first[p], fillings.last[p] = cursor[BEGIN], cursor[N_FILLINGS]
         cursor[POSITION] -= 1
         cursor[CLASS] = 0
 
 
-@kernel(int64(SEQUENCE, CLASSES, REACH, PARTS, FILLINGS, SCRATCH, int64[::1], float64, int64))
-def advance(
-    sequence: Sequence,
-    classes: Classes,
-    reach: Reach,
-    parts: Parts,
-    fillings: Fillings,
-    scratch: Scratch,
-    cursor: IntArray,
-    limit: float,
-    most_work: int,
-) -> int:
+@kernel(int64(WINDOW, REACH, TABLES, float64, int64))
+def advance(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
     """Go on with the recursion from the cursor for about ``most_work`` steps; return how it ended.
 
     Parameters
     ----------
-    sequence, classes, reach
+    window, reach
         The window, and bounds on what blocks can save.
-    parts, fillings
-        The tables, written in place.
-    scratch, cursor
-        Working space, and where the recursion stands; it begins at the last position with class 0 and one node.
+    tables
+        Written in place.
     limit
         Excess that is too much.
     most_work
         Entries looked at before it pauses.
     """
-    work = 0
+    work, cursor = 0, tables.cursor
     while cursor[POSITION] >= 0:
         if work >= most_work:
             return PAUSED
         left = most_work - work
-        if cursor[CLASS] < classes.sizes.size:
-            done = make_parts(sequence, classes, reach, parts, fillings, scratch, cursor, limit, left)
+        if cursor[CLASS] < window.sizes.size:
+            done = _make_parts(window, reach, tables, limit, left)
         else:
-            done = make_fillings(sequence, classes, parts, fillings, scratch, cursor, limit, left)
+            done = _make_fillings(window, tables, limit, left)
         if done < 0:
             return FULL
         work += done
         if cursor[NEXT] == NOT_BEGUN:
-            _turn(classes, fillings, cursor)
+            _turn(window, tables)
     return DONE

@@ -14,21 +14,31 @@ MOST_LEVELS = 2
 """Levels of groups that tell nodes apart, below the top."""
 
 
-class Sequence(NamedTuple):
-    """Idle positions in circular order, cut between two pods, as intervals of leaves within intervals of pods.
+class Window(NamedTuple):
+    """Idle positions as intervals of leaves within intervals of pods, and the blocks to be placed on them.
+
+    Jobs of equal size are one class of blocks; the leftover, if there is any, is a block of the last class.
 
     Parameters
     ----------
-    leaf
-        Leaf of each position, rising from 0, shape ``(m,)``.
-    leaf_start
-        First position of each leaf, and ``m`` at the end.
-    pod
-        Pod of each leaf, rising from 0.
-    pod_start
-        First leaf of each pod, and the number of leaves at the end.
+    leaf, leaf_start
+        Leaf of each position, rising from 0, shape ``(m,)``; first position of each leaf, and ``m`` at the end.
+    pod, pod_start
+        Pod of each leaf, rising from 0; first leaf of each pod, and the number of leaves at the end.
     weights
         What the squared count of a job in a leaf and in a pod saves, in hops, shape ``(2,)``.
+    sizes, counts
+        Nodes of a block of each class, and number of its blocks, shape ``(C,)``.
+    factor, base
+        Cost of one hop of a block of each class, 0 for the leftover, and of a block that saves nothing.
+    strides
+        Distance between a multiset's number and that of the one with one more block of the class, shape ``(C,)``.
+    packed, free_bits
+        The counts of each multiset in bit fields with a free bit on top of each, shape ``(S,)``, and those free bits.
+    room
+        The multiset of all blocks, packed, with its free bits set.
+    used
+        Nodes of each multiset, shape ``(S,)``.
     """
 
     leaf: IntArray
@@ -36,17 +46,27 @@ class Sequence(NamedTuple):
     pod: IntArray
     pod_start: IntArray
     weights: FloatArray
+    sizes: IntArray
+    counts: IntArray
+    factor: FloatArray
+    base: FloatArray
+    strides: IntArray
+    packed: IntArray
+    free_bits: int
+    room: int
+    used: IntArray
 
 
-SEQUENCE = types.NamedTuple((int64[::1], int64[::1], int64[::1], int64[::1], float64[::1]), Sequence)
-"""Numba type of `Sequence`."""
+_INTEGERS, _FLOATS = int64[::1], float64[::1]
+WINDOW = types.NamedTuple(
+    (*(_INTEGERS,) * 4, _FLOATS, *(_INTEGERS,) * 2, *(_FLOATS,) * 2, *(_INTEGERS,) * 2, int64, int64, _INTEGERS), Window
+)
 
 
 def distinct_levels(encoding: Encoding) -> tuple[IntArray, FloatArray]:
     """Return groups and weights of the levels that tell nodes apart; equal ones are added up, lowest first.
 
-    A level whose only group holds all idle nodes is left out: it saves the same for every allocation (see
-    `formulations.topology.dcas.window.classes_of`).
+    A level whose only group holds all idle nodes is left out: it saves the same for every allocation.
     """
     groups: list[IntArray] = []
     weights: list[float] = []
@@ -63,7 +83,7 @@ def distinct_levels(encoding: Encoding) -> tuple[IntArray, FloatArray]:
 
 
 def cuts(groups: IntArray) -> IntArray:
-    """Positions before which the circle can be cut so that all groups are intervals; none where there is no such."""
+    """Return the positions before which the circle can be cut so that all groups are intervals, mostly some."""
     if len(groups) == 0:
         return np.zeros(1, dtype=np.int64)
     begins = groups != np.roll(groups, 1, axis=1)
@@ -72,8 +92,17 @@ def cuts(groups: IntArray) -> IntArray:
     return np.flatnonzero(begins[-1]).astype(np.int64)
 
 
-def sequence_from(groups: IntArray, weights: FloatArray, cut: int) -> Sequence:
-    """Cut the circle before position ``cut``, which is one of `cuts`."""
+def class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
+    """Return sizes of the classes, and blocks of each: rising sizes of jobs, then the leftover if there is any."""
+    sizes, counts = np.unique(encoding.sizes, return_counts=True)
+    left = encoding.n_idle - int(encoding.sizes.sum())
+    if left > 0:
+        sizes, counts = np.append(sizes, left), np.append(counts, 1)
+    return sizes, counts.astype(np.int64)
+
+
+def window_of(encoding: Encoding, groups: IntArray, weights: FloatArray, cut: int) -> Window:
+    """Return a window with its `distinct_levels` whose circle is cut before position ``cut``, one of its `cuts`."""
     m = groups.shape[1]
     rolled = np.zeros((MOST_LEVELS, m), dtype=np.int64)
     padded = np.zeros(MOST_LEVELS)
@@ -84,67 +113,7 @@ def sequence_from(groups: IntArray, weights: FloatArray, cut: int) -> Sequence:
     leaf_start = np.concatenate(([0], np.flatnonzero(np.diff(leaf)) + 1, [m]))
     pod = pod_of[leaf_start[:-1]]
     pod_start = np.concatenate(([0], np.flatnonzero(np.diff(pod)) + 1, [len(pod)]))
-    return Sequence(leaf, leaf_start, pod, pod_start, padded)
 
-
-class Classes(NamedTuple):
-    """Classes of equal blocks, and the multisets of them.
-
-    Parameters
-    ----------
-    sizes
-        Nodes of a block of each class, shape ``(C,)``; the leftover, if there is any, is the last class.
-    counts
-        Blocks of each class.
-    factor
-        Cost of one hop of a block: 0 for the leftover.
-    base
-        Cost of a block of each class that saves nothing.
-    strides
-        Distance between a multiset's number and that of the one with one more block of the class.
-    packed
-        The counts of each multiset in bit fields with a free bit on top of each, shape ``(S,)``.
-    free_bits
-        Those free bits.
-    room
-        The multiset of all blocks, packed, with its free bits set.
-    used
-        Nodes of each multiset, shape ``(S,)``.
-    """
-
-    sizes: IntArray
-    counts: IntArray
-    factor: FloatArray
-    base: FloatArray
-    strides: IntArray
-    packed: IntArray
-    free_bits: int
-    room: int
-    used: IntArray
-
-
-CLASSES = types.NamedTuple(
-    (int64[::1], int64[::1], float64[::1], float64[::1], int64[::1], int64[::1], int64, int64, int64[::1]), Classes
-)
-"""Numba type of `Classes`."""
-
-
-def bits_of(counts: IntArray) -> int:
-    """Bits that a packed multiset takes."""
-    return sum(int(count).bit_length() + 1 for count in counts)
-
-
-def class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
-    """Sizes of the classes, and blocks of each: rising sizes of jobs, then the leftover if there is any."""
-    sizes, counts = np.unique(encoding.sizes, return_counts=True)
-    left = encoding.n_idle - int(encoding.sizes.sum())
-    if left > 0:
-        sizes, counts = np.append(sizes, left), np.append(counts, 1)
-    return sizes, counts.astype(np.int64)
-
-
-def classes_of(encoding: Encoding) -> Classes:
-    """Return the classes of a window's jobs and of its leftover."""
     sizes, counts = class_sizes(encoding)
     factor = encoding.scale / sizes
     factor[len(np.unique(encoding.sizes)) :] = 0.0
@@ -158,20 +127,13 @@ def classes_of(encoding: Encoding) -> Classes:
         packed += digit << shift
         shift += count.bit_length() + 1
         free_bits |= 1 << (shift - 1)
-    return Classes(
-        sizes,
-        counts,
-        factor,
-        base,
-        multisets.strides.astype(np.int64),
-        packed,
-        free_bits,
-        int(packed[-1]) | free_bits,
-        multisets.used.astype(np.int64),
+    return Window(
+        *(leaf, leaf_start, pod, pod_start, padded, sizes, counts, factor, base, multisets.strides.astype(np.int64)),
+        *(packed, free_bits, int(packed[-1]) | free_bits, multisets.used.astype(np.int64)),
     )
 
 
 @inlined
-def fit(classes: Classes, one: int, other: int) -> bool:
+def fit(window: Window, one: int, other: int) -> bool:
     """Whether the sum of two packed multisets is one."""
-    return (classes.room - one - other) & classes.free_bits == classes.free_bits
+    return (window.room - one - other) & window.free_bits == window.free_bits

@@ -13,7 +13,7 @@ from allocopt.problems.encoding import encode
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from formulations.topology.dcas.bounds import Prices, good_prices, no_prices
-from formulations.topology.dcas.window import MOST_LEVELS, classes_of, cuts, distinct_levels, sequence_from
+from formulations.topology.dcas.window import MOST_LEVELS, cuts, distinct_levels, window_of
 
 
 def prices_of(problem: TopologyProblem, upper: float, cut: int = 0) -> Prices | None:
@@ -22,9 +22,8 @@ def prices_of(problem: TopologyProblem, upper: float, cut: int = 0) -> Prices | 
     if len(groups) > MOST_LEVELS or len(cuts(groups)) == 0:
         return None
     places = cuts(groups)
-    sequence = sequence_from(groups, weights, int(places[cut % len(places)]))
-    classes = classes_of(encoding)
-    return good_prices(sequence, classes, no_prices(sequence, classes), upper, Budget().start())
+    window = window_of(encoding, groups, weights, int(places[cut % len(places)]))
+    return good_prices(window, no_prices(window), upper, Budget().start())
 
 
 @given(windows(most_idle=8, most_jobs=3, topologies=fat_trees | trees()), st.floats(0.5, 2.0), st.integers(0, 3))

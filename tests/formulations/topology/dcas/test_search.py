@@ -10,10 +10,10 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify
-from formulations.topology.dcas.bounds import empty_reach, good_prices, no_prices
+from formulations.topology.dcas.bounds import good_prices, no_prices
 from formulations.topology.dcas.decoding import Decoder, decode
 from formulations.topology.dcas.search import GROWTH, LEAST_GROWTH, growth
-from formulations.topology.dcas.window import classes_of, cuts, distinct_levels, sequence_from
+from formulations.topology.dcas.window import cuts, distinct_levels, window_of
 from formulations.topology.dynamic_program import DynamicProgram
 
 
@@ -24,15 +24,15 @@ def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bo
     groups, weights = distinct_levels(encoding)
     places = cuts(groups)
     cut = int(places[seed % len(places)])
-    sequence, classes = sequence_from(groups, weights, cut), classes_of(encoding)
+    window = window_of(encoding, groups, weights, cut)
     run = Run(DynamicProgram(), problem, Budget(), 0)
     run.offer(sequential_allocation(problem))
     first = run.objective
     assert first is not None
-    prices = good_prices(sequence, classes, no_prices(sequence, classes), first, run.clock)
-    decoder = Decoder.of(problem, sequence, classes, cut)
-    reach = empty_reach(sequence, classes, prices.leaf, prices.best)
-    excess = decode(sequence, classes, reach, decoder.space, 1000.0, np.inf, 30)
+    prices = good_prices(window, no_prices(window), first, run.clock)
+    decoder = Decoder(problem, window, cut)
+    decoder.improve(prices, 0, run)
+    excess = decode(window, decoder.space, 1000.0, np.inf, 30)
     decoder.offer(decoder.space.best_owners, run)
     assert run.objective is not None
     assert run.objective < first

@@ -9,7 +9,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.cluster.tree import Tree
 from allocopt.problems.encoding import encode
 from allocopt.problems.topology import TopologyProblem
-from formulations.topology.dcas.window import cuts, distinct_levels, sequence_from
+from formulations.topology.dcas.window import cuts, distinct_levels, window_of
 
 
 def test_a_level_with_a_single_group_is_left_out_and_equal_levels_are_added() -> None:
@@ -24,14 +24,15 @@ def test_a_level_with_a_single_group_is_left_out_and_equal_levels_are_added() ->
 
 def test_the_sequence_of_a_fat_tree_is_leaves_within_pods() -> None:
     problem = window(FatTree(2, 2, 3), [0, 1, 3, 7, 8, 9, 10, 11], [2])
-    groups, weights = distinct_levels(encode(problem))
+    encoding = encode(problem)
+    groups, weights = distinct_levels(encoding)
     assert cuts(groups).tolist() == [0, 3]
-    sequence = sequence_from(groups, weights, 3)
-    assert sequence.leaf.tolist() == [0, 0, 1, 1, 1, 2, 2, 3]
-    assert sequence.leaf_start.tolist() == [0, 2, 5, 7, 8]
-    assert sequence.pod.tolist() == [0, 0, 1, 1]
-    assert sequence.pod_start.tolist() == [0, 2, 4]
-    assert sequence.weights.tolist() == [2.0, 2.0]
+    cut_open = window_of(encoding, groups, weights, 3)
+    assert cut_open.leaf.tolist() == [0, 0, 1, 1, 1, 2, 2, 3]
+    assert cut_open.leaf_start.tolist() == [0, 2, 5, 7, 8]
+    assert cut_open.pod.tolist() == [0, 0, 1, 1]
+    assert cut_open.pod_start.tolist() == [0, 2, 4]
+    assert cut_open.weights.tolist() == [2.0, 2.0]
 
 
 @given(windows(most_idle=9, topologies=fat_trees))
