@@ -117,7 +117,7 @@ class Circle:
     def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> None:
         self._problem, self._blocks, self._run = problem, blocks, run
         self._multisets = Multisets.of(blocks.sizes, blocks.counts)
-        self._m, n_states = blocks.costs.shape[1], self._multisets.full + 1
+        self._m, n_states = int(blocks.costs.shape[1]), self._multisets.full + 1
         self._best: FloatArray = np.empty((self._m + 1, n_states))
         self._choice: ChoiceArray = np.empty((self._m + 1, n_states), dtype=np.int16)
 
@@ -175,10 +175,9 @@ class Circle:
         for first in range(start, self._m + 1, rows):
             if self._run.clock.expired():
                 return False
-            fill_positions(
-                *(self._best, self._choice, blocks.costs, blocks.sizes),
-                *(multisets.digits, multisets.strides, multisets.used, start, first, min(self._m, first + rows - 1)),
-            )
+            last = min(self._m, first + rows - 1)
+            of_multisets = multisets.digits, multisets.strides, multisets.used
+            fill_positions(self._best, self._choice, blocks.costs, blocks.sizes, *of_multisets, start, first, last)
         return True
 
     def _starts(self, end: int, multiset: int) -> list[list[int]]:

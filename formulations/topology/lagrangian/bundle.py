@@ -30,27 +30,16 @@ def balance_weights(
 
     Parameters
     ----------
-    gram
-        Scalar products of the cuts' gradients, at least ``(n_cuts, n_cuts)``.
-    errors
-        Linearization errors, not negative.
+    gram, errors
+        Scalar products of the cuts' gradients, at least ``(n_cuts, n_cuts)``, and linearization errors, not negative.
     radius
         Weight of the quadratic term.
-    weights
-        The start, and the answer.
-    slopes
-        Working space.
+    weights, slopes
+        The start, and the answer; working space.
     n_cuts
         Number of cuts.
-    tolerance
-        Stop when two slopes differ by no more.
-    most_steps
-        Stop after so many steps.
-
-    Returns
-    -------
-    int
-        Number of steps.
+    tolerance, most_steps
+        Stop when two slopes differ by no more, or after so many steps; return their number.
     """
     for i in range(n_cuts):
         slope = errors[i]
@@ -146,7 +135,6 @@ class Bundle:
         return self._scale * (self._counts - path.used)
 
     def _move(self, prices: FloatArray, path: Path, gain: float) -> None:
-        """Make these prices the centre."""
         n = self._n_cuts
         moved = self._gradients[:n] @ ((prices - self.prices) / self._scale)
         self._errors[:n] = np.maximum(0.0, self._errors[:n] + moved - gain)
@@ -157,7 +145,6 @@ class Bundle:
         self._add(self._gradient(path), 0.0)
 
     def _learn(self, prices: FloatArray, path: Path) -> None:
-        """Keep the centre and add the cut of these prices; step less far if it says little about the centre."""
         gradient = self._gradient(path)
         error = max(0.0, path.value + float(gradient @ ((self.prices - prices) / self._scale)) - self.value)
         self._nulls += 1
@@ -167,7 +154,6 @@ class Bundle:
         self._add(gradient, error)
 
     def _add(self, gradient: FloatArray, error: float) -> None:
-        """Add a cut of no weight."""
         n = self._n_cuts
         self._gradients[n] = gradient
         products = self._gradients[: n + 1] @ gradient

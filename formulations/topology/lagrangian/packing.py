@@ -11,15 +11,17 @@ import numpy as np
 from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.kernels.compiled import inlined, kernel
 from allocopt.problems.blocks import Blocks
 from allocopt.solving.budget import Clock
 from formulations.topology.lagrangian.relaxation import Path
 
+SLICE = 2_000_000
+"""Positions times blocks inserted between two looks at the clock: a few milliseconds."""
+
 
 @inlined
-def put_in(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, place: int, r: int, start: int) -> None:
-    """Make room in the sequence, and write a block there."""
+def _put_in(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, place: int, r: int, start: int) -> None:
     for i in range(n_blocks, place, -1):
         block_sizes[i], block_starts[i] = block_sizes[i - 1], block_starts[i - 1]
     block_sizes[place], block_starts[place] = r, start
@@ -33,7 +35,7 @@ def gap_end(block_starts: IntArray, n_blocks: int, place: int, m: int) -> int:
 
 
 @inlined
-def narrowest_push(
+def _narrowest_push(
     sizes: IntArray, block_sizes: IntArray, block_starts: IntArray, n_blocks: int, size: int, m: int
 ) -> int:
     """Return the place from which on the fewest blocks must move to make a gap of ``size``.
@@ -70,16 +72,16 @@ def turn(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, first: in
 
 
 @inlined
-def push_in(
+def _push_in(
     sizes: IntArray, block_sizes: IntArray, block_starts: IntArray, n_blocks: int, r: int, m: int, spare: IntArray
 ) -> None:
     """Put a block that fits no gap where the fewest others must move on, and move them."""
     if n_blocks == 0:
         block_sizes[0], block_starts[0] = r, 0
         return
-    place = narrowest_push(sizes, block_sizes, block_starts, n_blocks, sizes[r], m)
+    place = _narrowest_push(sizes, block_sizes, block_starts, n_blocks, sizes[r], m)
     turn(block_sizes, block_starts, n_blocks, place, m, spare)
-    put_in(block_sizes, block_starts, n_blocks, 1, r, block_starts[0] + sizes[block_sizes[0]])
+    _put_in(block_sizes, block_starts, n_blocks, 1, r, block_starts[0] + sizes[block_sizes[0]])
     i = 2
     while i <= n_blocks and block_starts[i] < block_starts[i - 1] + sizes[block_sizes[i - 1]]:
         block_starts[i] = block_starts[i - 1] + sizes[block_sizes[i - 1]]
@@ -129,9 +131,9 @@ def insert_blocks(
                 if cost < least:
                     least, best_place, best_start = cost, place, start
         if best_place >= 0:
-            put_in(block_sizes, block_starts, n_blocks, best_place, r, best_start)
+            _put_in(block_sizes, block_starts, n_blocks, best_place, r, best_start)
         else:
-            push_in(sizes, block_sizes, block_starts, n_blocks, r, m, spare)
+            _push_in(sizes, block_sizes, block_starts, n_blocks, r, m, spare)
             pushed += 1
         n_blocks += 1
     return pushed
@@ -144,16 +146,6 @@ def packing_cost(costs: FloatArray, block_sizes: IntArray, block_starts: IntArra
     for i in range(block_sizes.size):
         total += costs[block_sizes[i], block_starts[i] % costs.shape[1]]
     return total
-
-
-@helper()
-def turn_packing(block_sizes: IntArray, block_starts: IntArray, first: int, m: int, spare: IntArray) -> None:
-    """Let a packing begin at its block ``first``; ``spare`` is working space, one number per block."""
-    turn(block_sizes, block_starts, block_sizes.size, first, m, spare)
-
-
-SLICE = 2_000_000
-"""Positions times blocks inserted between two looks at the clock: a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,14 +205,6 @@ def insert_missing(blocks: Blocks, sizes: IntArray, starts: IntArray, clock: Clo
         now = missing[first : first + per_slice]
         insert_blocks(blocks.costs, blocks.sizes, all_sizes, all_starts, n_kept + first, now, spare)
     return Packing.of(blocks, all_sizes, all_starts)
-
-
-def is_packing(blocks: Blocks, sizes: IntArray, starts: IntArray) -> bool:
-    """Whether a sequence of blocks has every job once and no position twice."""
-    ends = starts + blocks.sizes[sizes]
-    following = np.append(starts[1:], starts[0] + blocks.costs.shape[1])
-    counts: IntArray = np.bincount(sizes, minlength=len(blocks.sizes))
-    return bool((ends <= following).all() and (counts == blocks.counts).all())
 
 
 def imbalance(blocks: Blocks, path: Path) -> float:

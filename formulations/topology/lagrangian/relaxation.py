@@ -49,10 +49,8 @@ def fill_labels(
         Costs of the blocks by the position after their last, shape ``(m + 1, R)``.
     sizes, prices
         Distinct job sizes, rising, and the price of each, shape ``(R,)``.
-    start
-        Where the paths begin.
-    first, last
-        Which labels to fill, ``start <= first``; those before are filled already.
+    start, first, last
+        Where the paths begin, and which labels to fill, ``start <= first``; those before are filled already.
     labels
         Written in place, shape ``(m + 1,)``.
     """
@@ -99,7 +97,7 @@ def fill_labels_to_end(
 
 @helper()
 def least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k: int, labels: FloatArray) -> float:
-    """Length of the shortest path of case k, if ``labels`` are the distances from position k."""
+    """Return the length of the shortest path of case k, if ``labels`` are the distances from position k."""
     m = costs.shape[1]
     least = np.inf
     for r in range(sizes.size):
@@ -115,19 +113,9 @@ def bound_labels_from(
 ) -> None:
     """Fill ``labels[k .. m]`` with the distances from position k, or with bounds on them that are as good.
 
-    Once the distances from k and from 0 differ by d or more on n_R consecutive positions, they do so everywhere after;
-    once they differ by d just there, the two kinds of paths have met, and differ by d everywhere after.
-
-    Parameters
-    ----------
-    arrivals, sizes, prices
-        As in `fill_labels`.
-    k
-        Where the paths begin.
-    line
-        Distances from position 0, shape ``(m + 1,)``.
-    labels
-        Written in place, shape ``(m + 1,)``.
+    Once the distances from k and from 0, which are ``line``, differ by d or more on n_R consecutive positions, they do
+    so everywhere after; once they differ by d just there, the two kinds of paths have met, and differ by d everywhere
+    after.
     """
     m = line.size - 1
     largest = sizes[-1]
@@ -180,14 +168,9 @@ def solve_cases(
     values
         Lengths, or bounds on them, by case, written in place, shape ``(n_R,)``.
     first, shortest
-        Cases before the first one are solved, and this one is the shortest of them.
+        Cases before the first one are solved, and this one is the shortest of them; returned as they are at the end.
     most_filled
         Labels times sizes after which no other case is begun.
-
-    Returns
-    -------
-    tuple of int
-        The first case that is not solved, and the shortest of those that are.
     """
     m = costs.shape[1]
     if first == 0:
@@ -226,10 +209,8 @@ def trace_path(
     ----------
     costs, arrivals, sizes, prices
         As in `solve_cases`.
-    k
-        The case.
-    labels
-        Distances from position k, shape ``(m + 1,)``.
+    k, labels
+        The case, and the distances from position k, shape ``(m + 1,)``.
     path_sizes, path_starts
         Index of the size and first position of each block, written in place, shape ``(m,)``.
     """
@@ -278,10 +259,8 @@ def mark_survivors(
     ----------
     costs, sizes, prices
         As in `solve_cases`.
-    k
-        The case.
-    labels, labels_to_end
-        Distances from position k, and to the end of the case, shape ``(m + 1,)``.
+    k, labels, labels_to_end
+        The case, and the distances from position k, and to the end of the case, shape ``(m + 1,)``.
     longest
         Length of the longest path that matters.
     survives
@@ -417,7 +396,6 @@ class Relaxation:
         return np.flatnonzero(survives)
 
     def _end(self, case: int, prices: FloatArray, to_end: FloatArray) -> None:
-        """Write what it costs to end right at each position: at m on the line, else by a block across the cut."""
         blocks, m = self.blocks, self.blocks.costs.shape[1]
         if case == 0:
             to_end[m] = 0.0
@@ -437,7 +415,6 @@ class Relaxation:
         return shortest
 
     def _look(self) -> None:
-        """Raise `OutOfTime` if the time is up."""
         if self._clock.expired():
             raise OutOfTime
 

@@ -139,9 +139,7 @@ class Search:
         for _ in range(self._slices):
             if self._is_over():
                 break
-            improve_packing(
-                *(self._work, self._blocks.costs, self._blocks.sizes, sizes, starts), *(MOST_TAKEN, SLICE, self._rng)
-            )
+            improve_packing(self._work, sizes, starts, MOST_TAKEN, SLICE, self._rng)
         improved = Packing.of(self._blocks, sizes, starts)
         self._offer(improved)
         return improved, packing.cost - improved.cost <= QUIET * improved.cost
@@ -166,13 +164,11 @@ class Search:
             self._offer(self._candidates[0])
 
     def _offer(self, packing: Packing) -> None:
-        """Offer a packing if it beats the incumbent."""
         if self._run.objective is None or packing.cost < self._run.objective:
             starts = self._blocks.starts_of_jobs(self._problem, packing.starts_by_size(self._blocks))
             self._run.offer(allocation_of_blocks(self._problem, starts))
 
     def _packing_of_incumbent(self) -> Packing:
-        """Return the incumbent as a packing."""
         sizes: IntArray = np.searchsorted(self._blocks.sizes, self._problem.sizes)
         starts = first_positions(self._problem, self._run.solution)
         order = np.argsort(starts)

@@ -21,72 +21,6 @@ from formulations.topology.lagrangian.packing import gap_end, turn
 
 MOST_STRETCHES = 4
 
-
-class Stretches(NamedTuple):
-    """Working space of moves, and their limits.
-
-    Parameters
-    ----------
-    first, last
-        Blocks of the stretches taken out, ``first .. last - 1``, shape ``(MOST_STRETCHES,)``.
-    begin, length
-        First position and number of positions of each stretch.
-    size, copies, stride
-        Index in ``sizes``, number of blocks and stride of each distinct size taken out.
-    line_costs
-        Cost of each distinct size at each position of the line.
-    used
-        Nodes of each multiset.
-    best
-        Table f, row by row.
-    labels, prices
-        Shortest distances from position 0, and the prices of the sizes for which they are; zeros draw evenly.
-    new_sizes, new_starts
-        A packing that is being made.
-    """
-
-    first: IntArray
-    last: IntArray
-    begin: IntArray
-    length: IntArray
-    size: IntArray
-    copies: IntArray
-    stride: IntArray
-    line_costs: FloatArray
-    used: IntArray
-    best: FloatArray
-    labels: FloatArray
-    prices: FloatArray
-    new_sizes: IntArray
-    new_starts: IntArray
-
-
-STRETCHES = types.NamedTuple(
-    (
-        *(int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1], int64[::1]),
-        *(float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1], int64[::1], int64[::1]),
-    ),
-    Stretches,
-)
-
-
-def stretches(blocks: Blocks, most_blocks: int, most_entries: int) -> Stretches:
-    """Allocate the working space for moves of at most ``most_blocks`` blocks and ``most_entries`` table entries."""
-    m, n_blocks = blocks.costs.shape[1], int(blocks.counts.sum())
-    few = [np.zeros(MOST_STRETCHES, dtype=np.int64) for _ in range(4)]
-    some = [np.zeros(most_blocks, dtype=np.int64) for _ in range(3)]
-    longest = min(m, most_blocks * int(blocks.sizes[-1]) + most_entries)
-    used = np.zeros(min(2**most_blocks, most_entries), dtype=np.int64)
-    table = np.zeros(most_entries)
-    line_costs = np.zeros((most_blocks, longest))
-    made = [np.zeros(n_blocks, dtype=np.int64) for _ in range(2)]
-    labels, prices = np.zeros(m + 1), np.zeros(len(blocks.sizes))
-    return Stretches(
-        *(few[0], few[1], few[2], few[3], some[0], some[1], some[2]),
-        *(line_costs, used, table, labels, prices, made[0], made[1]),
-    )
-
-
 GUIDED_CHANCE, RIVALS = 0.7, 3
 """How often a stretch is drawn by the excess of its blocks, and among how many others."""
 
@@ -94,46 +28,121 @@ EQUAL = 1e-12
 """Share of a cost that rounding may save."""
 
 
+class Stretches(NamedTuple):
+    """The blocks of a window, and working space of moves, whose sizes are their limits.
+
+    Parameters
+    ----------
+    costs, sizes
+        Costs of the blocks, shape ``(R, m)``, and the distinct sizes.
+    labels, prices
+        Shortest distances from position 0, and the prices of the sizes for which they are; zeros draw evenly.
+    first, last
+        Blocks of the stretches taken out, ``first .. last - 1``, shape ``(MOST_STRETCHES,)``.
+    begin, length
+        First position and number of positions of each stretch.
+    distinct, copies, stride
+        Index in ``sizes``, number of blocks and stride of each distinct size taken out.
+    line_costs
+        Cost of each distinct size at each position of the line.
+    used, best
+        Nodes of each multiset, and table f, row by row.
+    new_sizes, new_starts
+        A packing that is being made.
+    """
+
+    costs: FloatArray
+    sizes: IntArray
+    labels: FloatArray
+    prices: FloatArray
+    first: IntArray
+    last: IntArray
+    begin: IntArray
+    length: IntArray
+    distinct: IntArray
+    copies: IntArray
+    stride: IntArray
+    line_costs: FloatArray
+    used: IntArray
+    best: FloatArray
+    new_sizes: IntArray
+    new_starts: IntArray
+
+
+_INTEGERS, _FLOATS, _TABLE = int64[::1], float64[::1], float64[:, ::1]
+STRETCHES = types.NamedTuple(
+    (*(_TABLE, _INTEGERS, _FLOATS, _FLOATS), *(_INTEGERS,) * 7, *(_TABLE, _INTEGERS, _FLOATS, _INTEGERS, _INTEGERS)),
+    Stretches,
+)
+
+
+def stretches(blocks: Blocks, most_blocks: int, most_entries: int) -> Stretches:
+    """Allocate the working space for moves of at most ``most_blocks`` blocks and ``most_entries`` table entries."""
+    m, n_blocks = blocks.costs.shape[1], int(blocks.counts.sum())
+
+    def integers(length: int) -> IntArray:
+        return np.zeros(length, dtype=np.int64)
+
+    return Stretches(
+        costs=blocks.costs,
+        sizes=blocks.sizes,
+        labels=np.zeros(m + 1),
+        prices=np.zeros(len(blocks.sizes)),
+        first=integers(MOST_STRETCHES),
+        last=integers(MOST_STRETCHES),
+        begin=integers(MOST_STRETCHES),
+        length=integers(MOST_STRETCHES),
+        distinct=integers(most_blocks),
+        copies=integers(most_blocks),
+        stride=integers(most_blocks),
+        line_costs=np.zeros((most_blocks, min(m, most_blocks * int(blocks.sizes[-1]) + most_entries))),
+        used=integers(min(2**most_blocks, most_entries)),
+        best=np.zeros(most_entries),
+        new_sizes=integers(n_blocks),
+        new_starts=integers(n_blocks),
+    )
+
+
 @inlined
-def measure(
-    work: Stretches, sizes: IntArray, block_sizes: IntArray, block_starts: IntArray, n_stretches: int, m: int
-) -> int:
-    """Find the extent of the stretches and the distinct sizes in them; return the number of those."""
-    n_blocks = block_sizes.size
-    n_sizes = 0
+def _measure(work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_stretches: int) -> tuple[int, int, int]:
+    """Find the extent of the stretches; return the numbers of distinct sizes, multisets and idle positions in them."""
+    n_blocks, m = block_sizes.size, work.costs.shape[1]
+    n_sizes, slack = 0, 0
     for q in range(n_stretches):
         before, after = work.first[q] - 1, work.last[q]
-        work.begin[q] = block_starts[before] + sizes[block_sizes[before]]
+        work.begin[q] = block_starts[before] + work.sizes[block_sizes[before]]
         end = block_starts[after] if after < n_blocks else block_starts[0] + m
         work.length[q] = end - work.begin[q]
+        slack += work.length[q]
         for i in range(work.first[q], work.last[q]):
             j = 0
-            while j < n_sizes and work.size[j] != block_sizes[i]:
+            while j < n_sizes and work.distinct[j] != block_sizes[i]:
                 j += 1
             if j == n_sizes:
-                work.size[j] = block_sizes[i]
+                work.distinct[j] = block_sizes[i]
                 work.copies[j] = 0
                 n_sizes += 1
             work.copies[j] += 1
-    stride = 1
+    n_states = 1
     for j in range(n_sizes):
-        work.stride[j] = stride
-        stride *= work.copies[j] + 1
-    return n_sizes
+        work.stride[j] = n_states
+        n_states *= work.copies[j] + 1
+        slack -= work.copies[j] * work.sizes[work.distinct[j]]
+    return n_sizes, n_states, slack
 
 
 @inlined
-def lay_line(work: Stretches, costs: FloatArray, sizes: IntArray, n_stretches: int, n_sizes: int) -> None:
+def _lay_line(work: Stretches, n_stretches: int, n_sizes: int) -> None:
     """Write the costs of the blocks along the line; infinite where a block would leave its stretch."""
-    m = costs.shape[1]
+    m = work.costs.shape[1]
     for j in range(n_sizes):
-        r = work.size[j]
+        r = work.distinct[j]
         base = 0
         for q in range(n_stretches):
-            fitting = max(0, work.length[q] - sizes[r] + 1)
+            fitting = max(0, work.length[q] - work.sizes[r] + 1)
             position = work.begin[q] % m
             for x in range(fitting):
-                work.line_costs[j, base + x] = costs[r, position]
+                work.line_costs[j, base + x] = work.costs[r, position]
                 position += 1
                 if position == m:
                     position = 0
@@ -143,8 +152,7 @@ def lay_line(work: Stretches, costs: FloatArray, sizes: IntArray, n_stretches: i
 
 
 @inlined
-def fill_table(work: Stretches, sizes: IntArray, n_sizes: int, n_states: int, slack: int) -> None:
-    """Fill the table f for all multisets."""
+def _fill_table(work: Stretches, n_sizes: int, n_states: int, slack: int) -> None:
     width = slack + 1
     work.used[0] = 0
     for d in range(width):
@@ -160,7 +168,7 @@ def fill_table(work: Stretches, sizes: IntArray, n_sizes: int, n_states: int, sl
             below = work.best[other * width : (other + 1) * width]
             along = work.line_costs[j, start : start + width]
             if not filled:
-                work.used[state] = start + sizes[work.size[j]]
+                work.used[state] = start + work.sizes[work.distinct[j]]
                 filled = True
                 for d in range(width):
                     row[d] = below[d] + along[d]
@@ -172,7 +180,7 @@ def fill_table(work: Stretches, sizes: IntArray, n_sizes: int, n_states: int, sl
 
 
 @inlined
-def last_block(work: Stretches, n_sizes: int, width: int, state: int, d: int) -> int:
+def _last_block(work: Stretches, n_sizes: int, width: int, state: int, d: int) -> int:
     """Return which of the distinct sizes ends the best placement of a multiset, if a block ends at its end."""
     least, chosen = np.inf, 0
     for j in range(n_sizes):
@@ -185,8 +193,10 @@ def last_block(work: Stretches, n_sizes: int, width: int, state: int, d: int) ->
 
 
 @inlined
-def copy_blocks(work: Stretches, block_sizes: IntArray, block_starts: IntArray, first: int, last: int, end: int) -> int:
-    """Copy blocks ``first .. last - 1`` to before place ``end`` of the new packing; return where they begin there."""
+def _copy_blocks(
+    work: Stretches, block_sizes: IntArray, block_starts: IntArray, first: int, last: int, end: int
+) -> int:
+    """Copy blocks to before place ``end`` of the new packing; return where they begin there."""
     for i in range(last - 1, first - 1, -1):
         end -= 1
         work.new_sizes[end], work.new_starts[end] = block_sizes[i], block_starts[i]
@@ -194,7 +204,7 @@ def copy_blocks(work: Stretches, block_sizes: IntArray, block_starts: IntArray, 
 
 
 @inlined
-def place_anew(
+def _place_anew(
     work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_stretches: int, n_sizes: int, slack: int
 ) -> None:
     """Trace the best placement back, last block first, and write the new packing, which is made aside."""
@@ -204,79 +214,65 @@ def place_anew(
         state += work.copies[j] * work.stride[j]
     for q in range(n_stretches):
         base += work.length[q]
-    end = copy_blocks(work, block_sizes, block_starts, work.last[n_stretches - 1], n_blocks, n_blocks)
+    end = _copy_blocks(work, block_sizes, block_starts, work.last[n_stretches - 1], n_blocks, n_blocks)
     for q in range(n_stretches - 1, -1, -1):
         base -= work.length[q]
         while state > 0:
             while d > 0 and work.best[state * width + d - 1] <= work.best[state * width + d]:
                 d -= 1
-            j = last_block(work, n_sizes, width, state, d)
+            j = _last_block(work, n_sizes, width, state, d)
             position = work.used[state - work.stride[j]] + d
             if position < base:
                 break
             end -= 1
-            work.new_sizes[end] = work.size[j]
+            work.new_sizes[end] = work.distinct[j]
             work.new_starts[end] = work.begin[q] + position - base
             state -= work.stride[j]
         before = work.last[q - 1] if q > 0 else 0
-        end = copy_blocks(work, block_sizes, block_starts, before, work.first[q], end)
+        end = _copy_blocks(work, block_sizes, block_starts, before, work.first[q], end)
     for i in range(n_blocks):
         block_sizes[i], block_starts[i] = work.new_sizes[i], work.new_starts[i]
 
 
 @inlined
-def excess(
-    work: Stretches, costs: FloatArray, sizes: IntArray, block_sizes: IntArray, block_starts: IntArray, i: int
-) -> float:
+def excess(work: Stretches, block_sizes: IntArray, block_starts: IntArray, i: int) -> float:
     """By how much block i and the gap after it are longer than the shortest path; 0 for a block across the cut."""
-    m = costs.shape[1]
+    m = work.costs.shape[1]
     r, start = block_sizes[i], block_starts[i] % m
-    if start + sizes[r] > m:
+    if start + work.sizes[r] > m:
         return 0.0
     following = gap_end(block_starts, block_sizes.size, i + 1, m) - block_starts[i]
-    longer: float = work.labels[start] + costs[r, start] - work.prices[r] - work.labels[min(m, start + following)]
+    longer: float = work.labels[start] + work.costs[r, start] - work.prices[r] - work.labels[min(m, start + following)]
     return longer
 
 
 @inlined
-def draw_start(
-    work: Stretches,
-    costs: FloatArray,
-    sizes: IntArray,
-    block_sizes: IntArray,
-    block_starts: IntArray,
-    length: int,
-    rng: np.random.Generator,
+def _draw_start(
+    work: Stretches, block_sizes: IntArray, block_starts: IntArray, length: int, rng: np.random.Generator
 ) -> int:
     """Draw where a stretch begins: any block but 0, or a little before the one with most excess among a few."""
     n_blocks = block_sizes.size
     start = 1 + int(rng.random() * (n_blocks - 1))
     if rng.random() > GUIDED_CHANCE:
         return start
-    most = excess(work, costs, sizes, block_sizes, block_starts, start)
+    most = excess(work, block_sizes, block_starts, start)
     for _ in range(RIVALS):
         rival = 1 + int(rng.random() * (n_blocks - 1))
-        value = excess(work, costs, sizes, block_sizes, block_starts, rival)
+        value = excess(work, block_sizes, block_starts, rival)
         if value > most:
             most, start = value, rival
     return max(1, start - int(rng.random() * length))
 
 
 @inlined
-def draw_stretches(
-    work: Stretches,
-    costs: FloatArray,
-    sizes: IntArray,
-    block_sizes: IntArray,
-    block_starts: IntArray,
-    n_taken: int,
-    rng: np.random.Generator,
+def _draw_stretches(
+    work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_taken: int, rng: np.random.Generator
 ) -> int:
     """Draw stretches of about ``n_taken`` blocks together, apart and without block 0; return how many they are."""
     wanted = 1 + int(rng.random() * min(MOST_STRETCHES, n_taken))
     length = (n_taken + wanted - 1) // wanted
     for q in range(wanted):
-        start = draw_start(work, costs, sizes, block_sizes, block_starts, length, rng)
+        start = _draw_start(work, block_sizes, block_starts, length, rng)
         place = q
         while place > 0 and work.first[place - 1] > start:
             work.first[place] = work.first[place - 1]
@@ -294,75 +290,38 @@ def draw_stretches(
 
 
 @inlined
-def size_of_table(work: Stretches, sizes: IntArray, n_stretches: int, n_sizes: int) -> tuple[int, int]:
-    """Return the number of multisets and the idle positions on the line."""
-    n_states, slack = 1, 0
-    for q in range(n_stretches):
-        slack += work.length[q]
-    for j in range(n_sizes):
-        n_states *= work.copies[j] + 1
-        slack -= work.copies[j] * sizes[work.size[j]]
-    return n_states, slack
-
-
-@inlined
-def taken_cost(
-    work: Stretches, costs: FloatArray, block_sizes: IntArray, block_starts: IntArray, n_stretches: int
-) -> float:
-    """Cost of the blocks of the stretches as they lie."""
-    m = costs.shape[1]
-    total = 0.0
-    for q in range(n_stretches):
-        for i in range(work.first[q], work.last[q]):
-            total += costs[block_sizes[i], block_starts[i] % m]
-    return total
-
-
-@inlined
-def shrink(work: Stretches, n_stretches: int) -> int:
-    """Leave a block out of the last stretch; return the number of stretches that are left."""
-    work.last[n_stretches - 1] -= 1
-    return n_stretches - 1 if work.last[n_stretches - 1] == work.first[n_stretches - 1] else n_stretches
-
-
-@inlined
-def move(
-    work: Stretches,
-    costs: FloatArray,
-    sizes: IntArray,
-    block_sizes: IntArray,
-    block_starts: IntArray,
-    n_taken: int,
-    rng: np.random.Generator,
+def _move(
+    work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_taken: int, rng: np.random.Generator
 ) -> float:
     """Draw stretches and pack them anew; return what that saves, 0 where they lie best already."""
-    m = costs.shape[1]
-    n_stretches = draw_stretches(work, costs, sizes, block_sizes, block_starts, n_taken, rng)
+    m = work.costs.shape[1]
+    n_stretches = _draw_stretches(work, block_sizes, block_starts, n_taken, rng)
     while n_stretches > 0:
-        n_sizes = measure(work, sizes, block_sizes, block_starts, n_stretches, m)
-        n_states, slack = size_of_table(work, sizes, n_stretches, n_sizes)
+        n_sizes, n_states, slack = _measure(work, block_sizes, block_starts, n_stretches)
         if n_states <= work.used.size and n_states * (slack + 1) <= work.best.size:
             break
-        n_stretches = shrink(work, n_stretches)
+        # Too large for the tables: a block is left out.
+        work.last[n_stretches - 1] -= 1
+        if work.last[n_stretches - 1] == work.first[n_stretches - 1]:
+            n_stretches -= 1
     if n_stretches == 0:
         return 0.0
-    lay_line(work, costs, sizes, n_stretches, n_sizes)
-    fill_table(work, sizes, n_sizes, n_states, slack)
-    before = taken_cost(work, costs, block_sizes, block_starts, n_stretches)
+    _lay_line(work, n_stretches, n_sizes)
+    _fill_table(work, n_sizes, n_states, slack)
+    before = 0.0
+    for q in range(n_stretches):
+        for i in range(work.first[q], work.last[q]):
+            before += work.costs[block_sizes[i], block_starts[i] % m]
     saved: float = before - work.best[n_states * (slack + 1) - 1]
     if saved <= EQUAL * before:
         return 0.0
-    place_anew(work, block_sizes, block_starts, n_stretches, n_sizes, slack)
+    _place_anew(work, block_sizes, block_starts, n_stretches, n_sizes, slack)
     return saved
 
 
-@kernel(
-    float64(STRETCHES, float64[:, ::1], int64[::1], int64[::1], int64[::1], int64, int64, types.npy_rng), allocates=True
-)
+@kernel(float64(STRETCHES, int64[::1], int64[::1], int64, int64, types.npy_rng), allocates=True)
 def improve_packing(
     work: Stretches,
-    costs: FloatArray,
-    sizes: IntArray,
     block_sizes: IntArray,
     block_starts: IntArray,
     most_taken: int,
@@ -374,9 +333,7 @@ def improve_packing(
     Parameters
     ----------
     work
-        Working space of `stretches`.
-    costs, sizes
-        Costs of the blocks, shape ``(R, m)``, and the distinct sizes.
+        The blocks of the window, and working space.
     block_sizes, block_starts
         The packing, changed in place.
     most_taken
@@ -386,11 +343,11 @@ def improve_packing(
     rng
         Where all choices come from.
     """
-    m, n_blocks = costs.shape[1], block_sizes.size
+    m, n_blocks = work.costs.shape[1], block_sizes.size
     saved = 0.0
     for step in range(n_moves):
         if step % (1 + n_blocks // 4) == 0:
             turn(block_sizes, block_starts, n_blocks, int(rng.random() * n_blocks), m, work.new_sizes)
         n_taken = 2 + int(rng.random() * (most_taken - 1))
-        saved += move(work, costs, sizes, block_sizes, block_starts, n_taken, rng)
+        saved += _move(work, block_sizes, block_starts, n_taken, rng)
     return saved

@@ -17,12 +17,18 @@ from formulations.topology.lagrangian.packing import (
     Packing,
     imbalance,
     insert_blocks,
-    is_packing,
     packing_cost,
-    turn_packing,
+    turn,
 )
 from formulations.topology.lagrangian.relaxation import Path, Relaxation
 from formulations.topology.lagrangian.stretches import excess, improve_packing, stretches
+
+
+def is_packing(blocks: Blocks, sizes: IntArray, starts: IntArray) -> bool:
+    ends = starts + blocks.sizes[sizes]
+    following = np.append(starts[1:], starts[0] + blocks.costs.shape[1])
+    counts: IntArray = np.bincount(sizes, minlength=len(blocks.sizes))
+    return bool((ends <= following).all() and (counts == blocks.counts).all())
 
 
 def insert_missing(blocks: Blocks, sizes: IntArray, starts: IntArray) -> Packing:
@@ -116,7 +122,7 @@ def test_turning_a_packing_changes_its_first_block_alone(seed: int, first: int) 
     packing = insert_missing(blocks, *random_part(blocks, seed))
     sizes, starts = packing.sizes.copy(), packing.starts.copy()
     first %= len(sizes)
-    turn_packing(sizes, starts, first, 40, np.zeros_like(sizes))
+    turn(sizes, starts, len(sizes), first, 40, np.zeros_like(sizes))
     assert is_packing(blocks, sizes, starts)
     assert (sizes[0], starts[0] % 40) == (packing.sizes[first], packing.starts[first] % 40)
     assert np.array_equal(np.sort(starts % 40), np.sort(packing.starts % 40))
@@ -145,9 +151,7 @@ def improved(
 ) -> tuple[Packing, float]:
     sizes, starts = packing.sizes.copy(), packing.starts.copy()
     work = stretches(blocks, most_taken + 4, entries)
-    saved = improve_packing(
-        work, blocks.costs, blocks.sizes, sizes, starts, most_taken, moves, np.random.default_rng(0)
-    )
+    saved = improve_packing(work, sizes, starts, most_taken, moves, np.random.default_rng(0))
     return Packing.of(blocks, sizes, starts), saved
 
 
@@ -218,10 +222,10 @@ def test_the_excesses_of_a_packing_add_up_to_what_it_is_longer_than_the_shortest
     work = stretches(blocks, 8, 64)
     work.prices[:] = blocks.costs.mean(axis=1)
     work.labels[:] = Relaxation(blocks, Budget().start()).labels(work.prices)
-    excesses = [excess(work, blocks.costs, blocks.sizes, order, starts, i) for i in range(len(order))]
+    excesses = [excess(work, order, starts, i) for i in range(len(order))]
     length = Packing.of(blocks, order, starts).cost - float(work.prices @ blocks.counts)
     assert min(excesses) >= -1e-9
     assert sum(excesses) == pytest.approx(length - work.labels[m])
     behind = np.append(starts[:-1], m - blocks.sizes[order[-1]] + 1)
-    across = excess(work, blocks.costs, blocks.sizes, order, behind, len(order) - 1)
+    across = excess(work, order, behind, len(order) - 1)
     assert blocks.sizes[order[-1]] == 1 or across == 0.0
