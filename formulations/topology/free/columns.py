@@ -18,14 +18,9 @@ from ortools.linear_solver import pywraplp
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from allocopt.solving.budget import ENDLESS_S, Clock
+from allocopt.solving.budget import Clock
+from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.pricing import Charges, PricedPatterns, Pricing, Row
-
-SMOOTHING = 0.7
-"""Weight of the best multipliers so far in those that are tried next (Wentges 1997)."""
-
-EQUAL_RELATIVE = 1e-9
-"""Bound and value of the master problem within this relative distance are equal."""
 
 LARGEST_MULTIPLIER = 2
 """Cuts round the capacity times 1/2, 1/3, 1/4, .. and 2/3, 2/5, 2/7, ..."""
@@ -81,8 +76,8 @@ def most_violated(
                     cuts[vertex, 0], cuts[vertex, 1] = q, d
 
 
-class Master:
-    """The master problem, solved by GLOP, which begins at the basis of the time before.
+class Master(RestrictedMaster[PricedPatterns]):
+    """The master problem.
 
     Parameters
     ----------
@@ -93,13 +88,8 @@ class Master:
     """
 
     def __init__(self, multiplicity: IntArray, charges: Charges) -> None:
-        self._solver = pywraplp.Solver.CreateSolver("GLOP")
-        self._solver.SetSolverSpecificParametersAsString("use_preprocessing:false")
-        self._infinity = self._solver.infinity()
-        self._jobs = [self._solver.Constraint(float(count), float(count)) for count in multiplicity]
+        super().__init__(multiplicity)
         self._charges = charges
-        self._saving = self._solver.Objective()
-        self._saving.SetMaximization()
         self._columns: list[pywraplp.Variable] = []
         self._counts: list[IntArray] = []
         self._rows: list[pywraplp.Constraint] = []
@@ -134,11 +124,9 @@ class Master:
         if key in self._seen:
             return False
         self._seen.add(key)
-        column = self._solver.NumVar(0.0, self._infinity, "")
+        column = self._column(self._jobs[r], float(saving))
         self._columns.append(column)
         self._counts.append(counts)
-        self._saving.SetCoefficient(column, float(saving))
-        self._jobs[r].SetCoefficient(column, 1.0)
         taken = counts.tolist()
         for constraint, row in zip(self._rows, self._charges.rows, strict=True):
             value = row.multiplier * taken[row.vertex] // row.divisor
@@ -146,30 +134,14 @@ class Master:
                 constraint.SetCoefficient(column, float(value))
         return True
 
-    def add_all(self, patterns: PricedPatterns) -> bool:
+    def add_answers(self, answer: PricedPatterns) -> bool:
         """Add the patterns of all classes; return whether any is new."""
-        added = [
-            self.add(r, counts, saving)
-            for r, (counts, saving) in enumerate(zip(patterns.counts, patterns.savings.tolist(), strict=True))
-        ]
-        return any(added)
+        patterns = zip(answer.counts, answer.savings.tolist(), strict=True)
+        return any([self.add(r, counts, saving) for r, (counts, saving) in enumerate(patterns)])
 
-    def solve(self, clock: Clock) -> tuple[float, FloatArray] | None:
-        """Return the value and the multipliers of the rows; None if GLOP fails or runs out of time."""
-        of_parameters = pywraplp.MPSolverParameters
-        for incremental in (of_parameters.INCREMENTALITY_ON, of_parameters.INCREMENTALITY_OFF):
-            seconds = clock.remaining()
-            if seconds <= 0.0:
-                break
-            if seconds < ENDLESS_S:
-                # GLOP takes whole milliseconds.
-                self._solver.SetTimeLimit(max(1, int(1000 * seconds)))
-            parameters = of_parameters()
-            parameters.SetIntegerParam(of_parameters.INCREMENTALITY, incremental)
-            if self._solver.Solve(parameters) == pywraplp.Solver.OPTIMAL:
-                multipliers = np.array([row.dual_value() for row in self._rows])
-                return float(self._saving.Value()), np.maximum(multipliers, 0.0)
-        return None
+    def _duals(self) -> FloatArray:
+        duals: FloatArray = np.array([row.dual_value() for row in self._rows])
+        return np.maximum(duals, 0.0)
 
     def patterns_in_use(self) -> tuple[IntArray, FloatArray]:
         """Return the patterns that are picked, shape ``(P, V)``, and how often, after a solve."""
@@ -178,7 +150,7 @@ class Master:
         return np.array([self._counts[column] for column in use]), picked[use]
 
 
-class ColumnGeneration:
+class ColumnGeneration(Generation[PricedPatterns]):
     """Generates columns, and cuts after them, as long as it may.
 
     Parameters
@@ -191,16 +163,16 @@ class ColumnGeneration:
         Asked before every master problem.
     """
 
+    equal_relative = 1e-9
+
     def __init__(self, pricing: Pricing, clock: Clock, may_go_on: Callable[[], bool]) -> None:
         started = clock.elapsed()
-        self._pricing = pricing
-        self._clock = clock
-        self._may_go_on = may_go_on
+        self._pricing, self._clock, self._may_go_on = pricing, clock, may_go_on
         self._master = Master(pricing.multiplicity, pricing.charges)
         self._converged = False
-        self.best = pricing.at(np.zeros(pricing.n_leaves))
+        super().__init__(pricing.at, self._master, pricing.at(np.zeros(pricing.n_leaves)))
         if pricing.is_possible:
-            self._master.add_all(self.best)
+            self._master.add_answers(self.best)
         self._round_s = clock.elapsed() - started
         """What another round takes, about: as long as the one before."""
 
@@ -228,11 +200,10 @@ class ColumnGeneration:
         self._converged = False
         while not self._converged and self._clock.remaining() >= self._round_s and self._may_go_on():
             started = self._clock.elapsed()
-            solved = self._master.solve(self._clock)
-            if solved is None:
+            converged = self._round(self._clock.remaining)
+            if converged is None:
                 return False
-            is_tight = self.best.bound - solved[0] <= EQUAL_RELATIVE * max(1.0, abs(self.best.bound))
-            self._converged = is_tight or not self._price_near(solved[1])
+            self._converged = converged
             self._round_s = self._clock.elapsed() - started
         return self._converged
 
@@ -251,14 +222,3 @@ class ColumnGeneration:
         self._master.add_rows()
         self._converged = len(found) == 0
         return len(found) > 0
-
-    def _price_near(self, multipliers: FloatArray) -> bool:
-        """Price between the best multipliers and these, then at these; return whether a new pattern came of it."""
-        best = np.zeros(len(multipliers))
-        best[: len(self.best.multipliers)] = self.best.multipliers
-        for smoothing in (SMOOTHING, 0.0):
-            tried = self._pricing.at(smoothing * best + (1 - smoothing) * multipliers)
-            self.best = min(self.best, tried, key=lambda patterns: patterns.bound)
-            if self._master.add_all(tried):
-                return True
-        return False

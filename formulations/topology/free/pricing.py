@@ -210,8 +210,8 @@ class PricedPatterns:
 
     Parameters
     ----------
-    multipliers
-        One for each row that there was, in hops.
+    prices
+        Multiplier of each row that there was, in hops.
     charge
         The table of charges; see `Charges.table`.
     counts
@@ -222,7 +222,7 @@ class PricedPatterns:
         No allocation saves more, in hops.
     """
 
-    multipliers: FloatArray
+    prices: FloatArray
     charge: FloatArray
     counts: IntArray
     savings: FloatArray

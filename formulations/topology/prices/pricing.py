@@ -60,70 +60,51 @@ class MergedTree(NamedTuple):
 MERGED_TREE = types.NamedTuple((int64[::1], int64[::1], float64[::1], *(int64[::1],) * 7), MergedTree)
 
 
-class Merging:
-    """The classes of a problem's groups.
+def merged(encoding: Encoding, level: int) -> tuple[MergedTree, list[IntArray]]:
+    """Return a tree of merged groups, and the class of every group, level by level below the top.
 
-    Parameters
-    ----------
-    encoding
-        The problem.
-    level
-        Groups of this level and above stay apart, groups below are merged. Levels count from 0, the leaves, where no
-        group is merged, to ``L - 1``, the top, under which all groups of a level are.
+    Groups of this level and above stay apart, groups below are merged. Levels count from 0, the leaves, where no group
+    is merged, to ``L - 1``, the top, under which all groups of a level are.
     """
-
-    def __init__(self, encoding: Encoding, level: int) -> None:
-        levels = np.vstack((encoding.groups, np.zeros((1, encoding.n_idle), dtype=np.int64)))
-        labels = levels.copy()
-        labels[:level] = levels[level]
-        counts = labels.max(axis=1) + 1
-        labels += np.concatenate(([0], np.cumsum(counts)[:-1]))[:, None]
-        self.class_of_group = [_owner_of_groups(*pair) for pair in zip(levels[:-1], labels[:-1], strict=True)]
-        """Class of every group, level by level below the top."""
-        parent = np.full(int(counts.sum()), -1, dtype=np.int64)
-        for lower, upper in itertools.pairwise(labels):
-            parent[lower] = upper
-        weight = np.repeat(np.append(encoding.weights, 0.0), counts)
-        self.tree = _tree(parent, weight, self._stocks(encoding), int(encoding.sizes.max()))
-
-    def _stocks(self, encoding: Encoding) -> IntArray:
-        """Class, idle nodes and number of the groups of each stock, shape ``(3, stocks)``."""
-        if not self.class_of_group:
-            return np.zeros((3, 0), dtype=np.int64)
-        idle = np.concatenate([np.bincount(groups) for groups in encoding.groups])
-        pairs, count = np.unique(np.stack((np.concatenate(self.class_of_group), idle)), axis=1, return_counts=True)
-        return np.vstack((pairs, count))
-
-
-def _owner_of_groups(groups: IntArray, labels: IntArray) -> IntArray:
-    """Class of every group, given group and class of every position."""
-    owner = np.zeros(int(groups.max()) + 1, dtype=np.int64)
-    owner[groups] = labels
-    return owner
-
-
-def _tree(parent: IntArray, weight: FloatArray, stocks: IntArray, largest: int) -> MergedTree:
-    """Collect the arrays."""
-    owner, idle, count = (np.ascontiguousarray(row) for row in stocks)
-    n_classes = len(parent)
+    levels = np.vstack((encoding.groups, np.zeros((1, encoding.n_idle), dtype=np.int64)))
+    labels = levels.copy()
+    labels[:level] = levels[level]
+    counts = labels.max(axis=1) + 1
+    labels += np.concatenate(([0], np.cumsum(counts)[:-1]))[:, None]
+    class_of_group = []
+    for groups, of_position in zip(levels[:-1], labels[:-1], strict=True):
+        class_of = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+        class_of[groups] = of_position
+        class_of_group.append(class_of)
+    n_classes, largest = int(counts.sum()), int(encoding.sizes.max())
+    parent = np.full(n_classes, -1, dtype=np.int64)
+    for lower, upper in itertools.pairwise(labels):
+        parent[lower] = upper
     children = np.argsort(parent, kind="stable")[1:]
+    stocks = np.zeros((2, 0), dtype=np.int64)
+    if class_of_group:
+        idle_of_group = np.concatenate([np.bincount(groups) for groups in encoding.groups])
+        stocks = np.stack((np.concatenate(class_of_group), idle_of_group))
+    pairs, count = np.unique(stocks, axis=1, return_counts=True)
+    owner, idle = (np.ascontiguousarray(row) for row in pairs)
     members, most_idle = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes, dtype=np.int64)
     np.add.at(members, owner, count)
     np.maximum.at(most_idle, owner, idle)
     widest = np.minimum(most_idle, largest)
     members[-1], widest[-1] = 1, largest
-    return MergedTree(
-        np.searchsorted(parent[children], np.arange(n_classes + 1)),
-        children,
-        weight,
-        members,
-        widest,
-        np.concatenate(([0], np.cumsum(np.append(widest[:-1] + 1, 0)))),
-        owner,
-        idle,
-        count,
-        np.concatenate(([0], np.cumsum(most_idle + 1))),
+    tree = MergedTree(
+        first_child=np.searchsorted(parent[children], np.arange(n_classes + 1)),
+        children=children,
+        weight=np.repeat(np.append(encoding.weights, 0.0), counts),
+        members=members,
+        widest=widest,
+        first=np.concatenate(([0], np.cumsum(np.append(widest[:-1] + 1, 0)))),
+        stock_class=owner,
+        stock_idle=idle,
+        stock_count=count,
+        worth_first=np.concatenate(([0], np.cumsum(most_idle + 1))),
     )
+    return tree, class_of_group
 
 
 class Space(NamedTuple):
@@ -133,12 +114,9 @@ class Space(NamedTuple):
     ----------
     offset
         The tables of class v are ``one``, ``several`` and ``last`` from ``offset[v]`` on, shape ``(V + 1,)``.
-    one
-        Largest value of k nodes of one group of a class, its price taken off.
-    several
-        Largest value of k nodes of any groups of a class.
-    last
-        Nodes of the last part in that value; 0 for none.
+    one, several, last
+        Largest value of k nodes of one group of a class, its price taken off, and of any groups of a class; nodes of
+        the last part in the latter, 0 for none.
     prefix
         Largest value of k nodes in the first children of a class, shape ``(most children + 1, largest job + 1)``.
     todo
@@ -182,7 +160,7 @@ def working_space(tree: MergedTree) -> Space:
 
 
 @inlined
-def combine_children(tree: MergedTree, space: Space, v: int, most: int) -> int:
+def _combine_children(tree: MergedTree, space: Space, v: int, most: int) -> int:
     """Fill the values of 0 .. ``most`` nodes in the first i children of a class, for all i; return their number."""
     first = tree.first_child[v]
     n_children: int = tree.first_child[v + 1] - first
@@ -206,19 +184,13 @@ def combine_children(tree: MergedTree, space: Space, v: int, most: int) -> int:
 
 
 @inlined
-def fill_class(tree: MergedTree, space: Space, v: int, most: int, size: int, prices: FloatArray) -> None:
-    """Fill the tables of one class from those of its children for a job of ``size`` nodes.
-
-    Parameters
-    ----------
-    most
-        Largest number of nodes that are asked of several groups of the class.
-    """
+def _fill_class(tree: MergedTree, space: Space, v: int, most: int, size: int, prices: FloatArray) -> None:
+    """Fill the tables of one class for at most ``most`` nodes of a job of ``size`` from those of its children."""
     start, row, weight = space.offset[v], tree.first[v], tree.weight[v] / size
     limit = min(most, tree.widest[v])
     n_children = tree.first_child[v + 1] - tree.first_child[v]
     if n_children > 0:
-        combine_children(tree, space, v, limit)
+        _combine_children(tree, space, v, limit)
     space.one[start], space.several[start], space.last[start] = 0.0, 0.0, 0
     for k in range(1, limit + 1):
         below = space.prefix[n_children, k] if n_children > 0 else 0.0
@@ -237,7 +209,7 @@ def fill_class(tree: MergedTree, space: Space, v: int, most: int, size: int, pri
 
 
 @inlined
-def trace_parts(tree: MergedTree, space: Space, size: int, parts: IntArray) -> float:
+def _trace_parts(tree: MergedTree, space: Space, size: int, parts: IntArray) -> float:
     """Count the parts of the job whose tables are filled, by row; return the weighted squares of their nodes."""
     top = tree.widest.size - 1
     for row in range(parts.size):
@@ -248,7 +220,7 @@ def trace_parts(tree: MergedTree, space: Space, size: int, parts: IntArray) -> f
         n_todo -= 1
         v, nodes = space.todo[0, n_todo], space.todo[1, n_todo]
         first = tree.first_child[v]
-        n_children = combine_children(tree, space, v, nodes)
+        n_children = _combine_children(tree, space, v, nodes)
         for i in range(n_children - 1, -1, -1):
             child = tree.children[first + i]
             start = space.offset[child]
@@ -300,14 +272,14 @@ def best_parts(
         size = sizes[r]
         for v in range(top):
             most = min(size, space.offset[v + 1] - space.offset[v] - 1)
-            fill_class(tree, space, v, most, size, prices)
-        n_children = combine_children(tree, space, top, size)
+            _fill_class(tree, space, v, most, size, prices)
+        n_children = _combine_children(tree, space, top, size)
         values[r] = space.prefix[n_children, size] if n_children > 0 else 0.0
-        savings[r] = trace_parts(tree, space, size, parts[r]) / size
+        savings[r] = _trace_parts(tree, space, size, parts[r]) / size
 
 
 @inlined
-def fill_worth(tree: MergedTree, space: Space, v: int, prices: FloatArray, worth: FloatArray) -> None:
+def _fill_worth(tree: MergedTree, space: Space, v: int, prices: FloatArray, worth: FloatArray) -> None:
     """Fill the worth of the idle nodes of a group of one class: the largest price of parts that fit into them."""
     start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
     worth[start], space.piece[start] = 0.0, 0
@@ -337,7 +309,7 @@ def best_sales(tree: MergedTree, space: Space, prices: FloatArray, sales: IntArr
         place, shape ``(worth_first[-1],)``.
     """
     for v in range(tree.widest.size - 1):
-        fill_worth(tree, space, v, prices, worth)
+        _fill_worth(tree, space, v, prices, worth)
     for stock in range(tree.stock_class.size):
         v, idle = tree.stock_class[stock], tree.stock_idle[stock]
         for row in range(sales.shape[1]):
@@ -385,12 +357,11 @@ class Pricing:
     encoding
         The problem.
     level
-        Level from which on groups stay apart; see `Merging`.
+        Level from which on groups stay apart; see `merged`.
     """
 
     def __init__(self, encoding: Encoding, level: int) -> None:
-        self.merging = Merging(encoding, level)
-        self.tree = self.merging.tree
+        self.tree, self.class_of_group = merged(encoding, level)
         self.sizes, self.multiplicity = np.unique(encoding.sizes, return_counts=True)
         self._most_saved = float(encoding.top) * self.sizes
         self._space = working_space(self.tree)
@@ -418,7 +389,7 @@ class Pricing:
 
         The terms of a job's value are its savings, at most ``_most_saved``, and prices, which make the difference.
         """
-        n_levels = len(self.merging.class_of_group)
+        n_levels = len(self.class_of_group)
         terms = 8 * n_levels * int(self.sizes[-1]) + int(self.tree.stock_idle.max(initial=0))
         terms += len(self.sizes) + len(self.tree.stock_idle)
         magnitude = float(self.multiplicity @ (2 * self._most_saved + np.abs(values))) + income
@@ -427,7 +398,7 @@ class Pricing:
     def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
         """Prices of every part that are those of a pricing with merged classes; they prove as much, or more."""
         mine = np.zeros(self.tree.n_rows)
-        pairs = zip(self.merging.class_of_group, coarse.merging.class_of_group, strict=True)
+        pairs = zip(self.class_of_group, coarse.class_of_group, strict=True)
         for fine_class, coarse_class in pairs:
             for v, group in zip(*np.unique(fine_class, return_index=True), strict=True):
                 start, from_ = self.tree.first[v], coarse.tree.first[coarse_class[group]]

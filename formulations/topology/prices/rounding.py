@@ -16,9 +16,17 @@ from allocopt.solving.budget import Clock
 from allocopt.solving.run import Run
 from formulations.topology.prices.pricing import Priced, Pricing
 
+SLICE = 4_000_000
+"""Idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds."""
+
+RANDOM_ORDERS = 5
+
+MOST_MOVED = 3
+"""Sizes that change their places in the order at once, at most."""
+
 
 @inlined
-def fill_charged_table(
+def _fill_charged_table(
     tree: GroupTree, state: InsertionState, v: int, size: int, worth: FloatArray, worth_of: IntArray
 ) -> None:
     """Fill the table of one group from those of its children, and take off what the group loses of its worth."""
@@ -65,7 +73,7 @@ def insert_at_prices(
         size = sizes[job]
         for v in range(top):
             if job == 0 or size != sizes[job - 1] or state.take[v] > 0:
-                fill_charged_table(tree, state, v, size, worth, worth_of)
+                _fill_charged_table(tree, state, v, size, worth, worth_of)
         place_job(tree, state, size)
         for leaf in range(n_leaves):
             start = tree.leaf_first[leaf + 1] - state.idle[leaf]
@@ -73,15 +81,6 @@ def insert_at_prices(
                 owners[tree.leaf_positions[index]] = job
         for v in range(top + 1):
             state.idle[v] -= state.take[v]
-
-
-SLICE = 4_000_000
-"""Idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds."""
-
-RANDOM_ORDERS = 5
-
-MOST_MOVED = 3
-"""Sizes that change their places in the order at once, at most."""
 
 
 class Rounding:
@@ -99,7 +98,7 @@ class Rounding:
         self._problem = problem
         self._tree = group_tree(encoding)
         self._worth = priced.worth
-        classes = np.concatenate([*pricing.merging.class_of_group, np.array([len(pricing.tree.widest) - 1])])
+        classes = np.concatenate([*pricing.class_of_group, np.array([len(pricing.tree.widest) - 1])])
         self._worth_of: IntArray = pricing.tree.worth_first[classes]
         self._sizes = pricing.sizes
         self._size_of_job: IntArray = np.searchsorted(pricing.sizes, problem.sizes)
@@ -152,9 +151,7 @@ class OrderSearch:
     """
 
     def __init__(self, problem: TopologyProblem, run: Run, rounding: Rounding, seed: int) -> None:
-        self._problem = problem
-        self._run = run
-        self._rounding = rounding
+        self._problem, self._run, self._rounding = problem, run, rounding
         self._rng = np.random.default_rng(seed)
         self._best = rounding.random_ranks(self._rng)
         self._least = np.inf
@@ -162,21 +159,17 @@ class OrderSearch:
 
     def proceed(self, orders: int, may_go_on: Callable[[], bool]) -> None:
         """Try so many orders, or fewer if it may not go on or there is a proof."""
+        rounding, rng = self._rounding, self._rng
         for _ in range(orders):
             if self._run.is_proved() or not may_go_on():
                 return
-            ranks = self._next()
-            allocation = self._rounding.allocation(ranks, self._run.clock)
+            self._tried += 1
+            is_random = self._tried <= RANDOM_ORDERS
+            ranks = rounding.random_ranks(rng) if is_random else rounding.moved(self._best, rng)
+            allocation = rounding.allocation(ranks, self._run.clock)
             if allocation is None:
                 return
             cost = self._problem.objective(allocation)
             if cost <= self._least:
                 self._best, self._least = ranks, cost
                 self._run.offer(allocation)
-
-    def _next(self) -> FloatArray:
-        """Return ranks to be tried."""
-        self._tried += 1
-        if self._tried <= RANDOM_ORDERS:
-            return self._rounding.random_ranks(self._rng)
-        return self._rounding.moved(self._best, self._rng)

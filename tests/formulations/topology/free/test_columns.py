@@ -148,8 +148,8 @@ def test_the_generation_can_stop_anywhere(problem: TopologyProblem, rounds: int)
     generation = generation_of(problem, pricing, rounds)
     generation.converge()
     best = generation.best
-    assert best.bound == pytest.approx(pricing.at(best.multipliers).bound, rel=1e-12)
-    assert best.multipliers.min() >= 0
+    assert best.bound == pytest.approx(pricing.at(best.prices).bound, rel=1e-12)
+    assert best.prices.min() >= 0
     assert best.bound >= largest_saving(problem) - 1e-9
 
 

@@ -10,7 +10,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
-from formulations.topology.prices.pricing import Merging
+from formulations.topology.prices.pricing import merged
 
 
 def levels_of(problem: TopologyProblem) -> range:
@@ -20,13 +20,10 @@ def levels_of(problem: TopologyProblem) -> range:
 @given(windows(most_idle=12, most_jobs=4), st.data())
 def test_every_group_is_in_one_stock_of_its_class(problem: TopologyProblem, data: st.DataObject) -> None:
     encoding = encode(problem)
-    merging = Merging(encoding, data.draw(st.sampled_from(levels_of(problem))))
-    tree = merging.tree
+    tree, class_of_group = merged(encoding, data.draw(st.sampled_from(levels_of(problem))))
     idle = [np.bincount(groups).tolist() for groups in encoding.groups]
     groups = [
-        pair
-        for nodes, classes in zip(idle, merging.class_of_group, strict=True)
-        for pair in zip(classes, nodes, strict=True)
+        pair for nodes, classes in zip(idle, class_of_group, strict=True) for pair in zip(classes, nodes, strict=True)
     ]
     stocks = zip(tree.stock_class.tolist(), tree.stock_idle.tolist(), tree.stock_count.tolist(), strict=True)
     assert sorted(groups) == sorted(pair for *pair_, count in stocks for pair in [tuple(pair_)] * count)
@@ -42,7 +39,7 @@ def test_every_group_is_in_one_stock_of_its_class(problem: TopologyProblem, data
 @given(windows(most_idle=12, most_jobs=4))
 def test_without_merging_the_classes_are_the_groups(problem: TopologyProblem) -> None:
     encoding = encode(problem)
-    tree, groups = Merging(encoding, 0).tree, group_tree(encoding)
+    tree, groups = merged(encoding, 0)[0], group_tree(encoding)
     assert (tree.members == 1).all()
     assert tree.first_child.tolist() == groups.first_child.tolist()
     assert tree.children.tolist() == groups.children.tolist()
@@ -54,7 +51,7 @@ def test_without_merging_the_classes_are_the_groups(problem: TopologyProblem) ->
 def test_under_the_top_there_is_a_class_for_every_level(problem: TopologyProblem) -> None:
     encoding = encode(problem)
     top = len(encoding.groups)
-    tree = Merging(encoding, top).tree
+    tree = merged(encoding, top)[0]
     assert tree.weight.tolist() == [*encoding.weights.tolist(), 0.0]
     assert tree.members.tolist() == [*encoding.n_groups.tolist(), 1]
     assert np.diff(tree.first_child).tolist() == [0, *[1] * top][: top + 1]
@@ -62,13 +59,13 @@ def test_under_the_top_there_is_a_class_for_every_level(problem: TopologyProblem
 
 @pytest.mark.parametrize(("level", "classes"), [(0, 9 + 3 + 1), (1, 3 + 3 + 1), (2, 3)])
 def test_a_level_says_which_groups_stay_apart(level: int, classes: int) -> None:
-    merging = Merging(encode(window(FatTree(3, 3, 4), range(36), [5, 3])), level)
-    assert len(merging.tree.widest) == classes
+    tree, _ = merged(encode(window(FatTree(3, 3, 4), range(36), [5, 3])), level)
+    assert len(tree.widest) == classes
 
 
 def test_pods_keep_their_own_leaves_where_they_stay_apart() -> None:
     encoding = encode(paper_window(1))
-    merging = Merging(encoding, 1)
-    pods = merging.class_of_group[1][encoding.groups[1]]
-    leaves = merging.class_of_group[0][encoding.groups[0]]
+    _, class_of_group = merged(encoding, 1)
+    pods = class_of_group[1][encoding.groups[1]]
+    leaves = class_of_group[0][encoding.groups[0]]
     assert len(np.unique(np.stack((pods, leaves)), axis=1).T) == encoding.n_groups[1]
