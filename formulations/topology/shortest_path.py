@@ -13,7 +13,8 @@ All cases with the same b begin at the same vertex and share one shortest-path t
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -33,70 +34,14 @@ from allocopt.solving.run import Run
 from allocopt.solving.sizes import rounded
 from allocopt.solving.trivial import sequential_allocation
 
+LARGEST_GRAPH = 100_000
+"""Arcs of the product graph; one shortest-path tree of the largest takes about a tenth of a second."""
+
 Used = tuple[int, ...]
 """How many jobs of each distinct size a path has placed."""
 
 State = tuple[int, Used]
 """A vertex of the product: a gap, and what was used on the way to it."""
-
-Arc = tuple[State, State, float]
-
-
-def product_graph(blocks: Blocks) -> "nx.DiGraph[State]":
-    """Build the product of G, without its backward arcs, and the multisets of sizes.
-
-    Parameters
-    ----------
-    blocks
-        Sizes, numbers of jobs and costs.
-    """
-    graph: nx.DiGraph[State] = nx.DiGraph()
-    graph.add_weighted_edges_from(_arcs(blocks))
-    return graph
-
-
-def number_of_arcs(counts: list[int], n_idle: int) -> int:
-    """Arcs of the product, at most: one transition and one operation per size from every vertex."""
-    vertices = n_idle + 1
-    for count in counts:
-        vertices *= count + 1
-    return vertices * (len(counts) + 1)
-
-
-def _arcs(blocks: Blocks) -> Iterator[Arc]:
-    """Yield transition arcs of weight 0, and operation arcs that weigh what their block costs."""
-    n_idle = blocks.costs.shape[1]
-    counts, costs = blocks.counts.tolist(), blocks.costs.tolist()
-    for used in itertools.product(*(range(count + 1) for count in counts)):
-        yield from (((gap, used), (gap + 1, used), 0.0) for gap in range(n_idle))
-        for r, size in enumerate(blocks.sizes.tolist()):
-            if used[r] < counts[r]:
-                more = one_more(used, r)
-                yield from (((gap, used), (gap + size, more), costs[r][gap]) for gap in range(n_idle - size + 1))
-
-
-def one_more(used: Used, r: int) -> Used:
-    """Multiset with one more job of size index r."""
-    return (*used[:r], used[r] + 1, *used[r + 1 :])
-
-
-def one_less(used: Used, r: int) -> Used:
-    """Multiset with one job of size index r less."""
-    return (*used[:r], used[r] - 1, *used[r + 1 :])
-
-
-def starts_on(path: list[State]) -> list[list[int]]:
-    """Gaps at which the operations of a path begin, per size index."""
-    starts: list[list[int]] = [[] for _ in path[0][1]]
-    for (gap, before), (_, after) in itertools.pairwise(path):
-        if before != after:
-            r = next(index for index, (old, new) in enumerate(zip(before, after, strict=True)) if old != new)
-            starts[r].append(gap)
-    return starts
-
-
-LARGEST_GRAPH = 100_000
-"""Arcs of the product graph; one shortest-path tree of the largest takes about a tenth of a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,44 +84,70 @@ class ConstrainedShortestPath(TopologySolver):
 
 
 def _search(problem: TopologyProblem, blocks: Blocks, run: Run, iterations: int | None) -> None:
-    """Solve the cases in order of the nodes behind the cut, while there is time for one more."""
     graph = product_graph(blocks)
-    behind_at_most = int(blocks.sizes.max()) - 1
-    cases = range(behind_at_most + 1 if iterations is None else min(iterations, behind_at_most + 1))
+    n_cases = int(blocks.sizes.max())
+    cases = range(n_cases if iterations is None else min(iterations, n_cases))
     longest = run.clock.elapsed()
     for behind in cases:
         started = run.clock.elapsed()
+        # No case is begun that may not fit.
         if run.clock.remaining() < longest:
             return
-        for starts in _best_of(graph, blocks, behind):
+        for starts in _best_starts(graph, blocks, behind):
             run.offer(allocation_of_blocks(problem, blocks.starts_of_jobs(problem, starts)))
         longest = max(longest, run.clock.elapsed() - started)
-    if len(cases) > behind_at_most and run.objective is not None:
+    if len(cases) == n_cases and run.objective is not None:
         run.prove(run.objective)
 
 
-def _best_of(graph: "nx.DiGraph[State]", blocks: Blocks, behind: int) -> list[list[list[int]]]:
-    """Best starts per size of every case with so many nodes behind the cut.
-
-    Parameters
-    ----------
-    graph
-        The product graph.
-    blocks
-        The blocks.
-    behind
-        Nodes at the head of the sequence that belong to a block which begins near its end; 0 for no such block.
-    """
+def _best_starts(graph: "nx.DiGraph[State]", blocks: Blocks, behind: int) -> list[list[list[int]]]:
+    """Best starts per size of every case with so many nodes behind the cut, 0 for no block across it."""
     m, none = blocks.costs.shape[1], (0,) * len(blocks.sizes)
     full: Used = tuple(blocks.counts.tolist())
     paths: dict[State, list[State]] = nx.single_source_dijkstra_path(graph, (behind, none))
     if behind == 0:
-        return [starts_on(paths[m, full])]
+        return [_starts_on(paths[m, full])]
     best = []
     for r, size in enumerate(blocks.sizes.tolist()):
         if size > behind:
             wrapped = m - (size - behind)
-            starts = starts_on(paths[wrapped, one_less(full, r)])
+            starts = _starts_on(paths[wrapped, _changed(full, r, -1)])
             starts[r].append(wrapped)
             best.append(starts)
     return best
+
+
+def _starts_on(path: list[State]) -> list[list[int]]:
+    """Gaps at which the operations of a path begin, per size index."""
+    starts: list[list[int]] = [[] for _ in path[0][1]]
+    for (gap, before), (_, after) in itertools.pairwise(path):
+        if before != after:
+            r = next(index for index, (old, new) in enumerate(zip(before, after, strict=True)) if old != new)
+            starts[r].append(gap)
+    return starts
+
+
+def product_graph(blocks: Blocks) -> "nx.DiGraph[State]":
+    """Build the product of the graph, without its backward arcs, and the multisets of sizes.
+
+    Transition arcs weigh nothing, operation arcs what their block costs.
+    """
+    graph: nx.DiGraph[State] = nx.DiGraph()
+    n_idle = blocks.costs.shape[1]
+    counts, costs = blocks.counts.tolist(), blocks.costs.tolist()
+    for used in itertools.product(*(range(count + 1) for count in counts)):
+        graph.add_weighted_edges_from(((gap, used), (gap + 1, used), 0.0) for gap in range(n_idle))
+        for r, size in enumerate(blocks.sizes.tolist()):
+            if used[r] < counts[r]:
+                gaps, more = range(n_idle - size + 1), _changed(used, r, 1)
+                graph.add_weighted_edges_from(((gap, used), (gap + size, more), costs[r][gap]) for gap in gaps)
+    return graph
+
+
+def number_of_arcs(counts: list[int], n_idle: int) -> int:
+    """Return the arcs of the product, at most: one transition and one operation per size from every vertex."""
+    return (n_idle + 1) * math.prod(count + 1 for count in counts) * (len(counts) + 1)
+
+
+def _changed(used: Used, r: int, by: int) -> Used:
+    return (*used[:r], used[r] + by, *used[r + 1 :])

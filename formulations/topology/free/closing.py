@@ -11,7 +11,8 @@ from allocopt.problems.job_classes import constant_hops
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.run import Run
 from formulations.topology.free.columns import ColumnGeneration
-from formulations.topology.free.layers import LayeredSearch, Layers, Order, Outcome, layers_of, seconds_to_fill, takes
+from formulations.topology.free.kernels import Layers
+from formulations.topology.free.layers import LayeredSearch, Order, Outcome, layers_of, seconds_to_fill, takes
 from formulations.topology.free.pricing import Demand, Pricing
 
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)

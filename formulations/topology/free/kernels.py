@@ -19,18 +19,13 @@ class Leaves(NamedTuple):
 
     Parameters
     ----------
-    idle
-        Idle nodes of each leaf, shape ``(N,)``.
-    charge
-        What so many nodes of each leaf cost, in hops, shape ``(N, widest leaf + 1)``.
-    pod
-        Index of the pod of each leaf, shape ``(N,)``.
-    ends_pod
-        Whether a leaf is the last one of its pod, shape ``(N,)``.
-    pod_charge
-        What so many nodes of each pod cost, in hops, shape ``(pods, largest job + 1)``.
-    pod_income
-        The largest sum of these charges that jobs can pay for a pod, shape ``(pods,)``.
+    idle, charge
+        Idle nodes of each leaf, shape ``(N,)``; what so many of them cost, in hops, shape ``(N, widest leaf + 1)``.
+    pod, ends_pod
+        Pod of each leaf, and whether it is the last one of it, shape ``(N,)``.
+    pod_charge, pod_income
+        What so many nodes of each pod cost, in hops, shape ``(pods, largest job + 1)``; the largest sum of these
+        charges that jobs can pay for a pod.
     before
         Idle nodes of the leaves before each one, shape ``(N + 1,)``.
     leaf_weight, pod_weight
@@ -53,10 +48,8 @@ class Jobs(NamedTuple):
 
     Parameters
     ----------
-    sizes
-        Nodes of each job, shape ``(J,)``.
-    kind
-        Class of each job, shape ``(J,)``.
+    sizes, kind
+        Nodes and class of each job, shape ``(J,)``.
     word, shift, bits
         A field of ``2 bits[j]`` bits begins at bit ``shift[j]`` of word ``word[j]`` of a state's key, shape ``(J,)``.
     """
@@ -81,10 +74,8 @@ class Kinds(NamedTuple):
         What it saves within one leaf and within one pod, in hops, shape ``(R,)``.
     is_open
         Whether it may have nodes of each leaf, shape ``(R, N)``.
-    ruled
-        1 if anything of this differs from plain jobs, else 0.
-    is_forest
-        1 if no optimal allocation joins jobs in a circle, else 0.
+    ruled, is_forest
+        1 if anything of this differs from plain jobs; 1 if no optimal allocation joins jobs in a circle; else 0.
     """
 
     sizes: IntArray
@@ -103,10 +94,9 @@ class States(NamedTuple):
 
     Parameters
     ----------
-    keys
-        For each job the nodes it has in earlier pods and in all earlier leaves, packed, shape ``(S, 2)``.
-    slack
-        What a state may still lose against the bound, in hops, shape ``(S,)``.
+    keys, slack
+        For each job the nodes it has in earlier pods and in all earlier leaves, packed, shape ``(S, 2)``; what a state
+        may still lose against the bound, in hops.
     parent
         State of the layer before from which a state was reached, shape ``(S,)``.
     taken
@@ -133,17 +123,11 @@ class Work(NamedTuple):
     ----------
     before, placed
         Nodes in earlier pods, and in all earlier leaves, shape ``(J,)``.
-    option, loss
+    option, loss, n_options, chosen
         What a job may take of the leaf, and the regret of it less what the job then pays for leaf and pod, shape
-        ``(J, widest leaf + 1)``.
-    n_options
-        Number of options, shape ``(J,)``.
-    most
-        Largest number that the jobs ``j ..`` can take together, shape ``(J + 1,)``.
-    pod_most
-        Most that the jobs ``j ..`` can pay for the pod that the leaf ends, shape ``(J + 1,)``.
-    chosen
-        Option that is tried, shape ``(J,)``.
+        ``(J, widest leaf + 1)``; number of its options, and the one that is tried.
+    most, pod_most
+        The most that the jobs ``j ..`` can take together, and pay for the pod that the leaf ends, shape ``(J + 1,)``.
     room, slack
         Nodes of the leaf that are left before job j, and the slack if it and the next ones paid nothing, shape
         ``(J + 1,)``.
@@ -168,41 +152,50 @@ class Work(NamedTuple):
     owner: IntArray
 
 
+class Layers(NamedTuple):
+    """A problem as the search takes it.
+
+    Parameters
+    ----------
+    leaves, jobs, kinds
+        In the order of the layers and of the fields, and the classes of the jobs.
+    completion
+        What each job alone can still gain from every leaf on, by class, leaf, nodes in earlier pods and nodes in all
+        earlier leaves, shape ``(R, N + 1, largest size + 1, largest size + 1)``; minus infinity where it cannot be
+        completed.
+    vertex, order
+        Vertex of the tree of each leaf, shape ``(N,)``, and index in the demand of each job, shape ``(J,)``.
+    """
+
+    leaves: Leaves
+    jobs: Jobs
+    kinds: Kinds
+    completion: FloatArray
+    vertex: IntArray
+    order: IntArray
+
+
+_INTEGERS, _FLOATS, _TABLE = int64[::1], float64[::1], float64[:, ::1]
 LEAVES = types.NamedTuple(
-    (int64[::1], float64[:, ::1], int64[::1], int64[::1], float64[:, ::1], float64[::1], int64[::1], float64, float64),
-    Leaves,
+    (*(_INTEGERS, _TABLE, _INTEGERS, _INTEGERS), *(_TABLE, _FLOATS, _INTEGERS, float64, float64)), Leaves
 )
+JOBS = types.NamedUniTuple(_INTEGERS, 5, Jobs)
 KINDS = types.NamedTuple(
-    (*(int64[::1], float64[::1], int64[::1], int64[::1], float64[::1], float64[::1], boolean[:, ::1]), *(int64, int64)),
-    Kinds,
+    (*(_INTEGERS, _FLOATS, _INTEGERS, _INTEGERS, _FLOATS, _FLOATS), *(boolean[:, ::1], int64, int64)), Kinds
 )
-JOBS = types.NamedUniTuple(int64[::1], 5, Jobs)
-STATES = types.NamedTuple((uint64[:, ::1], float64[::1], int32[::1], int16[:, ::1], int16[:, ::1], int32[::1]), States)
+LAYERS = types.NamedTuple((LEAVES, JOBS, KINDS, float64[:, :, :, ::1], _INTEGERS, _INTEGERS), Layers)
+STATES = types.NamedTuple((uint64[:, ::1], _FLOATS, int32[::1], int16[:, ::1], int16[:, ::1], int32[::1]), States)
 WORK = types.NamedTuple(
     (
-        int64[::1],
-        int64[::1],
-        int64[:, ::1],
-        float64[:, ::1],
-        int64[::1],
-        int64[::1],
-        float64[::1],
-        int64[::1],
-        int64[::1],
-        float64[::1],
-        int64[::1],
-        int64[::1],
-        int64[::1],
+        *(_INTEGERS, _INTEGERS, int64[:, ::1], _TABLE, _INTEGERS, _INTEGERS, _FLOATS),
+        *(_INTEGERS, _INTEGERS, _FLOATS, _INTEGERS, _INTEGERS, _INTEGERS),
     ),
     Work,
 )
 
 
-EXPANSION = types.UniTuple(int64, 3)(LEAVES, JOBS, KINDS, float64[:, :, :, ::1], STATES, WORK, *(int64,) * 7)
-
-
 @inlined
-def value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> float:
+def _value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> float:
     """Return what ``taken`` nodes of a leaf gain a job with ``in_pod`` other ones in the pod, charges taken off."""
     squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (2 * in_pod + taken)
     of_pod = leaves.pod_charge[leaves.pod[leaf]]
@@ -211,7 +204,7 @@ def value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> f
 
 
 @inlined
-def ruled_value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
+def _ruled_value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
     """Return the same for a job with rules that has then placed so many nodes; minus infinity if it may not."""
     size, total = kinds.sizes[kind], in_pod + taken
     if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
@@ -228,20 +221,10 @@ def ruled_value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: i
     return value
 
 
-@kernel(void(LEAVES, KINDS, float64[:, :, :, ::1]))
-def fill_completions(leaves: Leaves, kinds: Kinds, completion: FloatArray) -> None:
-    """Fill the largest value that a job alone can still gain from every leaf on.
-
-    Parameters
-    ----------
-    leaves
-        The leaves.
-    kinds
-        The classes of the jobs.
-    completion
-        Value by class, leaf, nodes in earlier pods and nodes in all earlier leaves, written in place, shape
-        ``(R, N + 1, largest size + 1, largest size + 1)``; minus infinity where the job cannot be completed.
-    """
+@kernel(void(LAYERS))
+def fill_completions(layers: Layers) -> None:
+    """Fill ``layers.completion``: the largest values that a job alone can still gain."""
+    leaves, kinds, completion = layers.leaves, layers.kinds, layers.completion
     n_leaves = leaves.idle.size
     for r in range(kinds.sizes.size):
         size = kinds.sizes[r]
@@ -256,25 +239,24 @@ def fill_completions(leaves: Leaves, kinds: Kinds, completion: FloatArray) -> No
                         after = placed + taken
                         following = completion[r, leaf + 1, after if leaves.ends_pod[leaf] else before, after]
                         if kinds.ruled:
-                            following += ruled_value_of(leaves, kinds, leaf, r, placed - before, taken, after)
+                            following += _ruled_value_of(leaves, kinds, leaf, r, placed - before, taken, after)
                         else:
-                            following += value_of(leaves, leaf, size, placed - before, taken)
+                            following += _value_of(leaves, leaf, size, placed - before, taken)
                         best = max(best, following)
                     completion[r, leaf, before, placed] = best
 
 
 @inlined
-def list_options(
-    leaves: Leaves, jobs: Jobs, kinds: Kinds, completion: FloatArray, work: Work, leaf: int, slack: float
-) -> None:
+def _list_options(layers: Layers, work: Work, leaf: int, slack: float) -> None:
     """List what each job may take of a leaf with a regret of at most ``slack``."""
+    leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
     n_jobs, ends_pod = jobs.sizes.size, leaves.ends_pod[leaf]
     of_pod = leaves.pod_charge[leaves.pod[leaf]]
     work.most[n_jobs] = 0
     work.pod_most[n_jobs] = 0.0
     for job in range(n_jobs - 1, -1, -1):
         size, before, placed, kind = jobs.sizes[job], work.before[job], work.placed[job], jobs.kind[job]
-        table = completion[kind]
+        table = layers.completion[kind]
         best = table[leaf, before, placed]
         count, paid_most = 0, 0.0
         for taken in range(min(leaves.idle[leaf], size - placed) + 1):
@@ -282,9 +264,9 @@ def list_options(
             following = table[leaf + 1, after if ends_pod else before, after]
             regret = best - following
             if kinds.ruled:
-                regret -= ruled_value_of(leaves, kinds, leaf, kind, placed - before, taken, after)
+                regret -= _ruled_value_of(leaves, kinds, leaf, kind, placed - before, taken, after)
             else:
-                regret -= value_of(leaves, leaf, size, placed - before, taken)
+                regret -= _value_of(leaves, leaf, size, placed - before, taken)
             if regret <= slack:
                 paid = of_pod[after - before] if ends_pod else 0.0
                 work.option[job, count] = taken
@@ -297,7 +279,7 @@ def list_options(
 
 
 @inlined
-def set_fields(leaves: Leaves, jobs: Jobs, work: Work, leaf: int) -> None:
+def _set_fields(leaves: Leaves, jobs: Jobs, work: Work, leaf: int) -> None:
     """Write the fields of the state that the chosen options lead to, those of a class sorted."""
     # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
     is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
@@ -313,7 +295,7 @@ def set_fields(leaves: Leaves, jobs: Jobs, work: Work, leaf: int) -> None:
 
 
 @inlined
-def slot_of(states: States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
+def _slot_of(states: States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
     """Find the slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
     mixed = (low ^ (high * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
     slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
@@ -325,19 +307,19 @@ def slot_of(states: States, mask: int, oldest: int, low: np.uint64, high: np.uin
 
 
 @inlined
-def widen_table(states: States, mask: int, oldest: int, end: int) -> int:
+def _widen_table(states: States, mask: int, oldest: int, end: int) -> int:
     """Spread the states ``oldest .. end - 1`` over a table of twice the size, and return its mask."""
     for empty in range(mask + 1):
         states.table[empty] = 0
     wider = 2 * mask + 1
     for state in range(oldest, end):
-        slot = slot_of(states, wider, oldest, states.keys[state, 0], states.keys[state, 1])
+        slot = _slot_of(states, wider, oldest, states.keys[state, 0], states.keys[state, 1])
         states.table[slot] = state + 1
     return wider
 
 
 @inlined
-def joined(component: int, met: int) -> int:
+def _joined(component: int, met: int) -> int:
     """Return a component's label after those of ``met`` are joined: the lowest of them."""
     if not (met >> component) & 1:
         return component
@@ -348,7 +330,7 @@ def joined(component: int, met: int) -> int:
 
 
 @inlined
-def keep_state(
+def _keep_state(
     jobs: Jobs, states: States, work: Work, parent: int, mask: int, oldest: int, end: int, slack: float, met: int
 ) -> int:
     """Record the state with the fields of ``work``, unless it is there with no less slack; return the new end."""
@@ -359,7 +341,7 @@ def keep_state(
             low |= field
         else:
             high |= field
-    slot = slot_of(states, mask, oldest, low, high)
+    slot = _slot_of(states, mask, oldest, low, high)
     state = int(states.table[slot]) - 1
     if state < oldest:
         state = end
@@ -373,14 +355,14 @@ def keep_state(
     states.parent[state] = parent
     for job in range(jobs.sizes.size):
         states.taken[state, job] = work.option[job, work.chosen[job]]
-        states.component[state, job] = joined(states.component[parent, work.owner[job]], met)
+        states.component[state, job] = _joined(states.component[parent, work.owner[job]], met)
     n_jobs = jobs.sizes.size
-    states.component[state, n_jobs] = joined(states.component[parent, n_jobs], met)
+    states.component[state, n_jobs] = _joined(states.component[parent, n_jobs], met)
     return end
 
 
 @inlined
-def read_state(jobs: Jobs, states: States, work: Work, state: int) -> int:
+def _read_state(jobs: Jobs, states: States, work: Work, state: int) -> int:
     """Unpack a state, and return how many nodes its jobs have."""
     total = 0
     for job in range(jobs.sizes.size):
@@ -392,12 +374,9 @@ def read_state(jobs: Jobs, states: States, work: Work, state: int) -> int:
     return total
 
 
-@kernel(EXPANSION)
+@kernel(types.UniTuple(int64, 3)(LAYERS, STATES, WORK, *(int64,) * 7))
 def expand_states(
-    leaves: Leaves,
-    jobs: Jobs,
-    kinds: Kinds,
-    completion: FloatArray,
+    layers: Layers,
     states: States,
     work: Work,
     leaf: int,
@@ -412,14 +391,10 @@ def expand_states(
 
     Parameters
     ----------
-    leaves, jobs, kinds, completion
-        The layers, and what each job alone can still gain.
-    states, work
-        All states, and working space.
-    leaf
-        The leaf.
-    first, last
-        States to expand.
+    layers, states, work
+        The problem, all states, and working space.
+    leaf, first, last
+        The leaf, and the states to expand.
     oldest, end
         The next layer's states are ``oldest .. end - 1`` so far.
     mask
@@ -433,6 +408,7 @@ def expand_states(
         The first state that is not expanded, or -1 if that state alone has far too many choices; end and mask
         afterwards. Where the states' array is full, it stops before ``last``, too.
     """
+    leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
     n_jobs, n_leaves = jobs.sizes.size, leaves.idle.size
     spare = leaves.before[n_leaves] - jobs.sizes.sum()
     charge = leaves.charge[leaf]
@@ -441,8 +417,8 @@ def expand_states(
     for state in range(first, last):
         if tried > most_tried:
             return state, end, mask
-        wasted = leaves.before[leaf] - read_state(jobs, states, work, state)
-        list_options(leaves, jobs, kinds, completion, work, leaf, states.slack[state])
+        wasted = leaves.before[leaf] - _read_state(jobs, states, work, state)
+        _list_options(layers, work, leaf, states.slack[state])
         work.slack[0], work.room[0], work.met[0] = states.slack[state] - income, leaves.idle[leaf], 0
         job = 0
         work.chosen[0] = -1
@@ -480,7 +456,7 @@ def expand_states(
             if end == states.slack.size:
                 return state, end, mask
             if 2 * (end - oldest) > mask and 2 * mask < states.table.size:
-                mask = widen_table(states, mask, oldest, end)
-            set_fields(leaves, jobs, work, leaf)
-            end = keep_state(jobs, states, work, state, mask, oldest, end, slack, met)
+                mask = _widen_table(states, mask, oldest, end)
+            _set_fields(leaves, jobs, work, leaf)
+            end = _keep_state(jobs, states, work, state, mask, oldest, end, slack, met)
     return last, end, mask

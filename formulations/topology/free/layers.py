@@ -15,7 +15,16 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.tree import GroupTree
-from formulations.topology.free.kernels import Jobs, Kinds, Leaves, States, Work, expand_states, fill_completions
+from formulations.topology.free.kernels import (
+    Jobs,
+    Kinds,
+    Layers,
+    Leaves,
+    States,
+    Work,
+    expand_states,
+    fill_completions,
+)
 from formulations.topology.free.pricing import Demand
 
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
@@ -29,32 +38,6 @@ ORDERING_S, FILLING_S = 3e-4, 1.25e-9
 
 KEY_BITS = 128
 FIRST_TABLE = 1 << 10
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layers:
-    """A problem as the search takes it.
-
-    Parameters
-    ----------
-    leaves, jobs
-        In the order of the layers and of the fields.
-    kinds
-        The classes of the jobs.
-    vertex
-        Vertex of the tree of each leaf, shape ``(N,)``.
-    order
-        Index in the demand of each job, shape ``(J,)``.
-    completion
-        What each job alone can still gain; see `fill_completions`.
-    """
-
-    leaves: Leaves
-    jobs: Jobs
-    kinds: Kinds
-    vertex: IntArray
-    order: IntArray
-    completion: FloatArray
 
 
 class Order(StrEnum):
@@ -108,10 +91,8 @@ def layers_of(tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Or
 
     Parameters
     ----------
-    tree
-        The groups.
-    demand
-        The jobs.
+    tree, demand
+        The groups, and the jobs.
     charge
         What jobs are charged; see `Charges.table`.
     pod_order
@@ -127,8 +108,9 @@ def layers_of(tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Or
     leaves, vertex = _leaves_of(tree, charge, largest, pod_order)
     kinds = _kinds_of(demand, vertex)
     completion = np.empty((len(kinds.sizes), len(vertex) + 1, largest + 1, largest + 1))
-    fill_completions(leaves, kinds, completion)
-    return Layers(leaves, jobs, kinds, vertex, order, completion)
+    layers = Layers(leaves, jobs, kinds, completion, vertex, order)
+    fill_completions(layers)
+    return layers
 
 
 def _kinds_of(demand: Demand, vertex: IntArray) -> Kinds:
@@ -152,10 +134,13 @@ def _kinds_of(demand: Demand, vertex: IntArray) -> Kinds:
 
 
 def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Order) -> tuple[Leaves, IntArray]:
-    """Bring the leaves into order; return them, and the vertex of each."""
     first = np.concatenate(([0], np.cumsum(tree.idle + 1)))
     n_leaves = len(tree.leaf_first) - 1
-    pods, n_pods = _pods_of(tree)
+    # A leaf below the top is its own pod.
+    pods = np.arange(n_leaves)
+    for pod in range(n_leaves, len(tree.idle) - 1):
+        pods[tree.children[tree.first_child[pod] : tree.first_child[pod + 1]]] = pod - n_leaves
+    n_pods = int(pods.max()) + 1
     income = charge[first[1:] - 1]
     pod_charge, pod_income = np.zeros((n_pods, largest + 1)), np.zeros(n_pods)
     has_pods = n_leaves < len(tree.idle) - 1
@@ -189,15 +174,6 @@ def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Ord
     return leaves, vertex
 
 
-def _pods_of(tree: GroupTree) -> tuple[IntArray, int]:
-    """Return the index of the pod of every leaf, and how many there are; a leaf below the top is its own pod."""
-    n_leaves = len(tree.leaf_first) - 1
-    pods = np.arange(n_leaves)
-    for pod in range(n_leaves, len(tree.idle) - 1):
-        pods[tree.children[tree.first_child[pod] : tree.first_child[pod + 1]]] = pod - n_leaves
-    return pods, int(pods.max()) + 1
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """What a search came to.
@@ -225,10 +201,8 @@ class LayeredSearch:
 
     Parameters
     ----------
-    n_jobs
-        Number of jobs.
-    widest
-        Idle nodes of the largest leaf.
+    n_jobs, widest
+        Number of jobs, and idle nodes of the largest leaf.
     most_states
         Number of states after which it gives up.
     """
@@ -242,7 +216,25 @@ class LayeredSearch:
             np.zeros((most_states, n_jobs + 1), dtype=np.int16),
             np.zeros(max(FIRST_TABLE, 1 << (2 * most_states).bit_length()), dtype=np.int32),
         )
-        self._work = _work(n_jobs, widest)
+
+        def integers(*shape: int) -> IntArray:
+            return np.zeros(shape, dtype=np.int64)
+
+        self._work = Work(
+            before=integers(n_jobs),
+            placed=integers(n_jobs),
+            option=integers(n_jobs, widest + 1),
+            loss=np.zeros((n_jobs, widest + 1)),
+            n_options=integers(n_jobs),
+            most=integers(n_jobs + 1),
+            pod_most=np.zeros(n_jobs + 1),
+            chosen=integers(n_jobs),
+            room=integers(n_jobs + 1),
+            slack=np.zeros(n_jobs + 1),
+            met=integers(n_jobs + 1),
+            field=integers(n_jobs),
+            owner=integers(n_jobs),
+        )
         self.most_states = most_states
 
     def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int, tried: int) -> Outcome:
@@ -250,10 +242,8 @@ class LayeredSearch:
 
         Parameters
         ----------
-        layers
-            The problem.
-        slack
-            Largest regret that is of interest, in hops.
+        layers, slack
+            The problem, and the largest regret that is of interest, in hops.
         may_go_on
             Asked before every slice of choices.
         limit
@@ -274,7 +264,6 @@ class LayeredSearch:
         return Outcome(True, most_left, last, self._counts(layers, first))
 
     def _begin(self, slack: float, n_jobs: int) -> None:
-        """Write the state in which no leaf is shared out."""
         # A new table costs nothing where it is not touched.
         self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
         self._states.keys[0] = 0
@@ -290,26 +279,13 @@ class LayeredSearch:
             if not may_go_on():
                 return None
             first, end, mask = expand_states(
-                layers.leaves,
-                layers.jobs,
-                layers.kinds,
-                layers.completion,
-                self._states,
-                self._work,
-                leaf,
-                first,
-                last,
-                oldest,
-                end,
-                mask,
-                tried,
+                layers, self._states, self._work, leaf, first, last, oldest, end, mask, tried
             )
             if first < 0 or end >= limit:
                 return None
         return end
 
     def _counts(self, layers: Layers, state: int) -> IntArray:
-        """Trace a complete state back."""
         taken = []
         for _ in layers.vertex:
             taken.append(self._states.taken[state])
@@ -328,26 +304,3 @@ class LayeredSearch:
             resorted = np.lexsort((-placed, -before, run))
             who, before, placed = who[resorted], before[resorted], placed[resorted]
         return counts
-
-
-def _work(n_jobs: int, widest: int) -> Work:
-    """Allocate the working space."""
-
-    def integers(*shape: int) -> IntArray:
-        return np.zeros(shape, dtype=np.int64)
-
-    return Work(
-        integers(n_jobs),
-        integers(n_jobs),
-        integers(n_jobs, widest + 1),
-        np.zeros((n_jobs, widest + 1)),
-        integers(n_jobs),
-        integers(n_jobs + 1),
-        np.zeros(n_jobs + 1),
-        integers(n_jobs),
-        integers(n_jobs + 1),
-        np.zeros(n_jobs + 1),
-        integers(n_jobs + 1),
-        integers(n_jobs),
-        integers(n_jobs),
-    )

@@ -15,7 +15,8 @@ from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
 from formulations.topology.free import layers as module
-from formulations.topology.free.layers import LayeredSearch, Layers, Order, key_fields, layers_of, takes
+from formulations.topology.free.kernels import Layers
+from formulations.topology.free.layers import LayeredSearch, Order, key_fields, layers_of, takes
 from formulations.topology.free.pricing import Pricing, Row
 
 ROOMY = 100_000
