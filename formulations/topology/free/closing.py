@@ -57,8 +57,7 @@ class Closing:
     """
 
     def __init__(self, problem: TopologyProblem, run: Run, steps: int | None) -> None:
-        self._problem = problem
-        self._run = run
+        self._problem, self._run = problem, run
         self._steps: float = math.inf if steps is None else steps
         encoding = encode(problem)
         self._tree = group_tree(encoding)
@@ -102,15 +101,7 @@ class Closing:
     def close(self, most_states: int) -> bool:
         """Search the leaves within growing shares of the distance, and record what is found and proved.
 
-        Parameters
-        ----------
-        most_states
-            Number of states after which it gives up.
-
-        Returns
-        -------
-        bool
-            Whether the incumbent is proved optimal.
+        Gives up after ``most_states``; returns whether the incumbent is proved optimal.
         """
         distance, demand, best = self.distance(), self._demand, self._generation.best
         if distance == 0.0:
@@ -139,7 +130,11 @@ class Closing:
         """
         limit = min(FIRST_STATES, search.most_states)
         while True:
-            outcomes = [(search.run(layers, slack, self._may_go_on, limit, self._tried()), layers) for layers in orders]
+            outcomes = []
+            for layers in orders:
+                # Fewer choices between two looks at the clock where the time is short.
+                tried = int(max(LEAST_TRIED, min(1.0, self._run.clock.remaining() / LONG_S) * TRIED))
+                outcomes.append((search.run(layers, slack, self._may_go_on, limit, tried), layers))
             done = [(outcome, layers) for outcome, layers in outcomes if outcome.complete]
             if done:
                 return min(done, key=lambda pair: pair[0].n_states)
@@ -147,17 +142,12 @@ class Closing:
                 return min(outcomes, key=lambda pair: pair[0].most_left)
             limit = min(GROWTH * limit, search.most_states)
 
-    def _tried(self) -> int:
-        """Return how many choices to try between two looks at the clock: fewer where the time is short."""
-        return int(max(LEAST_TRIED, min(1.0, self._run.clock.remaining() / LONG_S) * TRIED))
-
     def _may_go_on(self) -> bool:
         """Spend a step, and say whether steps and time are left."""
         self._steps -= 1
         return self._steps >= 0 and not self._run.clock.expired()
 
     def _prove(self, saving: float) -> None:
-        """Record that no allocation saves more hops."""
         self._run.prove(self._scale * (self._hops - saving))
 
     def _settle(self) -> bool:
@@ -179,7 +169,6 @@ class Closing:
         return self._pricing.counts_of_vertices(counts)
 
     def _allocation(self, counts: IntArray) -> Allocation:
-        """Give every job as many nodes of each leaf, the first ones that are left."""
         counts = counts[: len(self._problem.jobs)]
         unused = self._pricing.idle - counts.sum(axis=0)
         jobs = np.append(np.arange(len(counts)), -1)

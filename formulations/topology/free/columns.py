@@ -49,14 +49,10 @@ def most_violated(
         The groups.
     counts, picked
         Nodes of each vertex by pattern, shape ``(P, V)``, and how often each is picked, shape ``(P,)``.
-    largest
-        Nodes of the largest job.
-    largest_multiplier
-        Largest q.
-    violation
-        Largest violation by group, written in place, shape ``(V,)``; 0 at the top.
-    cuts
-        Its q and d, written in place, shape ``(V, 2)``.
+    largest, largest_multiplier
+        Nodes of the largest job, and largest q.
+    violation, cuts
+        Largest violation by group, 0 at the top, shape ``(V,)``, and its q and d, shape ``(V, 2)``; written in place.
     """
     for vertex in range(tree.idle.size):
         violation[vertex] = 0.0
@@ -81,10 +77,8 @@ class Master(RestrictedMaster[PricedPatterns]):
 
     Parameters
     ----------
-    multiplicity
-        Jobs of each class, shape ``(R,)``.
-    charges
-        The rows, which it takes over.
+    multiplicity, charges
+        Jobs of each class, shape ``(R,)``, and the rows, which it takes over.
     """
 
     def __init__(self, multiplicity: IntArray, charges: Charges) -> None:
@@ -109,17 +103,7 @@ class Master(RestrictedMaster[PricedPatterns]):
                 row.SetCoefficient(self._columns[column], float(values[column]))
 
     def add(self, r: int, counts: IntArray, saving: float) -> bool:
-        """Add a pattern of a class of jobs; return False if it is there already.
-
-        Parameters
-        ----------
-        r
-            Index of the class.
-        counts
-            Nodes of each vertex, shape ``(V,)``.
-        saving
-            What the pattern saves, in hops.
-        """
+        """Add a pattern of class r that has so many nodes of each vertex; return False if it is there already."""
         key = (r, counts.tobytes())
         if key in self._seen:
             return False
@@ -155,10 +139,8 @@ class ColumnGeneration(Generation[PricedPatterns]):
 
     Parameters
     ----------
-    pricing
-        What to price with.
-    clock
-        The running clock.
+    pricing, clock
+        What to price with, and the running clock.
     may_go_on
         Asked before every master problem.
     """
@@ -177,13 +159,7 @@ class ColumnGeneration(Generation[PricedPatterns]):
         """What another round takes, about: as long as the one before."""
 
     def add_allocation(self, counts: IntArray) -> None:
-        """Add the patterns of an allocation, so that the master problem has a solution.
-
-        Parameters
-        ----------
-        counts
-            Nodes of each vertex by job, shape ``(J, V)``.
-        """
+        """Add the patterns of an allocation, shape ``(J, V)``, so that the master problem has a solution."""
         classes = self._pricing.demand.of_job.tolist()
         for r, job, saving in zip(classes, counts, self._pricing.savings_of(counts).tolist(), strict=True):
             self._master.add(r, job, saving)

@@ -27,10 +27,8 @@ class Demand:
 
     Parameters
     ----------
-    classes
-        Jobs of equal size and equal rules.
-    of_job
-        Class of every job, shape ``(J,)``.
+    classes, of_job
+        Jobs of equal size and equal rules; class of every job, shape ``(J,)``.
     """
 
     classes: JobClasses
@@ -56,23 +54,6 @@ class Demand:
         """Nodes of the largest job."""
         return int(self.classes.sizes.max())
 
-    def savings_of(self, counts: IntArray, weights: FloatArray) -> FloatArray:
-        """Return what every job saves with its nodes of each vertex, in hops.
-
-        Parameters
-        ----------
-        counts
-            Nodes of each vertex by job, shape ``(J, V)``.
-        weights
-            What a squared count saves by vertex, shape ``(V,)``.
-        """
-        classes, sizes = self.classes, self.sizes
-        savings: FloatArray = counts.astype(np.float64) ** 2 @ weights / sizes
-        if classes.ruled:
-            bonus = classes.bonus[self.of_job][:, classes.level]
-            savings = classes.factor[self.of_job] * savings + (bonus * (counts == sizes[:, None])).sum(axis=1)
-        return savings
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
@@ -83,7 +64,7 @@ class Row:
     vertex
         The group.
     multiplier, divisor
-        Both 1 for the capacity itself.
+        Both 1 for the capacity of the group itself.
     """
 
     vertex: int
@@ -122,18 +103,7 @@ class Charges:
         return float(self._values[index][-1])
 
     def table(self, multipliers: FloatArray) -> FloatArray:
-        """Charge for every number of nodes of every vertex.
-
-        Parameters
-        ----------
-        multipliers
-            One for each of the first rows, not negative.
-
-        Returns
-        -------
-        FloatArray
-            In hops, that for k nodes of vertex v at ``first[v] + k``.
-        """
+        """Return the charges at multipliers of the first rows, none negative: for k nodes of v at ``first[v] + k``."""
         table = np.zeros(int(self.first[-1]))
         for multiplier, row, values in zip(multipliers.tolist(), self.rows, self._values, strict=False):
             if multiplier > 0.0:
@@ -162,10 +132,8 @@ def best_patterns(
 
     Parameters
     ----------
-    tree, state
-        The groups, all nodes idle.
-    classes
-        The classes of the jobs.
+    tree, state, classes
+        The groups, all nodes idle, and the classes of the jobs.
     charge, first
         What k nodes of vertex v cost is ``charge[first[v] + k]``, in hops; the top is free.
     counts
@@ -234,10 +202,8 @@ class Pricing:
 
     Parameters
     ----------
-    tree
-        The groups.
-    demand
-        The jobs.
+    tree, demand
+        The groups, and the jobs.
 
     Attributes
     ----------
@@ -248,18 +214,16 @@ class Pricing:
     """
 
     def __init__(self, tree: GroupTree, demand: Demand) -> None:
-        self.tree = tree
-        self.demand = demand
+        self.tree, self.demand = tree, demand
         self.sizes, self.multiplicity = demand.classes.sizes, demand.multiplicity
-        self.is_possible = True
-        self.least_value = -np.inf
+        self.is_possible, self.least_value = True, -np.inf
         self.n_leaves = len(tree.leaf_first) - 1
         self.idle: IntArray = tree.idle[: self.n_leaves]
         self.charges = Charges(tree)
         self._state: InsertionState = insertion_state(tree, demand.largest)
 
     def at(self, multipliers: FloatArray) -> PricedPatterns:
-        """Price the patterns; there is one multiplier for each of the first rows, none negative."""
+        """Price the patterns at multipliers of the first rows, none negative."""
         charge = self.charges.table(multipliers)
         counts = np.empty((len(self.sizes), len(self.tree.idle)), dtype=np.int64)
         savings, values = np.empty(len(self.sizes)), np.empty(len(self.sizes))
@@ -281,5 +245,10 @@ class Pricing:
         return every
 
     def savings_of(self, counts: IntArray) -> FloatArray:
-        """Return what every job saves with its nodes of each vertex, in hops, shape ``(J,)``."""
-        return self.demand.savings_of(counts, self.tree.weight)
+        """Return what every job saves, in hops, with its nodes of each vertex, shape ``(J, V)``."""
+        classes, of_job, sizes = self.demand.classes, self.demand.of_job, self.demand.sizes
+        savings: FloatArray = counts.astype(np.float64) ** 2 @ self.tree.weight / sizes
+        if classes.ruled:
+            bonus = classes.bonus[of_job][:, classes.level]
+            savings = classes.factor[of_job] * savings + (bonus * (counts == sizes[:, None])).sum(axis=1)
+        return savings

@@ -4,7 +4,7 @@ A search finds an allocation, column generation bounds it (`columns`), and a sea
 (`layers`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -122,14 +122,13 @@ class ExactFree(TopologySolver):
             return StopReason.PROVED
         if closing.distance() > 0.0 and run.clock.remaining() >= LEAST_SEARCH_S:
             _improve(problem, run, budget, seed + 1, MORE_STEPS)
-        if not (run.interrupted or self._is_proved(closing) or run.clock.remaining() < LEAST_SEARCH_S):
+        if not (run.interrupted or self._is_closed(closing) or run.clock.remaining() < LEAST_SEARCH_S):
             _improve(problem, run, budget, seed + 2, LAST_STEPS if budget.seconds is None else None)
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         return StopReason.COMPLETED if budget.iterations is None else StopReason.ITERATIONS
 
-    def _is_proved(self, closing: Closing) -> bool:
-        """Close the gap with growing effort; return whether it worked."""
+    def _is_closed(self, closing: Closing) -> bool:
         for least_progress, states in EFFORTS:
             if least_progress is not None:
                 closing.strengthen(least_progress)
@@ -138,13 +137,17 @@ class ExactFree(TopologySolver):
         return False
 
 
-def _finder(problem: TopologyProblem) -> Solver:
-    """Return who looks for allocations."""
-    for name in SEARCHES:
+def installed(names: Iterable[str]) -> Iterator[Solver]:
+    """Yield those of the solvers that are installed."""
+    for name in names:
         try:
-            finder = get_solver(name)
+            yield get_solver(name)
         except (UsageError, MissingPackageError):
             continue
+
+
+def _finder(problem: TopologyProblem) -> Solver:
+    for finder in installed(SEARCHES):
         if takes(finder, problem):
             return finder
     raise UsageError(f"solver 'exact' needs one of the solvers {', '.join(SEARCHES)}")

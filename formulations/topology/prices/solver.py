@@ -7,20 +7,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.errors import MissingPackageError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.encoding import Encoding, encode, owners_of
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
 from allocopt.solving.part import ask
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, kernels_of
-from allocopt.solving.registry import get_solver
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, kernels_of
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
 from formulations.topology.free.closing import Closing, seconds_to_set_up
-from formulations.topology.free.solver import EXACT_KERNELS, ExactFree
+from formulations.topology.free.solver import EXACT_KERNELS, ExactFree, installed
 from formulations.topology.prices.columns import Ascent
 from formulations.topology.prices.pricing import Priced, Pricing, best_parts, best_sales
 from formulations.topology.prices.rounding import RANDOM_ORDERS, OrderSearch, Rounding, insert_at_prices
@@ -95,12 +93,12 @@ class LeafPrices(TopologySolver):
     ) -> Result:
         """Load the other solvers, and their kernels with them, before the clock starts; then solve."""
         for names in (STARTS, SEARCHES):
-            _first_installed(names)
+            next(installed(names), None)
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        asked = (_first_installed(STARTS), _first_installed(SEARCHES))
+        asked = (next(installed(STARTS), None), next(installed(SEARCHES), None))
         others = (entry for solver in asked for entry in (kernels_of(solver, problem) if solver else ()))
         return (*EXACT_KERNELS, best_parts, best_sales, insert_at_prices, *others)
 
@@ -119,18 +117,10 @@ class LeafPrices(TopologySolver):
 
 
 class _Bounding:
-    """The steps from an allocation to bounds and better allocations.
-
-    Parameters
-    ----------
-    problem, run, budget
-        The window, its record with an incumbent, and what may be spent.
-    """
+    """The steps from an allocation to bounds and better allocations."""
 
     def __init__(self, problem: TopologyProblem, run: Run, budget: Budget) -> None:
-        self._problem = problem
-        self._run = run
-        self._budget = budget
+        self._problem, self._run, self._budget = problem, run, budget
         self._encoding: Encoding = encode(problem)
         self._steps: float = math.inf if budget.iterations is None else budget.iterations
         self._deadline = math.inf
@@ -166,9 +156,7 @@ class _Bounding:
         """Record what charges per node, and cuts, prove where `exact` takes the window."""
         if self._insertion_work() > MOST_CHARGED or ExactFree().refusal(self._problem) is not None:
             return
-        if not self._may_go_on():
-            return
-        if self._remaining() < seconds_to_set_up(self._problem):
+        if not self._may_go_on() or self._remaining() < seconds_to_set_up(self._problem):
             return
         seconds = None if self._budget.seconds is None else max(LEAST_S, self._remaining())
         part = Run(ExactFree(), self._problem, Budget(seconds), 0, self._run.solution)
@@ -179,7 +167,6 @@ class _Bounding:
             self._run.prove(part.bound)
 
     def _climb(self, pricing: Pricing, prices: FloatArray) -> Priced:
-        """Improve prices, and record what they prove."""
         owners = owners_of(self._problem, self._run.solution)
         ascent = Ascent(self._encoding, pricing, prices, owners)
         ascent.climb(self._remaining, self._may_go_on)
@@ -188,16 +175,13 @@ class _Bounding:
         return ascent.best
 
     def _insertion_work(self) -> int:
-        """Return the idle nodes times levels times nodes of the largest job."""
         levels, largest = len(self._problem.topology.hops), int(self._problem.sizes.max())
         return len(self._problem.idle_nodes) * levels * largest
 
     def _set_deadline(self, share: float) -> None:
-        """Grant what follows a share of the time that is left."""
         self._deadline = self._run.clock.elapsed() + share * self._run.clock.remaining()
 
     def _remaining(self) -> float:
-        """Seconds left for prices."""
         clock = self._run.clock
         return min(clock.remaining(), self._deadline - clock.elapsed())
 
@@ -207,23 +191,12 @@ class _Bounding:
         return self._steps >= 0 and self._has_time()
 
     def _has_time(self) -> bool:
-        """Whether time is left."""
         return self._remaining() > 0.0
-
-
-def _first_installed(names: tuple[str, ...]) -> Solver | None:
-    """Return the first solver that is installed."""
-    for name in names:
-        try:
-            return get_solver(name)
-        except (UsageError, MissingPackageError):
-            continue
-    return None
 
 
 def _ask(names: tuple[str, ...], problem: TopologyProblem, run: Run, budget: Budget, seed: int, share: float) -> None:
     """Ask another solver for a better allocation in a share of the time that is left."""
-    solver = _first_installed(names)
+    solver = next(installed(names), None)
     if solver is None or run.clock.expired() or solver.refusal(problem) is not None:
         return
     steps = min(STEPS_PER_JOB * len(problem.jobs), budget.iterations or MOST_ITERATIONS)

@@ -18,7 +18,7 @@ from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.verify import verify, verify_result
-from formulations.topology.prices import solver as module
+from formulations.topology.free import solver as module
 from formulations.topology.prices.solver import LARGEST_PRICING, MOST_IDLE, LeafPrices
 
 
