@@ -26,7 +26,7 @@ MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
 """Part of the last direction in the next; steps without a better bound before they become shorter, and by what."""
 
 
-class ReplySpace(NamedTuple):
+class _ReplySpace(NamedTuple):
     """Working space for best replies: products over the leaves of a pod and over the pods, and what they chose."""
 
     in_pod: FloatArray
@@ -36,11 +36,13 @@ class ReplySpace(NamedTuple):
     counts: IntArray
 
 
-REPLY_SPACE = types.NamedTuple((float64[:, ::1], int64[:, ::1], float64[:, ::1], int64[:, ::1], int64[::1]), ReplySpace)
+_REPLY_SPACE = types.NamedTuple(
+    (float64[:, ::1], int64[:, ::1], float64[:, ::1], int64[:, ::1], int64[::1]), _ReplySpace
+)
 
 
 @inlined
-def _fill_pod(window: Window, price: FloatArray, n: int, factor: float, space: ReplySpace, pod: int) -> int:
+def _fill_pod(window: Window, price: FloatArray, n: int, factor: float, space: _ReplySpace, pod: int) -> int:
     """Combine the leaves of a pod; return the most nodes it can give."""
     reach = 0
     space.in_pod[window.pod_start[pod] + pod, 0] = 0.0
@@ -61,7 +63,7 @@ def _fill_pod(window: Window, price: FloatArray, n: int, factor: float, space: R
 
 
 @inlined
-def _best_reply(window: Window, price: FloatArray, n: int, factor: float, space: ReplySpace) -> float:
+def _best_reply(window: Window, price: FloatArray, n: int, factor: float, space: _ReplySpace) -> float:
     """Largest saving, less prices, of a job of ``n`` nodes alone; its nodes by leaf go to ``space.counts``."""
     n_pods = window.pod_start.size - 1
     # A pod's rows of the leaf products begin with a row of their own, which is the pod's number further on.
@@ -113,7 +115,7 @@ def _cheapest_nodes(window: Window, price: FloatArray, n: int, counts: IntArray)
 
 @inlined
 def _bound_and_excess(
-    window: Window, price: FloatArray, replies: FloatArray, excess: FloatArray, space: ReplySpace
+    window: Window, price: FloatArray, replies: FloatArray, excess: FloatArray, space: _ReplySpace
 ) -> float:
     """Bound by these prices; nodes asked for beyond the idle ones, by leaf, go to ``excess``."""
     bound = 0.0
@@ -132,7 +134,7 @@ def _bound_and_excess(
     return bound
 
 
-@kernel(float64(WINDOW, *(float64[::1],) * 5, REPLY_SPACE, float64[::1], float64, float64, int64))
+@kernel(float64(WINDOW, *(float64[::1],) * 5, _REPLY_SPACE, float64[::1], float64, float64, int64))
 def ascend(
     window: Window,
     price: FloatArray,
@@ -140,7 +142,7 @@ def ascend(
     trial: FloatArray,
     direction: FloatArray,
     excess: FloatArray,
-    space: ReplySpace,
+    space: _ReplySpace,
     pace: FloatArray,
     best: float,
     upper: float,
@@ -228,7 +230,7 @@ def _ascent(window: Window, prices: Prices, upper: float, steps: Iterable[int]) 
     pace = np.array([1.0, 0.0])
     n_leaves, n_pods = len(window.pod), len(window.pod_start) - 1
     width = int(window.sizes[window.factor > 0].max()) + 1
-    space = ReplySpace(
+    space = _ReplySpace(
         in_pod=np.empty((n_leaves + n_pods, width)),
         in_pod_choice=np.empty((n_leaves, width), dtype=np.int64),
         over_pods=np.empty((n_pods + 1, width)),

@@ -20,38 +20,22 @@ SLICE = 100_000
 """Positions looked at between two looks at the clock: a few milliseconds."""
 
 
-class Decoding(NamedTuple):
-    """Working space of the decoder, and the best it has found.
+class _Decoding(NamedTuple):
+    """Working space of the decoder, and the best it has found."""
 
-    Parameters
-    ----------
-    price, best
-        As in `Prices`.
-    classes, order
-        Class of every job's block, and the order of the jobs, shape ``(J,)``.
-    left
-        Positions that are still idle, in order, shape ``(m,)``.
-    owners, best_owners
-        Block that owns each position, ``J`` for the leftover, now and in the best allocation.
-    in_leaf, in_pod
-        Nodes of a block by leaf and by pod; all 0 between two blocks.
-    random
-        State of the random numbers, one entry.
-    """
-
-    price: FloatArray
+    price: FloatArray  # as in `Prices`
     best: FloatArray
-    classes: IntArray
-    order: IntArray
-    left: IntArray
-    owners: IntArray
+    classes: IntArray  # of every job's block, shape (J,)
+    order: IntArray  # of the jobs
+    left: IntArray  # positions that are still idle, in order, shape (m,)
+    owners: IntArray  # block that owns each position, J for the leftover
     best_owners: IntArray
-    in_leaf: IntArray
+    in_leaf: IntArray  # nodes of a block by leaf and by pod; all 0 between two blocks
     in_pod: IntArray
-    random: IntArray
+    random: IntArray  # state of the random numbers, one entry
 
 
-DECODING = types.NamedTuple((float64[::1], float64[::1], *(int64[::1],) * 8), Decoding)
+_DECODING = types.NamedTuple((float64[::1], float64[::1], *(int64[::1],) * 8), _Decoding)
 
 
 @inlined
@@ -62,7 +46,7 @@ def _uniform(state: IntArray) -> float:
 
 
 @inlined
-def _count(window: Window, decoding: Decoding, position: int, by: int, factor: float) -> float:
+def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: float) -> float:
     """Add a node to the block, or take it away; return by how much its cost less savings rises, prices paid."""
     leaf = window.leaf[position]
     pod = window.pod[leaf]
@@ -75,7 +59,7 @@ def _count(window: Window, decoding: Decoding, position: int, by: int, factor: f
 
 @inlined
 def _best_start(
-    window: Window, decoding: Decoding, n_left: int, n: int, factor: float, noise: float
+    window: Window, decoding: _Decoding, n_left: int, n: int, factor: float, noise: float
 ) -> tuple[int, float]:
     """Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value."""
     value = 0.0
@@ -99,7 +83,7 @@ def _best_start(
 
 
 @inlined
-def _take(decoding: Decoding, n_left: int, start: int, n: int, block: int) -> int:
+def _take(decoding: _Decoding, n_left: int, start: int, n: int, block: int) -> int:
     """Give a block of positions to a job; return how many are left."""
     for index in range(start, start + n):
         decoding.owners[decoding.left[index % n_left]] = block
@@ -112,7 +96,7 @@ def _take(decoding: Decoding, n_left: int, start: int, n: int, block: int) -> in
 
 
 @inlined
-def _place(window: Window, decoding: Decoding, noise: float, most: float) -> float:
+def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> float:
     """Place all jobs in the order; return the excess, or infinity once it reaches ``most``."""
     n_left, excess = window.leaf.size, 0.0
     for position in range(n_left):
@@ -134,8 +118,8 @@ def _place(window: Window, decoding: Decoding, noise: float, most: float) -> flo
     return excess
 
 
-@kernel(float64(WINDOW, DECODING, float64, float64, int64))
-def decode(window: Window, decoding: Decoding, noise: float, most: float, times: int) -> float:
+@kernel(float64(WINDOW, _DECODING, float64, float64, int64))
+def decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
     """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
 
     Parameters
@@ -179,7 +163,7 @@ class Decoder:
         self._problem, self._window, self._cut = problem, window, cut
         m = len(window.leaf)
         jobs = np.repeat(np.arange(len(window.sizes)), window.counts)[window.factor.repeat(window.counts) > 0]
-        self.space = Decoding(
+        self.space = _Decoding(
             price=np.zeros(len(window.pod)),
             best=np.zeros(len(window.sizes)),
             classes=jobs,

@@ -12,6 +12,9 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
 from formulations.topology.lagrangian.relaxation import Path, Relaxation
 
+FAIR_SHARE, LARGE_SHARE = 0.1, 0.5
+MOST_BALANCING_STEPS = 2000
+
 
 @kernel(int64(float64[:, ::1], float64[::1], float64, float64[::1], float64[::1], int64, float64, int64))
 def balance_weights(
@@ -67,10 +70,6 @@ def balance_weights(
     return most_steps
 
 
-FAIR_SHARE, LARGE_SHARE = 0.1, 0.5
-MOST_BALANCING_STEPS = 2000
-
-
 class Bundle:
     """The centre of the search, and the cuts around it.
 
@@ -78,10 +77,8 @@ class Bundle:
     ----------
     relaxation
         What is bounded.
-    prices
-        Where to begin, shape ``(R,)``.
-    scale
-        Units in which the steps measure each price, shape ``(R,)``.
+    prices, scale
+        Where to begin, and units in which the steps measure each price, shape ``(R,)``.
     most_cuts
         Number of cuts that are kept.
     """

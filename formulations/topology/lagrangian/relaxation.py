@@ -21,6 +21,12 @@ MaskArray = NDArray[np.uint8]
 FAST = {"nnan", "nsz", "reassoc"}
 """Minima and sums may be taken in any order; infinities are kept."""
 
+ROUNDING = 1e-11
+"""Share of a value by which rounding may have raised it."""
+
+SLICE = 4_000_000
+"""Labels times sizes that are filled between two looks at the clock: a few milliseconds."""
+
 EQUAL = 1e-12
 """Labels that differ by the same up to this share of the path's cost have met."""
 
@@ -280,12 +286,6 @@ def mark_survivors(
 RELAXATION_KERNELS = (arrange_by_end, fill_labels, fill_labels_to_end, mark_survivors, solve_cases, trace_path)
 """Entries that a relaxation calls."""
 
-ROUNDING = 1e-11
-"""Share of a value by which rounding may have raised it."""
-
-SLICE = 4_000_000
-"""Labels times sizes that are filled between two looks at the clock: a few milliseconds."""
-
 
 class OutOfTime(Exception):  # noqa: N818
     """The time is up before prices have a path."""
@@ -319,16 +319,13 @@ class Relaxation:
 
     Parameters
     ----------
-    blocks
-        Costs of the blocks.
-    clock
-        The running clock. Where its time is up, every method may raise `OutOfTime`.
+    blocks, clock
+        Costs of the blocks, and the running clock: where its time is up, every method may raise `OutOfTime`.
     """
 
     def __init__(self, blocks: Blocks, clock: Clock) -> None:
-        self._clock = clock
+        self.blocks, self._clock = blocks, clock
         n_sizes, m = blocks.costs.shape
-        self.blocks = blocks
         self._arrivals = np.empty((m + 1, n_sizes))
         arrange_by_end(blocks.costs, blocks.sizes, self._arrivals)
         self._line, self._labels = np.zeros(m + 1), np.zeros(m + 1)
@@ -348,7 +345,9 @@ class Relaxation:
         )
         sizes, starts = self._path_sizes[:n].copy(), self._path_starts[:n].copy()
         used = np.bincount(sizes, minlength=len(blocks.sizes))
-        return Path(case, sizes, starts, used, self._value(prices, float(self._case_values[case])))
+        spent, length = float(prices @ blocks.counts), float(self._case_values[case])
+        # What rounding may have added is taken off.
+        return Path(case, sizes, starts, used, spent + length - ROUNDING * (abs(spent) + abs(length)))
 
     def labels(self, prices: FloatArray) -> FloatArray:
         """Shortest distances from position 0 for the prices of the sizes, shape ``(m + 1,)``."""
@@ -362,19 +361,8 @@ class Relaxation:
         Every such packing is a path of some case with the right counts; of a case, the shortest path through a block
         has the length to it, plus its own, plus the length from it.
 
-        Parameters
-        ----------
-        prices
-            Prices of the sizes, shape ``(R,)``; the better their bound, the fewer survive.
-        most
-            Cost of a known packing.
-        limit
-            Give up when the survivors' columns of the Pack model have more nonzeros.
-
-        Returns
-        -------
-        IntArray | None
-            Blocks ``r * m + i``, rising; None if given up.
+        The better the bound of the prices, the fewer survive. Returns blocks ``r * m + i``, rising, or None where their
+        columns of the Pack model have more nonzeros than ``limit``.
         """
         blocks, m = self.blocks, self.blocks.costs.shape[1]
         self._solve_cases(prices)
@@ -386,7 +374,12 @@ class Relaxation:
         for case in np.flatnonzero(self._case_values <= longest).tolist():
             fill_labels(self._arrivals, blocks.sizes, prices, case, case, m, self._labels)
             to_end[:] = np.inf
-            self._end(case, prices, to_end)
+            if case == 0:
+                to_end[m] = 0.0
+            else:
+                crossing = np.flatnonzero(blocks.sizes > case)
+                ends = m - blocks.sizes[crossing] + case
+                to_end[ends] = blocks.costs[crossing, ends] - prices[crossing]
             fill_labels_to_end(departures, blocks.sizes, prices, case, to_end)
             mark_survivors(blocks.costs, blocks.sizes, prices, case, self._labels, to_end, longest, survives)
             nonzeros = int(survives.sum(axis=1, dtype=np.int64) @ (blocks.sizes + 1))
@@ -394,15 +387,6 @@ class Relaxation:
                 return None
             self._look()
         return np.flatnonzero(survives)
-
-    def _end(self, case: int, prices: FloatArray, to_end: FloatArray) -> None:
-        blocks, m = self.blocks, self.blocks.costs.shape[1]
-        if case == 0:
-            to_end[m] = 0.0
-            return
-        crossing = np.flatnonzero(blocks.sizes > case)
-        ends = m - blocks.sizes[crossing] + case
-        to_end[ends] = blocks.costs[crossing, ends] - prices[crossing]
 
     def _solve_cases(self, prices: FloatArray) -> int:
         blocks, first, shortest = self.blocks, 0, 0
@@ -417,8 +401,3 @@ class Relaxation:
     def _look(self) -> None:
         if self._clock.expired():
             raise OutOfTime
-
-    def _value(self, prices: FloatArray, length: float) -> float:
-        """Bound from the length of the shortest path, less what rounding may have added."""
-        spent = float(prices @ self.blocks.counts)
-        return spent + length - ROUNDING * (abs(spent) + abs(length))

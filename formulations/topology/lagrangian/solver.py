@@ -59,21 +59,91 @@ LEAST_SLICES, MOVES_PER_BLOCK, QUIET = 8, 16, 1e-7
 NOISE = 0.002
 """Standard deviation of prices around the best, as a share of them."""
 
+LARGEST_BLOCKS = 30_000_000
+COSTING_S, ARRANGING = 1.5e-8, 2.5
+"""Seconds to cost a block, and how many times as long it takes then until anything is found."""
 
-class Search:
-    """Prices, packings and moves of one solve.
+PRICE_STEPS, ROUNDS = 400, 8
+"""Steps of the prices, and packings that are improved before the blocks that are left go to the program."""
 
-    Parameters
-    ----------
-    problem
-        The window.
-    blocks
-        Its blocks.
-    run
-        The record, with an incumbent.
-    seed
-        Fixes the moves.
-    """
+FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000
+"""So few blocks go to the program at once; more nonzeros do not go there."""
+
+
+@dataclass(frozen=True)
+class Lagrangian(TopologySolver):
+    """SCAS by Lagrangian relaxation of the count rows."""
+
+    name: ClassVar[str] = "lagrangian"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.SCAS}),
+        frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
+        f"{LARGEST_BLOCKS:,} blocks: idle nodes x distinct sizes; to proof where the blocks that are left have "
+        f"{LARGEST_NONZEROS:,} nonzeros",
+    )
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        n_blocks = _number_of_blocks(problem)
+        return None if n_blocks <= LARGEST_BLOCKS else f"it has {n_blocks:,} blocks, {LARGEST_BLOCKS:,} are taken"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        of_packings = (balance_weights, insert_blocks, packing_cost, improve_packing)
+        return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *of_packings)
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Find prices, improve packings, close the gap; see `TopologySolver.search`.
+
+        Iterations limit the steps of the prices, the rounds of moves, and the nodes of branch and bound, each.
+        """
+        run.offer(sequential_allocation(problem))
+        if run.clock.remaining() < COSTING_S * _number_of_blocks(problem):
+            return StopReason.TIME_LIMIT
+        started = run.clock.elapsed()
+        blocks = blocks_of(problem)
+        costing_s = run.clock.elapsed() - started
+        run.prove(blocks.cheapest_total())
+        if run.is_proved() or run.clock.expired() or run.clock.remaining() < ARRANGING * costing_s:
+            return StopReason.TIME_LIMIT
+        steps = min(PRICE_STEPS, budget.iterations or PRICE_STEPS)
+        try:
+            search = _Search(problem, blocks, run, seed)
+            search.find_prices(ROUGH, steps)
+            search.improve_a_little()
+            search.find_prices(CONVERGED, steps)
+            kept = self._few_blocks(search, run, budget)
+        except OutOfTime:
+            return StopReason.TIME_LIMIT
+        if kept is not None:
+            ask_child(HIGHS, run, Pack(problem, blocks, kept), seed, run.solution, budget.iterations)
+        return stop_reason(run.clock, budget)
+
+    def _few_blocks(self, search: "_Search", run: Run, budget: Budget) -> IntArray | None:
+        """Improve packings until few blocks are left that a better one could use; return those, None if too many.
+
+        A limit on the time alone is used up before they are too many.
+        """
+        rounds = min(ROUNDS, budget.iterations or ROUNDS)
+        kept, done = None, 0
+        is_endless = budget.seconds is not None and budget.iterations is None
+        while not run.is_proved() and not run.clock.expired():
+            if done >= rounds and (kept is not None or not is_endless):
+                return kept
+            search.improve()
+            done += 1
+            kept = search.surviving_blocks(LARGEST_NONZEROS)
+            if kept is not None and len(kept) <= FEW_BLOCKS:
+                return kept
+        return None
+
+
+def _number_of_blocks(problem: TopologyProblem) -> int:
+    return len(problem.idle_nodes) * len(np.unique(problem.sizes))
+
+
+class _Search:
+    """Prices, packings and moves of one solve."""
 
     def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run, seed: int) -> None:
         self.relaxation = Relaxation(blocks, run.clock)
@@ -86,9 +156,8 @@ class Search:
         self._least_imbalance = self._shown = np.inf
         self._candidates = [self._packing_of_incumbent()]
         self._pack(self.bundle.path)
-        n_jobs = len(problem.jobs)
         self._work = stretches(blocks, MOST_TAKEN + MOST_STRETCHES, MOST_ENTRIES)
-        self._slices = max(LEAST_SLICES, MOVES_PER_BLOCK * n_jobs // SLICE)
+        self._slices = max(LEAST_SLICES, MOVES_PER_BLOCK * len(problem.jobs) // SLICE)
 
     def find_prices(self, promise: float, most_steps: int) -> None:
         """Raise the bound until a step promises no more than a share of it, and make the paths on the way packings.
@@ -96,12 +165,11 @@ class Search:
         Steps count from the first call on.
         """
         try:
-            while (
-                self._steps < most_steps and self.bundle.promise > promise * self.bundle.value and not self._is_over()
-            ):
+            bundle = self.bundle
+            while self._steps < most_steps and bundle.promise > promise * bundle.value and not self._is_over():
                 self._steps += 1
-                self._pack(self.bundle.step())
-                self._run.prove(self.bundle.value)
+                self._pack(bundle.step())
+                self._run.prove(bundle.value)
         finally:
             if self._candidates:
                 self._offer(self._candidates[0])
@@ -120,7 +188,6 @@ class Search:
             packing, is_quiet = self._improved(packing)
 
     def surviving_blocks(self, limit: int) -> IntArray | None:
-        """Blocks that a packing better than the incumbent may use; see `Relaxation.survivors`."""
         if self._run.objective is None:
             return None
         return self.relaxation.survivors(self.bundle.prices, self._run.objective, limit)
@@ -173,87 +240,3 @@ class Search:
         starts = first_positions(self._problem, self._run.solution)
         order = np.argsort(starts)
         return Packing.of(self._blocks, sizes[order], starts[order])
-
-
-LARGEST_BLOCKS = 30_000_000
-COSTING_S, ARRANGING = 1.5e-8, 2.5
-"""Seconds to cost a block, and how many times as long it takes then until anything is found."""
-
-PRICE_STEPS, ROUNDS = 400, 8
-"""Steps of the prices, and packings that are improved before the blocks that are left go to the program."""
-
-FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000
-"""So few blocks go to the program at once; more nonzeros do not go there."""
-
-
-@dataclass(frozen=True)
-class Lagrangian(TopologySolver):
-    """SCAS by Lagrangian relaxation of the count rows."""
-
-    name: ClassVar[str] = "lagrangian"
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        frozenset({Strategy.SCAS}),
-        frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
-        f"{LARGEST_BLOCKS:,} blocks: idle nodes x distinct sizes; to proof where the blocks that are left have "
-        f"{LARGEST_NONZEROS:,} nonzeros",
-    )
-
-    def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
-        n_blocks = number_of_blocks(problem)
-        return None if n_blocks <= LARGEST_BLOCKS else f"it has {n_blocks:,} blocks, {LARGEST_BLOCKS:,} are taken"
-
-    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
-        of_packings = (balance_weights, insert_blocks, packing_cost, improve_packing)
-        return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *of_packings)
-
-    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Find prices, improve packings, close the gap; see `TopologySolver.search`.
-
-        Iterations limit the steps of the prices, the rounds of moves, and the nodes of branch and bound, each.
-        """
-        run.offer(sequential_allocation(problem))
-        if run.clock.remaining() < COSTING_S * number_of_blocks(problem):
-            return StopReason.TIME_LIMIT
-        started = run.clock.elapsed()
-        blocks = blocks_of(problem)
-        costing_s = run.clock.elapsed() - started
-        run.prove(blocks.cheapest_total())
-        if run.is_proved() or run.clock.expired() or run.clock.remaining() < ARRANGING * costing_s:
-            return StopReason.TIME_LIMIT
-        steps = min(PRICE_STEPS, budget.iterations or PRICE_STEPS)
-        try:
-            search = Search(problem, blocks, run, seed)
-            search.find_prices(ROUGH, steps)
-            search.improve_a_little()
-            search.find_prices(CONVERGED, steps)
-            kept = self._few_blocks(search, run, budget)
-        except OutOfTime:
-            return StopReason.TIME_LIMIT
-        if kept is not None:
-            ask_child(HIGHS, run, Pack(problem, blocks, kept), seed, run.solution, budget.iterations)
-        return stop_reason(run.clock, budget)
-
-    def _few_blocks(self, search: Search, run: Run, budget: Budget) -> IntArray | None:
-        """Improve packings until few blocks are left that a better one could use; return those, None if too many.
-
-        A limit on the time alone is used up before they are too many.
-        """
-        rounds = min(ROUNDS, budget.iterations or ROUNDS)
-        kept, done = None, 0
-        is_endless = budget.seconds is not None and budget.iterations is None
-        while not run.is_proved() and not run.clock.expired():
-            if done >= rounds and (kept is not None or not is_endless):
-                return kept
-            search.improve()
-            done += 1
-            kept = search.surviving_blocks(LARGEST_NONZEROS)
-            if kept is not None and len(kept) <= FEW_BLOCKS:
-                return kept
-        return None
-
-
-def number_of_blocks(problem: TopologyProblem) -> int:
-    """Idle nodes times distinct sizes."""
-    return len(problem.idle_nodes) * len(np.unique(problem.sizes))

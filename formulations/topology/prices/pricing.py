@@ -107,47 +107,31 @@ def merged(encoding: Encoding, level: int) -> tuple[MergedTree, list[IntArray]]:
     return tree, class_of_group
 
 
-class Space(NamedTuple):
-    """Working space.
+class _Space(NamedTuple):
+    """Working space; the tables of class v are ``one``, ``several`` and ``last`` from ``offset[v]`` on."""
 
-    Parameters
-    ----------
-    offset
-        The tables of class v are ``one``, ``several`` and ``last`` from ``offset[v]`` on, shape ``(V + 1,)``.
-    one, several, last
-        Largest value of k nodes of one group of a class, its price taken off, and of any groups of a class; nodes of
-        the last part in the latter, 0 for none.
-    prefix
-        Largest value of k nodes in the first children of a class, shape ``(most children + 1, largest job + 1)``.
-    todo
-        Classes and nodes that are still to be split into parts, shape ``(2, ..)``.
-    piece
-        Nodes of a part in the best sale of c idle nodes; 0 if one of them is not sold. Laid out as the worths are.
-    """
-
-    offset: IntArray
-    one: FloatArray
-    several: FloatArray
-    last: IntArray
-    prefix: FloatArray
-    todo: IntArray
-    piece: IntArray
+    offset: IntArray  # shape (V + 1,)
+    one: FloatArray  # largest value of k nodes of one group of a class, its price taken off
+    several: FloatArray  # largest value of k nodes of any groups of a class
+    last: IntArray  # nodes of the last part in that value; 0 for none
+    prefix: FloatArray  # largest value of k nodes in the first children of a class, by their number
+    todo: IntArray  # classes and nodes that are still to be split into parts, shape (2, ..)
+    piece: IntArray  # nodes of a part in the best sale of c idle nodes, laid out as the worths; 0 if one is not sold
 
 
-SPACE = types.NamedTuple(
-    (int64[::1], float64[::1], float64[::1], int64[::1], float64[:, ::1], int64[:, ::1], int64[::1]), Space
+_SPACE = types.NamedTuple(
+    (int64[::1], float64[::1], float64[::1], int64[::1], float64[:, ::1], int64[:, ::1], int64[::1]), _Space
 )
 
 
-def working_space(tree: MergedTree) -> Space:
-    """Allocate the working space for a tree."""
+def _working_space(tree: MergedTree) -> _Space:
     largest, n_classes = int(tree.widest[-1]), len(tree.widest)
     parent = np.full(n_classes, n_classes - 1)
     parent[tree.children] = np.repeat(np.arange(n_classes), np.diff(tree.first_child))
     # Several groups of a class are asked for as much as one group of the parent has.
     offset = np.concatenate(([0], np.cumsum(np.maximum(tree.widest, tree.widest[parent]) + 1)))
     length, most_children = int(offset[-1]), int(np.diff(tree.first_child).max())
-    return Space(
+    return _Space(
         offset,
         np.zeros(length),
         np.zeros(length),
@@ -160,7 +144,7 @@ def working_space(tree: MergedTree) -> Space:
 
 
 @inlined
-def _combine_children(tree: MergedTree, space: Space, v: int, most: int) -> int:
+def _combine_children(tree: MergedTree, space: _Space, v: int, most: int) -> int:
     """Fill the values of 0 .. ``most`` nodes in the first i children of a class, for all i; return their number."""
     first = tree.first_child[v]
     n_children: int = tree.first_child[v + 1] - first
@@ -184,7 +168,7 @@ def _combine_children(tree: MergedTree, space: Space, v: int, most: int) -> int:
 
 
 @inlined
-def _fill_class(tree: MergedTree, space: Space, v: int, most: int, size: int, prices: FloatArray) -> None:
+def _fill_class(tree: MergedTree, space: _Space, v: int, most: int, size: int, prices: FloatArray) -> None:
     """Fill the tables of one class for at most ``most`` nodes of a job of ``size`` from those of its children."""
     start, row, weight = space.offset[v], tree.first[v], tree.weight[v] / size
     limit = min(most, tree.widest[v])
@@ -209,7 +193,7 @@ def _fill_class(tree: MergedTree, space: Space, v: int, most: int, size: int, pr
 
 
 @inlined
-def _trace_parts(tree: MergedTree, space: Space, size: int, parts: IntArray) -> float:
+def _trace_parts(tree: MergedTree, space: _Space, size: int, parts: IntArray) -> float:
     """Count the parts of the job whose tables are filled, by row; return the weighted squares of their nodes."""
     top = tree.widest.size - 1
     for row in range(parts.size):
@@ -242,10 +226,10 @@ def _trace_parts(tree: MergedTree, space: Space, size: int, parts: IntArray) -> 
     return squares
 
 
-@kernel(void(MERGED_TREE, SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
+@kernel(void(MERGED_TREE, _SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
 def best_parts(
     tree: MergedTree,
-    space: Space,
+    space: _Space,
     sizes: IntArray,
     prices: FloatArray,
     parts: IntArray,
@@ -279,7 +263,7 @@ def best_parts(
 
 
 @inlined
-def _fill_worth(tree: MergedTree, space: Space, v: int, prices: FloatArray, worth: FloatArray) -> None:
+def _fill_worth(tree: MergedTree, space: _Space, v: int, prices: FloatArray, worth: FloatArray) -> None:
     """Fill the worth of the idle nodes of a group of one class: the largest price of parts that fit into them."""
     start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
     worth[start], space.piece[start] = 0.0, 0
@@ -292,8 +276,8 @@ def _fill_worth(tree: MergedTree, space: Space, v: int, prices: FloatArray, wort
         worth[start + c], space.piece[start + c] = value, piece
 
 
-@kernel(void(MERGED_TREE, SPACE, float64[::1], int64[:, ::1], float64[::1]))
-def best_sales(tree: MergedTree, space: Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
+@kernel(void(MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
+def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
     """Find for every stock the parts of the largest price that fit into one of its groups together.
 
     Parameters
@@ -364,7 +348,7 @@ class Pricing:
         self.tree, self.class_of_group = merged(encoding, level)
         self.sizes, self.multiplicity = np.unique(encoding.sizes, return_counts=True)
         self._most_saved = float(encoding.top) * self.sizes
-        self._space = working_space(self.tree)
+        self._space = _working_space(self.tree)
 
     def at(self, prices: FloatArray) -> Priced:
         """Answer prices, none negative, those of no nodes 0."""

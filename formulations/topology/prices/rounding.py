@@ -117,12 +117,7 @@ class Rounding:
     def allocation(self, ranks: FloatArray, clock: Clock) -> Allocation | None:
         """Insert the jobs, those of least rank first; None if the time runs out before the last one.
 
-        Parameters
-        ----------
-        ranks
-            One for each distinct size; with jobs of equal size side by side their tables are made once.
-        clock
-            The running time.
+        There is a rank for each distinct size: with jobs of equal size side by side their tables are made once.
         """
         order = np.argsort(ranks[self._size_of_job], kind="stable")
         sizes = self._problem.sizes[order]
@@ -142,10 +137,8 @@ class OrderSearch:
 
     Parameters
     ----------
-    problem, run
-        The window, and the record to which allocations are offered.
-    rounding
-        Makes allocations.
+    problem, run, rounding
+        The window, the record to which allocations are offered, and what makes them.
     seed
         Fixes the orders.
     """
