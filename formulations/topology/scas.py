@@ -181,7 +181,6 @@ class Circle:
         return True
 
     def _starts(self, end: int, multiset: int) -> list[list[int]]:
-        """Trace the best placement of a multiset before ``end`` back: the start positions for each distinct size."""
         starts: list[list[int]] = [[] for _ in self._blocks.sizes]
         position = end
         while multiset > 0:

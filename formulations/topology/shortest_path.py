@@ -118,7 +118,6 @@ def _best_starts(graph: "nx.DiGraph[State]", blocks: Blocks, behind: int) -> lis
 
 
 def _starts_on(path: list[State]) -> list[list[int]]:
-    """Gaps at which the operations of a path begin, per size index."""
     starts: list[list[int]] = [[] for _ in path[0][1]]
     for (gap, before), (_, after) in itertools.pairwise(path):
         if before != after:

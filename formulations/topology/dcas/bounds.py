@@ -43,7 +43,6 @@ _REPLY_SPACE = types.NamedTuple(
 
 @inlined
 def _fill_pod(window: Window, price: FloatArray, n: int, factor: float, space: _ReplySpace, pod: int) -> int:
-    """Combine the leaves of a pod; return the most nodes it can give."""
     reach = 0
     space.in_pod[window.pod_start[pod] + pod, 0] = 0.0
     for leaf in range(window.pod_start[pod], window.pod_start[pod + 1]):

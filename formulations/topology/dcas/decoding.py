@@ -84,7 +84,6 @@ def _best_start(
 
 @inlined
 def _take(decoding: _Decoding, n_left: int, start: int, n: int, block: int) -> int:
-    """Give a block of positions to a job; return how many are left."""
     for index in range(start, start + n):
         decoding.owners[decoding.left[index % n_left]] = block
     kept = 0

@@ -30,61 +30,29 @@ DONE, PAUSED, FULL = 0, 1, 2
 """How `advance` ends: at the end, after the work it was given, or when its tables are full."""
 
 
-class Parts(NamedTuple):
-    """The right-hand parts of blocks: entries, and where those of a class, a position and a number of nodes lie.
+class _Parts(NamedTuple):
+    """Entries, and where those of a class c, a position p and a number of nodes r lie."""
 
-    Parameters
-    ----------
-    nested
-        Multiset of the blocks inside the gaps.
-    in_leaf, in_pod
-        Nodes of the block in the leaf and in the pod of its first position.
-    value
-        Excess of the nested blocks, plus prices, less savings of the part.
-    excess
-        Bound on the excess of the whole block and all that is nested.
-    rest, gap
-        Entry of the part after the first node, and filling of the gap before it; -1 for none.
-    link
-        Next entry of the same multiset while a list is made.
-    first, last
-        Entries ``first[c, p, r] .. last[c, p, r] - 1`` are the parts of ``r`` nodes that begin at position ``p``.
-    """
-
-    nested: IndexArray
-    in_leaf: IndexArray
+    nested: IndexArray  # multiset of the blocks inside the gaps
+    in_leaf: IndexArray  # nodes of the block in the leaf and in the pod of its first position
     in_pod: IndexArray
-    value: FloatArray
-    excess: FloatArray
-    rest: IndexArray
-    gap: IndexArray
-    link: IndexArray
-    first: IndexArray
+    value: FloatArray  # excess of the nested blocks, plus prices, less savings of the part
+    excess: FloatArray  # bound on the excess of the whole block and all that is nested
+    rest: IndexArray  # entry of the part after the first node; -1 for none
+    gap: IndexArray  # filling of the gap before that part; -1 for none
+    link: IndexArray  # next entry of the same multiset while a list is made, then the entries by rising excess
+    first: IndexArray  # parts are the entries first[c, p, r] .. last[c, p, r] - 1
     last: IndexArray
 
 
-class Fillings(NamedTuple):
-    """Exact fillings of intervals by whole blocks, the least excess of every multiset at every position.
+class _Fillings(NamedTuple):
+    """Entries, and where those of a position p lie; of every multiset there is the least excess."""
 
-    Parameters
-    ----------
-    blocks
-        Multiset of all blocks in the interval.
-    excess
-        Their excess.
-    part
-        Entry of the first block.
-    rest
-        Filling behind the first block and what is nested in it; -1 for none.
-    first, last
-        Fillings ``first[p] .. last[p] - 1`` begin at position ``p``, the least excess first.
-    """
-
-    blocks: IndexArray
+    blocks: IndexArray  # multiset of all blocks in the interval
     excess: FloatArray
-    part: IndexArray
-    rest: IndexArray
-    first: IndexArray
+    part: IndexArray  # entry of the first block
+    rest: IndexArray  # filling behind the first block and what is nested in it; -1 for none
+    first: IndexArray  # fillings are the entries first[p] .. last[p] - 1, by rising excess
     last: IndexArray
 
 
@@ -103,8 +71,8 @@ class Tables(NamedTuple):
         Where the recursion stands.
     """
 
-    parts: Parts
-    fillings: Fillings
+    parts: _Parts
+    fillings: _Fillings
     head: IndexArray
     stamp: IntArray
     saving: FloatArray
@@ -113,11 +81,11 @@ class Tables(NamedTuple):
 
 
 _INDICES = int32[::1]
-PARTS = types.NamedTuple(
-    (*(_INDICES,) * 3, float64[::1], float64[::1], *(_INDICES,) * 3, int32[:, :, ::1], int32[:, :, ::1]), Parts
+_PARTS = types.NamedTuple(
+    (*(_INDICES,) * 3, float64[::1], float64[::1], *(_INDICES,) * 3, int32[:, :, ::1], int32[:, :, ::1]), _Parts
 )
-FILLINGS = types.NamedTuple((_INDICES, float64[::1], *(_INDICES,) * 4), Fillings)
-TABLES = types.NamedTuple((PARTS, FILLINGS, _INDICES, int64[::1], float64[::1], int64[::1], int64[::1]), Tables)
+_FILLINGS = types.NamedTuple((_INDICES, float64[::1], *(_INDICES,) * 4), _Fillings)
+TABLES = types.NamedTuple((_PARTS, _FILLINGS, _INDICES, int64[::1], float64[::1], int64[::1], int64[::1]), Tables)
 
 
 def empty_tables(window: Window, capacity: int) -> Tables:
@@ -129,7 +97,7 @@ def empty_tables(window: Window, capacity: int) -> Tables:
     def indices(length: int) -> IndexArray:
         return np.empty(length, dtype=np.int32)
 
-    parts = Parts(
+    parts = _Parts(
         nested=indices(capacity),
         in_leaf=indices(capacity),
         in_pod=indices(capacity),
@@ -141,7 +109,7 @@ def empty_tables(window: Window, capacity: int) -> Tables:
         first=np.zeros(index, dtype=np.int32),
         last=np.zeros(index, dtype=np.int32),
     )
-    fillings = Fillings(
+    fillings = _Fillings(
         blocks=indices(capacity // 4),
         excess=np.empty(capacity // 4),
         part=indices(capacity // 4),
@@ -163,7 +131,7 @@ def empty_tables(window: Window, capacity: int) -> Tables:
 def longer_tables(tables: Tables, capacity: int) -> Tables:
     """Copy tables into longer ones."""
 
-    def longer(record: Parts | Fillings, length: int) -> dict[str, NDArray[Any]]:
+    def longer(record: _Parts | _Fillings, length: int) -> dict[str, NDArray[Any]]:
         arrays = record._asdict()
         entries = {name: np.empty(length, dtype=arrays[name].dtype) for name in arrays if name not in ("first", "last")}
         for name, array in entries.items():
@@ -205,7 +173,7 @@ def _insert(tables: Tables, entry: int, leaf_slope: float, pod_slope: float) -> 
 
 
 @inlined
-def _compact(parts: Parts, first: int, last: int) -> int:
+def _compact(parts: _Parts, first: int, last: int) -> int:
     """Close up the entries that were dropped; return the end of those that are left."""
     kept = first
     for entry in range(first, last):
@@ -224,7 +192,7 @@ def _compact(parts: Parts, first: int, last: int) -> int:
 
 
 @inlined
-def _sort(parts: Parts, first: int, last: int) -> None:
+def _sort(parts: _Parts, first: int, last: int) -> None:
     """Let ``link`` list the entries by rising excess, by Shell's method."""
     for entry in range(first, last):
         parts.link[entry] = entry
@@ -371,8 +339,7 @@ def _offer_filling(tables: Tables, blocks: int, excess: float, part: int, rest: 
 
 
 @inlined
-def _sort_fillings(fillings: Fillings, first: int, last: int) -> None:
-    """Sort by rising excess, by Shell's method."""
+def _sort_fillings(fillings: _Fillings, first: int, last: int) -> None:
     stride = 1
     while stride < (last - first) // 3:
         stride = 3 * stride + 1

@@ -195,7 +195,6 @@ class _Rounds:
         return owners
 
     def _class_of(self, part: int, position: int) -> int:
-        """Class of a whole block that begins at a position."""
         every, sizes = np.arange(len(self._window.sizes)), self._window.sizes
         first, last = (ends[every, position, sizes] for ends in (self._tables.parts.first, self._tables.parts.last))
         return int(np.flatnonzero((first <= part) & (part < last))[0])

@@ -151,7 +151,6 @@ class Closing:
         self._run.prove(self._scale * (self._hops - saving))
 
     def _settle(self) -> bool:
-        """Record that the incumbent is optimal or, without one, that there is no allocation."""
         if self._run.objective is None:
             self._run.prove_infeasible()
         else:

@@ -280,7 +280,6 @@ def _list_options(layers: Layers, work: Work, leaf: int, slack: float) -> None:
 
 @inlined
 def _set_fields(leaves: Leaves, jobs: Jobs, work: Work, leaf: int) -> None:
-    """Write the fields of the state that the chosen options lead to, those of a class sorted."""
     # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
     is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
     for job in range(jobs.sizes.size):
@@ -363,7 +362,6 @@ def _keep_state(
 
 @inlined
 def _read_state(jobs: Jobs, states: States, work: Work, state: int) -> int:
-    """Unpack a state, and return how many nodes its jobs have."""
     total = 0
     for job in range(jobs.sizes.size):
         field = np.int64(states.keys[state, jobs.word[job]] >> np.uint64(jobs.shift[job]))

@@ -64,7 +64,6 @@ def seconds_to_fill(tree: GroupTree, demand: Demand) -> float:
 
 
 def _work_to_fill(tree: GroupTree, demand: Demand) -> tuple[int, int]:
-    """Return the entries of the completion tables, and these times the nodes that a job can take of a leaf."""
     largest = demand.largest
     entries = len(demand.classes.sizes) * len(tree.leaf_first) * (largest + 1) ** 2
     return entries, entries * min(largest, int(tree.idle[: len(tree.leaf_first) - 1].max()))

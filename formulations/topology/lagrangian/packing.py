@@ -75,7 +75,6 @@ def turn(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, first: in
 def _push_in(
     sizes: IntArray, block_sizes: IntArray, block_starts: IntArray, n_blocks: int, r: int, m: int, spare: IntArray
 ) -> None:
-    """Put a block that fits no gap where the fewest others must move on, and move them."""
     if n_blocks == 0:
         block_sizes[0], block_starts[0] = r, 0
         return

@@ -193,7 +193,6 @@ class _Search:
         return self.relaxation.survivors(self.bundle.prices, self._run.objective, limit)
 
     def _next(self) -> Packing | None:
-        """Take the best packing that waits, or a new one; None if the time is over."""
         if self._candidates:
             return self._candidates.pop(0)
         noise = self._rng.standard_normal(len(self.bundle.prices))
@@ -201,7 +200,6 @@ class _Search:
         return packing_of_path(self._blocks, path, self._run.clock)
 
     def _improved(self, packing: Packing) -> tuple[Packing, bool]:
-        """Make some slices of moves; return the packing, and whether they saved next to nothing."""
         sizes, starts = packing.sizes.copy(), packing.starts.copy()
         for _ in range(self._slices):
             if self._is_over():

@@ -133,7 +133,6 @@ def _measure(work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_s
 
 @inlined
 def _lay_line(work: Stretches, n_stretches: int, n_sizes: int) -> None:
-    """Write the costs of the blocks along the line; infinite where a block would leave its stretch."""
     m = work.costs.shape[1]
     for j in range(n_sizes):
         r = work.distinct[j]
@@ -196,7 +195,6 @@ def _last_block(work: Stretches, n_sizes: int, width: int, state: int, d: int) -
 def _copy_blocks(
     work: Stretches, block_sizes: IntArray, block_starts: IntArray, first: int, last: int, end: int
 ) -> int:
-    """Copy blocks to before place ``end`` of the new packing; return where they begin there."""
     for i in range(last - 1, first - 1, -1):
         end -= 1
         work.new_sizes[end], work.new_starts[end] = block_sizes[i], block_starts[i]

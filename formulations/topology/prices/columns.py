@@ -145,7 +145,6 @@ class Ascent(Generation[Priced]):
 
 
 def _by_owner(owners: IntArray, rows: IntArray) -> list[tuple[int, IntArray, IntArray]]:
-    """Owners with their distinct rows and how often they have each."""
     base = int(rows.max()) + 1
     keys, amounts = np.unique(owners * base + rows, return_counts=True)
     owner, row = np.divmod(keys, base)

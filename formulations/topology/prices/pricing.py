@@ -264,7 +264,6 @@ def best_parts(
 
 @inlined
 def _fill_worth(tree: MergedTree, space: _Space, v: int, prices: FloatArray, worth: FloatArray) -> None:
-    """Fill the worth of the idle nodes of a group of one class: the largest price of parts that fit into them."""
     start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
     worth[start], space.piece[start] = 0.0, 0
     for c in range(1, tree.worth_first[v + 1] - start):

@@ -29,7 +29,6 @@ MOST_MOVED = 3
 def _fill_charged_table(
     tree: GroupTree, state: InsertionState, v: int, size: int, worth: FloatArray, worth_of: IntArray
 ) -> None:
-    """Fill the table of one group from those of its children, and take off what the group loses of its worth."""
     start, idle = state.offset[v], state.idle[v]
     most = min(idle, size)
     if v < tree.leaf_first.size - 1:

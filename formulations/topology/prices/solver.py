@@ -195,7 +195,6 @@ class _Bounding:
 
 
 def _ask(names: tuple[str, ...], problem: TopologyProblem, run: Run, budget: Budget, seed: int, share: float) -> None:
-    """Ask another solver for a better allocation in a share of the time that is left."""
     solver = next(installed(names), None)
     if solver is None or run.clock.expired() or solver.refusal(problem) is not None:
         return
