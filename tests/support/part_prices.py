@@ -4,7 +4,7 @@ from fractions import Fraction
 from functools import cache
 
 from allocopt.arrays import FloatArray
-from formulations.prices.merged import MergedTree
+from formulations.topology.prices.pricing import MergedTree
 
 NEVER = Fraction(-(10**12))
 

@@ -12,7 +12,7 @@ from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.side import Groups, Placement, Preference, Segments
 from allocopt.problems.topology import Job, TopologyProblem
-from formulations.free.demand import Demand
+from formulations.topology.free.pricing import Demand
 
 
 @st.composite

@@ -12,8 +12,7 @@ from allocopt.kernels.insertion import idle_state
 from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
-from formulations.free.columns import Pricing
-from formulations.free.demand import Demand
+from formulations.topology.free.pricing import Demand, Pricing
 from learned.prices.dual import bound_alone, dual_bound
 from learned.prices.glance import glance
 from learned.prices.network import SHAPES, Weights

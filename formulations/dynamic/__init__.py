@@ -1,1 +1,0 @@
-"""Exact dynamic programs."""

@@ -1,1 +1,0 @@
-"""Lagrangian prices of leaves: what a node there is worth to the other jobs."""

@@ -1,1 +1,0 @@
-"""SCAS as a constrained shortest path."""

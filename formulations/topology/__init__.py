@@ -1,0 +1,1 @@
+"""Exact and bounding solvers of topology problems."""

@@ -1,0 +1,307 @@
+"""Bounds on blocks that are placed alone: the Lagrangian bound of leaf prices, and what a block can still save.
+
+Leaves have prices, and every block takes its best reply to them, whatever the others take; subgradient steps raise the
+bound.
+"""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int64, types, void
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import put
+from allocopt.kernels.compiled import inlined, kernel
+from allocopt.solving.budget import Clock
+from formulations.topology.dcas.window import WINDOW, Window
+
+ITERATIONS = 120
+LOOKS = 6
+"""Looks at the clock while the bound rises."""
+
+MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
+"""Part of the last direction in the next; steps without a better bound before they become shorter, and by what."""
+
+
+class _ReplySpace(NamedTuple):
+    """Working space for best replies: products over the leaves of a pod and over the pods, and what they chose."""
+
+    in_pod: FloatArray
+    in_pod_choice: IntArray
+    over_pods: FloatArray
+    over_pods_choice: IntArray
+    counts: IntArray
+
+
+_REPLY_SPACE = types.NamedTuple(
+    (float64[:, ::1], int64[:, ::1], float64[:, ::1], int64[:, ::1], int64[::1]), _ReplySpace
+)
+
+
+@inlined
+def _fill_pod(window: Window, price: FloatArray, n: int, factor: float, space: _ReplySpace, pod: int) -> int:
+    reach = 0
+    space.in_pod[window.pod_start[pod] + pod, 0] = 0.0
+    for leaf in range(window.pod_start[pod], window.pod_start[pod + 1]):
+        before, after = space.in_pod[leaf + pod], space.in_pod[leaf + pod + 1]
+        idle = window.leaf_start[leaf + 1] - window.leaf_start[leaf]
+        reached = min(reach + idle, n)
+        for k in range(reached + 1):
+            best, choice = -np.inf, 0
+            for t in range(max(0, k - reach), min(idle, k) + 1):
+                value = before[k - t] + t * (factor * window.weights[0] * t - price[leaf])
+                if value > best:
+                    best, choice = value, t
+            after[k] = best
+            space.in_pod_choice[leaf, k] = choice
+        reach = reached
+    return reach
+
+
+@inlined
+def _best_reply(window: Window, price: FloatArray, n: int, factor: float, space: _ReplySpace) -> float:
+    """Largest saving, less prices, of a job of ``n`` nodes alone; its nodes by leaf go to ``space.counts``."""
+    n_pods = window.pod_start.size - 1
+    # A pod's rows of the leaf products begin with a row of their own, which is the pod's number further on.
+    reach = 0
+    space.over_pods[0, 0] = 0.0
+    for pod in range(n_pods):
+        most = _fill_pod(window, price, n, factor, space, pod)
+        values = space.in_pod[window.pod_start[pod + 1] + pod]
+        reached = min(reach + most, n)
+        for k in range(reached + 1):
+            best, choice = -np.inf, 0
+            for t in range(max(0, k - reach), min(most, k) + 1):
+                value = space.over_pods[pod, k - t] + values[t] + factor * window.weights[1] * t * t
+                if value > best:
+                    best, choice = value, t
+            space.over_pods[pod + 1, k] = best
+            space.over_pods_choice[pod, k] = choice
+        reach = reached
+    k = n
+    for pod in range(n_pods - 1, -1, -1):
+        left = space.over_pods_choice[pod, k]
+        k -= left
+        for leaf in range(window.pod_start[pod + 1] - 1, window.pod_start[pod] - 1, -1):
+            taken = space.in_pod_choice[leaf, left]
+            space.counts[leaf] = taken
+            left -= taken
+    return float(space.over_pods[n_pods, n])
+
+
+@inlined
+def _cheapest_nodes(window: Window, price: FloatArray, n: int, counts: IntArray) -> float:
+    """Return minus the least total price of ``n`` nodes; the nodes by leaf go to ``counts``."""
+    total, left = 0.0, n
+    for leaf in range(counts.size):
+        counts[leaf] = -1
+    while left > 0:
+        cheapest, least = -1, np.inf
+        for leaf in range(counts.size):
+            if counts[leaf] < 0 and price[leaf] < least:
+                cheapest, least = leaf, price[leaf]
+        taken = min(left, window.leaf_start[cheapest + 1] - window.leaf_start[cheapest])
+        counts[cheapest] = taken
+        total += taken * least
+        left -= taken
+    for leaf in range(counts.size):
+        counts[leaf] = max(counts[leaf], 0)
+    return -total
+
+
+@inlined
+def _bound_and_excess(
+    window: Window, price: FloatArray, replies: FloatArray, excess: FloatArray, space: _ReplySpace
+) -> float:
+    """Bound by these prices; nodes asked for beyond the idle ones, by leaf, go to ``excess``."""
+    bound = 0.0
+    for leaf in range(price.size):
+        idle = window.leaf_start[leaf + 1] - window.leaf_start[leaf]
+        bound -= price[leaf] * idle
+        excess[leaf] = -idle
+    for c in range(window.sizes.size):
+        if window.factor[c] == 0.0:
+            replies[c] = _cheapest_nodes(window, price, window.sizes[c], space.counts)
+        else:
+            replies[c] = _best_reply(window, price, window.sizes[c], window.factor[c], space)
+        bound += window.counts[c] * (window.base[c] - replies[c])
+        for leaf in range(price.size):
+            excess[leaf] += window.counts[c] * space.counts[leaf]
+    return bound
+
+
+@kernel(float64(WINDOW, *(float64[::1],) * 5, _REPLY_SPACE, float64[::1], float64, float64, int64))
+def ascend(
+    window: Window,
+    price: FloatArray,
+    replies: FloatArray,
+    trial: FloatArray,
+    direction: FloatArray,
+    excess: FloatArray,
+    space: _ReplySpace,
+    pace: FloatArray,
+    best: float,
+    upper: float,
+    iterations: int,
+) -> float:
+    """Raise the bound by subgradient steps from ``price``; return it, with its prices and replies in place.
+
+    Parameters
+    ----------
+    window
+        The window.
+    price, replies
+        Prices of the best bound so far, by leaf, and saving less prices of the best reply of each class to them.
+    trial, direction, excess, space
+        Working space; ``trial`` holds the prices to go on from, ``direction`` the last direction.
+    pace
+        Length of the steps relative to Polyak's, and steps since the bound rose last; kept from call to call.
+    best
+        The bound of ``price``, or minus infinity.
+    upper
+        A target no less than the optimum.
+    iterations
+        Number of steps.
+    """
+    spare = excess[price.size :]
+    for _ in range(iterations):
+        bound = _bound_and_excess(window, trial, spare, excess[: price.size], space)
+        if bound > best:
+            best, pace[1] = bound, 0.0
+            put(trial, price)
+            put(spare, replies)
+        else:
+            pace[1] += 1.0
+        if pace[1] == PATIENCE:
+            pace[0], pace[1] = pace[0] * SLOWER, 0.0
+        norm = 0.0
+        for leaf in range(price.size):
+            direction[leaf] = excess[leaf] + MOMENTUM * direction[leaf]
+            norm += direction[leaf] * direction[leaf]
+        if norm == 0.0:
+            break
+        step = pace[0] * max(0.0, upper - bound) / norm
+        for leaf in range(price.size):
+            trial[leaf] += step * direction[leaf]
+    return best
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """Prices of leaves and what they prove.
+
+    Parameters
+    ----------
+    leaf
+        Price of a node of each leaf, in the unit of cost.
+    best
+        Saving less prices of a block of each class alone.
+    bound
+        Bound on the cost of any disjoint node sets.
+    """
+
+    leaf: FloatArray
+    best: FloatArray
+    bound: float
+
+
+def no_prices(window: Window) -> Prices:
+    """Return the bound without prices: every block alone."""
+    return _ascent(window, Prices(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf), np.inf, [1])
+
+
+def good_prices(window: Window, prices: Prices, upper: float, clock: Clock) -> Prices:
+    """Raise the bound of some prices by a fixed number of subgradient steps, or fewer if the time runs out.
+
+    ``upper`` is the cost of a known allocation.
+    """
+    steps = itertools.takewhile(lambda _: not clock.expired(), itertools.repeat(ITERATIONS // LOOKS, LOOKS))
+    return _ascent(window, prices, upper, steps)
+
+
+def _ascent(window: Window, prices: Prices, upper: float, steps: Iterable[int]) -> Prices:
+    leaf, best, bound = prices.leaf.copy(), prices.best.copy(), prices.bound
+    trial, direction = leaf.copy(), np.zeros(len(leaf))
+    excess = np.zeros(len(leaf) + len(best))
+    pace = np.array([1.0, 0.0])
+    n_leaves, n_pods = len(window.pod), len(window.pod_start) - 1
+    width = int(window.sizes[window.factor > 0].max()) + 1
+    space = _ReplySpace(
+        in_pod=np.empty((n_leaves + n_pods, width)),
+        in_pod_choice=np.empty((n_leaves, width), dtype=np.int64),
+        over_pods=np.empty((n_pods + 1, width)),
+        over_pods_choice=np.empty((n_pods, width), dtype=np.int64),
+        counts=np.zeros(n_leaves, dtype=np.int64),
+    )
+    for number in steps:
+        if bound >= upper:
+            break
+        bound = ascend(window, leaf, best, trial, direction, excess, space, pace, bound, upper, number)
+    return Prices(leaf, best, bound)
+
+
+class Reach(NamedTuple):
+    """What a block can still save to the left of a leaf, prices paid, wherever its other nodes may lie.
+
+    Parameters
+    ----------
+    price, best
+        As in `Prices`.
+    tables
+        Largest such saving for ``rest`` nodes left of leaf g, ``inside`` nodes of the block lying in the pod that ends
+        there: entry ``offset[c] + (g * (n_c + 1) + rest) * width[c] + inside``.
+    offset, width
+        Shape ``(C,)``; the width of the leftover is 1, it saves nothing by lying close.
+    """
+
+    price: FloatArray
+    best: FloatArray
+    tables: FloatArray
+    offset: IntArray
+    width: IntArray
+
+
+REACH = types.NamedTuple((float64[::1], float64[::1], float64[::1], int64[::1], int64[::1]), Reach)
+
+
+def empty_reach(window: Window, prices: Prices) -> Reach:
+    """Allocate the tables of a window's prices, to be filled by `fill_reach`."""
+    width = np.where(window.factor > 0, window.sizes + 1, 1)
+    ends = np.cumsum(len(window.pod) * (window.sizes + 1) * width)
+    return Reach(prices.leaf, prices.best, np.empty(int(ends[-1])), np.concatenate(([0], ends[:-1])), width)
+
+
+@inlined
+def left_saving(window: Window, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int) -> float:
+    """Most that ``rest`` more nodes of a block can save, prices paid, on ``room`` positions of a leaf and left of it.
+
+    The block has x nodes in the leaf already and y in its pod.
+    """
+    n, width = window.sizes[c], reach.width[c]
+    in_leaf, in_pod = window.factor[c] * window.weights[0], window.factor[c] * window.weights[1]
+    inside = 1 if width > 1 and leaf > 0 and window.pod[leaf - 1] == window.pod[leaf] else 0
+    start = reach.offset[c] + (leaf * (n + 1) + rest) * width + inside * y
+    best = -np.inf
+    for t in range(min(rest, room) + 1):
+        value = t * (in_leaf * (2 * x + t) + in_pod * (2 * y + t) - reach.price[leaf])
+        value += reach.tables[start + t * (inside - width)]
+        if value > best:
+            best = value
+    return best
+
+
+@kernel(void(WINDOW, REACH, int64, int64))
+def fill_reach(window: Window, reach: Reach, c: int, leaf: int) -> None:
+    """Fill ``reach.tables`` for a class and a leaf; those of the leaves before are filled."""
+    n, width = window.sizes[c], reach.width[c]
+    for rest in range(n + 1):
+        start = reach.offset[c] + (leaf * (n + 1) + rest) * width
+        for inside in range(min(width, n - rest + 1)):
+            if leaf == 0:
+                reach.tables[start + inside] = 0.0 if rest == 0 else -np.inf
+                continue
+            room = window.leaf_start[leaf] - window.leaf_start[leaf - 1]
+            reach.tables[start + inside] = left_saving(window, reach, c, leaf - 1, room, rest, 0, inside)

@@ -1,0 +1,193 @@
+"""Placing the jobs one after the other in random orders, each on the block of least excess, or nearly so."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int64, types
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import inlined, kernel
+from allocopt.problems.encoding import allocation_of_owners
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.run import Run
+from formulations.topology.dcas.bounds import Prices
+from formulations.topology.dcas.window import WINDOW, Window
+
+NOISE = 0.012
+"""Largest noise on the cost of a block, relative to the bound of the window."""
+
+SLICE = 100_000
+"""Positions looked at between two looks at the clock: a few milliseconds."""
+
+
+class _Decoding(NamedTuple):
+    """Working space of the decoder, and the best it has found."""
+
+    price: FloatArray  # as in `Prices`
+    best: FloatArray
+    classes: IntArray  # of every job's block, shape (J,)
+    order: IntArray  # of the jobs
+    left: IntArray  # positions that are still idle, in order, shape (m,)
+    owners: IntArray  # block that owns each position, J for the leftover
+    best_owners: IntArray
+    in_leaf: IntArray  # nodes of a block by leaf and by pod; all 0 between two blocks
+    in_pod: IntArray
+    random: IntArray  # state of the random numbers, one entry
+
+
+_DECODING = types.NamedTuple((float64[::1], float64[::1], *(int64[::1],) * 8), _Decoding)
+
+
+@inlined
+def _uniform(state: IntArray) -> float:
+    """Draw a number in 0 .. 1 by a multiplicative congruential generator, modulo 2^31 - 1."""
+    state[0] = state[0] * 48271 % 2147483647
+    return float(state[0] / 2147483647.0)
+
+
+@inlined
+def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: float) -> float:
+    """Add a node to the block, or take it away; return by how much its cost less savings rises, prices paid."""
+    leaf = window.leaf[position]
+    pod = window.pod[leaf]
+    x, y = decoding.in_leaf[leaf], decoding.in_pod[pod]
+    decoding.in_leaf[leaf] += by
+    decoding.in_pod[pod] += by
+    saving = window.weights[0] * (2 * by * x + 1) + window.weights[1] * (2 * by * y + 1)
+    return float(by * decoding.price[leaf] - factor * saving)
+
+
+@inlined
+def _best_start(
+    window: Window, decoding: _Decoding, n_left: int, n: int, factor: float, noise: float
+) -> tuple[int, float]:
+    """Block of n nodes of the circle of the positions left whose excess, plus noise, is least; and its value."""
+    value = 0.0
+    for index in range(n):
+        value += _count(window, decoding, decoding.left[index], 1, factor)
+    best, best_value, least = 0, value, np.inf
+    for start in range(n_left):
+        disturbed = value + noise * _uniform(decoding.random)
+        if disturbed < least:
+            best, best_value, least = start, value, disturbed
+        entering = start + n
+        if entering >= n_left:
+            entering -= n_left
+        value += _count(window, decoding, decoding.left[start], -1, factor)
+        value += _count(window, decoding, decoding.left[entering], 1, factor)
+    for leaf in range(decoding.in_leaf.size):
+        decoding.in_leaf[leaf] = 0
+    for pod in range(decoding.in_pod.size):
+        decoding.in_pod[pod] = 0
+    return best, best_value
+
+
+@inlined
+def _take(decoding: _Decoding, n_left: int, start: int, n: int, block: int) -> int:
+    for index in range(start, start + n):
+        decoding.owners[decoding.left[index % n_left]] = block
+    kept = 0
+    for index in range(n_left):
+        if decoding.owners[decoding.left[index]] != block:
+            decoding.left[kept] = decoding.left[index]
+            kept += 1
+    return kept
+
+
+@inlined
+def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> float:
+    """Place all jobs in the order; return the excess, or infinity once it reaches ``most``."""
+    n_left, excess = window.leaf.size, 0.0
+    for position in range(n_left):
+        decoding.left[position] = position
+        decoding.owners[position] = decoding.order.size
+    for index in range(decoding.order.size):
+        block = decoding.order[index]
+        c = decoding.classes[block]
+        n = window.sizes[c]
+        start, value = _best_start(window, decoding, n_left, n, window.factor[c], noise)
+        excess += value + decoding.best[c]
+        if excess >= most:
+            return np.inf
+        n_left = _take(decoding, n_left, start, n, block)
+    if n_left > 0:
+        for index in range(n_left):
+            excess += decoding.price[window.leaf[decoding.left[index]]]
+        excess += decoding.best[decoding.best.size - 1]
+    return excess
+
+
+@kernel(float64(WINDOW, _DECODING, float64, float64, int64))
+def decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
+    """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
+
+    Parameters
+    ----------
+    window, decoding
+        The window, its prices, and working space.
+    noise
+        Largest noise, in the unit of cost; every time a random part of it is used.
+    most
+        Excess that is too much.
+    times
+        How often.
+    """
+    for _ in range(times):
+        for index in range(decoding.order.size - 1, 0, -1):
+            other = int(_uniform(decoding.random) * (index + 1))
+            held = decoding.order[index]
+            decoding.order[index] = decoding.order[other]
+            decoding.order[other] = held
+        strength = _uniform(decoding.random)
+        excess = _place(window, decoding, noise * strength * strength, most)
+        if excess < most:
+            most = excess
+            for position in range(decoding.owners.size):
+                decoding.best_owners[position] = decoding.owners[position]
+    return most
+
+
+class Decoder:
+    """Places the jobs of a window one after the other, and offers what it finds to the run.
+
+    Parameters
+    ----------
+    problem, window
+        The window, and what kernels take of it.
+    cut
+        Idle position with which the line begins.
+    """
+
+    def __init__(self, problem: TopologyProblem, window: Window, cut: int) -> None:
+        self._problem, self._window, self._cut = problem, window, cut
+        m = len(window.leaf)
+        jobs = np.repeat(np.arange(len(window.sizes)), window.counts)[window.factor.repeat(window.counts) > 0]
+        self.space = _Decoding(
+            price=np.zeros(len(window.pod)),
+            best=np.zeros(len(window.sizes)),
+            classes=jobs,
+            order=np.arange(len(jobs)),
+            left=np.zeros(m, dtype=np.int64),
+            owners=np.zeros(m, dtype=np.int64),
+            best_owners=np.zeros(m, dtype=np.int64),
+            in_leaf=np.zeros(len(window.pod), dtype=np.int64),
+            in_pod=np.zeros(len(window.pod_start) - 1, dtype=np.int64),
+            random=np.ones(1, dtype=np.int64),
+        )
+
+    def improve(self, prices: Prices, times: int, run: Run) -> None:
+        """Place all jobs so many times under prices, or until the time runs out; offer what beats the incumbent."""
+        self.space.price[:], self.space.best[:] = prices.leaf, prices.best
+        per_slice = max(1, SLICE // (len(self._problem.jobs) * len(self._window.leaf)))
+        for done in range(0, times, per_slice):
+            if run.clock.expired() or run.objective is None or run.is_proved():
+                return
+            most = run.objective - prices.bound
+            repeats = min(per_slice, times - done)
+            if decode(self._window, self.space, NOISE * abs(prices.bound), most, repeats) < most:
+                self.offer(self.space.best_owners, run)
+
+    def offer(self, owners: IntArray, run: Run) -> None:
+        """Offer an allocation given by the block that owns each position, blocks numbered by rising size."""
+        jobs = np.append(np.argsort(self._problem.sizes, kind="stable"), -1)
+        run.offer(allocation_of_owners(self._problem, np.roll(jobs[owners], self._cut)))

@@ -1,0 +1,448 @@
+"""The recursion of the DCAS dynamic program, position by position from the right.
+
+A *part* is the right-hand end of a block: its last r nodes, beginning at a position, with whole blocks nested in the
+gaps between them. A *filling* is an interval filled exactly by whole blocks. A part of r nodes is a node, a gap that is
+empty or holds a filling, and a part of r - 1 nodes; a filling is a part of all nodes of a block and a filling behind
+it. What is kept and compared is the *excess*: cost and prices beyond what the blocks would cost alone. It is never
+negative, so that whatever reaches ``limit`` can be left out.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float64, int32, int64, types
+from numpy.typing import NDArray
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import inlined, kernel
+from formulations.topology.dcas.bounds import REACH, Reach, left_saving
+from formulations.topology.dcas.window import WINDOW, Window, fit
+
+IndexArray = NDArray[np.int32]
+
+POSITION, CLASS, NODES, NEXT, BEGIN, N_PARTS, N_FILLINGS, STAMP = range(8)
+"""What the cursor holds: the step (classes from C on are fillings), where in it, and the ends of the tables."""
+
+NOT_BEGUN = -1
+"""``NEXT`` between two steps."""
+
+DONE, PAUSED, FULL = 0, 1, 2
+"""How `advance` ends: at the end, after the work it was given, or when its tables are full."""
+
+
+class _Parts(NamedTuple):
+    """Entries, and where those of a class c, a position p and a number of nodes r lie."""
+
+    nested: IndexArray  # multiset of the blocks inside the gaps
+    in_leaf: IndexArray  # nodes of the block in the leaf and in the pod of its first position
+    in_pod: IndexArray
+    value: FloatArray  # excess of the nested blocks, plus prices, less savings of the part
+    excess: FloatArray  # bound on the excess of the whole block and all that is nested
+    rest: IndexArray  # entry of the part after the first node; -1 for none
+    gap: IndexArray  # filling of the gap before that part; -1 for none
+    link: IndexArray  # next entry of the same multiset while a list is made, then the entries by rising excess
+    first: IndexArray  # parts are the entries first[c, p, r] .. last[c, p, r] - 1
+    last: IndexArray
+
+
+class _Fillings(NamedTuple):
+    """Entries, and where those of a position p lie; of every multiset there is the least excess."""
+
+    blocks: IndexArray  # multiset of all blocks in the interval
+    excess: FloatArray
+    part: IndexArray  # entry of the first block
+    rest: IndexArray  # filling behind the first block and what is nested in it; -1 for none
+    first: IndexArray  # fillings are the entries first[p] .. last[p] - 1, by rising excess
+    last: IndexArray
+
+
+class Tables(NamedTuple):
+    """The tables of a window.
+
+    Parameters
+    ----------
+    parts, fillings
+        What was found.
+    head, stamp
+        Last entry of a multiset in the list being made, valid where the stamp is that of the list, shape ``(S,)``.
+    saving, saving_stamp
+        What a block can still save by its nodes in leaf and pod, valid in the same way.
+    cursor
+        Where the recursion stands.
+    """
+
+    parts: _Parts
+    fillings: _Fillings
+    head: IndexArray
+    stamp: IntArray
+    saving: FloatArray
+    saving_stamp: IntArray
+    cursor: IntArray
+
+
+_INDICES = int32[::1]
+_PARTS = types.NamedTuple(
+    (*(_INDICES,) * 3, float64[::1], float64[::1], *(_INDICES,) * 3, int32[:, :, ::1], int32[:, :, ::1]), _Parts
+)
+_FILLINGS = types.NamedTuple((_INDICES, float64[::1], *(_INDICES,) * 4), _Fillings)
+TABLES = types.NamedTuple((_PARTS, _FILLINGS, _INDICES, int64[::1], float64[::1], int64[::1], int64[::1]), Tables)
+
+
+def empty_tables(window: Window, capacity: int) -> Tables:
+    """Allocate room for ``capacity`` parts, and a quarter as many fillings."""
+    positions, n_states = len(window.leaf) + 1, len(window.used)
+    index = (len(window.sizes), positions, int(window.sizes.max()) + 1)
+    keys = int(window.sizes[window.factor > 0].max() + 1) ** 2
+
+    def indices(length: int) -> IndexArray:
+        return np.empty(length, dtype=np.int32)
+
+    parts = _Parts(
+        nested=indices(capacity),
+        in_leaf=indices(capacity),
+        in_pod=indices(capacity),
+        value=np.empty(capacity),
+        excess=np.empty(capacity),
+        rest=indices(capacity),
+        gap=indices(capacity),
+        link=indices(capacity),
+        first=np.zeros(index, dtype=np.int32),
+        last=np.zeros(index, dtype=np.int32),
+    )
+    fillings = _Fillings(
+        blocks=indices(capacity // 4),
+        excess=np.empty(capacity // 4),
+        part=indices(capacity // 4),
+        rest=indices(capacity // 4),
+        first=np.zeros(positions, dtype=np.int32),
+        last=np.zeros(positions, dtype=np.int32),
+    )
+    return Tables(
+        parts,
+        fillings,
+        head=np.zeros(n_states, dtype=np.int32),
+        stamp=np.zeros(n_states, dtype=np.int64),
+        saving=np.zeros(keys),
+        saving_stamp=np.zeros(keys, dtype=np.int64),
+        cursor=np.zeros(STAMP + 1, dtype=np.int64),
+    )
+
+
+def longer_tables(tables: Tables, capacity: int) -> Tables:
+    """Copy tables into longer ones."""
+
+    def longer(record: _Parts | _Fillings, length: int) -> dict[str, NDArray[Any]]:
+        arrays = record._asdict()
+        entries = {name: np.empty(length, dtype=arrays[name].dtype) for name in arrays if name not in ("first", "last")}
+        for name, array in entries.items():
+            array[: len(arrays[name])] = arrays[name]
+        return entries
+
+    parts = tables.parts._replace(**longer(tables.parts, capacity))
+    return tables._replace(parts=parts, fillings=tables.fillings._replace(**longer(tables.fillings, capacity // 4)))
+
+
+def restart(window: Window, tables: Tables) -> None:
+    """Let the recursion begin: at the last position with the first class and one node."""
+    for array in (tables.stamp, tables.saving_stamp, tables.cursor):
+        array[:] = 0
+    tables.cursor[POSITION], tables.cursor[NODES], tables.cursor[NEXT] = len(window.leaf) - 1, 1, NOT_BEGUN
+
+
+@inlined
+def _insert(tables: Tables, entry: int, leaf_slope: float, pod_slope: float) -> bool:
+    """Put an entry on the list of its multiset, unless another is as good for every continuation; drop what it beats.
+
+    A node more in the leaf is worth no more than ``leaf_slope``, a node more in the pod no more than ``pod_slope``.
+    """
+    parts, stamp = tables.parts, tables.cursor[STAMP]
+    nested, x, y, value = parts.nested[entry], parts.in_leaf[entry], parts.in_pod[entry], parts.value[entry]
+    head = tables.head[nested] if tables.stamp[nested] == stamp else -1
+    other = head
+    while other >= 0:
+        dx, dy = x - parts.in_leaf[other], y - parts.in_pod[other]
+        if parts.value[other] + max(dx, 0) * leaf_slope + max(dy, 0) * pod_slope <= value:
+            return False
+        if value + max(-dx, 0) * leaf_slope + max(-dy, 0) * pod_slope <= parts.value[other]:
+            parts.value[other] = np.inf
+        other = parts.link[other]
+    parts.link[entry] = head
+    tables.head[nested] = entry
+    tables.stamp[nested] = stamp
+    return True
+
+
+@inlined
+def _compact(parts: _Parts, first: int, last: int) -> int:
+    """Close up the entries that were dropped; return the end of those that are left."""
+    kept = first
+    for entry in range(first, last):
+        if parts.value[entry] == np.inf:
+            continue
+        if kept < entry:
+            parts.nested[kept] = parts.nested[entry]
+            parts.in_leaf[kept] = parts.in_leaf[entry]
+            parts.in_pod[kept] = parts.in_pod[entry]
+            parts.value[kept] = parts.value[entry]
+            parts.excess[kept] = parts.excess[entry]
+            parts.rest[kept] = parts.rest[entry]
+            parts.gap[kept] = parts.gap[entry]
+        kept += 1
+    return kept
+
+
+@inlined
+def _sort(parts: _Parts, first: int, last: int) -> None:
+    """Let ``link`` list the entries by rising excess, by Shell's method."""
+    for entry in range(first, last):
+        parts.link[entry] = entry
+    stride = 1
+    while stride < (last - first) // 3:
+        stride = 3 * stride + 1
+    while stride > 0:
+        for index in range(first + stride, last):
+            entry = parts.link[index]
+            excess = parts.excess[entry]
+            slot = index
+            while slot >= first + stride and parts.excess[parts.link[slot - stride]] > excess:
+                parts.link[slot] = parts.link[slot - stride]
+                slot -= stride
+            parts.link[slot] = entry
+        stride //= 3
+
+
+@inlined
+def _add_part(
+    window: Window,
+    reach: Reach,
+    tables: Tables,
+    limit: float,
+    nested: int,
+    value: float,
+    x: int,
+    y: int,
+    rest: int,
+    gap: int,
+) -> None:
+    """Add the part that a node at the cursor's position makes with a part of x and y nodes in its leaf and pod."""
+    parts, cursor = tables.parts, tables.cursor
+    p, c, r, entry = cursor[POSITION], cursor[CLASS], cursor[NODES], cursor[N_PARTS]
+    leaf = window.leaf[p]
+    left = window.sizes[c] - r
+    in_leaf, in_pod = window.factor[c] * window.weights[0], window.factor[c] * window.weights[1]
+    value += reach.price[leaf] - in_leaf * (2 * x + 1) - in_pod * (2 * y + 1)
+    leaf_room = min(left, p - window.leaf_start[leaf])
+    pod_room = min(left, p - window.leaf_start[window.pod_start[window.pod[leaf]]])
+    # Where no node can join them the counts are of no account, and equal counts are told apart less often.
+    x = x + 1 if leaf_room > 0 and in_leaf > 0 else 0
+    y = y + 1 if pod_room > 0 and in_pod > 0 else 0
+    parts.nested[entry], parts.in_leaf[entry], parts.in_pod[entry], parts.value[entry] = nested, x, y, value
+    # Cheap before dear: the bound is looked up only for what is not beaten. What is on the list is within the bound.
+    key = x * (reach.width[c] if in_pod > 0 else 1) + y
+    if tables.saving_stamp[key] != cursor[STAMP]:
+        tables.saving_stamp[key] = cursor[STAMP]
+        tables.saving[key] = left_saving(window, reach, c, leaf, leaf_room, left, x, y)
+    saving = tables.saving[key]
+    excess = value + reach.best[c] - saving
+    if excess >= limit:
+        return
+    if not _insert(tables, entry, 2 * in_leaf * leaf_room, 2 * in_pod * pod_room):
+        return
+    parts.excess[entry], parts.rest[entry], parts.gap[entry] = excess, rest, gap
+    cursor[N_PARTS] += 1
+
+
+@inlined
+def _extend(
+    window: Window, reach: Reach, tables: Tables, limit: float, gap: int, inside: int, gap_excess: float
+) -> int:
+    """Put a node and a gap before all parts behind the gap; return the work done, or -1 if the tables are full."""
+    parts, cursor = tables.parts, tables.cursor
+    p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
+    after = p + 1 + window.used[inside]
+    first, last = parts.first[c, after, r - 1], parts.last[c, after, r - 1]
+    if first == last:
+        return 1
+    # The block itself is one of its class, beside what is nested in it.
+    taken = window.packed[inside] + window.packed[window.strides[c]]
+    same_leaf = window.leaf[after] == window.leaf[p]
+    same_pod = window.pod[window.leaf[after]] == window.pod[window.leaf[p]]
+    for place in range(first, last):
+        rest = parts.link[place]
+        if parts.excess[rest] + gap_excess >= limit:
+            break
+        if inside > 0 and not fit(window, taken, window.packed[parts.nested[rest]]):
+            continue
+        if cursor[N_PARTS] == parts.nested.size:
+            return -1
+        x = parts.in_leaf[rest] if same_leaf else 0
+        y = parts.in_pod[rest] if same_pod else 0
+        nested, value = parts.nested[rest] + inside, parts.value[rest] + gap_excess
+        _add_part(window, reach, tables, limit, nested, value, x, y, rest, gap)
+    return int(last - first)
+
+
+@inlined
+def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
+    """Make the parts of the cursor's class, position and number of nodes; return the work done, or -1 if full.
+
+    The cursor's ``NEXT`` is the next gap, and ``NOT_BEGUN`` before and after.
+    """
+    parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
+    p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
+    work, done = 1, 0
+    if cursor[NEXT] == NOT_BEGUN:
+        cursor[STAMP] += 1
+        cursor[BEGIN] = cursor[N_PARTS]
+        if r == 1 and cursor[N_PARTS] == parts.nested.size:
+            return -1
+        if r == 1:
+            _add_part(window, reach, tables, limit, 0, 0.0, 0, 0, -1, -1)
+        else:
+            done = _extend(window, reach, tables, limit, -1, 0, 0.0)
+        if done < 0:
+            cursor[N_PARTS] = cursor[BEGIN]
+            return -1
+        cursor[NEXT] = fillings.first[p + 1]
+    unit = window.packed[window.strides[c]]
+    while r > 1 and cursor[NEXT] < fillings.last[p + 1] and fillings.excess[cursor[NEXT]] < limit:
+        work += done
+        gap = cursor[NEXT]
+        inside = fillings.blocks[gap]
+        done = 1
+        if p + 1 + window.used[inside] < window.leaf.size and fit(window, window.packed[inside], unit):
+            done = _extend(window, reach, tables, limit, gap, inside, fillings.excess[gap])
+        if done < 0:
+            return -1
+        cursor[NEXT] += 1
+        if work + done >= most_work:
+            return work + done
+    cursor[N_PARTS] = _compact(parts, cursor[BEGIN], cursor[N_PARTS])
+    _sort(parts, cursor[BEGIN], cursor[N_PARTS])
+    parts.first[c, p, r], parts.last[c, p, r] = cursor[BEGIN], cursor[N_PARTS]
+    cursor[NEXT] = NOT_BEGUN
+    return work + done
+
+
+@inlined
+def _offer_filling(tables: Tables, blocks: int, excess: float, part: int, rest: int) -> None:
+    """Keep a filling if it is the first of its multiset at the cursor's position, or better than the one kept."""
+    fillings, cursor, stamp = tables.fillings, tables.cursor, tables.cursor[STAMP]
+    if tables.stamp[blocks] != stamp:
+        tables.stamp[blocks], tables.head[blocks] = stamp, cursor[N_FILLINGS]
+        cursor[N_FILLINGS] += 1
+    elif fillings.excess[tables.head[blocks]] <= excess:
+        return
+    entry = tables.head[blocks]
+    fillings.blocks[entry], fillings.excess[entry] = blocks, excess
+    fillings.part[entry], fillings.rest[entry] = part, rest
+
+
+@inlined
+def _sort_fillings(fillings: _Fillings, first: int, last: int) -> None:
+    stride = 1
+    while stride < (last - first) // 3:
+        stride = 3 * stride + 1
+    while stride > 0:
+        for index in range(first + stride, last):
+            blocks, excess = fillings.blocks[index], fillings.excess[index]
+            part, rest = fillings.part[index], fillings.rest[index]
+            slot = index
+            while slot >= first + stride and fillings.excess[slot - stride] > excess:
+                fillings.blocks[slot] = fillings.blocks[slot - stride]
+                fillings.excess[slot] = fillings.excess[slot - stride]
+                fillings.part[slot] = fillings.part[slot - stride]
+                fillings.rest[slot] = fillings.rest[slot - stride]
+                slot -= stride
+            fillings.blocks[slot], fillings.excess[slot] = blocks, excess
+            fillings.part[slot], fillings.rest[slot] = part, rest
+        stride //= 3
+
+
+@inlined
+def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int) -> int:
+    """Make the fillings that begin with a block of the cursor's class; return the work done, or -1 if full.
+
+    The cursor's ``NEXT`` is the next of the block's parts, and ``NOT_BEGUN`` before and after.
+    """
+    parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
+    p, m, c = cursor[POSITION], window.leaf.size, cursor[CLASS] - window.sizes.size
+    n, stride = window.sizes[c], window.strides[c]
+    work = 1
+    if cursor[NEXT] == NOT_BEGUN:
+        cursor[NEXT] = parts.first[c, p, n]
+    while cursor[NEXT] < parts.last[c, p, n]:
+        part = cursor[NEXT]
+        blocks, excess = parts.nested[part] + stride, parts.excess[part]
+        after = p + window.used[blocks]
+        first, last = (fillings.first[after], fillings.last[after]) if after < m else (0, 0)
+        if cursor[N_FILLINGS] + last - first + 1 > fillings.blocks.size:
+            return -1
+        _offer_filling(tables, blocks, excess, part, -1)
+        for rest in range(first, last):
+            total = excess + fillings.excess[rest]
+            if total >= limit:
+                break
+            more = fillings.blocks[rest]
+            if fit(window, window.packed[blocks], window.packed[more]):
+                _offer_filling(tables, blocks + more, total, part, rest)
+        work += last - first + 1
+        cursor[NEXT] += 1
+        if work >= most_work:
+            return int(work)
+    cursor[NEXT] = NOT_BEGUN
+    return int(work)
+
+
+@inlined
+def _turn(window: Window, tables: Tables) -> None:
+    """Move the cursor on after a step: first all parts of a position, class by class, then all its fillings."""
+    fillings, cursor, n_classes = tables.fillings, tables.cursor, window.sizes.size
+    if cursor[CLASS] < n_classes:
+        cursor[NODES] += 1
+        if cursor[NODES] > window.sizes[cursor[CLASS]]:
+            cursor[CLASS] += 1
+            cursor[NODES] = 1
+        if cursor[CLASS] == n_classes:
+            cursor[STAMP] += 1
+            cursor[BEGIN] = cursor[N_FILLINGS]
+        return
+    cursor[CLASS] += 1
+    if cursor[CLASS] == 2 * n_classes:
+        p = cursor[POSITION]
+        _sort_fillings(fillings, cursor[BEGIN], cursor[N_FILLINGS])
+        fillings.first[p], fillings.last[p] = cursor[BEGIN], cursor[N_FILLINGS]
+        cursor[POSITION] -= 1
+        cursor[CLASS] = 0
+
+
+@kernel(int64(WINDOW, REACH, TABLES, float64, int64))
+def advance(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
+    """Go on with the recursion from the cursor for about ``most_work`` steps; return how it ended.
+
+    Parameters
+    ----------
+    window, reach
+        The window, and bounds on what blocks can save.
+    tables
+        Written in place.
+    limit
+        Excess that is too much.
+    most_work
+        Entries looked at before it pauses.
+    """
+    work, cursor = 0, tables.cursor
+    while cursor[POSITION] >= 0:
+        if work >= most_work:
+            return PAUSED
+        left = most_work - work
+        if cursor[CLASS] < window.sizes.size:
+            done = _make_parts(window, reach, tables, limit, left)
+        else:
+            done = _make_fillings(window, tables, limit, left)
+        if done < 0:
+            return FULL
+        work += done
+        if cursor[NEXT] == NOT_BEGUN:
+            _turn(window, tables)
+    return DONE

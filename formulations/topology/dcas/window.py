@@ -1,0 +1,139 @@
+"""A window as DCAS sees it: leaves within pods on a line, and blocks in classes of equal ones."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int64, types
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import inlined
+from allocopt.problems.encoding import Encoding
+from formulations.topology.multisets import Multisets
+
+MOST_LEVELS = 2
+"""Levels of groups that tell nodes apart, below the top."""
+
+
+class Window(NamedTuple):
+    """Idle positions as intervals of leaves within intervals of pods, and the blocks to be placed on them.
+
+    Jobs of equal size are one class of blocks; the leftover, if there is any, is a block of the last class.
+
+    Parameters
+    ----------
+    leaf, leaf_start
+        Leaf of each position, rising from 0, shape ``(m,)``; first position of each leaf, and ``m`` at the end.
+    pod, pod_start
+        Pod of each leaf, rising from 0; first leaf of each pod, and the number of leaves at the end.
+    weights
+        What the squared count of a job in a leaf and in a pod saves, in hops, shape ``(2,)``.
+    sizes, counts
+        Nodes of a block of each class, and number of its blocks, shape ``(C,)``.
+    factor, base
+        Cost of one hop of a block of each class, 0 for the leftover, and of a block that saves nothing.
+    strides
+        Distance between a multiset's number and that of the one with one more block of the class, shape ``(C,)``.
+    packed, free_bits
+        The counts of each multiset in bit fields with a free bit on top of each, shape ``(S,)``, and those free bits.
+    room
+        The multiset of all blocks, packed, with its free bits set.
+    used
+        Nodes of each multiset, shape ``(S,)``.
+    """
+
+    leaf: IntArray
+    leaf_start: IntArray
+    pod: IntArray
+    pod_start: IntArray
+    weights: FloatArray
+    sizes: IntArray
+    counts: IntArray
+    factor: FloatArray
+    base: FloatArray
+    strides: IntArray
+    packed: IntArray
+    free_bits: int
+    room: int
+    used: IntArray
+
+
+_INTEGERS, _FLOATS = int64[::1], float64[::1]
+WINDOW = types.NamedTuple(
+    (*(_INTEGERS,) * 4, _FLOATS, *(_INTEGERS,) * 2, *(_FLOATS,) * 2, *(_INTEGERS,) * 2, int64, int64, _INTEGERS), Window
+)
+
+
+def distinct_levels(encoding: Encoding) -> tuple[IntArray, FloatArray]:
+    """Return groups and weights of the levels that tell nodes apart; equal ones are added up, lowest first.
+
+    A level whose only group holds all idle nodes is left out: it saves the same for every allocation.
+    """
+    groups: list[IntArray] = []
+    weights: list[float] = []
+    for row, weight, count in zip(encoding.groups, encoding.weights, encoding.n_groups, strict=True):
+        if count == 1:
+            continue
+        if groups and count == groups[-1].max() + 1:
+            # Levels are nested: as many groups are the same groups.
+            weights[-1] += float(weight)
+            continue
+        groups.append(row)
+        weights.append(float(weight))
+    return np.array(groups, dtype=np.int64).reshape(len(groups), encoding.n_idle), np.array(weights)
+
+
+def cuts(groups: IntArray) -> IntArray:
+    """Return the positions before which the circle can be cut so that all groups are intervals, mostly some."""
+    if len(groups) == 0:
+        return np.zeros(1, dtype=np.int64)
+    begins = groups != np.roll(groups, 1, axis=1)
+    if (begins.sum(axis=1) != groups.max(axis=1) + 1).any():
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(begins[-1]).astype(np.int64)
+
+
+def class_sizes(encoding: Encoding) -> tuple[IntArray, IntArray]:
+    """Return sizes of the classes, and blocks of each: rising sizes of jobs, then the leftover if there is any."""
+    sizes, counts = np.unique(encoding.sizes, return_counts=True)
+    left = encoding.n_idle - int(encoding.sizes.sum())
+    if left > 0:
+        sizes, counts = np.append(sizes, left), np.append(counts, 1)
+    return sizes, counts.astype(np.int64)
+
+
+def window_of(encoding: Encoding, groups: IntArray, weights: FloatArray, cut: int) -> Window:
+    """Return a window with its `distinct_levels` whose circle is cut before position ``cut``, one of its `cuts`."""
+    m = groups.shape[1]
+    rolled = np.zeros((MOST_LEVELS, m), dtype=np.int64)
+    padded = np.zeros(MOST_LEVELS)
+    padded[: len(weights)] = weights
+    for level, row in enumerate(np.roll(groups, -cut, axis=1)):
+        rolled[level, 1:] = np.cumsum(row[1:] != row[:-1])
+    leaf, pod_of = rolled
+    leaf_start = np.concatenate(([0], np.flatnonzero(np.diff(leaf)) + 1, [m]))
+    pod = pod_of[leaf_start[:-1]]
+    pod_start = np.concatenate(([0], np.flatnonzero(np.diff(pod)) + 1, [len(pod)]))
+
+    sizes, counts = class_sizes(encoding)
+    factor = encoding.scale / sizes
+    factor[len(np.unique(encoding.sizes)) :] = 0.0
+    # All nodes of a job lie in the group of a level that has one group only: it saves the same for every allocation.
+    top = encoding.top - encoding.weights[encoding.n_groups == 1].sum()
+    base = factor * (top * sizes * sizes - encoding.bottom * sizes)
+    multisets = Multisets.of(sizes, counts)
+    packed = np.zeros(multisets.full + 1, dtype=np.int64)
+    free_bits, shift = 0, 0
+    for digit, count in zip(multisets.digits, counts.tolist(), strict=True):
+        packed += digit << shift
+        shift += count.bit_length() + 1
+        free_bits |= 1 << (shift - 1)
+    return Window(
+        *(leaf, leaf_start, pod, pod_start, padded, sizes, counts, factor, base, multisets.strides.astype(np.int64)),
+        *(packed, free_bits, int(packed[-1]) | free_bits, multisets.used.astype(np.int64)),
+    )
+
+
+@inlined
+def fit(window: Window, one: int, other: int) -> bool:
+    """Whether the sum of two packed multisets is one."""
+    return (window.room - one - other) & window.free_bits == window.free_bits

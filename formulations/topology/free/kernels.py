@@ -1,0 +1,460 @@
+"""Kernels of the search over the leaves, and the records that they work on."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import boolean, float64, int16, int32, int64, types, uint64, void
+from numpy.typing import NDArray
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import inlined, kernel
+
+WordArray = NDArray[np.uint64]
+Int32Array = NDArray[np.int32]
+Int16Array = NDArray[np.int16]
+
+
+class Leaves(NamedTuple):
+    """The leaves in the order of the layers, pod by pod.
+
+    Parameters
+    ----------
+    idle, charge
+        Idle nodes of each leaf, shape ``(N,)``; what so many of them cost, in hops, shape ``(N, widest leaf + 1)``.
+    pod, ends_pod
+        Pod of each leaf, and whether it is the last one of it, shape ``(N,)``.
+    pod_charge, pod_income
+        What so many nodes of each pod cost, in hops, shape ``(pods, largest job + 1)``; the largest sum of these
+        charges that jobs can pay for a pod.
+    before
+        Idle nodes of the leaves before each one, shape ``(N + 1,)``.
+    leaf_weight, pod_weight
+        What the squared count of a job in a leaf and in a pod saves, in hops times nodes of the job.
+    """
+
+    idle: IntArray
+    charge: FloatArray
+    pod: IntArray
+    ends_pod: IntArray
+    pod_charge: FloatArray
+    pod_income: FloatArray
+    before: IntArray
+    leaf_weight: float
+    pod_weight: float
+
+
+class Jobs(NamedTuple):
+    """The jobs in the order of a state's fields, those of a class side by side.
+
+    Parameters
+    ----------
+    sizes, kind
+        Nodes and class of each job, shape ``(J,)``.
+    word, shift, bits
+        A field of ``2 bits[j]`` bits begins at bit ``shift[j]`` of word ``word[j]`` of a state's key, shape ``(J,)``.
+    """
+
+    sizes: IntArray
+    kind: IntArray
+    word: IntArray
+    shift: IntArray
+    bits: IntArray
+
+
+class Kinds(NamedTuple):
+    """The classes of jobs on trees of up to three levels; see `allocopt.kernels.classes.JobClasses`.
+
+    Parameters
+    ----------
+    sizes, factor
+        Nodes of a job, and what its squared counts save besides the weights, shape ``(R,)``.
+    leaf_step, pod_step
+        Of what its nodes in a leaf and in a pod are a multiple, shape ``(R,)``.
+    leaf_bonus, pod_bonus
+        What it saves within one leaf and within one pod, in hops, shape ``(R,)``.
+    is_open
+        Whether it may have nodes of each leaf, shape ``(R, N)``.
+    ruled, is_forest
+        1 if anything of this differs from plain jobs; 1 if no optimal allocation joins jobs in a circle; else 0.
+    """
+
+    sizes: IntArray
+    factor: FloatArray
+    leaf_step: IntArray
+    pod_step: IntArray
+    leaf_bonus: FloatArray
+    pod_bonus: FloatArray
+    is_open: NDArray[np.bool_]
+    ruled: int
+    is_forest: int
+
+
+class States(NamedTuple):
+    """All states of all layers, one after the other.
+
+    Parameters
+    ----------
+    keys, slack
+        For each job the nodes it has in earlier pods and in all earlier leaves, packed, shape ``(S, 2)``; what a state
+        may still lose against the bound, in hops.
+    parent
+        State of the layer before from which a state was reached, shape ``(S,)``.
+    taken
+        What each field's job took of the leaf in between, in the order of the parent's fields, shape ``(S, J)``.
+    component
+        Component of every field's job, and last of the idle nodes that are left over, in the graph that joins two of
+        them for every leaf that they share, shape ``(S, J + 1)``.
+    table
+        Hash table of the newest layer: 1 + number of a state, older ones count as empty; shape a power of two.
+    """
+
+    keys: WordArray
+    slack: FloatArray
+    parent: Int32Array
+    taken: Int16Array
+    component: Int16Array
+    table: Int32Array
+
+
+class Work(NamedTuple):
+    """Working space of an expansion; row j is that of job j.
+
+    Parameters
+    ----------
+    before, placed
+        Nodes in earlier pods, and in all earlier leaves, shape ``(J,)``.
+    option, loss, n_options, chosen
+        What a job may take of the leaf, and the regret of it less what the job then pays for leaf and pod, shape
+        ``(J, widest leaf + 1)``; number of its options, and the one that is tried.
+    most, pod_most
+        The most that the jobs ``j ..`` can take together, and pay for the pod that the leaf ends, shape ``(J + 1,)``.
+    room, slack
+        Nodes of the leaf that are left before job j, and the slack if it and the next ones paid nothing, shape
+        ``(J + 1,)``.
+    met
+        Components, one bit each, that have nodes of the leaf before job j chooses, shape ``(J + 1,)``.
+    field, owner
+        Fields of the new state, and the old field of the job of each, shape ``(J,)``.
+    """
+
+    before: IntArray
+    placed: IntArray
+    option: IntArray
+    loss: FloatArray
+    n_options: IntArray
+    most: IntArray
+    pod_most: FloatArray
+    chosen: IntArray
+    room: IntArray
+    slack: FloatArray
+    met: IntArray
+    field: IntArray
+    owner: IntArray
+
+
+class Layers(NamedTuple):
+    """A problem as the search takes it.
+
+    Parameters
+    ----------
+    leaves, jobs, kinds
+        In the order of the layers and of the fields, and the classes of the jobs.
+    completion
+        What each job alone can still gain from every leaf on, by class, leaf, nodes in earlier pods and nodes in all
+        earlier leaves, shape ``(R, N + 1, largest size + 1, largest size + 1)``; minus infinity where it cannot be
+        completed.
+    vertex, order
+        Vertex of the tree of each leaf, shape ``(N,)``, and index in the demand of each job, shape ``(J,)``.
+    """
+
+    leaves: Leaves
+    jobs: Jobs
+    kinds: Kinds
+    completion: FloatArray
+    vertex: IntArray
+    order: IntArray
+
+
+_INTEGERS, _FLOATS, _TABLE = int64[::1], float64[::1], float64[:, ::1]
+LEAVES = types.NamedTuple(
+    (*(_INTEGERS, _TABLE, _INTEGERS, _INTEGERS), *(_TABLE, _FLOATS, _INTEGERS, float64, float64)), Leaves
+)
+JOBS = types.NamedUniTuple(_INTEGERS, 5, Jobs)
+KINDS = types.NamedTuple(
+    (*(_INTEGERS, _FLOATS, _INTEGERS, _INTEGERS, _FLOATS, _FLOATS), *(boolean[:, ::1], int64, int64)), Kinds
+)
+LAYERS = types.NamedTuple((LEAVES, JOBS, KINDS, float64[:, :, :, ::1], _INTEGERS, _INTEGERS), Layers)
+STATES = types.NamedTuple((uint64[:, ::1], _FLOATS, int32[::1], int16[:, ::1], int16[:, ::1], int32[::1]), States)
+WORK = types.NamedTuple(
+    (
+        *(_INTEGERS, _INTEGERS, int64[:, ::1], _TABLE, _INTEGERS, _INTEGERS, _FLOATS),
+        *(_INTEGERS, _INTEGERS, _FLOATS, _INTEGERS, _INTEGERS, _INTEGERS),
+    ),
+    Work,
+)
+
+
+@inlined
+def _value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> float:
+    """Return what ``taken`` nodes of a leaf gain a job with ``in_pod`` other ones in the pod, charges taken off."""
+    squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (2 * in_pod + taken)
+    of_pod = leaves.pod_charge[leaves.pod[leaf]]
+    value: float = squares / size - leaves.charge[leaf, taken] - of_pod[in_pod + taken] + of_pod[in_pod]
+    return value
+
+
+@inlined
+def _ruled_value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
+    """Return the same for a job with rules that has then placed so many nodes; minus infinity if it may not."""
+    size, total = kinds.sizes[kind], in_pod + taken
+    if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
+        return -np.inf
+    if (placed == size or leaves.ends_pod[leaf]) and total % kinds.pod_step[kind] != 0:
+        return -np.inf
+    squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (total + in_pod)
+    of_pod = leaves.pod_charge[leaves.pod[leaf]]
+    saving = kinds.factor[kind] * squares / size
+    if taken > 0:
+        saving += kinds.leaf_bonus[kind] if taken == size else 0.0
+        saving += kinds.pod_bonus[kind] if total == size else 0.0
+    value: float = saving - leaves.charge[leaf, taken] - of_pod[total] + of_pod[in_pod]
+    return value
+
+
+@kernel(void(LAYERS))
+def fill_completions(layers: Layers) -> None:
+    """Fill ``layers.completion``: the largest values that a job alone can still gain."""
+    leaves, kinds, completion = layers.leaves, layers.kinds, layers.completion
+    n_leaves = leaves.idle.size
+    for r in range(kinds.sizes.size):
+        size = kinds.sizes[r]
+        for before in range(size + 1):
+            for placed in range(before, size + 1):
+                completion[r, n_leaves, before, placed] = 0.0 if placed == size else -np.inf
+        for leaf in range(n_leaves - 1, -1, -1):
+            for before in range(size + 1):
+                for placed in range(before, size + 1):
+                    best = -np.inf
+                    for taken in range(min(leaves.idle[leaf], size - placed) + 1):
+                        after = placed + taken
+                        following = completion[r, leaf + 1, after if leaves.ends_pod[leaf] else before, after]
+                        if kinds.ruled:
+                            following += _ruled_value_of(leaves, kinds, leaf, r, placed - before, taken, after)
+                        else:
+                            following += _value_of(leaves, leaf, size, placed - before, taken)
+                        best = max(best, following)
+                    completion[r, leaf, before, placed] = best
+
+
+@inlined
+def _list_options(layers: Layers, work: Work, leaf: int, slack: float) -> None:
+    """List what each job may take of a leaf with a regret of at most ``slack``."""
+    leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
+    n_jobs, ends_pod = jobs.sizes.size, leaves.ends_pod[leaf]
+    of_pod = leaves.pod_charge[leaves.pod[leaf]]
+    work.most[n_jobs] = 0
+    work.pod_most[n_jobs] = 0.0
+    for job in range(n_jobs - 1, -1, -1):
+        size, before, placed, kind = jobs.sizes[job], work.before[job], work.placed[job], jobs.kind[job]
+        table = layers.completion[kind]
+        best = table[leaf, before, placed]
+        count, paid_most = 0, 0.0
+        for taken in range(min(leaves.idle[leaf], size - placed) + 1):
+            after = placed + taken
+            following = table[leaf + 1, after if ends_pod else before, after]
+            regret = best - following
+            if kinds.ruled:
+                regret -= _ruled_value_of(leaves, kinds, leaf, kind, placed - before, taken, after)
+            else:
+                regret -= _value_of(leaves, leaf, size, placed - before, taken)
+            if regret <= slack:
+                paid = of_pod[after - before] if ends_pod else 0.0
+                work.option[job, count] = taken
+                work.loss[job, count] = regret - paid - leaves.charge[leaf, taken]
+                paid_most = max(paid_most, paid)
+                count += 1
+        work.n_options[job] = count
+        work.most[job] = work.most[job + 1] + (work.option[job, count - 1] if count > 0 else 0)
+        work.pod_most[job] = work.pod_most[job + 1] + paid_most
+
+
+@inlined
+def _set_fields(leaves: Leaves, jobs: Jobs, work: Work, leaf: int) -> None:
+    # A job that is complete is the same wherever its nodes are, unless it has still to pay for the pod.
+    is_free = leaves.pod_income[leaves.pod[leaf]] == 0.0
+    for job in range(jobs.sizes.size):
+        placed = work.placed[job] + work.option[job, work.chosen[job]]
+        moved = leaves.ends_pod[leaf] or (is_free and placed == jobs.sizes[job])
+        field = ((placed if moved else work.before[job]) << jobs.bits[job]) | placed
+        i = job
+        while i > 0 and jobs.kind[i - 1] == jobs.kind[job] and work.field[i - 1] < field:
+            work.field[i], work.owner[i] = work.field[i - 1], work.owner[i - 1]
+            i -= 1
+        work.field[i], work.owner[i] = field, job
+
+
+@inlined
+def _slot_of(states: States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
+    """Find the slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
+    mixed = (low ^ (high * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
+    slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
+    while True:
+        state = states.table[slot] - 1
+        if state < oldest or (states.keys[state, 0] == low and states.keys[state, 1] == high):
+            return slot
+        slot = (slot + 1) & mask
+
+
+@inlined
+def _widen_table(states: States, mask: int, oldest: int, end: int) -> int:
+    """Spread the states ``oldest .. end - 1`` over a table of twice the size, and return its mask."""
+    for empty in range(mask + 1):
+        states.table[empty] = 0
+    wider = 2 * mask + 1
+    for state in range(oldest, end):
+        slot = _slot_of(states, wider, oldest, states.keys[state, 0], states.keys[state, 1])
+        states.table[slot] = state + 1
+    return wider
+
+
+@inlined
+def _joined(component: int, met: int) -> int:
+    """Return a component's label after those of ``met`` are joined: the lowest of them."""
+    if not (met >> component) & 1:
+        return component
+    lowest = 0
+    while not (met >> lowest) & 1:
+        lowest += 1
+    return lowest
+
+
+@inlined
+def _keep_state(
+    jobs: Jobs, states: States, work: Work, parent: int, mask: int, oldest: int, end: int, slack: float, met: int
+) -> int:
+    """Record the state with the fields of ``work``, unless it is there with no less slack; return the new end."""
+    low, high = np.uint64(0), np.uint64(0)
+    for job in range(jobs.sizes.size):
+        field = np.uint64(work.field[job]) << np.uint64(jobs.shift[job])
+        if jobs.word[job] == 0:
+            low |= field
+        else:
+            high |= field
+    slot = _slot_of(states, mask, oldest, low, high)
+    state = int(states.table[slot]) - 1
+    if state < oldest:
+        state = end
+        end += 1
+        states.table[slot] = state + 1
+        states.keys[state, 0] = low
+        states.keys[state, 1] = high
+    elif states.slack[state] >= slack:
+        return end
+    states.slack[state] = slack
+    states.parent[state] = parent
+    for job in range(jobs.sizes.size):
+        states.taken[state, job] = work.option[job, work.chosen[job]]
+        states.component[state, job] = _joined(states.component[parent, work.owner[job]], met)
+    n_jobs = jobs.sizes.size
+    states.component[state, n_jobs] = _joined(states.component[parent, n_jobs], met)
+    return end
+
+
+@inlined
+def _read_state(jobs: Jobs, states: States, work: Work, state: int) -> int:
+    total = 0
+    for job in range(jobs.sizes.size):
+        field = np.int64(states.keys[state, jobs.word[job]] >> np.uint64(jobs.shift[job]))
+        ones = (1 << jobs.bits[job]) - 1
+        work.placed[job] = field & ones
+        work.before[job] = (field >> jobs.bits[job]) & ones
+        total += work.placed[job]
+    return total
+
+
+@kernel(types.UniTuple(int64, 3)(LAYERS, STATES, WORK, *(int64,) * 7))
+def expand_states(
+    layers: Layers,
+    states: States,
+    work: Work,
+    leaf: int,
+    first: int,
+    last: int,
+    oldest: int,
+    end: int,
+    mask: int,
+    most_tried: int,
+) -> tuple[int, int, int]:
+    """Share a leaf out among the jobs, from the states ``first .. last - 1`` on.
+
+    Parameters
+    ----------
+    layers, states, work
+        The problem, all states, and working space.
+    leaf, first, last
+        The leaf, and the states to expand.
+    oldest, end
+        The next layer's states are ``oldest .. end - 1`` so far.
+    mask
+        Size of the hash table in use, less one.
+    most_tried
+        Choices after which no other state is begun.
+
+    Returns
+    -------
+    tuple of int
+        The first state that is not expanded, or -1 if that state alone has far too many choices; end and mask
+        afterwards. Where the states' array is full, it stops before ``last``, too.
+    """
+    leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
+    n_jobs, n_leaves = jobs.sizes.size, leaves.idle.size
+    spare = leaves.before[n_leaves] - jobs.sizes.sum()
+    charge = leaves.charge[leaf]
+    income = charge[leaves.idle[leaf]] + (leaves.pod_income[leaves.pod[leaf]] if leaves.ends_pod[leaf] else 0.0)
+    tried = 0
+    for state in range(first, last):
+        if tried > most_tried:
+            return state, end, mask
+        wasted = leaves.before[leaf] - _read_state(jobs, states, work, state)
+        _list_options(layers, work, leaf, states.slack[state])
+        work.slack[0], work.room[0], work.met[0] = states.slack[state] - income, leaves.idle[leaf], 0
+        job = 0
+        work.chosen[0] = -1
+        while job >= 0:
+            work.chosen[job] += 1
+            choice = work.chosen[job]
+            if choice == work.n_options[job] or work.option[job, choice] > work.room[job]:
+                job -= 1
+                continue
+            tried += 1
+            if tried > 200 * most_tried:
+                return -1, end, mask
+            taken = work.option[job, choice]
+            room = work.room[job] - taken
+            met = work.met[job]
+            if taken > 0:
+                own = 1 << states.component[state, job]
+                if met & own and kinds.is_forest:
+                    # Two jobs that are joined already would share this leaf, too.
+                    continue
+                met |= own
+            slack = work.slack[job] - work.loss[job, choice]
+            used = min(room, work.most[job + 1])
+            if slack + charge[used] + work.pod_most[job + 1] < 0.0 or wasted + room - used > spare:
+                continue
+            if job < n_jobs - 1:
+                job += 1
+                work.slack[job], work.room[job], work.met[job], work.chosen[job] = slack, room, met, -1
+                continue
+            if room > 0:
+                own = 1 << states.component[state, n_jobs]
+                if met & own and kinds.is_forest:
+                    continue
+                met |= own
+            if end == states.slack.size:
+                return state, end, mask
+            if 2 * (end - oldest) > mask and 2 * mask < states.table.size:
+                mask = _widen_table(states, mask, oldest, end)
+            _set_fields(leaves, jobs, work, leaf)
+            end = _keep_state(jobs, states, work, state, mask, oldest, end, slack, met)
+    return last, end, mask

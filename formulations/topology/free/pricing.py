@@ -1,0 +1,254 @@
+"""Patterns priced: what is asked for, what a job is charged for its nodes of a group, and the best patterns.
+
+Jobs with ``a_j`` nodes of a group of ``c`` idle nodes keep to ``sum_j f(a_j) <= f(c)`` for every superadditive ``f``.
+``f(a) = a`` is the capacity of the group, ``f(a) = floor(q a / d)`` a Chvatal-Gomory cut of it: with ``d`` = 20 and
+``c`` = 38, only one job can have 20 nodes of the group. The multipliers ``u`` of such rows charge ``u f(a)`` for ``a``
+nodes; charges add up to one table per group, which the pricing by dynamic programming takes as it is.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import float64, int64, void
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.classes import JOB_CLASSES, JobClasses, apply_rules, place_if_possible
+from allocopt.kernels.compiled import kernel
+from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
+from allocopt.problems.encoding import Encoding
+from allocopt.problems.job_classes import job_classes
+from allocopt.problems.topology import TopologyProblem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """The jobs of a window and, where their fragmentation has a weight, the nodes that are left over as the last one.
+
+    Parameters
+    ----------
+    classes, of_job
+        Jobs of equal size and equal rules; class of every job, shape ``(J,)``.
+    """
+
+    classes: JobClasses
+    of_job: IntArray
+
+    @classmethod
+    def of(cls, problem: TopologyProblem, encoding: Encoding, tree: GroupTree) -> "Demand":
+        """Return the demand of a window."""
+        return cls(*job_classes(problem, encoding, tree, leftover_is_job=True))
+
+    @property
+    def sizes(self) -> IntArray:
+        """Nodes of every job, shape ``(J,)``."""
+        return self.classes.sizes[self.of_job]
+
+    @property
+    def multiplicity(self) -> IntArray:
+        """Jobs of every class, shape ``(R,)``."""
+        return np.bincount(self.of_job, minlength=len(self.classes.sizes))
+
+    @property
+    def largest(self) -> int:
+        """Nodes of the largest job."""
+        return int(self.classes.sizes.max())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """A row ``sum_j f(a_j) <= f(c)`` of the master problem, ``f(a) = floor(multiplier a / divisor)``.
+
+    Parameters
+    ----------
+    vertex
+        The group.
+    multiplier, divisor
+        Both 1 for the capacity of the group itself.
+    """
+
+    vertex: int
+    multiplier: int = 1
+    divisor: int = 1
+
+    def values(self, counts: IntArray) -> IntArray:
+        """Return f of every count."""
+        return self.multiplier * counts // self.divisor
+
+
+class Charges:
+    """The rows, and the tables that their multipliers add up to.
+
+    Parameters
+    ----------
+    tree
+        The groups; the rows are the capacities of its leaves to begin with.
+    """
+
+    def __init__(self, tree: GroupTree) -> None:
+        self.idle: IntArray = tree.idle
+        self.first: IntArray = np.concatenate(([0], np.cumsum(tree.idle + 1)))
+        self.rows: list[Row] = []
+        self._values: list[FloatArray] = []
+        for leaf in range(len(tree.leaf_first) - 1):
+            self.add(Row(leaf))
+
+    def add(self, row: Row) -> None:
+        """Add a row."""
+        self.rows.append(row)
+        self._values.append(row.values(np.arange(self.idle[row.vertex] + 1)).astype(np.float64))
+
+    def right_side(self, index: int) -> float:
+        """Right-hand side of a row."""
+        return float(self._values[index][-1])
+
+    def table(self, multipliers: FloatArray) -> FloatArray:
+        """Return the charges at multipliers of the first rows, none negative: for k nodes of v at ``first[v] + k``."""
+        table = np.zeros(int(self.first[-1]))
+        for multiplier, row, values in zip(multipliers.tolist(), self.rows, self._values, strict=False):
+            if multiplier > 0.0:
+                table[self.first[row.vertex] : self.first[row.vertex + 1]] += multiplier * values
+        return table
+
+    def income(self, table: FloatArray) -> float:
+        """Return the largest sum of charges that the jobs of an allocation can pay, in hops."""
+        return float(table[self.first[1:] - 1].sum())
+
+
+@kernel(
+    void(GROUP_TREE, INSERTION_STATE, JOB_CLASSES, float64[::1], int64[::1], int64[:, ::1], float64[::1], float64[::1])
+)
+def best_patterns(
+    tree: GroupTree,
+    state: InsertionState,
+    classes: JobClasses,
+    charge: FloatArray,
+    first: IntArray,
+    counts: IntArray,
+    savings: FloatArray,
+    values: FloatArray,
+) -> None:
+    """Find for every class the pattern with the largest saving less charges, the job having the tree for itself.
+
+    Parameters
+    ----------
+    tree, state, classes
+        The groups, all nodes idle, and the classes of the jobs.
+    charge, first
+        What k nodes of vertex v cost is ``charge[first[v] + k]``, in hops; the top is free.
+    counts
+        Nodes of each vertex in the best pattern of each class, written in place, shape ``(R, V)``.
+    savings, values
+        What these patterns save in hops, and the same less charges, written in place, shape ``(R,)``; minus infinity
+        where there is no pattern.
+    """
+    top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
+    for r in range(classes.sizes.size):
+        size = classes.sizes[r]
+        for vertex in range(top):
+            start = state.offset[vertex]
+            if vertex >= n_leaves:
+                fill_table(tree, state, vertex, size)
+            for k in range(min(tree.idle[vertex], size) + 1):
+                saving = tree.weight[vertex] * k * k if vertex < n_leaves else state.tables[start + k]
+                state.tables[start + k] = saving - size * charge[first[vertex] + k]
+            if classes.ruled:
+                apply_rules(tree, state, classes, r, vertex, size)
+        if not classes.ruled:
+            place_job(tree, state, size)
+        elif not place_if_possible(tree, state, size):
+            counts[r, :] = 0
+            savings[r] = values[r] = -np.inf
+            continue
+        squares, charged, bonus = 0.0, 0.0, 0.0
+        for vertex in range(top + 1):
+            count = state.take[vertex]
+            counts[r, vertex] = count
+            squares += tree.weight[vertex] * count * count
+            charged += charge[first[vertex] + count]
+            if count == size:
+                bonus += classes.bonus[r, classes.level[vertex]]
+        savings[r] = classes.factor[r] * squares / size + bonus
+        values[r] = savings[r] - charged
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedPatterns:
+    """The best pattern of every class of jobs under some charges.
+
+    Parameters
+    ----------
+    prices
+        Multiplier of each row that there was, in hops.
+    charge
+        The table of charges; see `Charges.table`.
+    counts
+        Nodes of each vertex by class, shape ``(R, V)``.
+    savings
+        What the patterns save, in hops, charges not taken off, shape ``(R,)``.
+    bound
+        No allocation saves more, in hops.
+    """
+
+    prices: FloatArray
+    charge: FloatArray
+    counts: IntArray
+    savings: FloatArray
+    bound: float
+
+
+class Pricing:
+    """Finds the best pattern of every class of jobs, the job having all idle nodes for itself.
+
+    Parameters
+    ----------
+    tree, demand
+        The groups, and the jobs.
+
+    Attributes
+    ----------
+    is_possible
+        Whether every job, alone, has a pattern.
+    least_value
+        Value of a job that gets no nodes; minus infinity where every job has to be placed.
+    """
+
+    def __init__(self, tree: GroupTree, demand: Demand) -> None:
+        self.tree, self.demand = tree, demand
+        self.sizes, self.multiplicity = demand.classes.sizes, demand.multiplicity
+        self.is_possible, self.least_value = True, -np.inf
+        self.n_leaves = len(tree.leaf_first) - 1
+        self.idle: IntArray = tree.idle[: self.n_leaves]
+        self.charges = Charges(tree)
+        self._state: InsertionState = insertion_state(tree, demand.largest)
+
+    def at(self, multipliers: FloatArray) -> PricedPatterns:
+        """Price the patterns at multipliers of the first rows, none negative."""
+        charge = self.charges.table(multipliers)
+        counts = np.empty((len(self.sizes), len(self.tree.idle)), dtype=np.int64)
+        savings, values = np.empty(len(self.sizes)), np.empty(len(self.sizes))
+        classes = self.demand.classes
+        best_patterns(self.tree, self._state, classes, charge, self.charges.first, counts, savings, values)
+        if classes.ruled:
+            self.is_possible = bool(np.isfinite(values).all())
+            values = np.maximum(values, self.least_value)
+        bound = float(self.multiplicity @ values) + self.charges.income(charge)
+        return PricedPatterns(multipliers, charge, counts, savings, bound)
+
+    def counts_of_vertices(self, counts: IntArray) -> IntArray:
+        """Return the nodes of every vertex from those of the leaves, shape ``(J, V)``."""
+        every = np.zeros((len(counts), len(self.tree.idle)), dtype=np.int64)
+        every[:, : self.n_leaves] = counts
+        for vertex in range(self.n_leaves, len(self.tree.idle)):
+            children = self.tree.children[self.tree.first_child[vertex] : self.tree.first_child[vertex + 1]]
+            every[:, vertex] = every[:, children].sum(axis=1)
+        return every
+
+    def savings_of(self, counts: IntArray) -> FloatArray:
+        """Return what every job saves, in hops, with its nodes of each vertex, shape ``(J, V)``."""
+        classes, of_job, sizes = self.demand.classes, self.demand.of_job, self.demand.sizes
+        savings: FloatArray = counts.astype(np.float64) ** 2 @ self.tree.weight / sizes
+        if classes.ruled:
+            bonus = classes.bonus[of_job][:, classes.level]
+            savings = classes.factor[of_job] * savings + (bonus * (counts == sizes[:, None])).sum(axis=1)
+        return savings

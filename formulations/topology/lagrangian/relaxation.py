@@ -1,0 +1,403 @@
+"""The Lagrangian relaxation of the count rows: shortest paths over the positions of the circle, blocks priced.
+
+A path goes from position to position; a step by one leaves a node idle, an arc of size r from i to ``i + n_r`` places a
+block at its cost less the price of its size. The cut of the circle lies before position 0. Case 0 is the line from 0 to
+m, which nothing straddles; case k begins at k and ends with a block that covers the last positions and the first k.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import float64, int64, types, uint8, void
+from numpy.typing import NDArray
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import helper, kernel
+from allocopt.problems.blocks import Blocks
+from allocopt.solving.budget import Clock
+
+MaskArray = NDArray[np.uint8]
+
+FAST = {"nnan", "nsz", "reassoc"}
+"""Minima and sums may be taken in any order; infinities are kept."""
+
+ROUNDING = 1e-11
+"""Share of a value by which rounding may have raised it."""
+
+SLICE = 4_000_000
+"""Labels times sizes that are filled between two looks at the clock: a few milliseconds."""
+
+EQUAL = 1e-12
+"""Labels that differ by the same up to this share of the path's cost have met."""
+
+
+@kernel(void(float64[:, ::1], int64[::1], float64[:, ::1]))
+def arrange_by_end(costs: FloatArray, sizes: IntArray, arrivals: FloatArray) -> None:
+    """Write the costs of the blocks by the position after their last: ``arrivals[i, r] = costs[r, i - n_r]``.
+
+    Blocks that straddle the cut have no such position and stay away.
+    """
+    m = costs.shape[1]
+    for i in range(m + 1):
+        for r in range(sizes.size):
+            arrivals[i, r] = costs[r, i - sizes[r]] if i >= sizes[r] else np.inf
+
+
+@kernel(void(float64[:, ::1], int64[::1], float64[::1], int64, int64, int64, float64[::1]), fastmath=FAST)
+def fill_labels(
+    arrivals: FloatArray, sizes: IntArray, prices: FloatArray, start: int, first: int, last: int, labels: FloatArray
+) -> None:
+    """Fill ``labels[first .. last]`` with the lengths of the shortest paths from position ``start``.
+
+    Parameters
+    ----------
+    arrivals
+        Costs of the blocks by the position after their last, shape ``(m + 1, R)``.
+    sizes, prices
+        Distinct job sizes, rising, and the price of each, shape ``(R,)``.
+    start, first, last
+        Where the paths begin, and which labels to fill, ``start <= first``; those before are filled already.
+    labels
+        Written in place, shape ``(m + 1,)``.
+    """
+    if first == start:
+        labels[start] = 0.0
+        first += 1
+    fitting = 0
+    for i in range(first, last + 1):
+        while fitting < sizes.size and sizes[fitting] <= i - start:
+            fitting += 1
+        best = labels[i - 1]
+        for r in range(fitting):
+            best = min(best, labels[i - sizes[r]] + arrivals[i, r] - prices[r])
+        labels[i] = best
+
+
+@kernel(void(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1]), fastmath=FAST)
+def fill_labels_to_end(
+    departures: FloatArray, sizes: IntArray, prices: FloatArray, first: int, labels: FloatArray
+) -> None:
+    """Fill ``labels[first .. m]`` with the lengths of the shortest paths to the end.
+
+    Parameters
+    ----------
+    departures
+        Costs of the blocks by their first position, shape ``(m, R)``.
+    sizes, prices
+        Distinct job sizes, rising, and the price of each, shape ``(R,)``.
+    first
+        Where to stop.
+    labels
+        Holds the cost of ending right at each position, mostly infinite, and is written in place, shape ``(m + 1,)``.
+    """
+    m = departures.shape[0]
+    fitting = 0
+    for i in range(m - 1, first - 1, -1):
+        while fitting < sizes.size and sizes[fitting] <= m - i:
+            fitting += 1
+        best = min(labels[i], labels[i + 1])
+        for r in range(fitting):
+            best = min(best, labels[i + sizes[r]] + departures[i, r] - prices[r])
+        labels[i] = best
+
+
+@helper()
+def least_straddling(costs: FloatArray, sizes: IntArray, prices: FloatArray, k: int, labels: FloatArray) -> float:
+    """Return the length of the shortest path of case k, if ``labels`` are the distances from position k."""
+    m = costs.shape[1]
+    least = np.inf
+    for r in range(sizes.size):
+        if sizes[r] > k:
+            end = m - sizes[r] + k
+            least = min(least, labels[end] + costs[r, end] - prices[r])
+    return least
+
+
+@helper()
+def bound_labels_from(
+    arrivals: FloatArray, sizes: IntArray, prices: FloatArray, k: int, line: FloatArray, labels: FloatArray
+) -> None:
+    """Fill ``labels[k .. m]`` with the distances from position k, or with bounds on them that are as good.
+
+    Once the distances from k and from 0, which are ``line``, differ by d or more on n_R consecutive positions, they do
+    so everywhere after; once they differ by d just there, the two kinds of paths have met, and differ by d everywhere
+    after.
+    """
+    m = line.size - 1
+    largest = sizes[-1]
+    first = k
+    while first <= m:
+        last = min(m, first + largest - 1)
+        fill_labels(arrivals, sizes, prices, k, first, last, labels)
+        least, most = np.inf, -np.inf
+        for i in range(first, last + 1):
+            least = min(least, labels[i] - line[i])
+            most = max(most, labels[i] - line[i])
+        if last < m and most - least <= EQUAL * (abs(line[last]) + abs(labels[last])):
+            for i in range(last + 1, m + 1):
+                labels[i] = line[i] + least
+            return
+        first = last + 1
+
+
+@kernel(
+    types.UniTuple(int64, 2)(
+        *(float64[:, ::1], float64[:, ::1], int64[::1], float64[::1], float64[::1], float64[::1], float64[::1]),
+        *(int64, int64, int64),
+    )
+)
+def solve_cases(
+    costs: FloatArray,
+    arrivals: FloatArray,
+    sizes: IntArray,
+    prices: FloatArray,
+    line: FloatArray,
+    labels: FloatArray,
+    values: FloatArray,
+    first: int,
+    shortest: int,
+    most_filled: int,
+) -> tuple[int, int]:
+    """Find the shortest path of every case, or of some from ``first`` on.
+
+    By the triangle inequality the distance from k to e is at least ``line[e] - line[k]``; a case whose path is no
+    shorter than the line's even so is left at that bound.
+
+    Parameters
+    ----------
+    costs
+        Costs of the blocks, shape ``(R, m)``.
+    arrivals, sizes, prices
+        As in `fill_labels`.
+    line, labels
+        Working space, shape ``(m + 1,)``; the first ends as the distances from position 0.
+    values
+        Lengths, or bounds on them, by case, written in place, shape ``(n_R,)``.
+    first, shortest
+        Cases before the first one are solved, and this one is the shortest of them; returned as they are at the end.
+    most_filled
+        Labels times sizes after which no other case is begun.
+    """
+    m = costs.shape[1]
+    if first == 0:
+        fill_labels(arrivals, sizes, prices, 0, 0, m, line)
+        values[0] = line[m]
+        first, shortest = 1, 0
+    filled = 0
+    for k in range(first, values.size):
+        if filled > most_filled:
+            return k, shortest
+        filled += sizes.size
+        values[k] = least_straddling(costs, sizes, prices, k, line) - line[k]
+        if values[k] < values[shortest]:
+            bound_labels_from(arrivals, sizes, prices, k, line, labels)
+            filled += m * sizes.size
+            values[k] = least_straddling(costs, sizes, prices, k, labels)
+            if values[k] < values[shortest]:
+                shortest = k
+    return values.size, shortest
+
+
+@kernel(int64(float64[:, ::1], float64[:, ::1], int64[::1], float64[::1], int64, float64[::1], int64[::1], int64[::1]))
+def trace_path(
+    costs: FloatArray,
+    arrivals: FloatArray,
+    sizes: IntArray,
+    prices: FloatArray,
+    k: int,
+    labels: FloatArray,
+    path_sizes: IntArray,
+    path_starts: IntArray,
+) -> int:
+    """Write the blocks of the shortest path of case k, the last one first, and return how many there are.
+
+    Parameters
+    ----------
+    costs, arrivals, sizes, prices
+        As in `solve_cases`.
+    k, labels
+        The case, and the distances from position k, shape ``(m + 1,)``.
+    path_sizes, path_starts
+        Index of the size and first position of each block, written in place, shape ``(m,)``.
+    """
+    m = costs.shape[1]
+    n_blocks = 0
+    position = m
+    if k > 0:
+        least = np.inf
+        for r in range(sizes.size):
+            end = m - sizes[r] + k
+            if sizes[r] > k and labels[end] + costs[r, end] - prices[r] < least:
+                least = labels[end] + costs[r, end] - prices[r]
+                path_sizes[0], path_starts[0] = r, end
+        n_blocks, position = 1, path_starts[0]
+    while position > k:
+        if labels[position - 1] <= labels[position]:
+            position -= 1
+            continue
+        best, chosen = np.inf, 0
+        for r in range(sizes.size):
+            if sizes[r] > position - k:
+                break
+            length = labels[position - sizes[r]] + arrivals[position, r] - prices[r]
+            if length < best:
+                best, chosen = length, r
+        position -= sizes[chosen]
+        path_sizes[n_blocks], path_starts[n_blocks] = chosen, position
+        n_blocks += 1
+    return n_blocks
+
+
+@kernel(void(*(float64[:, ::1], int64[::1], float64[::1], int64, float64[::1], float64[::1], float64), uint8[:, ::1]))
+def mark_survivors(
+    costs: FloatArray,
+    sizes: IntArray,
+    prices: FloatArray,
+    k: int,
+    labels: FloatArray,
+    labels_to_end: FloatArray,
+    longest: float,
+    survives: MaskArray,
+) -> None:
+    """Mark the blocks that lie on a path of case k that is no longer than ``longest``.
+
+    Parameters
+    ----------
+    costs, sizes, prices
+        As in `solve_cases`.
+    k, labels, labels_to_end
+        The case, and the distances from position k, and to the end of the case, shape ``(m + 1,)``.
+    longest
+        Length of the longest path that matters.
+    survives
+        Written in place, shape ``(R, m)``; marks are only added.
+    """
+    m = costs.shape[1]
+    for r in range(sizes.size):
+        for i in range(k, m - sizes[r] + 1):
+            if labels[i] + costs[r, i] - prices[r] + labels_to_end[i + sizes[r]] <= longest:
+                survives[r, i] = 1
+        if sizes[r] > k > 0:
+            end = m - sizes[r] + k
+            if labels[end] + costs[r, end] - prices[r] <= longest:
+                survives[r, end] = 1
+
+
+RELAXATION_KERNELS = (arrange_by_end, fill_labels, fill_labels_to_end, mark_survivors, solve_cases, trace_path)
+"""Entries that a relaxation calls."""
+
+
+class OutOfTime(Exception):  # noqa: N818
+    """The time is up before prices have a path."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """A shortest path around the circle for some prices.
+
+    Parameters
+    ----------
+    case
+        Number of positions at the head that the block across the cut covers, or 0.
+    sizes, starts
+        Index of the size and first position of each block on the path.
+    used
+        Number of blocks of each size, shape ``(R,)``.
+    value
+        Value of the relaxation: a bound on every packing.
+    """
+
+    case: int
+    sizes: IntArray
+    starts: IntArray
+    used: IntArray
+    value: float
+
+
+class Relaxation:
+    """Prices in, bounds out.
+
+    Parameters
+    ----------
+    blocks, clock
+        Costs of the blocks, and the running clock: where its time is up, every method may raise `OutOfTime`.
+    """
+
+    def __init__(self, blocks: Blocks, clock: Clock) -> None:
+        self.blocks, self._clock = blocks, clock
+        n_sizes, m = blocks.costs.shape
+        self._arrivals = np.empty((m + 1, n_sizes))
+        arrange_by_end(blocks.costs, blocks.sizes, self._arrivals)
+        self._line, self._labels = np.zeros(m + 1), np.zeros(m + 1)
+        self._case_values = np.zeros(int(blocks.sizes[-1]))
+        self._path_sizes, self._path_starts = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
+
+    def path(self, prices: FloatArray) -> Path:
+        """Solve the subproblem for the prices of the sizes, shape ``(R,)``."""
+        blocks, m = self.blocks, self.blocks.costs.shape[1]
+        case = self._solve_cases(prices)
+        labels = self._line
+        if case > 0:
+            labels = self._labels
+            fill_labels(self._arrivals, blocks.sizes, prices, case, case, m, labels)
+        n = trace_path(
+            *(blocks.costs, self._arrivals, blocks.sizes, prices, case, labels), self._path_sizes, self._path_starts
+        )
+        sizes, starts = self._path_sizes[:n].copy(), self._path_starts[:n].copy()
+        used = np.bincount(sizes, minlength=len(blocks.sizes))
+        spent, length = float(prices @ blocks.counts), float(self._case_values[case])
+        # What rounding may have added is taken off.
+        return Path(case, sizes, starts, used, spent + length - ROUNDING * (abs(spent) + abs(length)))
+
+    def labels(self, prices: FloatArray) -> FloatArray:
+        """Shortest distances from position 0 for the prices of the sizes, shape ``(m + 1,)``."""
+        labels = np.empty(len(self._line))
+        fill_labels(self._arrivals, self.blocks.sizes, prices, 0, 0, len(labels) - 1, labels)
+        return labels
+
+    def survivors(self, prices: FloatArray, most: float, limit: int) -> IntArray | None:
+        """Find the blocks that a packing no dearer than ``most`` can use.
+
+        Every such packing is a path of some case with the right counts; of a case, the shortest path through a block
+        has the length to it, plus its own, plus the length from it.
+
+        The better the bound of the prices, the fewer survive. Returns blocks ``r * m + i``, rising, or None where their
+        columns of the Pack model have more nonzeros than ``limit``.
+        """
+        blocks, m = self.blocks, self.blocks.costs.shape[1]
+        self._solve_cases(prices)
+        spent = float(prices @ blocks.counts)
+        longest = most - spent + ROUNDING * (abs(most) + abs(spent))
+        departures = np.ascontiguousarray(blocks.costs.T)
+        survives: MaskArray = np.zeros(blocks.costs.shape, dtype=np.uint8)
+        to_end = np.empty(m + 1)
+        for case in np.flatnonzero(self._case_values <= longest).tolist():
+            fill_labels(self._arrivals, blocks.sizes, prices, case, case, m, self._labels)
+            to_end[:] = np.inf
+            if case == 0:
+                to_end[m] = 0.0
+            else:
+                crossing = np.flatnonzero(blocks.sizes > case)
+                ends = m - blocks.sizes[crossing] + case
+                to_end[ends] = blocks.costs[crossing, ends] - prices[crossing]
+            fill_labels_to_end(departures, blocks.sizes, prices, case, to_end)
+            mark_survivors(blocks.costs, blocks.sizes, prices, case, self._labels, to_end, longest, survives)
+            nonzeros = int(survives.sum(axis=1, dtype=np.int64) @ (blocks.sizes + 1))
+            if nonzeros > limit:
+                return None
+            self._look()
+        return np.flatnonzero(survives)
+
+    def _solve_cases(self, prices: FloatArray) -> int:
+        blocks, first, shortest = self.blocks, 0, 0
+        while first < len(self._case_values):
+            self._look()
+            first, shortest = solve_cases(
+                *(blocks.costs, self._arrivals, blocks.sizes, prices, self._line, self._labels, self._case_values),
+                *(first, shortest, SLICE),
+            )
+        return shortest
+
+    def _look(self) -> None:
+        if self._clock.expired():
+            raise OutOfTime

@@ -1,0 +1,240 @@
+"""Solver ``lagrangian``: SCAS of any size with a bound, and to proof where few blocks are left to choose from.
+
+The count rows of the Pack model are relaxed (`relaxation`), prices of the sizes found by a bundle method (`bundle`),
+paths made into packings (`packing`), these improved by taking out stretches and packing them anew (`stretches`), and
+the blocks that a better packing could use handed to HiGHS as a Pack model; see ``docs/scas.md``.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.problems.base import Strategy
+from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.problems.encoding import allocation_of_blocks
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.base import TopologySolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.trivial import sequential_allocation
+from formulations.integer.base import ask_child, stop_reason
+from formulations.integer.pack import Pack
+from formulations.integer.positions import first_positions
+from formulations.integer.solvers import HIGHS
+from formulations.topology.lagrangian.bundle import Bundle, balance_weights
+from formulations.topology.lagrangian.packing import Packing, imbalance, insert_blocks, packing_cost, packing_of_path
+from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, OutOfTime, Path, Relaxation
+from formulations.topology.lagrangian.stretches import MOST_STRETCHES, improve_packing, stretches
+
+MOST_CUTS = 100
+
+QUANTILE, SAMPLE = 0.3, 1000
+"""The first price of a size is what so many of its blocks cost at most; about so many are looked at."""
+
+ROUGH, CONVERGED = 1e-5, 1e-7
+"""Share of the bound that the next step of the prices must promise to gain, or they are rough, or final."""
+
+FAIR_IMBALANCE = 1.2
+"""Paths whose imbalance is within this factor of the least seen are made into packings."""
+
+NOTICEABLE = 1e-3
+"""Share of the cost by which a packing must be better to be shown while the prices are searched."""
+
+MOST_CANDIDATES = 8
+
+MOST_TAKEN, MOST_ENTRIES = 8, 65_536
+"""Blocks that a move takes out at most, and entries of its table."""
+
+SLICE = 200
+"""Moves between two looks at the clock."""
+
+LEAST_SLICES, MOVES_PER_BLOCK, QUIET = 8, 16, 1e-7
+"""A packing is left alone when so many slices, and moves per block, have saved no more than this share of its cost."""
+
+NOISE = 0.002
+"""Standard deviation of prices around the best, as a share of them."""
+
+LARGEST_BLOCKS = 30_000_000
+COSTING_S, ARRANGING = 1.5e-8, 2.5
+"""Seconds to cost a block, and how many times as long it takes then until anything is found."""
+
+PRICE_STEPS, ROUNDS = 400, 8
+"""Steps of the prices, and packings that are improved before the blocks that are left go to the program."""
+
+FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000
+"""So few blocks go to the program at once; more nonzeros do not go there."""
+
+
+@dataclass(frozen=True)
+class Lagrangian(TopologySolver):
+    """SCAS by Lagrangian relaxation of the count rows."""
+
+    name: ClassVar[str] = "lagrangian"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.SCAS}),
+        frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
+        f"{LARGEST_BLOCKS:,} blocks: idle nodes x distinct sizes; to proof where the blocks that are left have "
+        f"{LARGEST_NONZEROS:,} nonzeros",
+    )
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        n_blocks = _number_of_blocks(problem)
+        return None if n_blocks <= LARGEST_BLOCKS else f"it has {n_blocks:,} blocks, {LARGEST_BLOCKS:,} are taken"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        of_packings = (balance_weights, insert_blocks, packing_cost, improve_packing)
+        return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *of_packings)
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Find prices, improve packings, close the gap; see `TopologySolver.search`.
+
+        Iterations limit the steps of the prices, the rounds of moves, and the nodes of branch and bound, each.
+        """
+        run.offer(sequential_allocation(problem))
+        if run.clock.remaining() < COSTING_S * _number_of_blocks(problem):
+            return StopReason.TIME_LIMIT
+        started = run.clock.elapsed()
+        blocks = blocks_of(problem)
+        costing_s = run.clock.elapsed() - started
+        run.prove(blocks.cheapest_total())
+        if run.is_proved() or run.clock.expired() or run.clock.remaining() < ARRANGING * costing_s:
+            return StopReason.TIME_LIMIT
+        steps = min(PRICE_STEPS, budget.iterations or PRICE_STEPS)
+        try:
+            search = _Search(problem, blocks, run, seed)
+            search.find_prices(ROUGH, steps)
+            search.improve_a_little()
+            search.find_prices(CONVERGED, steps)
+            kept = self._few_blocks(search, run, budget)
+        except OutOfTime:
+            return StopReason.TIME_LIMIT
+        if kept is not None:
+            ask_child(HIGHS, run, Pack(problem, blocks, kept), seed, run.solution, budget.iterations)
+        return stop_reason(run.clock, budget)
+
+    def _few_blocks(self, search: "_Search", run: Run, budget: Budget) -> IntArray | None:
+        """Improve packings until few blocks are left that a better one could use; return those, None if too many.
+
+        A limit on the time alone is used up before they are too many.
+        """
+        rounds = min(ROUNDS, budget.iterations or ROUNDS)
+        kept, done = None, 0
+        is_endless = budget.seconds is not None and budget.iterations is None
+        while not run.is_proved() and not run.clock.expired():
+            if done >= rounds and (kept is not None or not is_endless):
+                return kept
+            search.improve()
+            done += 1
+            kept = search.surviving_blocks(LARGEST_NONZEROS)
+            if kept is not None and len(kept) <= FEW_BLOCKS:
+                return kept
+        return None
+
+
+def _number_of_blocks(problem: TopologyProblem) -> int:
+    return len(problem.idle_nodes) * len(np.unique(problem.sizes))
+
+
+class _Search:
+    """Prices, packings and moves of one solve."""
+
+    def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run, seed: int) -> None:
+        self.relaxation = Relaxation(blocks, run.clock)
+        self._problem, self._blocks, self._run = problem, blocks, run
+        self._rng = np.random.default_rng(seed)
+        scale = blocks.sizes.astype(np.float64) ** 1.5
+        some = blocks.costs[:, :: max(1, blocks.costs.shape[1] // SAMPLE)]
+        self.bundle = Bundle(self.relaxation, np.quantile(some, QUANTILE, axis=1), scale, MOST_CUTS)
+        self._steps = 0
+        self._least_imbalance = self._shown = np.inf
+        self._candidates = [self._packing_of_incumbent()]
+        self._pack(self.bundle.path)
+        self._work = stretches(blocks, MOST_TAKEN + MOST_STRETCHES, MOST_ENTRIES)
+        self._slices = max(LEAST_SLICES, MOVES_PER_BLOCK * len(problem.jobs) // SLICE)
+
+    def find_prices(self, promise: float, most_steps: int) -> None:
+        """Raise the bound until a step promises no more than a share of it, and make the paths on the way packings.
+
+        Steps count from the first call on.
+        """
+        try:
+            bundle = self.bundle
+            while self._steps < most_steps and bundle.promise > promise * bundle.value and not self._is_over():
+                self._steps += 1
+                self._pack(bundle.step())
+                self._run.prove(bundle.value)
+        finally:
+            if self._candidates:
+                self._offer(self._candidates[0])
+        self._work.prices[:] = self.bundle.prices
+        self._work.labels[:] = self.relaxation.labels(self.bundle.prices)
+
+    def improve_a_little(self) -> None:
+        """Improve the best packing that waits by some moves, and let it wait on."""
+        if len(self._problem.jobs) > 1:
+            self._candidates[0] = self._improved(self._candidates[0])[0]
+
+    def improve(self) -> None:
+        """Improve the best packing that waits, or, where none does, one of a path at prices near the best."""
+        packing, is_quiet = self._next(), len(self._problem.jobs) < 2
+        while packing is not None and not is_quiet and not self._is_over():
+            packing, is_quiet = self._improved(packing)
+
+    def surviving_blocks(self, limit: int) -> IntArray | None:
+        if self._run.objective is None:
+            return None
+        return self.relaxation.survivors(self.bundle.prices, self._run.objective, limit)
+
+    def _next(self) -> Packing | None:
+        if self._candidates:
+            return self._candidates.pop(0)
+        noise = self._rng.standard_normal(len(self.bundle.prices))
+        path = self.relaxation.path(self.bundle.prices * (1.0 + NOISE * noise))
+        return packing_of_path(self._blocks, path, self._run.clock)
+
+    def _improved(self, packing: Packing) -> tuple[Packing, bool]:
+        sizes, starts = packing.sizes.copy(), packing.starts.copy()
+        for _ in range(self._slices):
+            if self._is_over():
+                break
+            improve_packing(self._work, sizes, starts, MOST_TAKEN, SLICE, self._rng)
+        improved = Packing.of(self._blocks, sizes, starts)
+        self._offer(improved)
+        return improved, packing.cost - improved.cost <= QUIET * improved.cost
+
+    def _is_over(self) -> bool:
+        return self._run.clock.expired() or self._run.is_proved()
+
+    def _pack(self, path: Path) -> None:
+        """Make a path into a packing, if it is nearly one, and keep it if it is among the best."""
+        wrong = imbalance(self._blocks, path)
+        if wrong > FAIR_IMBALANCE * self._least_imbalance:
+            return
+        self._least_imbalance = min(wrong, self._least_imbalance)
+        packing = packing_of_path(self._blocks, path, self._run.clock)
+        if packing is None or any(packing.cost == other.cost for other in self._candidates):
+            return
+        self._candidates.append(packing)
+        self._candidates.sort(key=lambda candidate: candidate.cost)
+        del self._candidates[MOST_CANDIDATES:]
+        if self._candidates[0].cost < self._shown * (1.0 - NOTICEABLE):
+            self._shown = self._candidates[0].cost
+            self._offer(self._candidates[0])
+
+    def _offer(self, packing: Packing) -> None:
+        if self._run.objective is None or packing.cost < self._run.objective:
+            starts = self._blocks.starts_of_jobs(self._problem, packing.starts_by_size(self._blocks))
+            self._run.offer(allocation_of_blocks(self._problem, starts))
+
+    def _packing_of_incumbent(self) -> Packing:
+        sizes: IntArray = np.searchsorted(self._blocks.sizes, self._problem.sizes)
+        starts = first_positions(self._problem, self._run.solution)
+        order = np.argsort(starts)
+        return Packing.of(self._blocks, sizes[order], starts[order])

@@ -1,0 +1,390 @@
+"""The bound that prices of parts prove, on a tree of groups in which similar groups are one class.
+
+Groups below a level are merged with all others of their level under the same group of that level. A class offers what
+any of its members offers, as often as it is asked; so no job finds less in a merged tree than in the tree itself.
+"""
+
+import itertools
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import float64, int64, types, void
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import inlined, kernel
+from allocopt.problems.encoding import Encoding
+
+
+class MergedTree(NamedTuple):
+    """Classes of groups, those of leaves first, then level by level; the last one is the top.
+
+    A *part* is what one job takes of one group; its row, under which its price stands, is ``first[v] + k`` for k nodes
+    of a group of class v. The top has no parts. A *stock* is a number of groups of equal class and idle nodes.
+
+    Parameters
+    ----------
+    first_child, children
+        The children of class v are ``children[first_child[v] : first_child[v + 1]]``.
+    weight
+        What the squared nodes of a part of a class save, shape ``(V,)``; 0 at the top.
+    members
+        Number of groups of each class, shape ``(V,)``.
+    widest
+        Nodes of the largest part of a class, shape ``(V,)``; those of the largest job at the top.
+    first
+        Row of the part of 0 nodes of each class, shape ``(V + 1,)``; the last two are equal.
+    stock_class, stock_idle, stock_count
+        Class and idle nodes of the groups of each stock, both rising, and their number, shape ``(stocks,)``.
+    worth_first
+        The worth of c idle nodes of a group of class v is kept at ``worth_first[v] + c``, shape ``(V + 1,)``.
+    """
+
+    first_child: IntArray
+    children: IntArray
+    weight: FloatArray
+    members: IntArray
+    widest: IntArray
+    first: IntArray
+    stock_class: IntArray
+    stock_idle: IntArray
+    stock_count: IntArray
+    worth_first: IntArray
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.first[-1])
+
+
+MERGED_TREE = types.NamedTuple((int64[::1], int64[::1], float64[::1], *(int64[::1],) * 7), MergedTree)
+
+
+def merged(encoding: Encoding, level: int) -> tuple[MergedTree, list[IntArray]]:
+    """Return a tree of merged groups, and the class of every group, level by level below the top.
+
+    Groups of this level and above stay apart, groups below are merged. Levels count from 0, the leaves, where no group
+    is merged, to ``L - 1``, the top, under which all groups of a level are.
+    """
+    levels = np.vstack((encoding.groups, np.zeros((1, encoding.n_idle), dtype=np.int64)))
+    labels = levels.copy()
+    labels[:level] = levels[level]
+    counts = labels.max(axis=1) + 1
+    labels += np.concatenate(([0], np.cumsum(counts)[:-1]))[:, None]
+    class_of_group = []
+    for groups, of_position in zip(levels[:-1], labels[:-1], strict=True):
+        class_of = np.zeros(int(groups.max()) + 1, dtype=np.int64)
+        class_of[groups] = of_position
+        class_of_group.append(class_of)
+    n_classes, largest = int(counts.sum()), int(encoding.sizes.max())
+    parent = np.full(n_classes, -1, dtype=np.int64)
+    for lower, upper in itertools.pairwise(labels):
+        parent[lower] = upper
+    children = np.argsort(parent, kind="stable")[1:]
+    stocks = np.zeros((2, 0), dtype=np.int64)
+    if class_of_group:
+        idle_of_group = np.concatenate([np.bincount(groups) for groups in encoding.groups])
+        stocks = np.stack((np.concatenate(class_of_group), idle_of_group))
+    pairs, count = np.unique(stocks, axis=1, return_counts=True)
+    owner, idle = (np.ascontiguousarray(row) for row in pairs)
+    members, most_idle = np.zeros(n_classes, dtype=np.int64), np.zeros(n_classes, dtype=np.int64)
+    np.add.at(members, owner, count)
+    np.maximum.at(most_idle, owner, idle)
+    widest = np.minimum(most_idle, largest)
+    members[-1], widest[-1] = 1, largest
+    tree = MergedTree(
+        first_child=np.searchsorted(parent[children], np.arange(n_classes + 1)),
+        children=children,
+        weight=np.repeat(np.append(encoding.weights, 0.0), counts),
+        members=members,
+        widest=widest,
+        first=np.concatenate(([0], np.cumsum(np.append(widest[:-1] + 1, 0)))),
+        stock_class=owner,
+        stock_idle=idle,
+        stock_count=count,
+        worth_first=np.concatenate(([0], np.cumsum(most_idle + 1))),
+    )
+    return tree, class_of_group
+
+
+class _Space(NamedTuple):
+    """Working space; the tables of class v are ``one``, ``several`` and ``last`` from ``offset[v]`` on."""
+
+    offset: IntArray  # shape (V + 1,)
+    one: FloatArray  # largest value of k nodes of one group of a class, its price taken off
+    several: FloatArray  # largest value of k nodes of any groups of a class
+    last: IntArray  # nodes of the last part in that value; 0 for none
+    prefix: FloatArray  # largest value of k nodes in the first children of a class, by their number
+    todo: IntArray  # classes and nodes that are still to be split into parts, shape (2, ..)
+    piece: IntArray  # nodes of a part in the best sale of c idle nodes, laid out as the worths; 0 if one is not sold
+
+
+_SPACE = types.NamedTuple(
+    (int64[::1], float64[::1], float64[::1], int64[::1], float64[:, ::1], int64[:, ::1], int64[::1]), _Space
+)
+
+
+def _working_space(tree: MergedTree) -> _Space:
+    largest, n_classes = int(tree.widest[-1]), len(tree.widest)
+    parent = np.full(n_classes, n_classes - 1)
+    parent[tree.children] = np.repeat(np.arange(n_classes), np.diff(tree.first_child))
+    # Several groups of a class are asked for as much as one group of the parent has.
+    offset = np.concatenate(([0], np.cumsum(np.maximum(tree.widest, tree.widest[parent]) + 1)))
+    length, most_children = int(offset[-1]), int(np.diff(tree.first_child).max())
+    return _Space(
+        offset,
+        np.zeros(length),
+        np.zeros(length),
+        np.zeros(length, dtype=np.int64),
+        np.zeros((most_children + 1, largest + 1)),
+        # What waits to be split are disjoint parts of one job.
+        np.zeros((2, largest + 1), dtype=np.int64),
+        np.zeros(int(tree.worth_first[-1]), dtype=np.int64),
+    )
+
+
+@inlined
+def _combine_children(tree: MergedTree, space: _Space, v: int, most: int) -> int:
+    """Fill the values of 0 .. ``most`` nodes in the first i children of a class, for all i; return their number."""
+    first = tree.first_child[v]
+    n_children: int = tree.first_child[v + 1] - first
+    space.prefix[0, 0] = 0.0
+    for k in range(1, most + 1):
+        space.prefix[0, k] = -np.inf
+    for i in range(n_children):
+        child = tree.children[first + i]
+        start = space.offset[child]
+        limit = most if tree.members[child] > 1 else min(most, tree.widest[child])
+        if i == 0:
+            for k in range(most + 1):
+                space.prefix[1, k] = space.several[start + k] if k <= limit else -np.inf
+            continue
+        for k in range(most + 1):
+            value = -np.inf
+            for a in range(min(k, limit) + 1):
+                value = max(value, space.prefix[i, k - a] + space.several[start + a])
+            space.prefix[i + 1, k] = value
+    return n_children
+
+
+@inlined
+def _fill_class(tree: MergedTree, space: _Space, v: int, most: int, size: int, prices: FloatArray) -> None:
+    """Fill the tables of one class for at most ``most`` nodes of a job of ``size`` from those of its children."""
+    start, row, weight = space.offset[v], tree.first[v], tree.weight[v] / size
+    limit = min(most, tree.widest[v])
+    n_children = tree.first_child[v + 1] - tree.first_child[v]
+    if n_children > 0:
+        _combine_children(tree, space, v, limit)
+    space.one[start], space.several[start], space.last[start] = 0.0, 0.0, 0
+    for k in range(1, limit + 1):
+        below = space.prefix[n_children, k] if n_children > 0 else 0.0
+        space.one[start + k] = below + weight * k * k - prices[row + k]
+    if tree.members[v] == 1:
+        for k in range(1, limit + 1):
+            space.several[start + k], space.last[start + k] = space.one[start + k], k
+        return
+    for k in range(1, most + 1):
+        value, last = -np.inf, 0
+        for a in range(1, min(k, limit) + 1):
+            candidate = space.several[start + k - a] + space.one[start + a]
+            if candidate > value:
+                value, last = candidate, a
+        space.several[start + k], space.last[start + k] = value, last
+
+
+@inlined
+def _trace_parts(tree: MergedTree, space: _Space, size: int, parts: IntArray) -> float:
+    """Count the parts of the job whose tables are filled, by row; return the weighted squares of their nodes."""
+    top = tree.widest.size - 1
+    for row in range(parts.size):
+        parts[row] = 0
+    squares, n_todo = 0.0, 1
+    space.todo[0, 0], space.todo[1, 0] = top, size
+    while n_todo > 0:
+        n_todo -= 1
+        v, nodes = space.todo[0, n_todo], space.todo[1, n_todo]
+        first = tree.first_child[v]
+        n_children = _combine_children(tree, space, v, nodes)
+        for i in range(n_children - 1, -1, -1):
+            child = tree.children[first + i]
+            start = space.offset[child]
+            a = 0
+            if i == 0:
+                a = nodes
+            else:
+                while space.prefix[i, nodes - a] + space.several[start + a] < space.prefix[i + 1, nodes]:
+                    a += 1
+            nodes -= a
+            while a > 0:
+                part = space.last[start + a]
+                parts[tree.first[child] + part] += 1
+                squares += tree.weight[child] * part * part
+                a -= part
+                if tree.first_child[child + 1] > tree.first_child[child]:
+                    space.todo[0, n_todo], space.todo[1, n_todo] = child, part
+                    n_todo += 1
+    return squares
+
+
+@kernel(void(MERGED_TREE, _SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
+def best_parts(
+    tree: MergedTree,
+    space: _Space,
+    sizes: IntArray,
+    prices: FloatArray,
+    parts: IntArray,
+    savings: FloatArray,
+    values: FloatArray,
+) -> None:
+    """Find for every size the parts with the largest saving less prices, the job having the tree for itself.
+
+    Parameters
+    ----------
+    tree, space
+        The classes, and working space.
+    sizes
+        Distinct job sizes, shape ``(R,)``.
+    prices
+        Price of every part, in hops, by row.
+    parts
+        How many of each part the best choice of each size has, written in place, shape ``(R, rows)``.
+    savings, values
+        What the choices save in hops, and the same less prices, written in place, shape ``(R,)``.
+    """
+    top = tree.widest.size - 1
+    for r in range(sizes.size):
+        size = sizes[r]
+        for v in range(top):
+            most = min(size, space.offset[v + 1] - space.offset[v] - 1)
+            _fill_class(tree, space, v, most, size, prices)
+        n_children = _combine_children(tree, space, top, size)
+        values[r] = space.prefix[n_children, size] if n_children > 0 else 0.0
+        savings[r] = _trace_parts(tree, space, size, parts[r]) / size
+
+
+@inlined
+def _fill_worth(tree: MergedTree, space: _Space, v: int, prices: FloatArray, worth: FloatArray) -> None:
+    start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
+    worth[start], space.piece[start] = 0.0, 0
+    for c in range(1, tree.worth_first[v + 1] - start):
+        value, piece = worth[start + c - 1], 0
+        for a in range(1, min(c, widest) + 1):
+            candidate = worth[start + c - a] + prices[row + a]
+            if candidate > value:
+                value, piece = candidate, a
+        worth[start + c], space.piece[start + c] = value, piece
+
+
+@kernel(void(MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
+def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
+    """Find for every stock the parts of the largest price that fit into one of its groups together.
+
+    Parameters
+    ----------
+    tree, space
+        The classes, and working space.
+    prices
+        Price of every part, in hops, not negative, by row.
+    sales
+        How many of each part a group of each stock sells, written in place, shape ``(stocks, rows)``.
+    worth
+        Largest price of parts that fit into so many idle nodes of a group of each class together, in hops, written in
+        place, shape ``(worth_first[-1],)``.
+    """
+    for v in range(tree.widest.size - 1):
+        _fill_worth(tree, space, v, prices, worth)
+    for stock in range(tree.stock_class.size):
+        v, idle = tree.stock_class[stock], tree.stock_idle[stock]
+        for row in range(sales.shape[1]):
+            sales[stock, row] = 0
+        while idle > 0:
+            piece = space.piece[tree.worth_first[v] + idle]
+            if piece > 0:
+                sales[stock, tree.first[v] + piece] += 1
+            idle -= max(1, piece)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Priced:
+    """What jobs and groups do at some prices.
+
+    Parameters
+    ----------
+    prices
+        Price of every part, in hops, by row.
+    job_parts
+        How many of each part a job of each size takes, shape ``(R, rows)``.
+    savings
+        What these parts save, in hops, prices not taken off, shape ``(R,)``.
+    sales
+        How many of each part a group of each stock sells, shape ``(stocks, rows)``.
+    worth
+        What idle nodes of the groups of each class are worth, in hops; laid out as in `MergedTree`.
+    bound
+        No allocation saves more, in hops, whatever the rounding.
+    """
+
+    prices: FloatArray
+    job_parts: IntArray
+    savings: FloatArray
+    sales: IntArray
+    worth: FloatArray
+    bound: float
+
+
+class Pricing:
+    """Finds the best answer of every size and every stock to given prices.
+
+    Parameters
+    ----------
+    encoding
+        The problem.
+    level
+        Level from which on groups stay apart; see `merged`.
+    """
+
+    def __init__(self, encoding: Encoding, level: int) -> None:
+        self.tree, self.class_of_group = merged(encoding, level)
+        self.sizes, self.multiplicity = np.unique(encoding.sizes, return_counts=True)
+        self._most_saved = float(encoding.top) * self.sizes
+        self._space = _working_space(self.tree)
+
+    def at(self, prices: FloatArray) -> Priced:
+        """Answer prices, none negative, those of no nodes 0."""
+        tree, n_sizes = self.tree, len(self.sizes)
+        job_parts = np.empty((n_sizes, tree.n_rows), dtype=np.int64)
+        savings, values = np.empty(n_sizes), np.empty(n_sizes)
+        best_parts(tree, self._space, self.sizes, prices, job_parts, savings, values)
+        sales = np.empty((len(tree.stock_idle), tree.n_rows), dtype=np.int64)
+        worth = np.empty(int(tree.worth_first[-1]))
+        best_sales(tree, self._space, prices, sales, worth)
+        income = float(tree.stock_count @ worth[tree.worth_first[tree.stock_class] + tree.stock_idle])
+        bound = float(self.multiplicity @ values) + income + self._rounding(values, income)
+        return Priced(prices, job_parts, savings, sales, worth, bound)
+
+    def work(self) -> int:
+        """Additions of an answer, at most: of the jobs' programs and of the groups' knapsacks."""
+        idle = np.diff(self.tree.worth_first)[:-1]
+        return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
+
+    def _rounding(self, values: FloatArray, income: float) -> float:
+        """Return by how much additions of floats can have lowered the bound, generously.
+
+        The terms of a job's value are its savings, at most ``_most_saved``, and prices, which make the difference.
+        """
+        n_levels = len(self.class_of_group)
+        terms = 8 * n_levels * int(self.sizes[-1]) + int(self.tree.stock_idle.max(initial=0))
+        terms += len(self.sizes) + len(self.tree.stock_idle)
+        magnitude = float(self.multiplicity @ (2 * self._most_saved + np.abs(values))) + income
+        return float(np.finfo(np.float64).eps) * terms * magnitude
+
+    def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
+        """Prices of every part that are those of a pricing with merged classes; they prove as much, or more."""
+        mine = np.zeros(self.tree.n_rows)
+        pairs = zip(self.class_of_group, coarse.class_of_group, strict=True)
+        for fine_class, coarse_class in pairs:
+            for v, group in zip(*np.unique(fine_class, return_index=True), strict=True):
+                start, from_ = self.tree.first[v], coarse.tree.first[coarse_class[group]]
+                length = int(self.tree.widest[v]) + 1
+                mine[start : start + length] = prices[from_ : from_ + length]
+        return mine

@@ -1,0 +1,152 @@
+"""Solver ``csp``: SCAS as the constrained shortest path of the NSA paper (section IV-B), an oracle on small windows.
+
+The paper's vertices are the idle nodes, its operation arcs lead from node i to node i + r - 1, so that one operation
+could begin at the very node where another ends, and that of a one-node job is a loop. Here the vertices are the gaps
+before, between and behind the nodes: transition arcs i -> i + 1 pass over a node, operation arcs i -> i + r give the
+r nodes between to a job. Passing through e_r operation arcs of E_r becomes a plain shortest path in the product of the
+graph with the numbers of jobs placed so far.
+
+The paper leaves out the operation arcs that return "backwards" to the head of the sequence. A solution uses at most
+one of them, for only one block can hold both the last and the first idle node. So every such arc is a case of its
+own: a block of size r with b nodes behind the cut leaves a path from gap b to gap m - (r - b) for the other jobs.
+All cases with the same b begin at the same vertex and share one shortest-path tree.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import networkx as nx
+import numpy as np
+
+from allocopt import __version__
+from allocopt.problems.base import Strategy
+from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.problems.encoding import allocation_of_blocks
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.base import TopologySolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.sizes import rounded
+from allocopt.solving.trivial import sequential_allocation
+
+LARGEST_GRAPH = 100_000
+"""Arcs of the product graph; one shortest-path tree of the largest takes about a tenth of a second."""
+
+Used = tuple[int, ...]
+"""How many jobs of each distinct size a path has placed."""
+
+State = tuple[int, Used]
+"""A vertex of the product: a gap, and what was used on the way to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConstrainedShortestPath(TopologySolver):
+    """Exact SCAS by shortest paths in networkx, one tree for every number of nodes behind the cut."""
+
+    name: ClassVar[str] = "csp"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.SCAS}),
+        frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
+        f"{LARGEST_GRAPH:,} arcs: (idle nodes + 1) x product over sizes of (jobs of the size + 1) x (sizes + 1)",
+    )
+
+    @property
+    def version(self) -> str:
+        """Versions of this package and of networkx."""
+        return f"{__version__}, networkx {nx.__version__}"
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        _, counts = np.unique(problem.sizes, return_counts=True)
+        arcs = number_of_arcs(counts.tolist(), len(problem.idle_nodes))
+        if arcs <= LARGEST_GRAPH:
+            return None
+        return f"its graph would have {rounded(arcs)} arcs, the largest taken has {LARGEST_GRAPH:,}"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return BLOCK_KERNELS
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Solve all cases; iterations are numbers of nodes behind the cut. See `TopologySolver.search`."""
+        run.offer(sequential_allocation(problem))
+        blocks = blocks_of(problem)
+        run.prove(blocks.cheapest_total())
+        if not run.is_proved():
+            _search(problem, blocks, run, budget.iterations)
+        by_iterations = budget.iterations is not None and not run.clock.expired()
+        return StopReason.ITERATIONS if by_iterations else StopReason.TIME_LIMIT
+
+
+def _search(problem: TopologyProblem, blocks: Blocks, run: Run, iterations: int | None) -> None:
+    graph = product_graph(blocks)
+    n_cases = int(blocks.sizes.max())
+    cases = range(n_cases if iterations is None else min(iterations, n_cases))
+    longest = run.clock.elapsed()
+    for behind in cases:
+        started = run.clock.elapsed()
+        # No case is begun that may not fit.
+        if run.clock.remaining() < longest:
+            return
+        for starts in _best_starts(graph, blocks, behind):
+            run.offer(allocation_of_blocks(problem, blocks.starts_of_jobs(problem, starts)))
+        longest = max(longest, run.clock.elapsed() - started)
+    if len(cases) == n_cases and run.objective is not None:
+        run.prove(run.objective)
+
+
+def _best_starts(graph: "nx.DiGraph[State]", blocks: Blocks, behind: int) -> list[list[list[int]]]:
+    """Best starts per size of every case with so many nodes behind the cut, 0 for no block across it."""
+    m, none = blocks.costs.shape[1], (0,) * len(blocks.sizes)
+    full: Used = tuple(blocks.counts.tolist())
+    paths: dict[State, list[State]] = nx.single_source_dijkstra_path(graph, (behind, none))
+    if behind == 0:
+        return [_starts_on(paths[m, full])]
+    best = []
+    for r, size in enumerate(blocks.sizes.tolist()):
+        if size > behind:
+            wrapped = m - (size - behind)
+            starts = _starts_on(paths[wrapped, _changed(full, r, -1)])
+            starts[r].append(wrapped)
+            best.append(starts)
+    return best
+
+
+def _starts_on(path: list[State]) -> list[list[int]]:
+    starts: list[list[int]] = [[] for _ in path[0][1]]
+    for (gap, before), (_, after) in itertools.pairwise(path):
+        if before != after:
+            r = next(index for index, (old, new) in enumerate(zip(before, after, strict=True)) if old != new)
+            starts[r].append(gap)
+    return starts
+
+
+def product_graph(blocks: Blocks) -> "nx.DiGraph[State]":
+    """Build the product of the graph, without its backward arcs, and the multisets of sizes.
+
+    Transition arcs weigh nothing, operation arcs what their block costs.
+    """
+    graph: nx.DiGraph[State] = nx.DiGraph()
+    n_idle = blocks.costs.shape[1]
+    counts, costs = blocks.counts.tolist(), blocks.costs.tolist()
+    for used in itertools.product(*(range(count + 1) for count in counts)):
+        graph.add_weighted_edges_from(((gap, used), (gap + 1, used), 0.0) for gap in range(n_idle))
+        for r, size in enumerate(blocks.sizes.tolist()):
+            if used[r] < counts[r]:
+                gaps, more = range(n_idle - size + 1), _changed(used, r, 1)
+                graph.add_weighted_edges_from(((gap, used), (gap + size, more), costs[r][gap]) for gap in gaps)
+    return graph
+
+
+def number_of_arcs(counts: list[int], n_idle: int) -> int:
+    """Return the arcs of the product, at most: one transition and one operation per size from every vertex."""
+    return (n_idle + 1) * math.prod(count + 1 for count in counts) * (len(counts) + 1)
+
+
+def _changed(used: Used, r: int, by: int) -> Used:
+    return (*used[:r], used[r] + by, *used[r + 1 :])

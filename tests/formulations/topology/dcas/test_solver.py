@@ -1,0 +1,255 @@
+"""The dynamic program proves the DCAS optimum, says what it does not take, and is valid wherever it is cut off."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from support.brute_force import dcas_allocations, optimum
+from support.clocks import LooksBudget
+from support.oracle import ROUNDING, OracleWindow
+from support.results import assert_proved
+from support.windows import fat_trees, paper_window, resequenced, trees, window, windows, with_jobs
+
+from allocopt.cluster.topology import FatTree, Tree
+from allocopt.errors import UsageError
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.verify import allocation_order
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify_result
+from formulations.topology.dcas import search
+from formulations.topology.dynamic_program import DynamicProgram
+
+DCAS = Strategy.DCAS
+
+interval_trees = st.builds(FatTree, st.just(1), st.integers(1, 4), st.integers(1, 4), st.just((2, 4, 6))) | st.builds(
+    FatTree, st.integers(1, 4), st.just(1), st.integers(1, 4), st.just((1, 4, 20))
+)
+
+
+def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
+    result = DynamicProgram().solve(problem, budget, 0)
+    verify_result(problem, result)
+    return result
+
+
+@given(windows(most_idle=9, most_jobs=4, strategy=DCAS, topologies=fat_trees | interval_trees))
+def test_the_optimum_of_brute_force_is_proved_on_fat_trees(problem: TopologyProblem) -> None:
+    assert_proved(solved(problem), optimum(problem))
+
+
+@given(windows(most_idle=10, most_jobs=4, strategy=DCAS, topologies=trees()), st.integers(0, 9))
+def test_the_optimum_of_brute_force_is_proved_on_all_trees_that_are_taken(problem: TopologyProblem, turn: int) -> None:
+    m = len(problem.idle_nodes)
+    turned = resequenced(problem, np.roll(np.arange(m), turn))
+    refused = DynamicProgram().refusal(problem)
+    assert (refused is None) is (DynamicProgram().refusal(turned) is None)
+    assume(refused is None)
+    assert_proved(solved(turned), optimum(problem))
+
+
+def ragged_window(seed: int) -> TopologyProblem:
+    """Return a window of 0 to 3 idle nodes in every leaf, where jobs larger than that gain by nesting."""
+    rng = np.random.default_rng(seed)
+    cluster = [FatTree(1, 8, 4), FatTree(8, 1, 4), FatTree(3, 4, 4), FatTree(2, 5, 4)][seed % 4]
+    leaves = cluster.size // 4
+    idle = [4 * leaf + node for leaf in range(leaves) for node in range(int(rng.integers(0, 4)))][:12]
+    sizes = rng.integers(2, 6, size=int(rng.integers(2, 4)))
+    return window(cluster, idle, sizes[np.cumsum(sizes) <= len(idle)].tolist() or [1], strategy=DCAS)
+
+
+@pytest.mark.slow
+def test_the_optimum_of_brute_force_is_proved_where_nesting_pays() -> None:
+    better = 0
+    for seed in range(400):
+        problem = ragged_window(seed)
+        result = solved(problem)
+        scas = solved(problem.with_strategy(Strategy.SCAS)).objective
+        assert result.objective is not None
+        assert scas is not None
+        if result.objective < scas - 1.0 or seed % 8 == 0:
+            assert_proved(result, optimum(problem))
+        better += result.objective < scas - 1.0
+    assert better >= 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [[3, 3, 2], [2, 4, 4], [3, 2, 2, 2], [5, 3, 3], [3, 3, 3]])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_optimum_of_brute_force_is_proved_where_jobs_do_not_fit_into_leaves(sizes: list[int], seed: int) -> None:
+    idle = np.sort(np.random.default_rng(seed).choice(24, size=11, replace=False))
+    problem = window(FatTree(3, 2, 4), idle, sizes, strategy=DCAS)
+    assert_proved(solved(problem), optimum(problem))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sizes", "idle"),
+    [([10], 10), ([1] * 6, 6), ([5, 5], 10), ([4, 4, 2], 10), ([2] * 4, 8), ([1], 1), ([1, 1, 3, 3], 10), ([2, 3], 10)],
+)
+def test_full_windows_and_equal_jobs_are_solved(sizes: list[int], idle: int) -> None:
+    problem = window(FatTree(2, 2, 4), range(3, 3 + idle), sizes, strategy=DCAS)
+    assert_proved(solved(problem), optimum(problem))
+
+
+def test_a_job_around_another_and_the_leftover_is_found() -> None:
+    # Job 0 takes both ends of the pod of nodes 0 .. 7; in between lie job 1, whole in a leaf, and the leftover.
+    tree = Tree.from_levels(
+        [{"a": [0, 1, 2], "b": [3, 4, 5], "c": [6, 7], "d": [8, 9]}, {"p": list("abc"), "q": ["d"]}]
+    )
+    problem = window(tree, range(10), [4, 3, 2], strategy=DCAS)
+    assert_proved(solved(problem), optimum(problem))
+
+
+@pytest.mark.parametrize("jobs", [[2], [3, 1], [2, 2], [1, 2, 3], [2, 2, 2, 1]])
+@pytest.mark.parametrize("m", [7, 8, 9])
+def test_there_are_as_many_allocations_as_kreweras_counts(jobs: list[int], m: int) -> None:
+    problem = window(FatTree(1, 1, 9), range(m), jobs, strategy=DCAS)
+    left = m - sum(jobs)
+    count = int(np.prod(np.arange(m - len(jobs) + (1 if left else 2), m + 1)))
+    assert len(dcas_allocations(problem)) == count
+
+
+@pytest.mark.slow
+def test_all_proven_optima_are_reached_and_proved(oracle_windows: list[OracleWindow]) -> None:
+    assert len(oracle_windows) == 36
+    for case in oracle_windows:
+        result = solved(case.problem.with_strategy(DCAS))
+        assert result.status is Status.OPTIMAL
+        assert result.objective == pytest.approx(case.optimum[DCAS], rel=0, abs=ROUNDING)
+        assert case.optimum[Strategy.FREE] - ROUNDING <= result.objective <= case.optimum[Strategy.SCAS] + ROUNDING
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_optimum_lies_between_the_greedy_bound_and_scas(seed: int) -> None:
+    problem = paper_window(seed, DCAS)
+    result = solved(problem)
+    assert result.status is Status.OPTIMAL
+    assert result.objective is not None
+    scas = solve(problem, "scas", "dp", None).objective
+    free = solve(problem, "free", "greedy", None).bound
+    assert scas is not None
+    assert free is not None
+    assert free * (1 - 1e-9) <= result.objective <= scas * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_turning_and_reflecting_the_sequence_keep_the_optimum(seed: int) -> None:
+    problem = paper_window(seed, DCAS)
+    best = solved(problem).objective
+    m = len(problem.idle_nodes)
+    orders = [np.arange(m)[::-1], *(np.roll(np.arange(m), shift) for shift in (1, m // 3, m // 2))]
+    for order in orders:
+        assert solved(resequenced(problem, order)).objective == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_permuting_the_jobs_keeps_the_optimum(seed: int) -> None:
+    problem = paper_window(seed, DCAS)
+    best = solved(problem).objective
+    order = np.random.default_rng(seed).permutation(len(problem.jobs))
+    assert solved(with_jobs(problem, [problem.jobs[job] for job in order])).objective == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_optimum_has_an_allocation_order(seed: int) -> None:
+    problem = paper_window(seed, DCAS)
+    result = solved(problem)
+    idle = problem.idle_nodes
+    for job in allocation_order(problem, result.solution):
+        owned = np.isin(idle, result.solution.nodes[job])
+        assert (owned != np.roll(owned, 1)).sum() <= 2
+        idle = idle[~owned]
+
+
+@given(windows(most_idle=9, most_jobs=4, strategy=DCAS, topologies=fat_trees), st.integers(0, 60))
+def test_cut_off_anywhere_the_bound_never_passes_the_optimum(problem: TopologyProblem, looks: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "SLICE", 1)
+        result = solved(problem, LooksBudget(looks=looks))
+    best = optimum(problem)
+    assert result.objective is not None
+    assert result.objective >= best * (1 - 1e-9) - 1e-9
+    assert result.bound is None or result.bound <= best * (1 + 1e-9) + 1e-9
+
+
+@pytest.mark.parametrize("looks", [0, 1, 5, 20, 50, 100, 150, 200, 400])
+def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "SLICE", 2000)
+    problem = paper_window(3, DCAS)
+    best = solved(problem).objective
+    result = solved(problem, LooksBudget(looks=looks))
+    assert best is not None
+    assert result.objective is not None
+    assert best <= result.objective * (1 + 1e-12)
+    assert result.bound is None or result.bound <= best * (1 + 1e-9)
+    assert result.stopped_by is (StopReason.PROVED if result.status is Status.OPTIMAL else StopReason.TIME_LIMIT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("slice_", "capacity"), [(1, 1 << 17), (50, 1 << 17), (100_000, 64), (7, 64)])
+def test_slices_and_growing_tables_do_not_change_the_answer(
+    slice_: int, capacity: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = paper_window(1, DCAS)
+    whole = solved(problem)
+    monkeypatch.setattr(search, "SLICE", slice_)
+    monkeypatch.setattr(search, "FIRST_CAPACITY", capacity)
+    assert solved(problem).solution.as_dict(problem) == whole.solution.as_dict(problem)
+
+
+def test_out_of_room_it_ends_with_a_valid_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "FIRST_CAPACITY", 64)
+    monkeypatch.setattr(search, "LARGEST_CAPACITY", 64)
+    problem = paper_window(1, DCAS)
+    result = solved(problem)
+    assert result.status is Status.FEASIBLE
+    assert result.stopped_by is StopReason.COMPLETED
+    assert result.bound is not None
+
+
+def test_a_rising_limit_and_a_wide_one_find_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
+    for problem in [*(paper_window(seed, DCAS) for seed in range(4)), *(ragged_window(seed) for seed in range(100))]:
+        best = solved(problem).objective
+        with monkeypatch.context() as patch:
+            patch.setattr(search, "FIRST_LIMIT", 1.0)
+            assert solved(problem).objective == pytest.approx(best, rel=1e-9)
+
+
+def test_scattered_switches_are_refused_with_the_reason() -> None:
+    tree = Tree.from_levels([{"a": [0, 2, 4], "b": [1, 3, 5]}])
+    problem = window(tree, range(6), [2, 2], strategy=DCAS)
+    with pytest.raises(UsageError, match="do not follow each other"):
+        solve(problem, solver="dp")
+    assert DynamicProgram().refusal(problem.with_strategy("scas")) is None
+
+
+def test_three_levels_of_switches_below_the_top_are_refused() -> None:
+    nodes = {f"a{i}": [2 * i, 2 * i + 1] for i in range(8)}
+    levels = [nodes, {f"b{i}": [f"a{2 * i}", f"a{2 * i + 1}"] for i in range(4)}]
+    levels.append({f"c{i}": [f"b{2 * i}", f"b{2 * i + 1}"] for i in range(2)})
+    tree = Tree.from_levels(levels)
+    assert "3 levels" in (DynamicProgram().refusal(window(tree, range(16), [3, 2], strategy=DCAS)) or "")
+    # Nodes below one switch of the top level: two levels tell them apart, the third saves the same for all.
+    below = window(tree, range(8), [3, 2], strategy=DCAS)
+    assert DynamicProgram().refusal(below) is None
+    assert_proved(solved(below), optimum(below))
+
+
+def test_a_switch_that_lies_around_the_end_of_the_sequence_is_taken() -> None:
+    tree = Tree.from_levels([{"a": [0, 1, 6, 7], "b": [2, 3, 4, 5]}])
+    problem = window(tree, range(8), [3, 3], strategy=DCAS)
+    assert_proved(solved(problem), optimum(problem))
+
+
+def test_tables_too_large_are_refused() -> None:
+    problem = window(FatTree(100, 10, 10), range(9000), [3000, 2000], strategy=DCAS)
+    assert "dcas tables" in (DynamicProgram().refusal(problem) or "")
+
+
+def test_windows_of_few_sizes_and_many_jobs_are_solved() -> None:
+    # A leaf of four holds one job of three; what is left of the three leaves of a pod makes room for a tenth.
+    problem = window(FatTree(3, 3, 4), range(36), [3] * 10, strategy=DCAS)
+    assert_proved(solved(problem), 1000 * (9 * 2 * 2 + 2 * 4))

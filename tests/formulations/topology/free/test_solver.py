@@ -1,0 +1,216 @@
+"""The FREE optimum is found and proved, and allocation and bound are valid wherever the search is cut off."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.brute_force import optimum
+from support.clocks import LooksBudget, ScriptedBudget
+from support.counts import optimum_by_counts
+from support.oracle import ROUNDING, OracleWindow
+from support.results import assert_proved
+from support.windows import fat_trees, paper_window, resequenced, trees, window, windows
+
+from allocopt.cluster.topology import FatTree, Tree
+from allocopt.errors import UsageError
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import MOST_ITERATIONS, Budget
+from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.trivial import sequential_allocation
+from allocopt.solving.verify import verify, verify_result
+from formulations.topology.free import solver as module
+from formulations.topology.free.closing import Closing
+from formulations.topology.free.solver import LARGEST, MOST_COUNTS, ExactFree
+
+SHALLOW = fat_trees | trees(levels=1) | trees(levels=2) | trees(levels=3)
+
+
+def solved(problem: TopologyProblem, budget: Budget = Budget(), solver: ExactFree = ExactFree()) -> Result:  # noqa: B008
+    result = solver.solve(problem, budget, 0)
+    verify_result(problem, result)
+    return result
+
+
+@pytest.fixture
+def greedy_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let greedy be who looks for allocations, so that the layers have something to find."""
+    monkeypatch.setattr(module, "SEARCHES", ("greedy",))
+
+
+@given(windows(most_idle=8, most_jobs=3, topologies=SHALLOW))
+def test_the_optimum_over_all_node_sets_is_proved(problem: TopologyProblem) -> None:
+    assert_proved(solved(problem), optimum(problem))
+
+
+@pytest.mark.usefixtures("greedy_alone")
+@pytest.mark.parametrize("levels", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(20))
+def test_from_a_greedy_allocation_the_optimum_over_all_counts_is_proved(levels: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    leaves = np.sort(rng.integers(0, 5, size=14))
+    pods = np.unique(leaves)[:, None] >= [2, 3]
+    groups = {1: [], 2: [leaves], 3: [leaves, pods.sum(axis=1)[np.unique(leaves, return_inverse=True)[1]]]}[levels]
+    names = [np.unique(level, return_inverse=True) for level in groups]
+    tree = Tree(
+        np.array([index for _, index in names], dtype=np.int64).reshape(levels - 1, 14),
+        tuple(tuple(f"switch-{level}-{group}" for group in found) for level, (found, _) in enumerate(names)),
+        tuple(range(2, 2 * levels + 1, 2)),
+    )
+    problem = window(tree, range(14), rng.integers(1, 5, size=4).tolist())
+    assert_proved(solved(problem), optimum_by_counts(problem))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "idle"),
+    [([10], 10), ([1] * 7, 7), ([5, 5], 10), ([4, 4, 2], 10), ([2] * 5, 10), ([1], 1), ([1, 1, 3, 3], 10)],
+)
+def test_full_windows_and_equal_jobs_are_solved(sizes: list[int], idle: int) -> None:
+    problem = window(FatTree(2, 2, 4), range(3, 3 + idle), sizes)
+    assert_proved(solved(problem), optimum_by_counts(problem))
+
+
+@pytest.mark.slow
+def test_all_proven_optima_are_reached_and_proved(oracle_windows: list[OracleWindow]) -> None:
+    assert len(oracle_windows) == 36
+    for case in oracle_windows:
+        result = solved(case.problem.with_strategy(Strategy.FREE))
+        assert result.status is Status.OPTIMAL
+        assert result.objective == pytest.approx(case.optimum[Strategy.FREE], rel=0, abs=ROUNDING)
+        assert result.bound == result.objective
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("greedy_alone")
+def test_the_proven_optima_are_found_from_greedy_allocations(oracle_windows: list[OracleWindow]) -> None:
+    for case in oracle_windows[:30:3]:
+        result = solved(case.problem.with_strategy(Strategy.FREE))
+        assert result.status is Status.OPTIMAL
+        assert result.objective == pytest.approx(case.optimum[Strategy.FREE], rel=0, abs=ROUNDING)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("states", [1, 300])
+def test_within_few_states_the_bound_is_valid(oracle_windows: list[OracleWindow], states: int) -> None:
+    for case in oracle_windows:
+        result = solved(case.problem.with_strategy(Strategy.FREE), solver=ExactFree(states))
+        best = case.optimum[Strategy.FREE]
+        assert result.bound is not None
+        assert result.objective is not None
+        assert result.bound <= best + ROUNDING
+        assert result.objective >= best - ROUNDING
+        assert result.gap is not None
+        assert result.gap <= 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("looks", range(0, 40, 3))
+def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int) -> None:
+    problem = paper_window(4)
+    best = solved(problem).objective
+    result = solved(problem, LooksBudget(looks=looks))
+    assert best is not None
+    assert result.objective is not None
+    assert best <= result.objective * (1 + 1e-12)
+    assert result.bound is None or result.bound <= best * (1 + 1e-12)
+    assert result.stopped_by is (StopReason.PROVED if result.status is Status.OPTIMAL else StopReason.TIME_LIMIT)
+
+
+@given(windows(most_idle=8, most_jobs=3), st.integers(1, 12))
+def test_after_few_iterations_the_bound_never_passes_the_optimum(problem: TopologyProblem, iterations: int) -> None:
+    result = solved(problem, Budget(iterations=iterations))
+    best = optimum(problem)
+    assert result.bound is not None
+    assert result.objective is not None
+    assert result.bound <= best * (1 + 1e-9) + 1e-9
+    assert result.objective >= best * (1 - 1e-9) - 1e-9
+
+
+@given(windows(most_idle=8, most_jobs=3, topologies=trees(levels=4)))
+def test_trees_of_four_levels_get_a_valid_bound(problem: TopologyProblem) -> None:
+    result = solved(problem)
+    assert result.bound is not None
+    assert result.bound <= optimum(problem) * (1 + 1e-9) + 1e-9
+
+
+def test_cut_off_before_anything_it_has_an_allocation() -> None:
+    problem = paper_window(3)
+    result = solved(problem, Budget(1e-9))
+    assert verify(problem, result.solution) == result.objective
+
+
+@pytest.fixture
+def granted(monkeypatch: pytest.MonkeyPatch) -> list[Budget]:
+    """Budgets of the searches, which find nothing."""
+    budgets: list[Budget] = []
+    monkeypatch.setattr(module, "ask", lambda _solver, _asked, budget, *_: budgets.append(budget))
+    return budgets
+
+
+def test_a_bound_that_does_not_fit_is_not_begun_and_the_search_gets_all_the_time(
+    granted: list[Budget], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(module, "Closing")
+    result = solved(paper_window(3), ScriptedBudget(0.0008))
+    assert granted == [Budget(0.0008, MOST_ITERATIONS)]
+    assert result.stopped_by is StopReason.TIME_LIMIT
+
+
+def test_the_search_leaves_time_for_a_bound_that_fits(granted: list[Budget]) -> None:
+    result = solved(paper_window(3), ScriptedBudget(1.0, iterations=1))
+    assert granted[0] == Budget(2 / 3, 1)
+    assert result.bound is not None
+
+
+def test_layers_that_do_not_fit_are_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = paper_window(4)
+    run = Run(ExactFree(), problem, ScriptedBudget(1.0), 0, sequential_allocation(problem))
+    closing = Closing(problem, run, None)
+    monkeypatch.setattr("formulations.topology.free.closing.seconds_to_fill", lambda *_: 0.4)
+    monkeypatch.delattr("formulations.topology.free.closing.layers_of")
+    assert closing.distance() > 0.0
+    assert not closing.close(1000)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_jobs_and_nodes_does_not_matter(seed: int) -> None:
+    problem = paper_window(seed)
+    order = np.random.default_rng(seed).permutation(len(problem.idle_nodes))
+    shuffled = resequenced(problem, order)
+    first, again = solved(problem), solved(shuffled)
+    assert first.status is again.status is Status.OPTIMAL
+    assert again.objective == pytest.approx(first.objective, rel=1e-9)
+
+
+def test_without_a_time_limit_the_answer_depends_on_the_seed_alone() -> None:
+    problem = paper_window(1)
+    first, again = solved(problem), solved(problem)
+    assert first.solution.as_dict(problem) == again.solution.as_dict(problem)
+
+
+def test_what_is_too_large_is_refused() -> None:
+    problem = window(FatTree(20, 20, 50), range(20_000), [1000])
+    assert f"{LARGEST:,}" in str(ExactFree().refusal(problem))
+    crowded = window(FatTree(20, 20, 20), range(8_000), [1] * 8_000)
+    assert f"{MOST_COUNTS:,}" in str(ExactFree().refusal(crowded))
+    assert ExactFree().refusal(paper_window(0)) is None
+
+
+@pytest.mark.parametrize("states", [0, -1, 10**12])
+def test_a_senseless_number_of_states_is_an_error(states: int) -> None:
+    with pytest.raises(UsageError, match="states is"):
+        ExactFree(states)
+
+
+def test_another_search_takes_the_place_of_one_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_lns(name: str) -> Solver:
+        if name == "lns":
+            raise UsageError("there is no solver 'lns'")
+        return get_solver(name)
+
+    monkeypatch.setattr(module, "get_solver", without_lns)
+    problem = paper_window(2)
+    assert solved(problem).status is Status.OPTIMAL
