@@ -12,9 +12,9 @@ from allocopt.problems.coallocation.generate import synthetic_coallocation
 from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.report.table import Cell, aligned_table
-from formulations.coallocation.program import CoallocationModel
-from formulations.integer.backends import cp_sat, highs, scip
-from formulations.integer.backends.protocol import Limits
+from formulations.backends import cp_sat, highs, scip
+from formulations.backends.protocol import Limits
+from formulations.coallocation.integer import CoallocationModel
 
 HOSTS, GUESTS, LIMIT_S = 200, 100, 1.0
 SOLVERS = ("assignment", "scip", "highs", "cp-sat", "greedy", "static-50")

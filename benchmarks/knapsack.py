@@ -12,8 +12,7 @@ import allocopt
 from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.report.table import Cell, aligned_table
-from formulations.knapsack.dynamic import Items
-from formulations.knapsack.kernels import add_counted_jobs
+from formulations.knapsack.dynamic import Items, add_counted_jobs
 
 NODES, WINDOW = 4360, 50
 TRACE = Path("traces") / "Theta-2018-01.swf.gz"

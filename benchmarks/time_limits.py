@@ -12,7 +12,7 @@ from allocopt.errors import UsageError
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
-from formulations.integer.backends.child import pool_of
+from formulations.backends.child import pool_of
 
 LIMIT_S = 1.0
 ALLOWED_S = LIMIT_S * 1.05 + 0.05

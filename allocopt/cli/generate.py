@@ -115,8 +115,11 @@ def add_commands() -> None:
     """Add a command for everything that draws problems of a kind."""
     from allocopt.problems.kind import get_kind, kind_names
 
+    known = {command.name for command in app.registered_commands}
     for name in kind_names():
         for command, draw in get_kind(name).generators.items():
+            if command in known:
+                continue
             app.command(command, help=draw.__doc__)(_generator(command, draw))
 
 

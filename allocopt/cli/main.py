@@ -41,8 +41,8 @@ COMMANDS = (
 """Names of the commands; each is in the module of this package that is called so."""
 
 
-def program(words: Sequence[str] = ()) -> typer.Typer:
-    """Return the program with the command that these words ask for, or with all where they begin with none.
+def program(words: Sequence[str] | None = None) -> typer.Typer:
+    """Return the program with the command that these words ask for; with all where they begin with none, or for None.
 
     Loading and describing all of them takes longer than most of them run.
     """
@@ -57,10 +57,11 @@ def program(words: Sequence[str] = ()) -> typer.Typer:
         "5 a missing optional package, 130 interrupted. All times are in seconds.",
     )
     app.callback()(_options)
-    for name in set(words[:1]).intersection(COMMANDS) or COMMANDS:
+    asked = set(COMMANDS if words is None else words[:1])
+    for name in [name for name in COMMANDS if name in asked] or COMMANDS:
         module = import_module(f"allocopt.cli.{name.replace('-', '_')}")
         if hasattr(module, "app"):
-            if words[:1] == [name] and hasattr(module, "add_commands"):
+            if name in asked and hasattr(module, "add_commands"):
                 module.add_commands()
             app.add_typer(module.app, name=name)
         else:

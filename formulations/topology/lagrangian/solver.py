@@ -22,10 +22,8 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
-from formulations.integer.base import ask_child, stop_reason
-from formulations.integer.pack import Pack
-from formulations.integer.positions import first_positions
-from formulations.integer.solvers import HIGHS
+from formulations.backends.solver import HIGHS, ask_child, stop_reason
+from formulations.topology.integer import Pack, first_positions
 from formulations.topology.lagrangian.bundle import Bundle, balance_weights
 from formulations.topology.lagrangian.packing import Packing, imbalance, insert_blocks, packing_cost, packing_of_path
 from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, OutOfTime, Path, Relaxation

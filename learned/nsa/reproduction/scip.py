@@ -9,8 +9,7 @@ from allocopt.problems.blocks import Blocks
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Status
-from formulations.integer.paper import Paper
-from formulations.integer.solvers import ScipPaper
+from formulations.topology.scip_paper import Paper, ScipPaper
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,10 @@ from allocopt.problems.coallocation.pairs import Pairs, alone_bound
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
+from formulations.backends import cp_sat, highs, scip
+from formulations.backends.protocol import Limits, OutcomeStatus
 from formulations.coallocation.assignment import assignment_bound
-from formulations.coallocation.integer import ScipCoallocation
-from formulations.coallocation.program import CoallocationModel
-from formulations.integer.backends import cp_sat, highs, scip
-from formulations.integer.backends.protocol import Limits, OutcomeStatus
+from formulations.coallocation.integer import CoallocationModel, ScipCoallocation
 
 BACK_ENDS = {"cp-sat": cp_sat, "highs": highs, "scip": scip}
 LIMITS = Limits(60.0, 0, None)

@@ -16,8 +16,14 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result
 from formulations.knapsack.dynamic import KnapsackDynamicProgram
-from formulations.knapsack.integer import CpSatKnapsack, HighsKnapsack, IntegerKnapsack, ScipKnapsack
-from formulations.knapsack.program import KnapsackModel, knapsack_nonzeros
+from formulations.knapsack.integer import (
+    CpSatKnapsack,
+    HighsKnapsack,
+    IntegerKnapsack,
+    KnapsackModel,
+    ScipKnapsack,
+    knapsack_nonzeros,
+)
 
 SOLVERS: dict[str, IntegerKnapsack] = {"scip": ScipKnapsack(), "highs": HighsKnapsack(), "cp-sat": CpSatKnapsack()}
 EVERY = pytest.mark.parametrize("name", sorted(SOLVERS))

@@ -19,7 +19,7 @@ from allocopt.problems.blocks import Blocks, blocks_of
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.trivial import sequential_allocation
-from formulations.integer.pack import Pack
+from formulations.topology.integer import Pack
 from formulations.topology.lagrangian import relaxation as module
 from formulations.topology.lagrangian.bundle import Bundle, balance_weights
 from formulations.topology.lagrangian.relaxation import OutOfTime, Relaxation

@@ -16,6 +16,7 @@ optimal, and a bound of the program is a bound of the problem.
 
 import logging
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import coo_array, csc_array, csr_array, hstack, vstack
@@ -24,8 +25,9 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.blocks import Blocks
 from allocopt.problems.encoding import allocation_of_blocks
 from allocopt.problems.topology import Allocation, TopologyProblem
-from formulations.integer.positions import first_positions
-from formulations.integer.program import BinaryProgram, NameGrid
+from formulations.backends.protocol import BinaryProgram, NameGrid
+from formulations.backends.solver import SCIP, BackEndSpec
+from formulations.topology.integer import ProgramSolver, first_positions
 
 LOGGER = logging.getLogger(__name__)
 
@@ -162,3 +164,32 @@ def _covering(sizes: IntArray, m: int) -> csr_array:
     n_rows = len(columns)
     values = np.tile([1.0, -1.0], n_rows)
     return csr_array((values, columns.ravel(), np.arange(n_rows + 1) * 2), shape=(n_rows, 2 * len(sizes) * m))
+
+
+@dataclass(frozen=True)
+class ScipPaper(ProgramSolver):
+    """The NSA paper's model M_SCAS in SCIP, to reproduce its Table IV.
+
+    Parameters
+    ----------
+    cancel
+        Whether SCIP may cancel jobs at a penalty, as in the authors' program (``cancel_j`` of `Paper`). A solution
+        with cancelled jobs is no allocation and never becomes the incumbent: the answer is then the best complete
+        allocation, at worst the sequential one, with its status. The log of this module says at level INFO, for every
+        such solution that SCIP shows, how many jobs it cancels; the last of these messages is what the paper's column
+        "Cancel" counts.
+    """
+
+    name: ClassVar[str] = "scip-paper"
+    back_end: ClassVar[BackEndSpec] = SCIP
+    largest_nonzeros: ClassVar[int] = 500_000
+
+    cancel: bool = False
+
+    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> Paper:
+        """Write the problem as the paper's model."""
+        return Paper(problem, blocks, self.cancel)
+
+    def nonzeros(self, problem: TopologyProblem) -> int:
+        """Nonzeros of the paper's model."""
+        return paper_nonzeros(problem)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
-from formulations.integer.program import BinaryProgram, NameGrid
+from formulations.backends.protocol import BinaryProgram, NameGrid
 
 
 def test_names_run_through_the_last_axis_first() -> None:

@@ -14,11 +14,10 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.blocks import blocks_of
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.trivial import sequential_allocation
-from formulations.integer.backends import cp_sat, highs, scip
-from formulations.integer.backends.protocol import Limits, OutcomeStatus, Progress
-from formulations.integer.pack import Pack
-from formulations.integer.paper import Paper
-from formulations.integer.program import BinaryProgram, NameGrid
+from formulations.backends import cp_sat, highs, scip
+from formulations.backends.protocol import BinaryProgram, Limits, NameGrid, OutcomeStatus, Progress
+from formulations.topology.integer import Pack
+from formulations.topology.scip_paper import Paper
 
 NO_LIMIT = Limits(float("inf"), 0, None)
 

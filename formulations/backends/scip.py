@@ -9,8 +9,7 @@ from pyscipopt import Eventhdlr, ExprCons, Model
 from pyscipopt.scip import PY_SCIP_EVENTTYPE, PY_SCIP_STAGE, Variable
 
 from allocopt.arrays import IntArray
-from formulations.integer.backends.protocol import Limits, Outcome, OutcomeStatus, Progress, Report
-from formulations.integer.program import BinaryProgram
+from formulations.backends.protocol import BinaryProgram, Limits, Outcome, OutcomeStatus, Progress, Report
 
 _LARGEST_SEED = 2**31 - 1
 _EVENTS = (PY_SCIP_EVENTTYPE.BESTSOLFOUND, PY_SCIP_EVENTTYPE.LPSOLVED)

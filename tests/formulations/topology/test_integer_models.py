@@ -16,10 +16,9 @@ from allocopt.problems.blocks import blocks_of
 from allocopt.problems.encoding import allocation_of_owners, owners_of
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.trivial import sequential_allocation
-from formulations.integer.formulation import Formulation
-from formulations.integer.pack import Pack, pack_nonzeros
-from formulations.integer.paper import Paper, paper_nonzeros
-from formulations.integer.program import BinaryProgram
+from formulations.backends.protocol import BinaryProgram, Formulation
+from formulations.topology.integer import Pack, pack_nonzeros
+from formulations.topology.scip_paper import Paper, paper_nonzeros
 
 scas_windows = windows(most_idle=6, strategy=Strategy.SCAS)
 

@@ -17,9 +17,10 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.solving.budget import Budget
-from formulations.integer.export import export_program
-from formulations.integer.program import BinaryProgram, NameGrid
-from formulations.integer.solvers import ScipPack, ScipPaper
+from formulations.backends.export import export_program
+from formulations.backends.protocol import BinaryProgram, NameGrid
+from formulations.topology.integer import ScipPack
+from formulations.topology.scip_paper import ScipPaper
 
 
 def optimum_by_scip(path: Path) -> float:

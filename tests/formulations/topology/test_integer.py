@@ -25,9 +25,10 @@ from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
-from formulations.integer.backends.child import pool_of
-from formulations.integer.base import ProgramSolver
-from formulations.integer.solvers import CpSatPack, HighsPack, ScipPack, ScipPaper
+from formulations.backends.child import pool_of
+from formulations.backends.solver import ProgramSolver
+from formulations.topology.integer import CpSatPack, HighsPack, ScipPack
+from formulations.topology.scip_paper import ScipPaper
 
 PACK = {"scip": ScipPack(), "highs": HighsPack(), "cp-sat": CpSatPack()}
 EVERY = PACK | {"scip-paper": ScipPaper(), "scip-paper --cancel": ScipPaper(cancel=True)}
@@ -151,7 +152,7 @@ def test_improvements_are_shown_while_the_search_goes_on(hard: TopologyProblem) 
 def test_cancelled_jobs_are_logged_and_no_incumbent(caplog: pytest.LogCaptureFixture) -> None:
     idle = [node for node in range(60) if node % 7 not in (2, 5)]
     problem = window(FatTree(3, 4, 5), idle, [10, 9, 8], strategy=Strategy.SCAS)
-    with caplog.at_level(logging.INFO, logger="formulations.integer"):
+    with caplog.at_level(logging.INFO, logger="formulations"):
         result = solved(EVERY["scip-paper --cancel"], problem)
     assert "a solution cancels 1 of 3 jobs" in caplog.text
     assert result.status is Status.OPTIMAL
@@ -187,7 +188,7 @@ def test_the_cancel_variables_are_an_option() -> None:
 @pytest.mark.slow
 def test_the_parent_process_loads_no_back_end() -> None:
     script = (
-        "import sys, formulations.integer.solvers as s; s.ScipPack().is_available(); s.CpSatPack().version\n"
+        "import sys, formulations.topology.integer as s; s.ScipPack().is_available(); s.CpSatPack().version\n"
         "print(sorted({'pyscipopt', 'ortools', 'pandas', 'scipy.optimize'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -16,8 +16,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import vstack
 
 from allocopt.arrays import FloatArray, IntArray
-from formulations.integer.backends.protocol import Limits, Outcome, OutcomeStatus, Progress, Report
-from formulations.integer.program import BinaryProgram
+from formulations.backends.protocol import BinaryProgram, Limits, Outcome, OutcomeStatus, Progress, Report
 
 SMALLEST_CORE = 100
 COLUMNS_PER_ROW = 2

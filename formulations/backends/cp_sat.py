@@ -11,8 +11,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from allocopt.arrays import IntArray
-from formulations.integer.backends.protocol import Limits, Outcome, OutcomeStatus, Progress, Report
-from formulations.integer.program import BinaryProgram
+from formulations.backends.protocol import BinaryProgram, Limits, Outcome, OutcomeStatus, Progress, Report
 
 ROUNDING = 1e-9
 """Rounding that is aimed at, all costs of a solution together, relative to `least_cost`."""

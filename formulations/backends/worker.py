@@ -1,4 +1,4 @@
-"""The child process: ``python -m formulations.integer.backends.worker MODULE`` runs one back end on requests.
+"""The child process: ``python -m formulations.backends.worker MODULE`` runs one back end on requests.
 
 Requests come on standard input, answers go to what was standard output. It ends when its standard input closes, even
 in the middle of a solve, so that it never outlives its parent.
@@ -17,8 +17,7 @@ from typing import BinaryIO, TypeVar, cast
 import numpy as np
 
 from allocopt.interruption import SIGNALS
-from formulations.integer.backends.frames import read_frame, write_frame
-from formulations.integer.backends.protocol import BackEnd, Outcome, Progress, Ready, Request
+from formulations.backends.protocol import BackEnd, Outcome, Progress, Ready, Request, read_frame, write_frame
 
 Answer = TypeVar("Answer", Progress, Outcome)
 
@@ -36,7 +35,7 @@ def main(module: str) -> None:
     # Unbuffered: the lock of a buffered stream would be in the way when an error ends the process.
     stream = open(0, "rb", buffering=0, closefd=False)
     threading.Thread(target=_receive, args=(stream, requests), daemon=True).start()
-    back_end = cast(BackEnd, importlib.import_module(f"formulations.integer.backends.{module}"))
+    back_end = cast(BackEnd, importlib.import_module(f"formulations.backends.{module}"))
     write_frame(answers, Ready(back_end.version()))
     while True:
         _serve(back_end, requests.get(), answers)

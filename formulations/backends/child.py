@@ -18,8 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from allocopt.errors import AllocoptError
 from allocopt.solving.budget import Clock
-from formulations.integer.backends.frames import read_frame, write_frame
-from formulations.integer.backends.protocol import Outcome, Progress, Ready, Request
+from formulations.backends.protocol import Outcome, Progress, Ready, Request, read_frame, write_frame
 
 
 class BackEndDiedError(AllocoptError):
@@ -32,7 +31,7 @@ class Child:
     Parameters
     ----------
     module
-        Module of `formulations.integer.backends` that it runs.
+        Module of `formulations.backends` that it runs.
     """
 
     def __init__(self, module: str) -> None:
@@ -122,7 +121,7 @@ class ChildPool:
     Parameters
     ----------
     module
-        Module of `formulations.integer.backends` that they run.
+        Module of `formulations.backends` that they run.
     """
 
     def __init__(self, module: str) -> None:
@@ -163,7 +162,7 @@ def pool_of(module: str) -> ChildPool:
     Parameters
     ----------
     module
-        Module of `formulations.integer.backends`.
+        Module of `formulations.backends`.
     """
     return ChildPool(module)
 
@@ -173,7 +172,7 @@ def _start(module: str) -> "subprocess.Popen[bytes]":
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     # -P: the path is the parent's; the current folder is on it only if it was there.
-    command = [sys.executable, "-P", "-m", "formulations.integer.backends.worker", module]
+    command = [sys.executable, "-P", "-m", "formulations.backends.worker", module]
     # A process group of its own: Ctrl-C in a terminal is for the parent, even while the child starts.
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0)
 

@@ -8,12 +8,19 @@ from support.windows import paper_window
 from allocopt.problems.base import Strategy
 from allocopt.problems.blocks import blocks_of
 from allocopt.solving.budget import Budget, Clock
-from formulations.integer.backends.child import BackEndDiedError, ChildPool
-from formulations.integer.backends.frames import read_frame, write_frame
-from formulations.integer.backends.protocol import Limits, Outcome, OutcomeStatus, Ready, Request
-from formulations.integer.pack import Pack
-from formulations.integer.paper import Paper
-from formulations.integer.program import BinaryProgram
+from formulations.backends.child import BackEndDiedError, ChildPool
+from formulations.backends.protocol import (
+    BinaryProgram,
+    Limits,
+    Outcome,
+    OutcomeStatus,
+    Ready,
+    Request,
+    read_frame,
+    write_frame,
+)
+from formulations.topology.integer import Pack
+from formulations.topology.scip_paper import Paper
 
 
 def clock() -> Clock:
@@ -88,7 +95,7 @@ def test_a_request_that_a_back_end_cannot_digest_ends_in_an_error_and_does_not_h
 
 @pytest.mark.slow
 def test_the_worker_ends_when_its_input_closes_in_the_middle_of_a_solve() -> None:
-    command = [sys.executable, "-m", "formulations.integer.backends.worker", "scip"]
+    command = [sys.executable, "-m", "formulations.backends.worker", "scip"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         output, source = cast(BinaryIO, worker.stdout), cast(BinaryIO, worker.stdin)
         assert isinstance(read_frame(output), Ready)

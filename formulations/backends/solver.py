@@ -3,27 +3,18 @@
 import importlib.metadata
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
 from allocopt.errors import AllocoptError
-from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
-from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget, Clock
-from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
-from formulations.integer.backends.child import BackEndDiedError, Child, pool_of
-from formulations.integer.backends.protocol import Limits, Outcome, OutcomeStatus, Progress, Request
-from formulations.integer.export import export_program
-from formulations.integer.formulation import Formulation
-from formulations.integer.program import BinaryProgram
+from formulations.backends.child import BackEndDiedError, Child, pool_of
+from formulations.backends.export import export_program
+from formulations.backends.protocol import BinaryProgram, Formulation, Limits, Outcome, OutcomeStatus, Progress, Request
 
 LOGGER = logging.getLogger(__name__)
 
@@ -39,7 +30,7 @@ class BackEndSpec:
     Parameters
     ----------
     module
-        Module of `formulations.integer.backends`.
+        Module of `formulations.backends`.
     package
         Package that it needs, as it is imported and installed.
     title
@@ -57,6 +48,11 @@ class BackEndSpec:
     def version(self) -> str:
         """Version of the package, from its metadata."""
         return f"{self.title} {importlib.metadata.version(self.package)}"
+
+
+SCIP = BackEndSpec("scip", "pyscipopt", "PySCIPOpt")
+HIGHS = BackEndSpec("highs", "scipy", "SciPy")
+CP_SAT = BackEndSpec("cp_sat", "ortools", "OR-Tools")
 
 
 @dataclass(frozen=True)
@@ -81,60 +77,6 @@ class BackEndSolver(ABC):
     def export(self, problem: Any, path: Path | str) -> None:
         """Write the program of a problem as ``.mps``, ``.lp``, ``.pb`` or ``.json``; see `export_program`."""
         export_program(self.program(problem), path)
-
-
-@dataclass(frozen=True)
-class ProgramSolver(BackEndSolver, TopologySolver):
-    """A solver that hands a binary program to a back end, which runs in a child process and is killed if it overruns.
-
-    If a back end crashes in a solve, the answer is the best that it had shown, and a warning is logged; the sequential
-    allocation, and a warm start, are answers from the beginning.
-    """
-
-    largest_nonzeros: ClassVar[int]
-
-    @abstractmethod
-    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> Formulation:
-        """Write a problem as a binary program."""
-
-    @abstractmethod
-    def nonzeros(self, problem: TopologyProblem) -> int:
-        """Nonzeros of the program, known before it is built."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """SCAS, to proof."""
-        return Capabilities(
-            frozenset({Strategy.SCAS}),
-            frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
-            f"{self.largest_nonzeros:,} nonzeros of the model",
-        )
-
-    def refusal(self, problem: TopologyProblem) -> str | None:
-        """Why the window is too large, or None."""
-        nonzeros = self.nonzeros(problem)
-        if nonzeros <= self.largest_nonzeros:
-            return None
-        return f"its model would have {nonzeros:,} nonzeros, the largest taken has {self.largest_nonzeros:,}"
-
-    def program(self, problem: TopologyProblem) -> BinaryProgram:
-        """Build the program of a problem, whatever its size."""
-        return self.formulate(problem, blocks_of(problem)).program()
-
-    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
-        return BLOCK_KERNELS
-
-    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Solve the program; see `TopologySolver.search`. Iterations are branch-and-bound nodes, CP-SAT's conflicts."""
-        warm_start: Allocation | None = run.solution
-        run.offer(sequential_allocation(problem))
-        blocks = blocks_of(problem)
-        run.prove(blocks.cheapest_total())
-        if not run.is_proved():
-            formulation = self.formulate(problem, blocks)
-            ask_child(self.back_end, run, formulation, seed, warm_start, budget.iterations)
-        return stop_reason(run.clock, budget)
 
 
 def ask_child(

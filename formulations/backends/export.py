@@ -20,7 +20,7 @@ from pathlib import Path
 
 from allocopt.errors import UsageError
 from allocopt.files.writing import write_bytes
-from formulations.integer.program import BinaryProgram
+from formulations.backends.protocol import BinaryProgram
 
 TERMS_PER_LINE = 8
 """Terms on a line of an LP file, whose lines must stay short."""

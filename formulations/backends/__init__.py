@@ -1,0 +1,1 @@
+"""Back ends that solve binary programs, and the children that they run in."""

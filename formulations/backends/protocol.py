@@ -1,0 +1,284 @@
+"""Binary programs, what back ends answer to them, and how both travel between processes."""
+
+import itertools
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, BinaryIO, NamedTuple, Protocol
+
+import numpy as np
+from scipy.sparse import coo_array, csc_array
+
+from allocopt.arrays import FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class NameGrid:
+    """Names ``stem_a_b_..`` for every combination of the axes' values, the last axis running fastest.
+
+    Parameters
+    ----------
+    stem
+        What all names begin with.
+    axes
+        Values of each index.
+    """
+
+    stem: str
+    axes: tuple[IntArray, ...]
+
+    def names(self) -> list[str]:
+        """Write the names out."""
+        values = (axis.tolist() for axis in self.axes)
+        return ["_".join([self.stem, *map(str, combination)]) for combination in itertools.product(*values)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinaryProgram:
+    """Minimize ``costs @ x`` over binary x with ``row_lower <= matrix @ x <= row_upper``.
+
+    Parameters
+    ----------
+    costs
+        Shape ``(n,)``.
+    matrix
+        Shape ``(rows, n)``, compressed by columns.
+    row_lower, row_upper
+        Shape ``(rows,)``; infinite where a row has no such side.
+    column_grids, row_grids
+        Names of the columns and of the rows, in order; written out only when they are asked for.
+    """
+
+    costs: FloatArray
+    matrix: csc_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    column_grids: tuple[NameGrid, ...]
+    row_grids: tuple[NameGrid, ...]
+
+    def __post_init__(self) -> None:
+        rows = (len(self.row_lower), len(self.row_upper))
+        if rows != (self.matrix.shape[0],) * 2 or len(self.costs) != self.matrix.shape[1]:
+            raise ValueError(f"the matrix is {self.matrix.shape}, with {len(self.costs)} costs and {rows} row sides")
+
+    def column_names(self) -> list[str]:
+        """Name of every variable."""
+        return [name for grid in self.column_grids for name in grid.names()]
+
+    def row_names(self) -> list[str]:
+        """Name of every row."""
+        return [name for grid in self.row_grids for name in grid.names()]
+
+    def cost_of(self, chosen: IntArray) -> float:
+        """Objective of the point whose ones are ``chosen``."""
+        return float(self.costs[chosen].sum())
+
+
+class Formulation(Protocol):
+    """A problem written as a binary program, and the way back."""
+
+    def program(self) -> BinaryProgram:
+        """Build the program."""
+
+    def decode(self, chosen: IntArray) -> Any:
+        """Solution that the ones of a feasible point stand for; None if they stand for none."""
+
+    def encode(self, solution: Any, /) -> IntArray | None:
+        """Ones of the point that stands for a solution, rising; None if the program left it out."""
+
+    def bound_of(self, bound: float) -> float:
+        """Bound on the problem's objective that follows from a lower bound of the program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one solve may spend.
+
+    Parameters
+    ----------
+    seconds
+        Wall clock; infinity for no limit.
+    seed
+        Random seed, from 0 on; a back end without randomness ignores it.
+    steps
+        Branch-and-bound nodes, or conflicts where the back end counts those; None for no limit.
+    """
+
+    seconds: float
+    seed: int
+    steps: int | None
+
+
+class OutcomeStatus(StrEnum):
+    """What a back end can say at its end."""
+
+    PROVED = "proved"
+    """The solution is optimal; without a solution, there is none."""
+    FEASIBLE = "feasible"
+    """The solution is feasible."""
+    NONE = "none"
+    """Nothing was found, and nothing proved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A better solution or a better bound, while the search goes on.
+
+    Parameters
+    ----------
+    chosen
+        Columns that are 1 in the solution, rising; None if only the bound is new.
+    bound
+        Proven lower bound; None if only the solution is new.
+    """
+
+    chosen: IntArray | None
+    bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a solve: its status, the best solution and the best bound, None where there is none."""
+
+    status: OutcomeStatus
+    chosen: IntArray | None
+    bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A child process has started; the version of the back end it runs."""
+
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A solve that a child process is asked for.
+
+    Parameters
+    ----------
+    program
+        What to solve.
+    limits
+        What may be spent on it.
+    warm
+        Columns that are 1 in a feasible solution to begin with, or None.
+    """
+
+    program: BinaryProgram
+    limits: Limits
+    warm: IntArray | None
+
+
+Report = Callable[[Progress], None]
+
+
+class BackEnd(Protocol):
+    """A module of this package that runs one solver."""
+
+    def version(self) -> str:
+        """Version of the solver."""
+
+    def solve_program(self, program: BinaryProgram, limits: Limits, warm: IntArray | None, report: Report) -> Outcome:
+        """Solve a program on one thread.
+
+        Parameters
+        ----------
+        program
+            Its costs are scaled so that the largest lies in 2**15 .. 2**16, where absolute tolerances mean what
+            they should.
+        limits
+            What may be spent.
+        warm
+            A feasible solution to begin with, or None; a back end that cannot take one ignores it.
+        report
+            Called with every improvement that the back end shows while it runs.
+        """
+
+
+_LENGTH_BYTES = 8
+
+
+def write_frame(stream: BinaryIO, message: object) -> None:
+    """Write a message and flush.
+
+    Raises
+    ------
+    OSError
+        If the other side is gone.
+    """
+    body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    stream.write(len(body).to_bytes(_LENGTH_BYTES, "little"))
+    stream.write(body)
+    stream.flush()
+
+
+def read_frame(stream: BinaryIO) -> Any:
+    """Read a message; None at the end of the stream, also if it ends within a message."""
+    head = _read(stream, _LENGTH_BYTES)
+    body = _read(stream, int.from_bytes(head, "little"))
+    if len(head) < _LENGTH_BYTES or len(body) < int.from_bytes(head, "little"):
+        return None
+    return pickle.loads(body)
+
+
+def _read(stream: BinaryIO, length: int) -> bytes:
+    """Read that many bytes, fewer at the end of the stream; an unbuffered stream gives them piece by piece."""
+    pieces = []
+    while length and (piece := stream.read(length)):
+        pieces.append(piece)
+        length -= len(piece)
+    return b"".join(pieces)
+
+
+class Block(NamedTuple):
+    """Rows at once: the row, the column and the value of every entry, and the upper side of each row."""
+
+    row_of: IntArray
+    columns: IntArray
+    values: FloatArray
+    uppers: FloatArray
+
+
+def spans(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the numbers ``start .. start + length - 1`` of every span one after the other, and the span of each."""
+    span_of = np.repeat(np.arange(len(starts)), lengths)
+    before = np.cumsum(lengths) - lengths
+    return np.arange(len(span_of)) - before[span_of] + starts[span_of], span_of
+
+
+@dataclass
+class Rows:
+    """Rows without lower sides, in the order in which they were added."""
+
+    blocks: list[Block] = field(default_factory=list)
+
+    def at_most(self, upper: float, *terms: tuple[IntArray, IntArray | FloatArray | float]) -> None:
+        """Add ``sum of values @ x[columns] <= upper``; a single value stands for all columns of its term."""
+        columns = np.concatenate([columns for columns, _ in terms])
+        values = np.concatenate([np.broadcast_to(value, len(columns)) for columns, value in terms])
+        self.add(np.zeros(len(columns), dtype=np.int64), columns, values, np.array([upper]))
+
+    def add(
+        self, row_of: IntArray, columns: IntArray, values: IntArray | FloatArray, uppers: IntArray | FloatArray
+    ) -> None:
+        """Add rows ``sum of values @ x[columns] <= upper``; ``row_of`` counts from 0 in each call."""
+        self.blocks.append(Block(row_of, columns, values.astype(np.float64), uppers.astype(np.float64)))
+
+    def program(self, costs: FloatArray, names: Sequence[NameGrid]) -> BinaryProgram:
+        """Make the program of these rows."""
+        counts = np.array([len(block.uppers) for block in self.blocks])
+        first = np.cumsum(counts) - counts
+        row_of = np.concatenate([block.row_of + start for block, start in zip(self.blocks, first, strict=True)])
+        places = row_of, np.concatenate([block.columns for block in self.blocks])
+        data, n_rows = np.concatenate([block.values for block in self.blocks]), int(counts.sum())
+        return BinaryProgram(
+            costs,
+            csc_array(coo_array((data, places), shape=(n_rows, len(costs)))),
+            np.full(n_rows, -np.inf),
+            np.concatenate([block.uppers for block in self.blocks]),
+            tuple(names),
+            (NameGrid("row", (np.arange(n_rows),)),),
+        )

@@ -1,0 +1,209 @@
+"""Solvers ``scip``, ``highs`` and ``cp-sat`` of windows: SCAS to proof by the Pack model.
+
+The Pack model has one variable per distinct job size and circular start.
+``y_{r,i}`` says that some job of size r begins at idle position i: minimize ``sum W_r(i) y_{r,i}`` so that
+``sum_i y_{r,i} = e_r`` for every distinct size r, which e_r jobs have, and every idle position is covered at most once.
+Equal jobs are one here, which removes the symmetry of the paper's model, and the rows that cover positions have
+circular consecutive ones, which makes the linear relaxation nearly integral.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from allocopt.arrays import IntArray
+from allocopt.problems.base import Strategy
+from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.problems.encoding import allocation_of_blocks, owners_of
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.base import TopologySolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.trivial import sequential_allocation
+from formulations.backends.protocol import (
+    BinaryProgram,
+    Formulation,
+    NameGrid,
+)
+from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason
+
+
+def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArray:
+    """Idle position at which each job's circular block begins, shape ``(J,)``; 0 for a job that has all positions."""
+    owners = owners_of(problem, allocation)
+    starts = np.zeros(len(problem.jobs), dtype=np.int64)
+    begins = np.flatnonzero((owners != np.roll(owners, 1)) & (owners >= 0))
+    starts[owners[begins]] = begins
+    return starts
+
+
+def pack_nonzeros(problem: TopologyProblem) -> int:
+    """Nonzeros of the model, known before it is built."""
+    return len(problem.idle_nodes) * int((np.unique(problem.sizes) + 1).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """The Pack model of a problem.
+
+    Parameters
+    ----------
+    problem
+        A SCAS problem.
+    blocks
+        Its blocks.
+    kept
+        Blocks ``r * m + i``, rising, that the model may choose from; None for all.
+    """
+
+    problem: TopologyProblem
+    blocks: Blocks
+    kept: IntArray | None = None
+
+    def program(self) -> BinaryProgram:
+        """Build the program; column ``r * m + i`` is ``y_{r,i}``, or column k is block ``kept[k]``."""
+        sizes, counts = self.blocks.sizes, self.blocks.counts.astype(np.float64)
+        starts = np.arange(self._n_idle)
+        costs, names = self.blocks.costs.ravel(), NameGrid("y", (sizes, starts))
+        kept = np.arange(costs.size) if self.kept is None else self.kept
+        return BinaryProgram(
+            costs[kept],
+            _matrix(sizes, self._n_idle, kept),
+            np.concatenate((counts, np.full(self._n_idle, -np.inf))),
+            np.concatenate((counts, np.ones(self._n_idle))),
+            (names if self.kept is None else NameGrid("block", (kept,)),),
+            (NameGrid("jobs_of_size", (sizes,)), NameGrid("position", (starts,))),
+        )
+
+    def decode(self, chosen: IntArray) -> Allocation | None:
+        """Hand the chosen blocks of each size to the jobs of that size."""
+        sizes, starts = np.divmod(chosen if self.kept is None else self.kept[chosen], self._n_idle)
+        of_size = [starts[sizes == r].tolist() for r in range(len(self.blocks.sizes))]
+        return allocation_of_blocks(self.problem, self.blocks.starts_of_jobs(self.problem, of_size))
+
+    def encode(self, allocation: Allocation) -> IntArray:
+        """Columns of the blocks that the jobs have."""
+        sizes = np.searchsorted(self.blocks.sizes, self.problem.sizes)
+        blocks = np.sort(sizes * self._n_idle + first_positions(self.problem, allocation))
+        return blocks if self.kept is None else np.searchsorted(self.kept, blocks)
+
+    def bound_of(self, bound: float) -> float:
+        """Bound of the program, whose costs are the problem's."""
+        return bound
+
+    @property
+    def _n_idle(self) -> int:
+        return len(self.problem.idle_nodes)
+
+
+def _matrix(sizes: IntArray, n_idle: int, blocks: IntArray) -> csc_array:
+    """Rows of the sizes, then of the positions; a column has a one for its size and one per position covered."""
+    size_rows, starts = np.divmod(blocks, n_idle)
+    heights = sizes[size_rows] + 1
+    ends = np.cumsum(heights)
+    # `entry` counts the entries of each column from 0; entry 0 is the size's row, entry k the k-th position covered.
+    entry = np.arange(ends[-1]) - np.repeat(ends - heights, heights)
+    position = (np.repeat(starts, heights) + entry - 1) % n_idle
+    rows = np.where(entry == 0, np.repeat(size_rows, heights), len(sizes) + position)
+    shape = (len(sizes) + n_idle, len(blocks))
+    return csc_array((np.ones(len(rows)), rows, np.concatenate(([0], ends))), shape=shape)
+
+
+@dataclass(frozen=True)
+class ProgramSolver(BackEndSolver, TopologySolver):
+    """A solver that hands a binary program to a back end, which runs in a child process and is killed if it overruns.
+
+    If a back end crashes in a solve, the answer is the best that it had shown, and a warning is logged; the sequential
+    allocation, and a warm start, are answers from the beginning.
+    """
+
+    largest_nonzeros: ClassVar[int]
+
+    @abstractmethod
+    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> Formulation:
+        """Write a problem as a binary program."""
+
+    @abstractmethod
+    def nonzeros(self, problem: TopologyProblem) -> int:
+        """Nonzeros of the program, known before it is built."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """SCAS, to proof."""
+        return Capabilities(
+            frozenset({Strategy.SCAS}),
+            frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
+            f"{self.largest_nonzeros:,} nonzeros of the model",
+        )
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        nonzeros = self.nonzeros(problem)
+        if nonzeros <= self.largest_nonzeros:
+            return None
+        return f"its model would have {nonzeros:,} nonzeros, the largest taken has {self.largest_nonzeros:,}"
+
+    def program(self, problem: TopologyProblem) -> BinaryProgram:
+        """Build the program of a problem, whatever its size."""
+        return self.formulate(problem, blocks_of(problem)).program()
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return BLOCK_KERNELS
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Solve the program; see `TopologySolver.search`. Iterations are branch-and-bound nodes, CP-SAT's conflicts."""
+        warm_start: Allocation | None = run.solution
+        run.offer(sequential_allocation(problem))
+        blocks = blocks_of(problem)
+        run.prove(blocks.cheapest_total())
+        if not run.is_proved():
+            formulation = self.formulate(problem, blocks)
+            ask_child(self.back_end, run, formulation, seed, warm_start, budget.iterations)
+        return stop_reason(run.clock, budget)
+
+
+@dataclass(frozen=True)
+class PackSolver(ProgramSolver):
+    """A solver of the Pack model."""
+
+    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> Pack:
+        """Write the problem as the Pack model."""
+        return Pack(problem, blocks)
+
+    def nonzeros(self, problem: TopologyProblem) -> int:
+        """Nonzeros of the Pack model."""
+        return pack_nonzeros(problem)
+
+
+@dataclass(frozen=True)
+class ScipPack(PackSolver):
+    """The Pack model in SCIP."""
+
+    name: ClassVar[str] = "scip"
+    back_end: ClassVar[BackEndSpec] = SCIP
+    largest_nonzeros: ClassVar[int] = 1_000_000
+
+
+@dataclass(frozen=True)
+class HighsPack(PackSolver):
+    """The Pack model in HiGHS: the linear relaxation first, then the columns that it leaves."""
+
+    name: ClassVar[str] = "highs"
+    back_end: ClassVar[BackEndSpec] = HIGHS
+    largest_nonzeros: ClassVar[int] = 3_000_000
+
+
+@dataclass(frozen=True)
+class CpSatPack(PackSolver):
+    """The Pack model in CP-SAT, on integer costs."""
+
+    name: ClassVar[str] = "cp-sat"
+    back_end: ClassVar[BackEndSpec] = CP_SAT
+    largest_nonzeros: ClassVar[int] = 1_000_000
