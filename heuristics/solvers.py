@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from allocopt.solving.by_kind import SolverByKind
 from heuristics.coallocation import GreedyCoallocation
-from heuristics.greedy import Greedy
 from heuristics.knapsack import GreedyKnapsack
+from heuristics.topology.greedy import Greedy
 
 
 class GreedyByKind(SolverByKind):
