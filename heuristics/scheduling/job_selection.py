@@ -28,14 +28,9 @@ class SmallestDominantShare:
     """``drf``: the job first whose dominant share, the largest of its shares of the machine's resources, is smallest.
 
     CuSH calls this dominant resource fairness: every job stands for a user who holds nothing yet.
-
-    Parameters
-    ----------
-    shares
-        Dominant share of each job, shape ``(n,)``.
     """
 
-    shares: FloatArray
+    shares: FloatArray  # of each job, shape (n,)
     name: ClassVar[str] = "drf"
 
     def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
@@ -44,13 +39,7 @@ class SmallestDominantShare:
 
 
 def order_of(rule: str, jobs: JobSet, machine: Machine) -> QueueOrder:
-    """Return the queue order of a rule for a job set.
-
-    Raises
-    ------
-    UsageError
-        If there is no such rule.
-    """
+    """Return the queue order of a rule for a job set; raise `UsageError` where there is no such rule."""
     if rule == SmallestDominantShare.name:
         return SmallestDominantShare((jobs.request / np.array(machine.total)).max(axis=1))
     if rule not in _ORDERS:
@@ -83,13 +72,7 @@ def list_values(rule: str, jobs: JobSet, machine: Machine, rng: np.random.Genera
 
 
 def policies_of(policy: str, jobs: JobSet) -> IntArray:
-    """Return the `Policy` of each job, shape ``(n,)``.
-
-    Raises
-    ------
-    UsageError
-        If there is no such way to choose it.
-    """
+    """Return the `Policy` of each job, shape ``(n,)``; raise `UsageError` where it cannot be chosen in that way."""
     if policy not in POLICIES:
         raise UsageError(f"there is no policy {policy!r}; there are {', '.join(POLICIES)}")
     if policy == "oracle":
@@ -106,25 +89,16 @@ def run_baseline(
     options: Options | None = None,
     backfill: Backfill | None = None,
 ) -> dict[str, FloatArray]:
-    """Schedule job sets by a baseline.
+    """Schedule job sets by a baseline; return what `Episodes.metrics` gives, one value for each of them.
 
     Parameters
     ----------
-    jobsets, machine
-        What is scheduled where.
     rule, policy
         One of `RULES` and one of `POLICIES`.
-    seed
-        Fixes every random choice.
     options
         Queue and rewards; None for the paper's.
     backfill
         Which jobs may start where the first of the list does not fit; None for the rule's own.
-
-    Returns
-    -------
-    dict
-        What `Episodes.metrics` gives, one value for each job set.
     """
     episodes, rng = Episodes(jobsets, machine, 1, options), np.random.default_rng(seed)
     how = BACKFILLS.get(rule, Backfill.FIRST_FIT) if backfill is None else backfill

@@ -8,7 +8,6 @@ systems", CLUSTER 2009, doi:10.1109/CLUSTR.2009.5289206; F1 to F4 those of Caras
 dynamic scheduling policies with simulation and machine learning", SC 2017, doi:10.1145/3126908.3126955.
 """
 
-from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -21,19 +20,8 @@ LOG2_OF_ONE = float(np.log2(1.0 + 1e-15))
 """What stands for log2(1) = 0 in a denominator: the published codes of F1 to F4 and of RLScheduler add 1e-15 to n."""
 
 
-class UnvaluedOrder:
-    """An order that needs no value of a job."""
-
-    name: ClassVar[str]
-    kind: ClassVar[OrderKind]
-
-    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-        """Return the kind of the order with zeros, which are not looked at."""
-        return QueueKeys(self.kind, np.zeros(len(workload)))
-
-
-class ValuedOrder(ABC):
-    """An order by a value of each job, the lowest first or as the kind says."""
+class ValuedOrder:
+    """An order by a value of each job, the lowest first or as the kind says; a kind may look at no value."""
 
     name: ClassVar[str]
     kind: ClassVar[OrderKind] = OrderKind.FIXED
@@ -42,19 +30,18 @@ class ValuedOrder(ABC):
         """Return the value of every job."""
         return QueueKeys(self.kind, self._values(workload))
 
-    @abstractmethod
     def _values(self, workload: Workload) -> FloatArray:
-        """Value of every job, shape ``(n,)``."""
+        return np.zeros(len(workload))
 
 
-class FirstComeFirstServed(UnvaluedOrder):
+class FirstComeFirstServed(ValuedOrder):
     """``fcfs``: jobs in the order in which they join the queue."""
 
     name: ClassVar[str] = "fcfs"
     kind: ClassVar[OrderKind] = OrderKind.ARRIVAL
 
 
-class DominantResourceFairness(UnvaluedOrder):
+class DominantResourceFairness(ValuedOrder):
     """``drf``: jobs of the user with the lowest dominant share first.
 
     A user's dominant share is the largest of the shares of the machine's resources that the user's running jobs hold.

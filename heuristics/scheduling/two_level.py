@@ -29,23 +29,17 @@ class _Keys:
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """The first job by a queue order, among equals the one submitted first; by another order at level 2.
+    """The first job by a queue order, among equals the one submitted first.
 
-    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling under these orders.
+    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling under these orders. An
+    order by shares of users, which a selector does not see, is a `UsageError`.
 
     Parameters
     ----------
-    order
-        Order at level 1.
-    fill
-        Order at level 2; None for that of level 1.
+    order, fill
+        Orders at level 1 and at level 2; ``fill`` is None for that of level 1.
     seed
         Fixes an order that is drawn.
-
-    Raises
-    ------
-    UsageError
-        If an order is by shares of users, which a selector does not see.
     """
 
     order: QueueOrder
@@ -86,10 +80,7 @@ def bin_packing() -> InOrder:
 class AtRandom:
     """Any legal job, every one equally likely (Random of DRAS section 5.1).
 
-    Parameters
-    ----------
-    seed
-        Fixes the choices: each one depends on it and on the number of choices before.
+    A choice depends on the seed and on the number of choices before.
     """
 
     seed: int = 0
@@ -113,13 +104,9 @@ class _Answer:
 class Following:
     """What a scheduler of `simulate` starts at an instance, one job after the other, then the end of the instance.
 
-    So schedulers run in the environment: with ``Reservations.NONE``, ``can_end``, and a window that holds all jobs they
-    may start. Optimization of DRAS section 5.1 is `allocopt.simulator.optimization.OptimizationScheduler`.
-
-    Parameters
-    ----------
-    scheduler
-        It starts jobs, keeps no reservations and leaves the choice of nodes to others.
+    So schedulers that keep no reservations and leave the choice of nodes to others run in the environment: with
+    ``Reservations.NONE``, ``can_end``, and a window that holds all jobs they may start. Optimization of DRAS section
+    5.1 is `allocopt.simulator.optimization.OptimizationScheduler`.
     """
 
     scheduler: Scheduler
@@ -128,12 +115,8 @@ class Following:
     def select(self, choice: Choice) -> int:
         """Return the slot of the next job that the scheduler starts, ``END`` after the last.
 
-        Where it starts none although nothing runs, that of the first legal job.
-
-        Raises
-        ------
-        UsageError
-            If it decides anything but to start a job in the window.
+        Where it starts none although nothing runs, that of the first legal job. Any decision but to start a job of the
+        window is a `UsageError`.
         """
         view, answer = choice.view, self._answer
         moment = time, waiting, running = view.now, len(view.queue), len(view.running)
@@ -157,10 +140,8 @@ class TwoLevelOrders:
 
     Parameters
     ----------
-    order
-        Name of the queue order at level 1.
-    fill
-        Name of that of backfilling.
+    order, fill
+        Names of the queue orders at level 1 and of backfilling.
     window
         Waiting jobs among which is chosen, at least 1.
     reservations

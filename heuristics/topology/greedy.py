@@ -22,11 +22,8 @@ LARGEST_INSERTION, MOST_JOBS = 50_000_000, 20_000
 """Idle nodes times levels times nodes of the largest job above which a single insertion may take a noticeable part of
 a second, and the number of jobs above which writing the answer down does."""
 
-SLICE = 4_000_000
-"""Idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds."""
-
-TRIES = 200
-"""Orders of the jobs that are tried where rules leave no place for one of them."""
+SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
+TRIES = 200  # orders of the jobs that are tried where rules leave no place for one of them
 
 GREEDY_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, insert_jobs)
 """Entries that inserting jobs without rules calls."""
@@ -112,14 +109,6 @@ def insert_largest_first(problem: TopologyProblem, run: Run) -> tuple[Allocation
 
 
 def alone_bound(encoding: Encoding, savings: FloatArray) -> float:
-    """Return the sum of the jobs' least costs, each job having all idle nodes for itself.
-
-    Parameters
-    ----------
-    encoding
-        The problem.
-    savings
-        What `single_job_savings` returns, up to the nodes of the largest job.
-    """
+    """Return the sum of the jobs' least costs, each having all idle nodes for itself, by their `single_job_savings`."""
     n = encoding.sizes
     return float((encoding.scale * (encoding.top * n * n - encoding.bottom * n - savings[n]) / n).sum())

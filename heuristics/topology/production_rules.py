@@ -85,11 +85,9 @@ def _members(groups: IntArray) -> list[IntArray]:
 class JobByJob(TopologySolver):
     """A `free` solver that places each job once. If the time runs out, the jobs left take the first idle nodes."""
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """Windows up to a size, without any promise."""
-        largest = f"{LARGEST_WINDOW:,} idle nodes, {MOST_JOBS:,} jobs"
-        return Capabilities(frozenset({Strategy.FREE}), frozenset(), largest)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.FREE}), frozenset(), f"{LARGEST_WINDOW:,} idle nodes, {MOST_JOBS:,} jobs"
+    )
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""

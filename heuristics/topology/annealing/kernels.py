@@ -29,28 +29,15 @@ class Walk(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """How the walk by the paper's move goes on.
+    """How the walk by the paper's move goes on."""
 
-    Parameters
-    ----------
-    hottest, coldest
-        Temperatures at the first and the last step, in units of the objective.
-    steps
-        Steps from the one to the other.
-    most_removed
-        Largest number of jobs removed in a move.
-    non_crossing
-        Whether a move must keep jobs and leftover a non-crossing partition of the circle.
-    restores
-        Whether the next move starts from the accepted state after a rejection; the published walk goes on from
-        the rejected one.
-    """
-
-    hottest: float
-    coldest: float
-    steps: int
-    most_removed: int
-    non_crossing: bool
+    hottest: float  # temperature at the first step, in units of the objective
+    coldest: float  # the same at the last step
+    steps: int  # steps from the one to the other
+    most_removed: int  # largest number of jobs removed in a move
+    non_crossing: bool  # whether a move must keep jobs and leftover a non-crossing partition of the circle
+    # Whether the next move starts from the accepted state after a rejection; the published walk goes on from the
+    # rejected one.
     restores: bool
 
 
@@ -245,11 +232,7 @@ class Swapping(NamedTuple):
 
 
 SWAPPING = types.NamedTuple(
-    (
-        *(int64[::1], int32[:, ::1], int64[:, ::1], int64[::1], int64[::1]),
-        *(float64[::1], float64[::1], float64[::1], int64[::1]),
-    ),
-    Swapping,
+    (int64[::1], int32[:, ::1], int64[:, ::1], *[int64[::1]] * 2, *[float64[::1]] * 3, int64[::1]), Swapping
 )
 
 
@@ -273,14 +256,8 @@ def anneal_by_swaps(swapping: Swapping, steps: int, hottest: float, coldest: flo
     nodes of group u and gets k of group v, of which it has A_u and A_v, saves ``2 k w (A_v - A_u + k) / n`` hops more,
     w being the hops between the groups' level and the next.
 
-    Parameters
-    ----------
-    swapping
-        Where the walk is.
-    steps
-        Pairs of positions drawn; those of one owner or one group change nothing.
-    hottest, coldest
-        Temperatures at the first of them, and behind the last one, in hops.
+    A step draws a pair of positions; those of one owner or one group change nothing. The temperature falls from the
+    hottest, in hops, to the coldest behind the last step.
     """
     owners, counts, groups, weights = swapping.owners, swapping.counts, swapping.groups, swapping.weights
     m = owners.size

@@ -51,15 +51,10 @@ class WindowAnnealer(Annealer):  # type: ignore[misc]
     def __init__(
         self, problem: TopologyProblem, start: Allocation, schedule: Schedule, seed: int, clock: Clock
     ) -> None:
-        self.state = owners_of(problem, start)
-        self.best_state = self.state
-        self.Tmax = schedule.hottest * problem.hop_cost
-        self.Tmin = schedule.coldest * problem.hop_cost
-        self.steps = schedule.steps
-        self._most_removed = schedule.most_removed
-        self._problem = problem
-        self._rng = np.random.default_rng(seed)
-        self._clock = clock
+        self.state = self.best_state = owners_of(problem, start)
+        self.Tmax, self.Tmin = schedule.hottest * problem.hop_cost, schedule.coldest * problem.hop_cost
+        self.steps, self._most_removed = schedule.steps, schedule.most_removed
+        self._problem, self._clock, self._rng = problem, clock, np.random.default_rng(seed)
 
     def move(self) -> None:
         """Change the state, keeping it non-crossing under ``dcas``; ask for the end when the time has run out."""
@@ -82,13 +77,7 @@ class WindowAnnealer(Annealer):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class SimannealReference(WindowAnnealing):
-    """Annealing by the simanneal package, some hundred times slower than ``annealing``.
-
-    Parameters
-    ----------
-    hottest, coldest, steps, most_removed
-        As in `WindowAnnealing`.
-    """
+    """Annealing by the simanneal package, some hundred times slower than ``annealing``."""
 
     name: ClassVar[str] = "simanneal"
     capabilities: ClassVar[Capabilities] = Capabilities(

@@ -33,15 +33,10 @@ from heuristics.topology.random import lehmer_state
 MOST_JOBS = 20_000
 MOST_REMOVED = 100
 
-WALK_SLICE = 2_000_000
-"""Steps by the paper's move times the work of a step between two looks at the clock: some milliseconds."""
-OVERHEAD = 200
-"""Work of such a step on a window without nodes and jobs, counted in nodes."""
-
-SWAPS_SLICE = 100_000
-"""Swaps between two looks at the clock: some milliseconds."""
-LARGEST_TABLE = 50_000_000
-"""Groups times jobs up to which the counts are kept, 4 bytes each."""
+# Between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
+WALK_SLICE, SWAPS_SLICE = 2_000_000, 100_000
+OVERHEAD = 200  # work of a step by the paper's move on a window without nodes and jobs, counted in nodes
+LARGEST_TABLE = 50_000_000  # groups times jobs up to which the counts are kept, 4 bytes each
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +155,6 @@ class AnnealingAsPublished(WindowAnnealing):
     A rejected move restores the energy that the next one is compared with, but not the allocation that it starts from,
     so that most moves start from a state that was not accepted. The temperatures are those of the code (25,000 to 2.5
     at 1,000 a hop), not of Table I. Its reachable set is wider than DCAS: strategy ``free``.
-
-    Parameters
-    ----------
-    hottest, coldest, steps, most_removed
-        As in `WindowAnnealing`.
     """
 
     hottest: float = 25.0

@@ -21,6 +21,7 @@ from heuristics.topology.lns.state import (
     STATE,
     STEPS,
     Groups,
+    Holdings,
     Moves,
     Open,
     Rules,
@@ -31,12 +32,9 @@ from heuristics.topology.lns.state import (
 )
 from heuristics.topology.random import bell, below, uniform
 
-DRAWS = 4
-"""Jobs that are drawn until one is found that is not removed already."""
-AHEAD = 4
-"""Numbers of nodes that are worked on at once."""
-PAD = 4
-"""Where the entry for 0 nodes is in a row of ``Open.products``: minus infinity stands before it."""
+DRAWS = 4  # jobs that are drawn until one is found that is not removed already
+AHEAD = 4  # numbers of nodes that are worked on at once
+PAD = 4  # where the entry for 0 nodes is in a row of `Open.products`: minus infinity stands before it
 
 
 @inlined
@@ -234,20 +232,18 @@ def _set_prices(part: Open, n_open: int, factor: float) -> None:
 
 
 @inlined
-def _fill_leaf(part: Open, i: int, most: int) -> None:
-    weight, price, limit = part.weight[i], part.price[i], min(part.idle[i], most)
-    for k in range(limit + 1):
-        part.tables[i, k] = (weight * k - price) * k
-    _end_row(part.tables[i], limit)
-
-
-@inlined
-def _fill_from_children(part: Open, i: int, begin: int, most: int) -> None:
-    """Fill the table of an open vertex from those of its children, which have changed from ``begin`` on.
+def _fill(part: Open, i: int, begin: int, most: int) -> None:
+    """Fill the table of an open vertex, whose children's tables have changed from ``begin`` on.
 
     Of the top, only the products of its children are looked at.
     """
-    first, last = part.first[i], part.last[i] - 1
+    weight, price, first, last = part.weight[i], part.price[i], part.first[i], part.last[i] - 1
+    if first > last:
+        limit = min(part.idle[i], most)
+        for k in range(limit + 1):
+            part.tables[i, k] = (weight * k - price) * k
+        _end_row(part.tables[i], limit)
+        return
     for child in range(begin, last + 1):
         limit = min(part.idle[child], most)
         if child == first:
@@ -262,7 +258,7 @@ def _fill_from_children(part: Open, i: int, begin: int, most: int) -> None:
             )
     if i == 0:
         return
-    weight, price, limit = part.weight[i], part.price[i], min(part.reach[last], most)
+    limit = min(part.reach[last], most)
     for k in range(limit + 1):
         part.tables[i, k] = part.products[last, PAD + k] + (weight * k - price) * k
     _end_row(part.tables[i], limit)
@@ -272,10 +268,7 @@ def _fill_from_children(part: Open, i: int, begin: int, most: int) -> None:
 def _fill_all(part: Open, n_open: int, most: int) -> None:
     """Fill all tables for jobs of at most ``most`` nodes."""
     for i in range(n_open - 1, -1, -1):
-        if part.first[i] == part.last[i]:
-            _fill_leaf(part, i, most)
-        else:
-            _fill_from_children(part, i, part.first[i], most)
+        _fill(part, i, part.first[i], most)
 
 
 @inlined
@@ -314,7 +307,7 @@ def _hold(part: Open, n_open: int, most: int) -> None:
             continue
         while part.take[begin] == 0:
             begin += 1
-        _fill_from_children(part, i, begin, most)
+        _fill(part, i, begin, most)
 
 
 @inlined
@@ -375,36 +368,25 @@ def insert_guided(part: Open, groups: Groups, search: Search, moves: Moves, coun
 
 
 @inlined
-def _apply_rules(groups: Groups, part: Open, classes: JobClasses, left: IntArray, i: int, r: int) -> None:
-    """Bring the table of an open vertex to the rules of a class."""
-    size, vertex = classes.sizes[r], part.vertex[i]
-    level = classes.level[vertex]
-    step, weight = classes.step[r, level], part.weight[i]
-    is_closed = vertex < groups.n_holders.size and not classes.is_open[classes.area[r], vertex]
-    leftover = size * classes.leftover * weight
-    last = min(part.idle[i], size)
-    for k in range(1, last + 1):
-        if is_closed or k % step != 0:
-            part.tables[i, k] = -np.inf
-        else:
-            part.tables[i, k] += leftover * k * (k - 2 * left[i])
-    if size <= last:
-        part.tables[i, size] += size * classes.bonus[r, level]
-
-
-@inlined
 def _fill_all_ruled(groups: Groups, part: Open, classes: JobClasses, left: IntArray, n_open: int, r: int) -> bool:
-    """Fill all tables for a job of a class; return whether there is a place for it."""
+    """Fill all tables by the rules of a class, for a job of it; return whether there is a place for it."""
     size = classes.sizes[r]
     for i in range(n_open - 1, 0, -1):
-        if part.first[i] == part.last[i]:
-            _fill_leaf(part, i, size)
-        else:
-            _fill_from_children(part, i, part.first[i], size)
-        _apply_rules(groups, part, classes, left, i, r)
+        _fill(part, i, part.first[i], size)
+        vertex, last = part.vertex[i], min(part.idle[i], size)
+        level = classes.level[vertex]
+        is_closed = vertex < groups.n_holders.size and not classes.is_open[classes.area[r], vertex]
+        leftover = size * classes.leftover * part.weight[i]
+        for k in range(1, last + 1):
+            if is_closed or k % classes.step[r, level] != 0:
+                part.tables[i, k] = -np.inf
+            else:
+                part.tables[i, k] += leftover * k * (k - 2 * left[i])
+        if size <= last:
+            part.tables[i, size] += size * classes.bonus[r, level]
     if n_open == 1:
         return True
-    _fill_from_children(part, 0, part.first[0], size)
+    _fill(part, 0, part.first[0], size)
     last = part.last[0] - 1
     has_place: bool = part.reach[last] >= size and part.products[last, PAD + size] > -np.inf
     return has_place
@@ -442,19 +424,14 @@ def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, coun
 
 
 @inlined
-def _keep_best(search: Search) -> None:
-    """Let the present state be the best one."""
-    present, best = search.present, search.best
+def _keep_best(search: Search, present: Holdings, best: Holdings) -> None:
     search.savings[1] = search.savings[0]
     for i in range(search.counters[CHANGED]):
         job = search.changed[i]
-        first = present.first[job]
-        best.length[job] = present.length[job]
-        best.saving[job] = present.saving[job]
-        for entry in range(first, first + present.length[job]):
-            best.leaf[entry] = present.leaf[entry]
-            best.nodes[entry] = present.nodes[entry]
         search.is_changed[job] = 0
+        best.length[job], best.saving[job] = present.length[job], present.saving[job]
+        for entry in range(present.first[job], present.first[job] + present.length[job]):
+            best.leaf[entry], best.nodes[entry] = present.leaf[entry], present.nodes[entry]
     search.counters[CHANGED] = 0
 
 
@@ -466,19 +443,17 @@ def _settle(groups: Groups, search: Search, change: float, temperature: float, c
         search.savings[0] += change
         for i in range(count):
             job = search.removed[i]
-            first = holdings.first[job]
-            holdings.length[job] = search.length[i]
-            holdings.saving[job] = search.saving[i]
+            holdings.length[job], holdings.saving[job] = search.length[i], search.saving[i]
             for at in range(search.length[i]):
-                holdings.leaf[first + at] = search.leaf[i, at]
-                holdings.nodes[first + at] = search.nodes[i, at]
+                entry = holdings.first[job] + at
+                holdings.leaf[entry], holdings.nodes[entry] = search.leaf[i, at], search.nodes[i, at]
             if search.is_changed[job] == 0:
                 search.is_changed[job] = 1
                 search.changed[search.counters[CHANGED]] = job
                 search.counters[CHANGED] += 1
         # Savings are sums of fractions; what is better by less than this is not better.
         if search.savings[0] > search.savings[1] + 1e-9:
-            _keep_best(search)
+            _keep_best(search, holdings, search.best)
     for i in range(count):
         hold_nodes(groups, holdings, search.removed[i])
 
@@ -513,18 +488,7 @@ def _walk(
 def search_neighbourhoods(state: State, moves: Moves, temperature: float, cooling: float, steps: int) -> float:
     """Take some steps of the search, whose state changes in place; return the temperature after them.
 
-    Parameters
-    ----------
-    state
-        Where the search is.
-    moves
-        How it moves.
-    temperature
-        Temperature of the first step, in hops.
-    cooling
-        By what it is multiplied after every step.
-    steps
-        How many steps.
+    ``temperature`` is that of the first step, in hops, and multiplied by ``cooling`` after every step.
     """
     return _walk(state.groups, state.part, state.search, moves, temperature, cooling, steps, state.words)
 

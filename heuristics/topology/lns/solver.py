@@ -22,42 +22,27 @@ from heuristics.topology.lns.state import Moves, Rules, State
 from heuristics.topology.nested.search import NESTED_KERNELS, search_nested
 from heuristics.topology.production_rules import BestFit
 
-MOST_REMOVED = 100
-STEPS_PER_JOB = 200
-"""A cycle has at least that many steps for each job, if the budget has."""
-FULL_PER_JOB = 1000
-"""Steps for each job that a cycle needs to begin at the hottest temperature, where there are many jobs."""
-WARM = 0.2
-"""Part of the hottest temperature at which the search begins from a good allocation, where there are many jobs."""
-PATIENCE = 6
-"""Cycles without a better allocation after which a search that has a time limit only gives up."""
 LARGEST, MOST_IDLE = 50_000_000, 300_000
 """Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
 number of idle nodes above which reading the problem does."""
+MOST_REMOVED = 100
+FEW_JOBS = 30  # up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments
 
-FEW_JOBS = 30
-"""Jobs up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments."""
+STEPS_PER_JOB = 200  # that a cycle has at least, if the budget has
+FULL_PER_JOB = 1000  # steps that a cycle needs to begin at the hottest temperature, where there are many jobs
+WARM = 0.2  # part of the hottest temperature at which many jobs are searched from a good allocation
+PATIENCE = 6  # cycles without a better allocation after which a search that has a time limit only gives up
 
-BOUND_SHARE = 0.1
-"""Share of the time that the bound of a window with side constraints may take where there is an allocation already."""
+BOUND_SHARE = 0.1  # of the time, for the bound of a window with side constraints, if there is an allocation already
+OFFER_SHARE = 0.05  # of the time, for allocations that the search goes on to improve
+RESERVE = 3.5  # making an allocation of a state takes about so many times as long as reading the problem
+LONG_S = 0.01  # from which on the first allocation is told before it is improved
 
-RESERVE = 3.5
-"""Making an allocation of a state and knowing its cost takes about so many times as long as reading the problem."""
-
-LONG_S = 0.01
-"""Time from which on the first allocation is told before it is improved."""
-
-SLICE = 4_000_000
-"""Nodes of the largest job, squared, times steps between two looks where there is no clock to look at."""
-SLICE_S = 0.005
-"""Seconds between two looks at the clock."""
-FIRST_STEPS = 16
-"""Steps after which their speed is known."""
+SLICE = 4_000_000  # nodes of the largest job, squared, times steps between two looks where there is no clock to look at
+SLICE_S = 0.005  # between two looks at the clock
+FIRST_STEPS = 16  # after which their speed is known
 SHORTEST_S, LONGEST_S = 1e-7, 5e-6
 """What a step takes at least; and at most, where the time is so short that few can be taken to learn it."""
-
-OFFER_SHARE = 0.05
-"""Share of the time that goes into allocations that the search goes on to improve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,34 +114,28 @@ class Lns(TopologySolver):
             return search_nested(problem, run, budget, seed, self.steps, self.hottest, self.coldest, self.most_removed)
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        window, given = Window.of(problem), run.objective
+        window, given, moves = Window.of(problem), run.objective, self.moves(len(problem.jobs))
         if problem.has_side_constraints:
             self._begin_ruled(problem, run, budget, seed)
         elif len(problem.jobs) > FEW_JOBS:
             run.prove(window.cost(float(window.alone().sum())))
             BestFit().search(problem, run, budget, 0)
         else:
-            return self._search_few(window, run, budget, seed)
+            state = window.greedily(self.most_removed, moves, seed)
+            run.prove(window.cost(float(parts_of(state)[2].alone.sum())))
+            cooling = self._cooling(len(problem.jobs), warm=False)
+            return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
         if run.is_proved():
             return StopReason.PROVED
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         if run.solution is None:
             return StopReason.COMPLETED
-        alone, moves = window.alone(), self.moves(len(problem.jobs))
-        state = window.begin(run.solution, alone, self.most_removed, moves, seed)
+        state = window.begin(run.solution, window.alone(), self.most_removed, moves, seed)
         rules = window.rules(run.solution, state) if problem.has_side_constraints else None
         return self._walk(
             window, state, run, budget, self._cooling(len(problem.jobs), warm=run.objective == given), rules
         )
-
-    def _search_few(self, window: Window, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Search a window of few jobs, from the warm start or the greedy allocation."""
-        moves = self.moves(len(window.problem.jobs))
-        state = window.greedily(self.most_removed, moves, seed)
-        run.prove(window.cost(float(parts_of(state)[2].alone.sum())))
-        cooling = self._cooling(len(window.problem.jobs), warm=False)
-        return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
 
     def _better(self, window: Window, state: State, moves: Moves, run: Run) -> State:
         """Return the state to begin with: that of the warm start if it is better; else, given time, tell of it."""
@@ -231,27 +210,18 @@ class Lns(TopologySolver):
 
 @dataclass(slots=True)
 class Cooling:
-    """Cycles of falling temperatures, each twice as long as the one before; the last one ends with the search.
+    """Cycles of temperatures, each twice as long as the one before; the last one ends with the search.
 
-    The temperature falls geometrically to the coldest one in every cycle.
-
-    Parameters
-    ----------
-    hottest, coldest
-        First and last temperature of a cycle, in hops.
-    cycle
-        Steps of the first cycle.
-    full
-        Steps that a cycle needs to begin at the hottest temperature; a shorter one begins colder, in proportion.
-    idle_cycles
-        Number of cycles, up to now, that have found nothing better.
+    In every cycle the temperature falls geometrically from the hottest to the coldest one, in hops.
     """
 
     hottest: float
     coldest: float
-    cycle: int
-    full: int
-    idle_cycles: int = 0
+    cycle: int  # steps of the present cycle
+    full: (
+        int  # steps that a cycle needs to begin at the hottest temperature; a shorter one begins colder, in proportion
+    )
+    idle_cycles: int = 0  # number of cycles, up to now, that have found nothing better
     _temperature: float | None = None
     _done: int = 0
     _best: float = -math.inf
@@ -284,14 +254,10 @@ class Cooling:
 
 
 class Pace:
-    """Counts the steps of a search, and foretells how many are left.
+    """Counts the steps of a search, at most ``steps``, and foretells how many are left.
 
     Parameters
     ----------
-    clock
-        The running clock.
-    steps
-        Most steps.
     per_slice
         Steps between two looks at the clock where there is no time limit: what is found then depends on the seed alone.
     reserve_s

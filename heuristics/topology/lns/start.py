@@ -127,24 +127,9 @@ def begin_at(
     moves: Moves,
     seed: int,
 ) -> State:
-    """Begin the search where the jobs hold nodes.
+    """Begin the search where the jobs hold nodes, in the tree that is all idle; ``alone``: see `Search`.
 
-    Parameters
-    ----------
-    tree
-        The groups, all idle.
-    sizes
-        Nodes of each job, shape ``(J,)``.
-    holdings
-        What they hold; the savings are computed. It is the present state from now on.
-    alone
-        See `Search`, shape ``(J,)``.
-    most_removed
-        Jobs removed in a step, at most.
-    moves
-        How the search will move.
-    seed
-        Fixes every random choice.
+    Their holdings are the present state from now on; the savings are computed.
     """
     n_jobs, n_leaves = sizes.size, tree.leaf_first.size - 1
     most_removed = min(most_removed, n_jobs)
@@ -212,13 +197,7 @@ def begin_elsewhere(state: State, holdings: Holdings, moves: Moves) -> State:
 
 @kernel(int64[::1](GROUP_TREE, HOLDINGS), allocates=True)
 def positions_of(tree: GroupTree, holdings: Holdings) -> IntArray:
-    """Return the idle positions that the jobs get: of every leaf, from the first one on.
-
-    Returns
-    -------
-    IntArray
-        Those of the first job, rising, then those of the second, ..., shape ``(sum of the sizes,)``.
-    """
+    """Return the idle positions that the jobs get, job by job and rising: of every leaf, from the first one on."""
     next_of, owners = tree.leaf_first.copy(), np.full(tree.leaf_positions.size, -1)
     for job in range(holdings.length.size):
         for entry in range(holdings.first[job], holdings.first[job] + holdings.length[job]):
@@ -247,25 +226,13 @@ RULED_START_KERNELS = (*TREE_KERNELS, begin_at, savings_alone, parts_of, positio
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """A problem as the search takes it.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    encoding, tree
-        Its arrays, and the tree of its groups.
-    most_hops
-        Hops of an allocation that saves none.
-    encoding_s
-        How long it took to read the problem, in seconds: a measure of what else takes time.
-    """
+    """A problem as the search takes it."""
 
     problem: TopologyProblem
     encoding: Encoding
     tree: GroupTree
-    most_hops: float
-    encoding_s: float
+    most_hops: float  # hops of an allocation that saves none
+    encoding_s: float  # how long it took to read the problem, in seconds: a measure of what else takes time
 
     @classmethod
     def of(cls, problem: TopologyProblem) -> "Window":

@@ -95,41 +95,19 @@ CHANGED, STEPS, N_OPEN = 0, 1, 2
 
 
 class Moves(NamedTuple):
-    """How the search moves.
+    """How the search moves."""
 
-    Parameters
-    ----------
-    price, inner_price
-        Standard deviations of the prices of leaves and of the groups above them, in hops per node and per node of the
-        largest job removed.
-    related
-        Share of the removed jobs that are drawn near another one.
-    climb
-        Chance to go up one level more to look for a job near another one.
-    worse
-        Share of the steps that begin with the worst placed of ``rivals`` jobs.
-    few
-        Children with idle nodes up to which all of them are open.
-    others
-        Children that are open besides those where jobs were removed, where there are many.
-    rivals
-        See ``worse``.
-    guidance
-        By what the worths of leaves are multiplied; 0 for a search without them.
-    fading
-        Where there is guidance, what a job pays falls with the share of the removed nodes that are to be inserted
-        after it, to this power: at the end, nothing is worth anything to others.
-    """
-
-    price: float
-    inner_price: float
-    related: float
-    climb: float
-    worse: float
-    few: int
-    others: int
+    price: float  # standard deviation of the prices of leaves, in hops per node and per node of the largest job removed
+    inner_price: float  # the same of the groups above them
+    related: float  # share of the removed jobs that are drawn near another one
+    climb: float  # chance to go up one level more to look for a job near another one
+    worse: float  # share of the steps that begin with the worst placed of `rivals` jobs
+    few: int  # children with idle nodes up to which all of them are open
+    others: int  # children that are open besides those where jobs were removed, where there are many
     rivals: int = 2
-    guidance: float = 0.0
+    guidance: float = 0.0  # by what the worths of leaves are multiplied; 0 for a search without them
+    # Where there is guidance, what a job pays falls with the share of the removed nodes that are to be inserted after
+    # it, to this power: at the end, nothing is worth anything to others.
     fading: float = 0.0
 
 
@@ -158,23 +136,13 @@ class _StateType(types.StructRef):
 
 
 class State(structref.StructRefProxy):
-    """All of it in one place that kernels make and hand on by a pointer; handing on sixty arrays takes 50 microseconds.
+    """All of it in one place, handed on by a pointer; handing on sixty arrays takes 50 microseconds."""
 
-    Parameters
-    ----------
-    tree
-        The groups of the window, all idle.
-    groups, part, search
-        What changes.
-    words
-        State of the generator of random numbers.
-    """
-
-    tree: GroupTree
+    tree: GroupTree  # the groups of the window, all idle
     groups: Groups
     part: Open
     search: Search
-    words: WordArray
+    words: WordArray  # state of the generator of random numbers
 
 
 FIELDS = (("tree", GROUP_TREE), ("groups", GROUPS), ("part", OPEN), ("search", SEARCH), ("words", WORDS))
@@ -235,12 +203,7 @@ def give_back_entry(groups: Groups, holdings: Holdings, entry: int) -> None:
 def hold_all(groups: Groups, holdings: Holdings, counts: IntArray) -> float:
     """Let all jobs hold what their entries say, from a tree in which all is idle; return what they save, in hops.
 
-    Parameters
-    ----------
-    groups, holdings
-        The tree, which changes, and the holdings, whose savings are set.
-    counts
-        Working space, shape ``(V,)``, all 0 before and after.
+    ``counts`` is working space, shape ``(V,)``, all 0 before and after.
     """
     total = 0.0
     for job in range(holdings.length.size):

@@ -70,27 +70,13 @@ class Search(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """How the search moves.
+    """How the search moves."""
 
-    Parameters
-    ----------
-    price
-        Largest difference of the prices of two nodes, in hops.
-    most_removed
-        Jobs drawn in a step, at most; those in a gap of which one lies are removed with it.
-    reach
-        Windows looked at on either side of a place, where there are too many to look at all.
-    few
-        Left-over nodes up to which all windows are looked at.
-    related
-        Share of the moves that remove neighbours on the circle.
-    """
-
-    price: float
-    most_removed: int
-    reach: int
-    few: int
-    related: float
+    price: float  # largest difference of the prices of two nodes, in hops
+    most_removed: int  # jobs drawn in a step, at most; those in a gap of which one lies are removed with it
+    reach: int  # windows looked at on either side of a place, where there are too many to look at all
+    few: int  # left-over nodes up to which all windows are looked at
+    related: float  # share of the moves that remove neighbours on the circle
 
 
 CIRCLE = types.NamedTuple((int64[:, ::1], float64[::1], int64[::1], int64[::1], int64), Circle)
@@ -113,6 +99,12 @@ def _first_of(circle: Circle, ring: Ring, job: int) -> int:
 @inlined
 def _last_of(circle: Circle, ring: Ring, job: int) -> int:
     return int(ring.chains[circle.offset[job + 1] - 1])
+
+
+@inlined
+def _copy_chain(circle: Circle, source: IntArray, target: IntArray, job: int) -> None:
+    for index in range(circle.offset[job], circle.offset[job + 1]):
+        target[index] = source[index]
 
 
 @inlined
@@ -182,8 +174,7 @@ def _take_out(circle: Circle, ring: Ring, search: Search, job: int, count: int) 
         search.removed[count] = outer
         search.out[outer] = 1
         search.saved[outer] = search.savings[outer]
-        for index in range(circle.offset[outer], circle.offset[outer + 1]):
-            search.held[index] = ring.chains[index]
+        _copy_chain(circle, ring.chains, search.held, outer)
         # It has no parent: given to the leftover, its nodes cross no other job.
         previous = _left_over_before(circle, ring, _left_of(ring, _first_of(circle, ring, outer)))
         _link_chain(circle, ring, outer, previous)
@@ -305,14 +296,13 @@ def _scan_near(circle: Circle, ring: Ring, slide: Slide, job: int, position: int
 
 
 @inlined
-def _take_best(circle: Circle, ring: Ring, search: Search, slide: Slide, job: int) -> None:
+def _take_best(circle: Circle, ring: Ring, slide: Slide, job: int) -> None:
     """Give a job the best window that was looked at."""
     position = slide.best[0]
     for index in range(circle.offset[job], circle.offset[job + 1]):
         ring.chains[index] = position
         position = ring.after[position]
     _unlink_chain(circle, ring, job)
-    search.savings[job] = slide.least[1] / circle.sizes[job]
 
 
 @inlined
@@ -325,7 +315,8 @@ def _insert(circle: Circle, ring: Ring, search: Search, slide: Slide, moves: Mov
         for i in range(count):
             _scan_near(circle, ring, slide, job, search.held[circle.offset[search.removed[i]]], moves.reach)
         _scan_near(circle, ring, slide, job, _below(search.random, ring.owners.size), moves.reach)
-    _take_best(circle, ring, search, slide, job)
+    _take_best(circle, ring, slide, job)
+    search.savings[job] = slide.least[1] / circle.sizes[job]
     return float(search.savings[job])
 
 
@@ -337,25 +328,9 @@ def _undo(circle: Circle, ring: Ring, search: Search, count: int) -> None:
         _link_chain(circle, ring, job, ring.before[_first_of(circle, ring, job)])
     for i in range(count - 1, -1, -1):
         job = search.removed[i]
-        for index in range(circle.offset[job], circle.offset[job + 1]):
-            ring.chains[index] = search.held[index]
+        _copy_chain(circle, search.held, ring.chains, job)
         _unlink_chain(circle, ring, job)
         search.savings[job] = search.saved[job]
-
-
-@inlined
-def _keep_if_best(circle: Circle, ring: Ring, search: Search, count: int) -> None:
-    for i in range(count):
-        search.changed[search.removed[i]] = 1
-    # Savings are sums of fractions; what is better by less than this is not better.
-    if search.totals[0] <= search.totals[1] + 1e-9:
-        return
-    search.totals[1] = search.totals[0]
-    for job in range(circle.sizes.size):
-        if search.changed[job]:
-            search.changed[job] = 0
-            for index in range(circle.offset[job], circle.offset[job + 1]):
-                search.best[index] = ring.chains[index]
 
 
 @kernel(void(CIRCLE, RING, SEARCH, SLIDE, MOVES, int64, int64, float64, float64))
@@ -372,18 +347,8 @@ def search_partitions(
 ) -> None:
     """Take some steps of the search, which changes in place.
 
-    Parameters
-    ----------
-    circle, ring, search, slide
-        The window, and where the search is.
-    moves
-        How it moves.
-    n_groups
-        Groups of the lowest level.
-    steps
-        How many steps.
-    hottest, coldest
-        Temperatures at the first of them, and behind the last one, in hops.
+    The first one is taken at the hottest temperature, in hops; the coldest would be that of the step after the last.
+    ``n_groups``: groups of the lowest level.
     """
     temperature, cooling = hottest, np.exp(np.log(coldest / hottest) / steps)
     for _ in range(steps):
@@ -401,30 +366,27 @@ def search_partitions(
             change += _insert(circle, ring, search, slide, moves, search.order[i], count)
         if change >= 0 or lehmer_uniform(search.random) < np.exp(change / temperature):
             search.totals[0] += change
-            _keep_if_best(circle, ring, search, count)
+            for i in range(count):
+                search.changed[search.removed[i]] = 1
+            # Savings are sums of fractions; what is better by less than this is not better.
+            if search.totals[0] > search.totals[1] + 1e-9:
+                search.totals[1] = search.totals[0]
+                for job in range(circle.sizes.size):
+                    if search.changed[job]:
+                        search.changed[job] = 0
+                        _copy_chain(circle, ring.chains, search.best, job)
         else:
             _undo(circle, ring, search, count)
         temperature *= cooling
 
 
-@kernel(void(CIRCLE, RING, SEARCH, SLIDE, int64[::1], int64, int64, int64))
-def place_in_order(
-    circle: Circle, ring: Ring, search: Search, slide: Slide, jobs: IntArray, first: int, last: int, most: int
-) -> None:
+@kernel(void(CIRCLE, RING, SLIDE, int64[::1], int64, int64, int64))
+def place_in_order(circle: Circle, ring: Ring, slide: Slide, jobs: IntArray, first: int, last: int, most: int) -> None:
     """Give the jobs ``jobs[first .. last - 1]``, one after the other, their best windows of what is left over.
 
-    Parameters
-    ----------
-    circle, ring, search, slide
-        The window; the prices are 0.
-    jobs
-        An order of the jobs, of which those before the first have their nodes.
-    first, last
-        Which ones.
-    most
-        Windows looked at for each, at most.
+    Those before the first have their nodes, the prices are 0, and at most ``most`` windows are looked at for each.
     """
     for i in range(first, last):
         slide.least[0] = np.inf
         _scan_from_the_start(circle, ring, slide, jobs[i], most)
-        _take_best(circle, ring, search, slide, jobs[i])
+        _take_best(circle, ring, slide, jobs[i])

@@ -10,7 +10,7 @@ from allocopt.kernels.insertion import insertion_state, single_job_savings
 from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
 from allocopt.problems.group_tree import TREE_KERNELS, group_tree
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.budget import Budget, Clock
+from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.trivial import sequential_allocation
@@ -30,27 +30,19 @@ from heuristics.topology.random import lehmer_state
 NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, place_in_order, search_partitions)
 """Entries that the search calls."""
 
-PLACED_PER_SLICE = 2_000_000
-"""Windows looked at between two looks at the clock: some milliseconds."""
+PLACED_PER_SLICE = 2_000_000  # windows looked at between two looks at the clock: some milliseconds
 
-FEW_JOBS = 30
-PRICE_OF_FEW, PRICE_OF_MANY = 3.0, 1.0
-"""Largest difference of the prices of two nodes, in hops: the jobs of a small window stand in each other's way all at
-once."""
-REACH, FEW_LEFT, RELATED = 16, 300, 0.3
-"""See `Moves`."""
+# Largest difference of the prices of two nodes, in hops: the jobs of a small window stand in each other's way all at
+# once.
+FEW_JOBS, PRICE_OF_FEW, PRICE_OF_MANY = 30, 3.0, 1.0
+REACH, FEW_LEFT, RELATED = 16, 300, 0.3  # see `Moves`
 
-STEPS_PER_JOB = 500
-"""Steps for each job where the budget sets no iterations, if that is more than what was asked for."""
-PATIENCE = 4
-"""Cycles without an improvement after which the search ends before its time limit."""
+STEPS_PER_JOB = 500  # where the budget sets no iterations, if that is more than what was asked for
+PATIENCE = 4  # cycles without an improvement after which the search ends before its time limit
 
-FIRST_SLICE, LONGEST_SLICE = 16, 4096
-"""Steps of the first slice under a time limit, from which the speed is known, and of any slice."""
-SHARE, LONGEST_S = 0.1, 0.02
-"""Share of the time left that a slice may take, and the seconds that it shall take at most."""
-REPORTING = 0.05
-"""Share of the time that may go into offering solutions on the way."""
+FIRST_SLICE, LONGEST_SLICE = 16, 4096  # steps under a time limit: of the first slice, which tells the speed, and of any
+SHARE, LONGEST_S = 0.1, 0.02  # share of the time left that a slice may take, and seconds that it shall take at most
+REPORTING = 0.05  # share of the time that may go into offering solutions on the way
 
 
 def search_nested(
@@ -67,24 +59,15 @@ def search_nested(
 
     Parameters
     ----------
-    problem
-        A problem under ``dcas``.
-    run
-        The record, with the warm start as incumbent if there is one, and the running clock.
-    budget, seed
-        What may be spent, and what fixes every random choice.
+    problem, run, budget, seed
+        See `allocopt.solving.base.SearchSolver.search`; the strategy is ``dcas``.
     steps
         Steps where the budget sets no iterations, at least: all of them where it sets no time either, else those of
         the first cycle.
     hottest, coldest
         First and last temperature, in hops.
     most_removed
-        Jobs drawn in a step, at most; those in a gap of which one lies are removed with it.
-
-    Returns
-    -------
-    StopReason
-        Why it ended.
+        See `Moves`.
     """
     if run.solution is None:
         run.offer(sequential_allocation(problem))
@@ -111,24 +94,12 @@ def search_nested(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """A problem as the search takes it: between allocations and the chains that the search works on.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    circle
-        What does not change in its search.
-    n_groups
-        Groups of the lowest level that tells idle nodes apart.
-    n_vertices
-        Groups of all levels.
-    """
+    """A problem as the search takes it: between allocations and the chains that the search works on."""
 
     problem: TopologyProblem
     circle: Circle
-    n_groups: int
-    n_vertices: int
+    n_groups: int  # groups of the lowest level that tells idle nodes apart
+    n_vertices: int  # groups of all levels
 
     @classmethod
     def of(cls, problem: TopologyProblem) -> "Start":
@@ -209,15 +180,14 @@ def _place_largest_first(start: Start, run: Run) -> None:
 
     When the time has run out, the jobs that are left take any windows.
     """
-    ring = start.empty_ring()
-    search, slide = start.search(start.ring(run.solution), 0), start.slide()
+    ring, slide = start.empty_ring(), start.slide()
     order, size = np.argsort(-start.circle.sizes, kind="stable"), len(ring.owners)
     per_slice = max(1, PLACED_PER_SLICE // size)
     placed = 0
     while placed < len(order):
         in_time = not run.clock.expired()
         last = min(len(order), placed + per_slice) if in_time else len(order)
-        place_in_order(start.circle, ring, search, slide, order, placed, last, size if in_time else 1)
+        place_in_order(start.circle, ring, slide, order, placed, last, size if in_time else 1)
         placed = last
     run.offer(start.allocation(ring.chains))
 
@@ -232,68 +202,45 @@ class _Improvement:
         self.offered = float(self._search.totals[1])
 
     def cool(self, steps: int, hottest: float, coldest: float) -> StopReason:
-        """Take all steps, or as many as the time allows; offer the best state now and then, and at the end."""
-        start, pace, reporting_s = self._start, _Pace(self._run.clock, steps), 0.0
+        """Take all steps, or as many as the time allows; offer the best state now and then, and at the end.
+
+        Without a time limit the slices depend on the number of steps alone.
+        """
+        start, clock, left, reporting_s = self._start, self._run.clock, steps, 0.0
+        began, time_s = time.perf_counter(), clock.remaining()
+
+        def temperature(elapsed_s: float) -> float:
+            # By the share of the steps or of the time that is done, what is more.
+            of_time = elapsed_s / time_s if time_s > 0 else 1.0
+            return float(hottest * (coldest / hottest) ** min(1.0, max(1.0 - left / steps, of_time)))
+
         try:
-            while pace.steps_left > 0 and not self._run.clock.expired():
+            while left > 0 and not clock.expired():
                 if self._run.is_proved():
                     return StopReason.PROVED
-                count, *progress = pace.next_slice()
-                hot, cold = (float(hottest * (coldest / hottest) ** share) for share in progress)
+                elapsed, count, per_step = time.perf_counter() - began, LONGEST_SLICE, 0.0
+                if clock.seconds is not None and left == steps:
+                    count = FIRST_SLICE
+                elif clock.seconds is not None:
+                    per_step = elapsed / (steps - left)
+                    seconds = min(LONGEST_S, SHARE * clock.remaining())
+                    count = min(LONGEST_SLICE, max(FIRST_SLICE, int(seconds / per_step)))
+                hot, elapsed = temperature(elapsed), elapsed + count * per_step
+                count = min(count, left)
+                left -= count
+                cold = min(hot, temperature(elapsed))
                 search_partitions(
                     start.circle, self._ring, self._search, self._slide, self._moves, start.n_groups, count, hot, cold
                 )
-                if reporting_s <= REPORTING * pace.elapsed():
-                    before = time.perf_counter()
+                ended = time.perf_counter()
+                if reporting_s <= REPORTING * (ended - began):
                     self._offer_best()
-                    reporting_s += time.perf_counter() - before
+                    reporting_s += time.perf_counter() - ended
         finally:
             self._offer_best()
-        return StopReason.ITERATIONS if pace.steps_left == 0 else StopReason.TIME_LIMIT
+        return StopReason.ITERATIONS if left == 0 else StopReason.TIME_LIMIT
 
     def _offer_best(self) -> None:
         if self._search.totals[1] > self.offered:
             self.offered = float(self._search.totals[1])
             self._run.offer(self._start.allocation(self._search.best))
-
-
-class _Pace:
-    """Plans the slices of a search that cools from its first step to its last, or to the end of its time.
-
-    Without a time limit the plan depends on the number of steps alone.
-    """
-
-    def __init__(self, clock: Clock, steps: int) -> None:
-        self.steps_left = self._steps = steps
-        self._clock = clock
-        self._began = time.perf_counter()
-        self._time_s = clock.remaining()
-
-    def elapsed(self) -> float:
-        return time.perf_counter() - self._began
-
-    def next_slice(self) -> tuple[int, float, float]:
-        """Return the number of steps of the next slice, and the progress of the search at its begin and end."""
-        begin = self._progress(0.0)
-        count, seconds = self._planned()
-        count = min(count, self.steps_left)
-        self.steps_left -= count
-        return count, begin, max(begin, self._progress(seconds))
-
-    def _planned(self) -> tuple[int, float]:
-        """Return the steps of the next slice, and the seconds they should take."""
-        if self._clock.seconds is None:
-            return LONGEST_SLICE, 0.0
-        taken, elapsed = self._steps - self.steps_left, self.elapsed()
-        if taken == 0:
-            return FIRST_SLICE, 0.0
-        per_step = elapsed / taken
-        seconds = min(LONGEST_S, SHARE * self._clock.remaining())
-        count = min(LONGEST_SLICE, max(FIRST_SLICE, int(seconds / per_step)))
-        return count, count * per_step
-
-    def _progress(self, seconds: float) -> float:
-        """Share of the search that is done so many seconds from now: of its steps or of its time, what is more."""
-        of_steps = 1.0 - self.steps_left / self._steps
-        of_time = (self.elapsed() + seconds) / self._time_s if self._time_s > 0 else 1.0
-        return min(1.0, max(of_steps, of_time))

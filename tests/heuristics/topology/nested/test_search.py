@@ -104,13 +104,12 @@ def test_jobs_placed_in_order_get_their_cheapest_windows(problem: TopologyProble
     start = Start.of(problem)
     if not len(start.circle.weights):
         return
-    ring = start.empty_ring()
-    search, slide = start.search(start.ring(sequential_allocation(problem)), 0), start.slide()
+    ring, slide = start.empty_ring(), start.slide()
     order = np.array(data.draw(st.permutations(range(len(problem.jobs)))))
     for index, job in enumerate(order.tolist()):
         left = np.flatnonzero(ring.owners < 0).tolist()
         least = slow_circle.least_cost(problem, left, problem.jobs[job].nodes, start.circle.barrier)
-        place_in_order(start.circle, ring, search, slide, order, index, index + 1, len(ring.owners))
+        place_in_order(start.circle, ring, slide, order, index, index + 1, len(ring.owners))
         nodes = problem.idle_nodes[np.flatnonzero(ring.owners[: len(problem.idle_nodes)] == job)]
         alone = TopologyProblem(problem.topology, problem.idle_nodes, (problem.jobs[job],), problem.hop_cost)
         assert alone.objective(Allocation((nodes,))) == pytest.approx(least, rel=1e-9, abs=1e-9)
