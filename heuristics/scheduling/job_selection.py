@@ -42,14 +42,13 @@ def order_of(rule: str, jobs: JobSet, machine: Machine) -> QueueOrder:
     """Return the queue order of a rule for a job set; raise `UsageError` where there is no such rule."""
     if rule == SmallestDominantShare.name:
         return SmallestDominantShare((jobs.request / np.array(machine.total)).max(axis=1))
-    if rule not in _ORDERS:
-        raise UsageError(f"there is no rule {rule!r}; there are {', '.join(RULES)}")
-    return _ORDERS[rule]
+    orders: tuple[QueueOrder, ...] = FirstComeFirstServed(), ShortestJobFirst(), RandomOrder()
+    for order in orders:
+        if order.name == rule:
+            return order
+    raise UsageError(f"there is no rule {rule!r}; there are {', '.join(RULES)}")
 
 
-_ORDERS: Mapping[str, QueueOrder] = MappingProxyType(
-    {order.name: order for order in (FirstComeFirstServed(), ShortestJobFirst(), RandomOrder())}
-)
 RULES = ("fcfs", "sjf", "drf", "random")
 """Which job: the first that arrived, the shortest, the one with the smallest dominant share, a random one."""
 BACKFILLS: Mapping[str, Backfill] = MappingProxyType(

@@ -266,19 +266,21 @@ def _fill(part: Open, i: int, begin: int, most: int) -> None:
 
 @inlined
 def _fill_all(part: Open, n_open: int, most: int) -> None:
-    """Fill all tables for jobs of at most ``most`` nodes."""
     for i in range(n_open - 1, -1, -1):
         _fill(part, i, part.first[i], most)
 
 
 @inlined
-def _place(part: Open, n_open: int, size: int) -> float:
-    """Find the best nodes for a job by the tables as they are; return what it saves of its hops."""
-    saving = 0.0
+def _place(groups: Groups, part: Open, search: Search, number: int, size: int) -> float:
+    """Find the best nodes for a removed job by the tables as they are; note its leaves, return what it saves."""
+    saving, length = 0.0, 0
     part.take[0] = size
-    for i in range(n_open):
+    for i in range(search.counters[N_OPEN]):
         nodes, first, last = part.take[i], part.first[i], part.last[i]
         saving += part.weight[i] * nodes * nodes
+        if nodes > 0 and part.vertex[i] < groups.n_holders.size:
+            search.leaf[number, length], search.nodes[number, length] = part.vertex[i], nodes
+            length += 1
         if nodes == 0 or first == last:
             for child in range(first, last):
                 part.take[child] = 0
@@ -291,7 +293,9 @@ def _place(part: Open, n_open: int, size: int) -> float:
             part.take[child] = a
             nodes -= a
         part.take[first] = nodes
-    return saving / size
+    search.length[number] = length
+    search.saving[number] = saving / size
+    return float(search.saving[number])
 
 
 @inlined
@@ -311,20 +315,7 @@ def _hold(part: Open, n_open: int, most: int) -> None:
 
 
 @inlined
-def _note(groups: Groups, part: Open, search: Search, i: int) -> None:
-    """Write down the leaves of the job placed last."""
-    length = 0
-    for at in range(search.counters[N_OPEN]):
-        if part.take[at] > 0 and part.vertex[at] < groups.n_holders.size:
-            search.leaf[i, length] = part.vertex[at]
-            search.nodes[i, length] = part.take[at]
-            length += 1
-    search.length[i] = length
-
-
-@inlined
 def _largest_of(search: Search, first: int, last: int) -> int:
-    """Nodes of the largest of some removed jobs."""
     largest = 0
     for i in range(first, last):
         largest = max(largest, search.sizes[search.removed[i]])
@@ -338,9 +329,7 @@ def insert_jobs(part: Open, groups: Groups, search: Search, count: int) -> float
     _set_prices(part, n_open, float(most))
     _fill_all(part, n_open, most)
     for i in range(count):
-        search.saving[i] = _place(part, n_open, search.sizes[search.removed[i]])
-        saved += search.saving[i]
-        _note(groups, part, search, i)
+        saved += _place(groups, part, search, i, search.sizes[search.removed[i]])
         if i + 1 < count:
             _hold(part, n_open, _largest_of(search, i + 1, count))
     return saved
@@ -359,9 +348,7 @@ def insert_guided(part: Open, groups: Groups, search: Search, moves: Moves, coun
         left -= size
         _set_prices(part, n_open, size * (left / removed) ** moves.fading if left > 0.0 else 0.0)
         _fill_all(part, n_open, size)
-        search.saving[i] = _place(part, n_open, size)
-        saved += search.saving[i]
-        _note(groups, part, search, i)
+        saved += _place(groups, part, search, i, size)
         for at in range(n_open):
             part.idle[at] -= part.take[at]
     return saved
@@ -407,8 +394,7 @@ def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, coun
         r = rules.of_job[search.removed[i]]
         if not _fill_all_ruled(groups, part, classes, left, n_open, r):
             return -np.inf
-        search.saving[i] = _place(part, n_open, classes.sizes[r])
-        _note(groups, part, search, i)
+        _place(groups, part, search, i, classes.sizes[r])
         # What it saves within one group, and what the leftover loses.
         bonus, squares = 0.0, 0.0
         for at in range(n_open):

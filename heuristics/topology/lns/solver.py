@@ -146,7 +146,6 @@ class Lns(TopologySolver):
         return state
 
     def _begin_ruled(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> None:
-        """Bound a window with side constraints, and find an allocation to begin with."""
         if run.solution is None:
             insert_by_rules(problem, run, budget, seed)
             return
@@ -162,7 +161,6 @@ class Lns(TopologySolver):
         return Moves(0.5 * self.price, 0.0, related=0.95, climb=0.3, worse=0.5, few=8, others=3)
 
     def _cooling(self, n_jobs: int, *, warm: bool) -> "Cooling":
-        """Return the temperatures for so many jobs, from a good start or not."""
         if n_jobs <= FEW_JOBS:
             return Cooling(self.hottest, self.coldest, max(self.steps, STEPS_PER_JOB * n_jobs), 1)
         hottest = max(self.coldest, WARM * self.hottest) if warm else self.hottest
@@ -172,7 +170,6 @@ class Lns(TopologySolver):
     def _walk(
         self, window: Window, state: State, run: Run, budget: Budget, cooling: "Cooling", rules: Rules | None = None
     ) -> StopReason:
-        """Search from a state, and offer the best one at the end of the time."""
         moves, reserve_s = self.moves(len(window.problem.jobs)), RESERVE * window.encoding_s
         unlimited = self.steps if budget.seconds is None else MOST_ITERATIONS
         per_slice = max(1, SLICE // int(window.encoding.sizes.max()) ** 2)
@@ -321,9 +318,7 @@ class _Journal:
 
     def look(self) -> bool:
         """Offer the best state if it is time, or if it is proved optimal; return whether it is."""
-        if self.best <= self._offered:
-            return False
-        proved = self.is_proved()
+        proved = self.best > self._offered and self.is_proved()
         if proved or OFFER_SHARE * (time.perf_counter() - self._at) > self._took_s:
             self.offer()
         return proved and self._run.is_proved()

@@ -98,7 +98,6 @@ def _idle_groups(tree: GroupTree, first: IntArray) -> Groups:
 
 @helper(allocates=True)
 def _room(tree: GroupTree, sizes: IntArray, most_removed: int, moves: Moves) -> Open:
-    """Make room for as many open vertices as there may be in a step."""
     removed = sizes[stable_order(-sizes)[:most_removed]].sum()
     most, n, last = 1, 1, tree.idle.size - 1
     # A level is what the children of the level above are numbered as, one after the other.
@@ -248,24 +247,20 @@ class Window:
 
     def alone(self) -> FloatArray:
         """Return what each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``."""
-        saving: FloatArray = savings_alone(self.tree, self.encoding.sizes)
-        return saving
+        return savings_alone(self.tree, self.encoding.sizes)
 
     def greedily(self, most_removed: int, moves: Moves, seed: int) -> State:
         """Begin at the allocation that inserts the jobs exactly, the largest first."""
-        state: State = begin_greedily(self.tree, self.encoding.sizes, most_removed, moves, folded(seed))
-        return state
+        return begin_greedily(self.tree, self.encoding.sizes, most_removed, moves, folded(seed))
 
     def begin(self, allocation: Allocation, alone: FloatArray, most_removed: int, moves: Moves, seed: int) -> State:
         """Begin at an allocation; ``alone`` as in `Search`."""
         holdings, sizes = self._holdings(allocation), self.encoding.sizes
-        state: State = begin_at(self.tree, sizes, holdings, alone, most_removed, moves, folded(seed))
-        return state
+        return begin_at(self.tree, sizes, holdings, alone, most_removed, moves, folded(seed))
 
     def moved(self, state: State, allocation: Allocation, moves: Moves) -> State:
         """Begin at an allocation in place of the one that a state begins at."""
-        other: State = begin_elsewhere(state, self._holdings(allocation), moves)
-        return other
+        return begin_elsewhere(state, self._holdings(allocation), moves)
 
     def rules(self, allocation: Allocation, state: State) -> Rules:
         """Return the rules of the jobs, and add what they save to the savings of a state, which begins there."""

@@ -185,10 +185,9 @@ def _take_out(circle: Circle, ring: Ring, search: Search, job: int, count: int) 
 @inlined
 def _neighbour_of(circle: Circle, ring: Ring, search: Search, job: int) -> int:
     """Draw a job that is near on the circle: behind a random number of left-over nodes, to the left or to the right."""
-    steps = _below(search.random, 2 * circle.sizes[job] + 4)
+    found, steps = job, _below(search.random, 2 * circle.sizes[job] + 4)
     rightwards = lehmer_uniform(search.random) < 0.5
     position = _last_of(circle, ring, job) if rightwards else _first_of(circle, ring, job)
-    found = job
     for _ in range(steps):
         if not rightwards:
             position = _left_of(ring, position)
@@ -207,16 +206,15 @@ def _draw_removed(circle: Circle, ring: Ring, search: Search, moves: Moves) -> i
     n_jobs = circle.sizes.size
     wanted = 1 + _below(search.random, min(moves.most_removed, n_jobs))
     related = lehmer_uniform(search.random) < moves.related
-    job = _below(search.random, n_jobs)
-    count = _take_out(circle, ring, search, job, 0)
+    count = _take_out(circle, ring, search, _below(search.random, n_jobs), 0)
     for _ in range(4 * wanted):
         if count >= wanted:
             break
         if related:
-            near = _neighbour_of(circle, ring, search, search.removed[_below(search.random, count)])
+            job = _neighbour_of(circle, ring, search, search.removed[_below(search.random, count)])
         else:
-            near = _below(search.random, n_jobs)
-        count = _take_out(circle, ring, search, near, count)
+            job = _below(search.random, n_jobs)
+        count = _take_out(circle, ring, search, job, count)
     return count
 
 
@@ -297,7 +295,6 @@ def _scan_near(circle: Circle, ring: Ring, slide: Slide, job: int, position: int
 
 @inlined
 def _take_best(circle: Circle, ring: Ring, slide: Slide, job: int) -> None:
-    """Give a job the best window that was looked at."""
     position = slide.best[0]
     for index in range(circle.offset[job], circle.offset[job + 1]):
         ring.chains[index] = position

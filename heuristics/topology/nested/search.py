@@ -193,8 +193,6 @@ def _place_largest_first(start: Start, run: Run) -> None:
 
 
 class _Improvement:
-    """The search from the incumbent of a run on."""
-
     def __init__(self, start: Start, run: Run, moves: Moves, seed: int) -> None:
         self._start, self._run, self._moves = start, run, moves
         self._ring = start.ring(run.solution)
