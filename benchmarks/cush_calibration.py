@@ -13,7 +13,7 @@ from allocopt.arrays import FloatArray
 from allocopt.envs.cush.jobsets import Recipe, draw_jobsets, sierra
 from allocopt.simulator.locality import Line, PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.locality_table import SIERRA_TABLE
-from heuristics.job_selection import run_baseline
+from heuristics.scheduling.job_selection import run_baseline
 
 ORDER = (
     ("sjf", Policy.BREADTH_FIRST),

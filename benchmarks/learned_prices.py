@@ -21,10 +21,10 @@ from allocopt.solving.protocol import Solver
 from allocopt.traces.allocators import solver_allocator
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.windows import windows
-from heuristics.lns.random import folded
-from heuristics.lns.solver import Lns
-from heuristics.lns.start import Window
-from heuristics.lns.state import Moves, State
+from heuristics.topology.lns.solver import Lns
+from heuristics.topology.lns.start import Window
+from heuristics.topology.lns.state import Moves, State
+from heuristics.topology.random import folded
 from learned.prices.features import features_of
 from learned.prices.glance import begin_following, glance
 from learned.prices.network import Prediction, predict

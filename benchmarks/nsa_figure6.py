@@ -21,7 +21,7 @@ from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.registry import get_solver
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.nsa.reproduction.epochs import QUICK_EPOCHS, WORKLOAD
 from learned.nsa.reproduction.figure6 import (
     JOB_BY_JOB,

@@ -34,7 +34,7 @@ from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 BATCHES, BATCH, QUICK_BATCH = 20, 1000, 100
 """Batches whose means are compared, and jobs of each; one more batch at either end is simulated and left out."""

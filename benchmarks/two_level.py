@@ -25,7 +25,7 @@ from allocopt.simulator.two_level import TwoLevelScheduler
 from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import (
+from heuristics.scheduling.queue_orders import (
     F1,
     FirstComeFirstServed,
     ShortestJobFirst,
@@ -33,7 +33,7 @@ from heuristics.queue_orders import (
     Unicep,
     Wfp3,
 )
-from heuristics.two_level import AtRandom, InOrder, bin_packing
+from heuristics.scheduling.two_level import AtRandom, InOrder, bin_packing
 
 NODES = 4_360
 DAY_S = 86_400.0

@@ -23,7 +23,7 @@ from allocopt.simulator.two_level_rules import Mode, Reservations
 from allocopt.simulator.view import View
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras.agents import Agent, load_agent
 from learned.networks.files import read_weights, write_weights
 from learned.networks.shipped import find_weights, shipped_weights

@@ -9,7 +9,7 @@ from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.problems.encoding import Encoding
-from heuristics.annealing.kernels import (
+from heuristics.topology.annealing.kernels import (
     RULES,
     Rules,
     Walk,
@@ -72,7 +72,7 @@ class Repairs(NamedTuple):
     costs
         Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``.
     totals
-        As in `heuristics.annealing.kernels.Walk`, shape ``(E, 2)``.
+        As in `heuristics.topology.annealing.kernels.Walk`, shape ``(E, 2)``.
     """
 
     counters: IntArray

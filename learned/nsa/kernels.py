@@ -15,7 +15,7 @@ from allocopt.arrays import Float32Array, IntArray
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.encoding import ENCODING
 from allocopt.problems.encoding import Encoding
-from heuristics.annealing.kernels import (
+from heuristics.topology.annealing.kernels import (
     DRAWS,
     RULES,
     WALK,

@@ -3,8 +3,8 @@
 import numpy as np
 
 from allocopt.problems.topology import Allocation, TopologyProblem
-from heuristics.lns.kernels import search_neighbourhoods
-from heuristics.lns.start import Window
+from heuristics.topology.lns.kernels import search_neighbourhoods
+from heuristics.topology.lns.start import Window
 from learned.prices.network import Weights, network_of
 from learned.prices.solver import LnsPrices
 from learned.prices.start import guided_state

@@ -12,10 +12,10 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
-from heuristics.lns.kernels import search_neighbourhoods
-from heuristics.lns.solver import LARGEST, MOST_IDLE, Lns
-from heuristics.lns.start import START_KERNELS, Window
-from heuristics.lns.state import Moves, State
+from heuristics.topology.lns.kernels import search_neighbourhoods
+from heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
+from heuristics.topology.lns.start import START_KERNELS, Window
+from heuristics.topology.lns.state import Moves, State
 from learned.prices.glance import begin_guided
 from learned.prices.network import network_of
 from learned.prices.start import guided_state

@@ -1,8 +1,8 @@
 """The state that the guided search begins with."""
 
-from heuristics.lns.random import folded
-from heuristics.lns.start import Window
-from heuristics.lns.state import Moves, State
+from heuristics.topology.lns.start import Window
+from heuristics.topology.lns.state import Moves, State
+from heuristics.topology.random import folded
 from learned.prices.glance import begin_guided
 from learned.prices.network import Network
 
@@ -23,7 +23,7 @@ def guided_state(
     hunt
         By what the destruction scores are multiplied.
     most_removed, moves, seed
-        See `heuristics.lns.beginning.begin_at`.
+        See `heuristics.topology.lns.start.begin_at`.
     """
     sizes = window.encoding.sizes
     state, most = begin_guided(window.tree, sizes, network, fading, hunt, most_removed, moves, folded(seed))

@@ -124,7 +124,7 @@ def test_a_plug_in_does_not_take_the_name_of_one_of_ours(plug: Plug) -> None:
     plug("lns", SOLVER.format(name="lns", body=ALLOCATES))
     with pytest.warns(PluginWarning, match="solver 'lns' is that of allocopt; the one of plug_lns is left out"):
         solver = get_solver("lns")
-    assert type(solver).__module__ == "heuristics.lns.solver"
+    assert type(solver).__module__ == "heuristics.topology.lns.solver"
 
 
 def test_two_plug_ins_of_one_name_are_both_refused(plug: Plug) -> None:

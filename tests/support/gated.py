@@ -9,7 +9,7 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from heuristics.lns.solver import Lns
+from heuristics.topology.lns.solver import Lns
 
 UNGATED = 2
 """So many seeds do not wait."""

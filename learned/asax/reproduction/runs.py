@@ -13,7 +13,7 @@ from allocopt.simulator.quota.space_sharing import SpaceSharing
 from allocopt.simulator.quota.window import CoallocationScheduler
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
-from heuristics.static_sharing import StaticSharing
+from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.agent import Asax, Loss
 from learned.asax.scheduler import AsaxScheduler
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
-from heuristics.job_selection import RULES
+from heuristics.scheduling.job_selection import RULES
 from learned.cush.acting import Agent
 from learned.cush.reproduction.outcomes import FIXED, held_out, of_agent, of_baseline
 from learned.cush.reproduction.published import HORIZON_TURNAROUND

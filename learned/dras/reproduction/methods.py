@@ -10,9 +10,9 @@ from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
-from heuristics.queue_orders import F1, FirstComeFirstServed, ShortestJobFirst, Unicep, Wfp3
-from heuristics.runnable import RandomRunnable, bin_packing
-from heuristics.two_level_policy import TwoLevelOrders
+from heuristics.scheduling.queue_orders import F1, FirstComeFirstServed, ShortestJobFirst, Unicep, Wfp3
+from heuristics.scheduling.runnable import RandomRunnable, bin_packing
+from heuristics.scheduling.two_level import TwoLevelOrders
 from learned.dras.reproduction.sites import Site
 from learned.networks.files import Card, read_weights
 from learned.networks.shipped import find_weights

@@ -13,7 +13,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times, run_times
 from allocopt.simulator.two_level import TwoLevelLog
 from allocopt.simulator.two_level_rules import Mode
-from heuristics.two_level_policy import TwoLevelOrders
+from heuristics.scheduling.two_level import TwoLevelOrders
 from learned.dras.policies import AgentScheduler
 from learned.dras.reproduction.measures import box_of
 from learned.dras.reproduction.methods import PAPER_METHODS, REFERENCE, Trained, present, schedulers

@@ -10,8 +10,8 @@ from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.two_level import END, Selector
 from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
-from heuristics.two_level import AtRandom, Following, InOrder, bin_packing
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
 from learned.dras.agents import load_agent
 from learned.dras.reproduction.methods import AGENTS, REFERENCE
 from learned.dras.validation import Validator

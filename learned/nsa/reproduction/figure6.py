@@ -29,7 +29,7 @@ from allocopt.solving.one_shot import OneShot
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.nsa.reproduction.epochs import QUICK_EPOCHS, epoch_keys, parse_key, read_paper_workload
 from learned.nsa.reproduction.published import EPOCHS
 from learned.nsa.windows import PAPER_CLUSTER, epoch_workload

@@ -9,8 +9,7 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result
-from heuristics.annealing.metropolis import Annealing
-from heuristics.annealing.published import AnnealingAsPublished
+from heuristics.topology.annealing.solvers import Annealing, AnnealingAsPublished
 from learned.nsa.reproduction.epochs import (
     LEADER,
     Method,

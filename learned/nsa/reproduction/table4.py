@@ -6,8 +6,7 @@ from typing import Any
 
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.solving.registry import get_solver
-from heuristics.annealing.metropolis import Annealing
-from heuristics.annealing.published import AnnealingAsPublished
+from heuristics.topology.annealing.solvers import Annealing, AnnealingAsPublished
 from learned.nsa.reproduction.epochs import (
     LEADER,
     Method,

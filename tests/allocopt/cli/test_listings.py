@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from allocopt import __version__
 from allocopt.solving.registry import solver_names
-from heuristics.sequential import Sequential
+from heuristics.topology.production_rules import Sequential
 
 Run = Callable[..., Any]
 

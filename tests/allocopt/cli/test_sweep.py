@@ -48,7 +48,7 @@ import os
 import signal
 from pathlib import Path
 
-from heuristics.best_fit import BestFit
+from heuristics.topology.production_rules import BestFit
 
 
 class Deadly(BestFit):

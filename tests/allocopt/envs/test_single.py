@@ -25,7 +25,7 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.lublin import lublin_workload
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 REWARDS: list[Reward] = [BoundedSlowdown(), MeanWait(), MeanWait(60.0), Makespan(), Utilization()]
 

@@ -15,7 +15,7 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
+from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
 
 orders: st.SearchStrategy[QueueOrder] = st.sampled_from([FirstComeFirstServed(), ShortestJobFirst(), LargestFirst()])
 

@@ -21,7 +21,7 @@ from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 NOT_KILLED = Rules(kill_at_limit=False)
 

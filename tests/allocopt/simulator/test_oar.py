@@ -13,7 +13,7 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
 OAR = ListScheduler(FirstComeFirstServed(), Backfill.CONSERVATIVE, compression=True)
 MEASURED = {

@@ -18,7 +18,7 @@ from allocopt.simulator.rules import Backfill, EventOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import new_simulation, simulate
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
+from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
 
 FCFS = FirstComeFirstServed()
 EASY = ListScheduler(FCFS, Backfill.EASY)

@@ -19,7 +19,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.state import STARTED
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import DominantResourceFairness, FirstComeFirstServed
+from heuristics.scheduling.queue_orders import DominantResourceFairness, FirstComeFirstServed
 
 FCFS = FirstComeFirstServed()
 TWINS: list[tuple[Scheduler, ListScheduler]] = [

@@ -16,7 +16,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed, ShortestJobFirst
+from heuristics.scheduling.queue_orders import FirstComeFirstServed, ShortestJobFirst
 
 FCFS = FirstComeFirstServed()
 SEQUENTIAL = Rules(EventOrder.SEQUENTIAL)

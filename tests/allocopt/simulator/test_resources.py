@@ -17,7 +17,7 @@ from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import DominantResourceFairness, FirstComeFirstServed
+from heuristics.scheduling.queue_orders import DominantResourceFairness, FirstComeFirstServed
 
 allocators: st.SearchStrategy[Allocator] = st.sampled_from([DepthFirst(), BreadthFirst()])
 schedulers = st.builds(

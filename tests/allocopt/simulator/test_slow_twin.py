@@ -10,7 +10,7 @@ from allocopt.simulator.rules import Backfill, EventOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst, Unicep, Wfp3
+from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst, Unicep, Wfp3
 
 orders: st.SearchStrategy[QueueOrder] = st.sampled_from(
     [FirstComeFirstServed(), ShortestJobFirst(), LargestFirst(), Wfp3(), Unicep()]

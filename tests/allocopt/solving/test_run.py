@@ -11,7 +11,7 @@ from allocopt.problems.base import Sense
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Incumbent, Status, StopReason
 from allocopt.solving.run import Run
-from heuristics.sequential import Sequential
+from heuristics.topology.production_rules import Sequential
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from allocopt.envs.cush.jobsets import HELD_OUT, draw_jobsets, sierra
 from allocopt.errors import BadFileError
 from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction
 from allocopt.simulator.locality_table import SIERRA_TABLE
-from heuristics.job_selection import run_baseline
+from heuristics.scheduling.job_selection import run_baseline
 from learned.cush.reproduction import dynamic, figure6, outcomes, trained
 from learned.cush.reproduction.classes import SIZES, class_means
 from learned.cush.reproduction.outcomes import BASELINES, METHODS, of_baseline

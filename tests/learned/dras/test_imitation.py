@@ -10,7 +10,7 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import Wfp3
+from heuristics.scheduling.queue_orders import Wfp3
 from learned.dras.environment import JobsetEnvironment, Phase
 from learned.dras.networks import CompactNetwork
 from learned.dras.validation import Validator

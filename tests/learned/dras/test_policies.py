@@ -13,7 +13,7 @@ from allocopt.simulator.times import job_times
 from allocopt.simulator.two_level_rules import Mode
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, SyntheticModel
 from learned.dras.policies import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo
 from learned.dras.traces import split_of

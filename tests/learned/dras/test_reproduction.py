@@ -19,7 +19,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times
 from allocopt.traces.swf_writing import write_swf
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras.jobsets import EVALUATION_SEEDS
 from learned.dras.reproduction import curves, figure10, sites
 from learned.dras.reproduction.measures import box_of, kiviat_area, normalized, ranks

@@ -118,7 +118,7 @@ def test_validation_compares_with_easy_backfilling(trace: Path) -> None:
     reference = Validator([workload], NODES, training.options()).reference
     from allocopt.simulator.rules import Backfill
     from allocopt.simulator.scheduler import ListScheduler
-    from heuristics.queue_orders import FirstComeFirstServed
+    from heuristics.scheduling.queue_orders import FirstComeFirstServed
 
     wait_s = job_times(simulate(workload, NODES, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s
     assert reference.mean_h[0] == pytest.approx(wait_s.mean() / 3600)

@@ -15,8 +15,7 @@ from allocopt.problems.encoding import encode
 from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.verify import verify
-from heuristics.lns.beginning import parts_of
-from heuristics.lns.start import Window
+from heuristics.topology.lns.start import Window, parts_of
 from learned.prices.glance import glance
 from learned.prices.insertion import insert_priced
 from learned.prices.network import SHAPES, Weights, network_of

@@ -24,7 +24,7 @@ from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.schedule import QuotaSchedule
 from allocopt.simulator.quota.space_sharing import SpaceSharing
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
-from heuristics.static_sharing import StaticSharing
+from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.agent import Asax
 from learned.asax.scheduler import AsaxScheduler
 from learned.asax.trees import Experts, State, experts_of

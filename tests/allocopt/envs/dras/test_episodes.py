@@ -20,7 +20,7 @@ from allocopt.simulator.times import job_times
 from allocopt.simulator.two_level import Choice
 from allocopt.simulator.two_level_rules import Level, Mode, Reservations
 from allocopt.traces.workload import Workload
-from heuristics.two_level import AtRandom
+from heuristics.scheduling.two_level import AtRandom
 
 ALL_PARTS = Weights(0.5, 0.25, 0.125, 2.0, 1.0, 0.01, 0.1, 0.3, unit_s=60.0)
 

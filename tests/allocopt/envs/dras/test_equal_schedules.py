@@ -25,9 +25,17 @@ from allocopt.simulator.two_level import END, Choice, Selector, TwoLevelSchedule
 from allocopt.simulator.two_level_rules import Mode, Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from heuristics.queue_orders import F1, FirstComeFirstServed, LargestFirst, RandomOrder, ShortestJobFirst, Unicep, Wfp3
-from heuristics.runnable import RandomRunnable
-from heuristics.two_level import AtRandom, Following, InOrder, bin_packing
+from heuristics.scheduling.queue_orders import (
+    F1,
+    FirstComeFirstServed,
+    LargestFirst,
+    RandomOrder,
+    ShortestJobFirst,
+    Unicep,
+    Wfp3,
+)
+from heuristics.scheduling.runnable import RandomRunnable
+from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
 
 FCFS = FirstComeFirstServed()
 ORDERS: list[QueueOrder] = [FCFS, ShortestJobFirst(), Wfp3(), Unicep(), F1(), LargestFirst(), RandomOrder()]

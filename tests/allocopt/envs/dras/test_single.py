@@ -18,8 +18,8 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times
 from allocopt.simulator.two_level_rules import Mode
-from heuristics.queue_orders import FirstComeFirstServed, Wfp3
-from heuristics.two_level import InOrder
+from heuristics.scheduling.queue_orders import FirstComeFirstServed, Wfp3
+from heuristics.scheduling.two_level import InOrder
 
 JOBS = random_workload(150, 1)
 

@@ -25,8 +25,8 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, PlaceGuest, SetQuota, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
-from heuristics.queue_orders import FirstComeFirstServed
-from heuristics.static_sharing import StaticSharing
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.scheduler import AsaxScheduler
 
 QUIET = Interference(0.0, 0.0, 0.0, 0.0)

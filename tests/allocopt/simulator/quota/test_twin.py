@@ -20,7 +20,7 @@ from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.quota.window import CoallocationScheduler
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
-from heuristics.static_sharing import StaticSharing
+from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.scheduler import AsaxScheduler
 
 CORES = 32

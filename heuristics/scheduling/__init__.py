@@ -1,0 +1,1 @@
+"""Rules that order, select and start jobs in a simulation."""

@@ -1,0 +1,191 @@
+"""Two-level scheduling by a rule: the selectors, and policy ``two-level``."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.errors import UsageError
+from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
+from allocopt.simulator.registry import get_policy
+from allocopt.simulator.scheduler import Decision, Scheduler, Start
+from allocopt.simulator.state import NOBODY
+from allocopt.simulator.two_level import END, PAPER_WINDOW, Choice, TwoLevelLog, TwoLevelScheduler
+from allocopt.simulator.two_level_rules import Level, Reservations
+from allocopt.simulator.view import View
+from allocopt.traces.workload import Workload
+from heuristics.scheduling.queue_orders import LargestFirst
+
+
+@dataclass(slots=True, eq=False)
+class _Keys:
+    """What orders the jobs of the simulation that was seen last, at each level."""
+
+    view: View | None = None
+    keys: tuple[QueueKeys, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """The first job by a queue order, among equals the one submitted first.
+
+    With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling under these orders. An
+    order by shares of users, which a selector does not see, is a `UsageError`.
+
+    Parameters
+    ----------
+    order, fill
+        Orders at level 1 and at level 2; ``fill`` is None for that of level 1.
+    seed
+        Fixes an order that is drawn.
+    """
+
+    order: QueueOrder
+    fill: QueueOrder | None = None
+    seed: int = 0
+    _known: _Keys = field(init=False, repr=False, compare=False, default_factory=_Keys)
+
+    def select(self, choice: Choice) -> int:
+        """Return the slot of the legal job that stands first."""
+        keys = self._keys(choice.view)[0 if choice.level is Level.FIRST else 1]
+        slots = np.flatnonzero(choice.legal)
+        if keys.kind is OrderKind.ARRIVAL:
+            return int(slots[0])
+        jobs = choice.jobs[slots]
+        values: FloatArray = keys.values[jobs]
+        if keys.kind is OrderKind.AGEING:
+            values = -values * np.array([choice.view.waited(job) for job in jobs.tolist()])
+        return int(slots[np.lexsort((jobs, values))[0]])
+
+    def _keys(self, view: View) -> tuple[QueueKeys, ...]:
+        if self._known.view is not view:
+            jobs = Workload("queue", view.ids, view.submit, view.estimate, view.processors, view.estimate)
+            orders = self.order, self.order if self.fill is None else self.fill
+            # A generator each, so that an order that is drawn is the same at both levels.
+            self._known.keys = tuple(order.keys(jobs, np.random.default_rng(self.seed)) for order in orders)
+            self._known.view = view
+        if any(keys.kind is OrderKind.FAIR_SHARE for keys in self._known.keys):
+            raise UsageError("an order by shares of users does not go with two-level scheduling")
+        return self._known.keys
+
+
+def bin_packing() -> InOrder:
+    """Return the BinPacking of DRAS section 5.1: with ``Reservations.NONE``, the largest job that fits."""
+    return InOrder(LargestFirst())
+
+
+@dataclass(frozen=True, slots=True)
+class AtRandom:
+    """Any legal job, every one equally likely (Random of DRAS section 5.1).
+
+    A choice depends on the seed and on the number of choices before.
+    """
+
+    seed: int = 0
+
+    def select(self, choice: Choice) -> int:
+        """Return a legal slot."""
+        return int(np.random.default_rng((self.seed, choice.number)).choice(np.flatnonzero(choice.legal)))
+
+
+@dataclass(slots=True, eq=False)
+class _Answer:
+    """The decisions of a scheduler at an instance, and when the next one is due."""
+
+    view: View | None = None
+    # Time, waiting and running jobs: another one whenever something has happened.
+    moment: tuple[float, int, int] = (-np.inf, 0, 0)
+    decisions: Iterator[Decision] = field(default_factory=lambda: iter(()))
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What a scheduler of `simulate` starts at an instance, one job after the other, then the end of the instance.
+
+    So schedulers that keep no reservations and leave the choice of nodes to others run in the environment: with
+    ``Reservations.NONE``, ``can_end``, and a window that holds all jobs they may start. Optimization of DRAS section
+    5.1 is `allocopt.simulator.optimization.OptimizationScheduler`.
+    """
+
+    scheduler: Scheduler
+    _answer: _Answer = field(init=False, repr=False, compare=False, default_factory=_Answer)
+
+    def select(self, choice: Choice) -> int:
+        """Return the slot of the next job that the scheduler starts, ``END`` after the last.
+
+        Where it starts none although nothing runs, that of the first legal job. Any decision but to start a job of the
+        window is a `UsageError`.
+        """
+        view, answer = choice.view, self._answer
+        moment = time, waiting, running = view.now, len(view.queue), len(view.running)
+        if answer.view is not view or answer.moment != moment:
+            answer.view, answer.decisions = view, iter(self.scheduler.schedule(view))
+        decision = next(answer.decisions, None)
+        # The scheduler is not called again before something else happens than the start of its job.
+        answer.moment = (time, waiting - 1, running + 1) if decision is not None else moment
+        if decision is None:
+            return END if choice.can_end else int(np.argmax(choice.legal))
+        job = decision.job if isinstance(decision, Start) else NOBODY
+        slots = np.flatnonzero(choice.jobs == job)
+        if not len(slots):
+            raise UsageError(f"{decision} does not start a job of the window")
+        return int(slots[0])
+
+
+@dataclass(frozen=True, slots=True)
+class TwoLevelOrders:
+    """Jobs are started, reserved and backfilled by queue orders; a reservation is kept where EASY would renew it.
+
+    Parameters
+    ----------
+    order, fill
+        Names of the queue orders at level 1 and of backfilling.
+    window
+        Waiting jobs among which is chosen, at least 1.
+    reservations
+        ``kept``, ``renewed`` or ``none``; see `allocopt.simulator.two_level_rules.Reservations`.
+    seed
+        Fixes an order that is drawn.
+
+    Raises
+    ------
+    UsageError
+        If a value is not one of these.
+    """
+
+    name: ClassVar[str] = "two-level"
+
+    order: str = "wfp3"
+    fill: str = "sjf"
+    window: int = PAPER_WINDOW
+    reservations: str = "kept"
+    seed: int = 0
+    _scheduler: TwoLevelScheduler = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        kinds = {kind.name.lower(): kind for kind in Reservations}
+        if self.reservations not in kinds:
+            raise UsageError(f"reservations is {self.reservations!r}, must be one of {', '.join(kinds)}")
+        if self.seed < 0:
+            raise UsageError(f"the seed is {self.seed}, must not be negative")
+        selector = InOrder(_order(self.order), _order(self.fill), self.seed)
+        scheduler = TwoLevelScheduler(selector, self.window, kinds[self.reservations])
+        object.__setattr__(self, "_scheduler", scheduler)
+
+    @property
+    def log(self) -> TwoLevelLog:
+        """What happened in the last simulation."""
+        return self._scheduler.log
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        """See `allocopt.simulator.two_level.TwoLevelScheduler.schedule`."""
+        return self._scheduler.schedule(view)
+
+
+def _order(name: str) -> QueueOrder:
+    order = get_policy(name)
+    if not isinstance(order, QueueOrder):
+        raise UsageError(f"policy {name!r} is no queue order")
+    return order

@@ -1,0 +1,1 @@
+"""Allocators of topology problems: rules, insertion, annealing, large neighbourhood search."""

@@ -1,0 +1,116 @@
+"""Solver ``simanneal``: the paper's move through the simanneal package, as the reference for the kernel."""
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib.metadata import version as package_version
+from typing import Any, ClassVar
+
+import numpy as np
+from simanneal import Annealer
+
+from allocopt.arrays import IntArray
+from allocopt.errors import InvalidSolutionError
+from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import allocation_of_owners, owners_of
+from allocopt.problems.hop_cost import hop_costs
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.verify import check_non_crossing
+from allocopt.solving.budget import Clock
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+from heuristics.topology.annealing.kernels import DRAWS
+from heuristics.topology.annealing.solvers import Schedule, WindowAnnealing
+
+LARGEST_WINDOW, MOST_JOBS = 20_000, 1_000
+
+
+def destroy_and_repair(owners: IntArray, sizes: IntArray, most_removed: int, rng: np.random.Generator) -> IntArray:
+    """Return the owners of all idle positions after the NSA paper's move; the obvious twin of the kernel."""
+    owners = owners.copy()
+    most = min(most_removed, len(sizes))
+    removed = rng.choice(len(sizes), size=rng.integers(1, most + 1), replace=False)
+    owners[np.isin(owners, removed)] = -1
+    for job in sorted(removed, key=lambda job: -sizes[job]):
+        idle = np.flatnonzero(owners < 0)
+        first = rng.integers(len(idle))
+        owners[np.roll(idle, -first)[: sizes[job]]] = job
+    return owners
+
+
+class WindowAnnealer(Annealer):  # type: ignore[misc]
+    """A window as simanneal sees it; the state is the owner of every idle position.
+
+    The base class's constructor is not called: it would replace the process's handler of Ctrl-C for good.
+    """
+
+    copy_strategy = "method"
+    updates = 0
+
+    def __init__(
+        self, problem: TopologyProblem, start: Allocation, schedule: Schedule, seed: int, clock: Clock
+    ) -> None:
+        self.state = self.best_state = owners_of(problem, start)
+        self.Tmax, self.Tmin = schedule.hottest * problem.hop_cost, schedule.coldest * problem.hop_cost
+        self.steps, self._most_removed = schedule.steps, schedule.most_removed
+        self._problem, self._clock, self._rng = problem, clock, np.random.default_rng(seed)
+
+    def move(self) -> None:
+        """Change the state, keeping it non-crossing under ``dcas``; ask for the end when the time has run out."""
+        self.user_exit = self._clock.expired()
+        for _ in range(DRAWS):
+            moved = destroy_and_repair(self.state, self._problem.sizes, self._most_removed, self._rng)
+            try:
+                if self._problem.strategy is not Strategy.FREE:
+                    check_non_crossing(self._problem, moved)
+            except InvalidSolutionError:
+                continue
+            self.state = moved
+            return
+
+    def energy(self) -> float:
+        """Total hop cost of the state."""
+        allocation = allocation_of_owners(self._problem, self.state)
+        return float(hop_costs(self._problem.topology, self._problem.hop_cost, allocation.nodes).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class SimannealReference(WindowAnnealing):
+    """Annealing by the simanneal package, some hundred times slower than ``annealing``."""
+
+    name: ClassVar[str] = "simanneal"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.DCAS, Strategy.FREE}),
+        frozenset({Promise.ANYTIME}),
+        f"{LARGEST_WINDOW:,} idle nodes, {MOST_JOBS:,} jobs",
+    )
+
+    @property
+    def version(self) -> str:
+        """Version of the package."""
+        return f"simanneal {package_version('simanneal')}"
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        if len(problem.idle_nodes) > LARGEST_WINDOW:
+            return f"it has {len(problem.idle_nodes):,} idle nodes, at most {LARGEST_WINDOW:,} are taken"
+        if len(problem.jobs) > MOST_JOBS:
+            return f"it has {len(problem.jobs):,} jobs, at most {MOST_JOBS:,} are taken"
+        return None
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """None: all is Python."""
+        return ()
+
+    def walk(self, problem: TopologyProblem, schedule: Schedule, seed: int, run: Run) -> StopReason:
+        """Anneal from the incumbent; the global generator, which simanneal accepts moves by, is left as it was."""
+        annealer = WindowAnnealer(problem, run.solution, schedule, seed, run.clock)
+        state = random.getstate()
+        random.seed(seed)
+        try:
+            annealer.anneal()
+        finally:
+            random.setstate(state)
+            run.offer(allocation_of_owners(problem, annealer.best_state))
+        return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.ITERATIONS

@@ -1,0 +1,334 @@
+"""Solver ``lns``: large neighbourhood search by exact insertion."""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from allocopt.errors import UsageError
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.base import TopologySolver
+from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
+from allocopt.solving.insertion import RULED_KERNELS, RuledInsertion
+from allocopt.solving.protocol import Capabilities, Promise
+from allocopt.solving.result import EQUAL_RELATIVE, StopReason
+from allocopt.solving.run import Run
+from heuristics.topology.greedy import insert_by_rules
+from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
+from heuristics.topology.lns.start import RULED_START_KERNELS, START_KERNELS, Window, parts_of
+from heuristics.topology.lns.state import Moves, Rules, State
+from heuristics.topology.nested.search import NESTED_KERNELS, search_nested
+from heuristics.topology.production_rules import BestFit
+
+LARGEST, MOST_IDLE = 50_000_000, 300_000
+"""Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
+number of idle nodes above which reading the problem does."""
+MOST_REMOVED = 100
+FEW_JOBS = 30  # up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments
+
+STEPS_PER_JOB = 200  # that a cycle has at least, if the budget has
+FULL_PER_JOB = 1000  # steps that a cycle needs to begin at the hottest temperature, where there are many jobs
+WARM = 0.2  # part of the hottest temperature at which many jobs are searched from a good allocation
+PATIENCE = 6  # cycles without a better allocation after which a search that has a time limit only gives up
+
+BOUND_SHARE = 0.1  # of the time, for the bound of a window with side constraints, if there is an allocation already
+OFFER_SHARE = 0.05  # of the time, for allocations that the search goes on to improve
+RESERVE = 3.5  # making an allocation of a state takes about so many times as long as reading the problem
+LONG_S = 0.01  # from which on the first allocation is told before it is improved
+
+SLICE = 4_000_000  # nodes of the largest job, squared, times steps between two looks where there is no clock to look at
+SLICE_S = 0.005  # between two looks at the clock
+FIRST_STEPS = 16  # after which their speed is known
+SHORTEST_S, LONGEST_S = 1e-7, 5e-6
+"""What a step takes at least; and at most, where the time is so short that few can be taken to learn it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lns(TopologySolver):
+    """Removes a few jobs and inserts each again where it costs least under random prices of the leaves.
+
+    A step removes 1 to ``most_removed`` jobs, most of them near each other, and inserts them in random order, each
+    exactly, by a dynamic program over a part of the tree in which a node of a leaf has a random price; the prices stand
+    for what the other jobs would give for the leaf. The state is accepted as in annealing, with temperatures that fall
+    over a cycle of steps. A step costs what it touches, whatever the size of the window.
+
+    Parameters
+    ----------
+    steps
+        Steps where the budget sets neither time nor iterations, and the least length of a cycle.
+    hottest, coldest
+        First and last temperature of a cycle, in hops.
+    price
+        Standard deviation of the prices of leaves, in hops per node and per node of the largest job removed; half of
+        it where there are many jobs.
+    most_removed
+        Jobs removed in a step, at most.
+    """
+
+    steps: int = 1000
+    hottest: float = 1.5
+    coldest: float = 0.1
+    price: float = 0.2
+    most_removed: int = 5
+
+    name: ClassVar[str] = "lns"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.DCAS, Strategy.FREE}),
+        frozenset({Promise.ANYTIME, Promise.BOUND}),
+        f"{MOST_IDLE:,} idle nodes, {LARGEST:,} idle nodes x nodes of the largest job",
+        side_constraints=True,
+    )
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise UsageError(f"steps is {self.steps}, must be at least 1")
+        if not 0 < self.coldest <= self.hottest < float("inf"):
+            raise UsageError(f"temperatures must fall and be positive, not from {self.hottest} to {self.coldest}")
+        if not 0 <= self.price < float("inf"):
+            raise UsageError(f"price is {self.price}, must not be negative")
+        if not 1 <= self.most_removed <= MOST_REMOVED:
+            raise UsageError(f"most_removed is {self.most_removed}, must be within 1 .. {MOST_REMOVED}")
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        n_idle = len(problem.idle_nodes)
+        work = n_idle * int(problem.sizes.max())
+        if work <= LARGEST and n_idle <= MOST_IDLE:
+            return None
+        return f"it has {n_idle:,} idle nodes, and {work:,} is the product; {self.capabilities.largest} are taken"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        if problem.strategy is Strategy.DCAS:
+            return NESTED_KERNELS
+        if problem.has_side_constraints:
+            return (*RULED_START_KERNELS, *RULED_KERNELS, search_ruled_neighbourhoods)
+        start = START_KERNELS if len(problem.jobs) <= FEW_JOBS else RULED_START_KERNELS
+        return (*start, search_neighbourhoods)
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Search from the warm start, or a greedy allocation if that is better; see `TopologySolver.search`."""
+        if problem.strategy is Strategy.DCAS:
+            return search_nested(problem, run, budget, seed, self.steps, self.hottest, self.coldest, self.most_removed)
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        window, given, moves = Window.of(problem), run.objective, self.moves(len(problem.jobs))
+        if problem.has_side_constraints:
+            self._begin_ruled(problem, run, budget, seed)
+        elif len(problem.jobs) > FEW_JOBS:
+            run.prove(window.cost(float(window.alone().sum())))
+            BestFit().search(problem, run, budget, 0)
+        else:
+            state = window.greedily(self.most_removed, moves, seed)
+            run.prove(window.cost(float(parts_of(state)[2].alone.sum())))
+            cooling = self._cooling(len(problem.jobs), warm=False)
+            return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
+        if run.is_proved():
+            return StopReason.PROVED
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        if run.solution is None:
+            return StopReason.COMPLETED
+        state = window.begin(run.solution, window.alone(), self.most_removed, moves, seed)
+        rules = window.rules(run.solution, state) if problem.has_side_constraints else None
+        return self._walk(
+            window, state, run, budget, self._cooling(len(problem.jobs), warm=run.objective == given), rules
+        )
+
+    def _better(self, window: Window, state: State, moves: Moves, run: Run) -> State:
+        """Return the state to begin with: that of the warm start if it is better; else, given time, tell of it."""
+        if run.objective is not None and run.objective <= window.cost(float(parts_of(state)[2].savings[1])):
+            return window.moved(state, run.solution, moves)
+        if run.clock.remaining() > LONG_S:
+            run.offer(window.allocation(state))
+        return state
+
+    def _begin_ruled(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> None:
+        if run.solution is None:
+            insert_by_rules(problem, run, budget, seed)
+            return
+        least = (1.0 - BOUND_SHARE) * run.clock.remaining()
+        bound = RuledInsertion(problem).bound(lambda: run.clock.remaining() >= least)
+        if bound is not None:
+            run.prove(bound)
+
+    def moves(self, n_jobs: int) -> Moves:
+        """Return how to move with so many jobs: among many, removed jobs have to lie near each other."""
+        if n_jobs <= FEW_JOBS:
+            return Moves(self.price, 2.5 * self.price, related=0.7, climb=0.5, worse=0.0, few=10, others=3)
+        return Moves(0.5 * self.price, 0.0, related=0.95, climb=0.3, worse=0.5, few=8, others=3)
+
+    def _cooling(self, n_jobs: int, *, warm: bool) -> "Cooling":
+        if n_jobs <= FEW_JOBS:
+            return Cooling(self.hottest, self.coldest, max(self.steps, STEPS_PER_JOB * n_jobs), 1)
+        hottest = max(self.coldest, WARM * self.hottest) if warm else self.hottest
+        steps = FULL_PER_JOB * n_jobs
+        return Cooling(hottest, self.coldest, max(self.steps, 2 * steps), steps)
+
+    def _walk(
+        self, window: Window, state: State, run: Run, budget: Budget, cooling: "Cooling", rules: Rules | None = None
+    ) -> StopReason:
+        moves, reserve_s = self.moves(len(window.problem.jobs)), RESERVE * window.encoding_s
+        unlimited = self.steps if budget.seconds is None else MOST_ITERATIONS
+        per_slice = max(1, SLICE // int(window.encoding.sizes.max()) ** 2)
+        pace = Pace(run.clock, budget.iterations or unlimited, per_slice, reserve_s)
+        journal = _Journal(window, run, state, reserve_s)
+        most_idle_cycles = PATIENCE if budget.iterations is None else MOST_ITERATIONS
+
+        def walk(temperature: float, factor: float, steps: int) -> float:
+            if rules is None:
+                after = search_neighbourhoods(state, moves, temperature, factor, steps)
+            else:
+                after = search_ruled_neighbourhoods(state, moves, rules, temperature, factor, steps)
+            pace.took(steps)
+            return after
+
+        left = 0
+        try:
+            if journal.is_proved():
+                return StopReason.PROVED
+            if (steps := pace.first_slice()) > 0:
+                walk(self.coldest, 1.0, steps)
+            while (left := pace.left()) > 0 and cooling.idle_cycles < most_idle_cycles:
+                rest = cooling.rest(left)
+                steps = pace.slice(rest)
+                after = walk(cooling.temperature(rest), cooling.factor(rest), steps)
+                cooling.took(steps, after, rest, journal.best)
+                if journal.look():
+                    return StopReason.PROVED
+        finally:
+            journal.offer()
+        if left > 0:
+            return StopReason.COMPLETED
+        return StopReason.ITERATIONS if pace.done >= pace.steps else StopReason.TIME_LIMIT
+
+
+@dataclass(slots=True)
+class Cooling:
+    """Cycles of temperatures, each twice as long as the one before; the last one ends with the search.
+
+    In every cycle the temperature falls geometrically from the hottest to the coldest one, in hops.
+    """
+
+    hottest: float
+    coldest: float
+    cycle: int  # steps of the present cycle
+    full: (
+        int  # steps that a cycle needs to begin at the hottest temperature; a shorter one begins colder, in proportion
+    )
+    idle_cycles: int = 0  # number of cycles, up to now, that have found nothing better
+    _temperature: float | None = None
+    _done: int = 0
+    _best: float = -math.inf
+
+    def rest(self, left: int) -> int:
+        """Return how many steps the present cycle still has, of ``left`` that the search has."""
+        rest = self.cycle - self._done
+        # The next cycle would have to fit, too; a cycle that was stretched to the end has none after it.
+        return rest if rest > 0 and left - rest >= 2 * self.cycle else left
+
+    def temperature(self, rest: int) -> float:
+        """Return the temperature ``rest`` steps before the end of the cycle."""
+        if self._temperature is None:
+            self._temperature = max(self.coldest, self.hottest * min(1.0, rest / self.full))
+        return self._temperature
+
+    def factor(self, rest: int) -> float:
+        """By what the temperature falls in each of the ``rest`` steps until the end of the cycle."""
+        return float((self.coldest / self.temperature(rest)) ** (1 / rest))
+
+    def took(self, steps: int, temperature: float, rest: int, best: float) -> None:
+        """Note that so many of the ``rest`` steps of the cycle are done, and the best saving; then it is hot again."""
+        self._done += steps
+        # Rounding must not take it below.
+        self._temperature = max(self.coldest, temperature)
+        if steps == rest:
+            self.idle_cycles = 0 if best > self._best else self.idle_cycles + 1
+            self._best = best
+            self.cycle, self._done, self._temperature = 2 * self.cycle, 0, None
+
+
+class Pace:
+    """Counts the steps of a search, at most ``steps``, and foretells how many are left.
+
+    Parameters
+    ----------
+    per_slice
+        Steps between two looks at the clock where there is no time limit: what is found then depends on the seed alone.
+    reserve_s
+        Time that is needed after the last step, in seconds.
+    """
+
+    def __init__(self, clock: Clock, steps: int, per_slice: int, reserve_s: float) -> None:
+        self.done, self.steps = 0, steps
+        self._clock, self._per_slice, self._reserve_s = clock, per_slice, reserve_s
+        self._step_s, self._started = SLICE_S, 0.0
+
+    def _seconds_left(self) -> float:
+        return max(0.0, self._clock.remaining() - self._reserve_s)
+
+    def left(self) -> int:
+        """Return how many steps are left; those that the time allows are estimated from those that are done."""
+        left = self.steps - self.done
+        seconds = self._seconds_left()
+        return left if math.isinf(seconds) else min(left, int(seconds / self._step_s))
+
+    def first_slice(self) -> int:
+        """Return how many steps to take to learn their speed, none where there is no time limit; they begin now."""
+        self._started = time.perf_counter()
+        if self._clock.seconds is None:
+            return 0
+        return min(FIRST_STEPS, self.steps, int(self._seconds_left() / LONGEST_S))
+
+    def slice(self, most: int) -> int:
+        """Return how many of the next ``most`` steps to take before looking at the clock; they begin now."""
+        self._started = time.perf_counter()
+        per_slice = self._per_slice if self._clock.seconds is None else max(1, int(SLICE_S / self._step_s))
+        return min(most, per_slice)
+
+    def took(self, steps: int) -> None:
+        """Note that the steps of the last slice are done."""
+        if steps > 0:
+            seconds = (time.perf_counter() - self._started) / steps
+            self._step_s = max(SHORTEST_S, seconds if self.done == 0 else 0.8 * self._step_s + 0.2 * seconds)
+            self.done += steps
+
+
+class _Journal:
+    """Offers the best state at the end, and at times before; ``takes_s``: how long offering takes, about."""
+
+    def __init__(self, window: Window, run: Run, state: State, takes_s: float) -> None:
+        self._window, self._run, self._state = window, run, state
+        self._savings = parts_of(state)[2].savings
+        known = run.objective is not None and run.objective <= window.cost(self.best)
+        self._offered = self.best if known else -math.inf
+        self._took_s, self._at = takes_s, time.perf_counter()
+
+    @property
+    def best(self) -> float:
+        """What the best state saves, in hops."""
+        return float(self._savings[1])
+
+    def is_proved(self) -> bool:
+        """Whether the best state costs what the bound of the run is."""
+        cost = self._window.cost(self.best)
+        return self._run.bound is not None and cost - self._run.bound <= EQUAL_RELATIVE * max(1e-9, abs(cost))
+
+    def look(self) -> bool:
+        """Offer the best state if it is time, or if it is proved optimal; return whether it is."""
+        proved = self.best > self._offered and self.is_proved()
+        if proved or OFFER_SHARE * (time.perf_counter() - self._at) > self._took_s:
+            self.offer()
+        return proved and self._run.is_proved()
+
+    def offer(self) -> None:
+        """Offer the best state if it is better than the last one offered."""
+        if self.best <= self._offered:
+            return
+        started = time.perf_counter()
+        self._offered = self.best
+        self._run.offer(self._window.allocation(self._state))
+        self._at = time.perf_counter()
+        self._took_s = self._at - started

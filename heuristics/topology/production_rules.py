@@ -1,0 +1,253 @@
+"""Rules that place one job after the other and look at no cost: `sequential`, and what `JobByJob` is the base of.
+
+A new rule is a subclass of `JobByJob` with a name and a method ``take``, and a line in ``pyproject.toml``.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import allocation_at, encode
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.solving.base import TopologySolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.one_shot import OneShot
+from allocopt.solving.protocol import Capabilities
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+from allocopt.solving.trivial import sequential_allocation
+
+LARGEST_WINDOW, MOST_JOBS = 1_000_000, 20_000
+
+
+class Sequential(OneShot):
+    """Consecutive idle nodes in the order of the jobs, the NSA paper's "Seq."; O(m)."""
+
+    name: ClassVar[str] = "sequential"
+    strategies: ClassVar[frozenset[Strategy]] = frozenset(Strategy)
+
+    def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
+        """Place the jobs in their order."""
+        return sequential_allocation(problem)
+
+
+class IdleSwitches:
+    """The idle positions of every leaf and the idle counts of every switch, as jobs take them one after the other.
+
+    Parameters
+    ----------
+    groups
+        Group of each idle position per level below the top, shape ``(L - 1, m)``.
+    """
+
+    def __init__(self, groups: IntArray) -> None:
+        levels = np.vstack((groups, np.zeros((1, groups.shape[1]), dtype=np.int64)))
+        order = np.argsort(levels[0], kind="stable")
+        first = np.flatnonzero(np.diff(levels[0][order], prepend=-1))
+        self._positions: IntArray = order
+        self._end = np.append(first[1:], len(order))
+        self.above_leaves = levels[:, order[first]]
+        """Switch of every level above each leaf, itself the first, shape ``(L, leaves)``."""
+        self.idle = [np.bincount(level) for level in levels]
+        """Idle nodes of every switch, per level from the leaves up to the top switch."""
+        self.leaves = [_members(groups) for groups in self.above_leaves]
+        """Leaves under every switch, per level."""
+        first_leaves = [np.unique(groups, return_index=True)[1] for groups in self.above_leaves]
+        above = zip(first_leaves, self.above_leaves[1:], strict=False)
+        self.children = [_members(groups[leaves]) for leaves, groups in above]
+        """Switches of the level below under every switch, per level above the leaves."""
+
+    def positions(self) -> IntArray:
+        """Positions that are still idle, rising."""
+        runs = [self._positions[end - count : end] for end, count in zip(self._end, self.idle[0], strict=True)]
+        return np.sort(np.concatenate(runs))
+
+    def take(self, leaves: Sequence[int], counts: Sequence[int]) -> IntArray:
+        """Take the first so many idle positions of some leaves."""
+        taken = []
+        for leaf, count in zip(leaves, counts, strict=True):
+            first = int(self._end[leaf]) - int(self.idle[0][leaf])
+            taken.append(self._positions[first : first + count])
+            for idle, group in zip(self.idle, self.above_leaves[:, leaf].tolist(), strict=True):
+                idle[group] -= count
+        return np.concatenate(taken)
+
+
+def _members(groups: IntArray) -> list[IntArray]:
+    order: IntArray = np.argsort(groups, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
+
+
+class JobByJob(TopologySolver):
+    """A `free` solver that places each job once. If the time runs out, the jobs left take the first idle nodes."""
+
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.FREE}), frozenset(), f"{LARGEST_WINDOW:,} idle nodes, {MOST_JOBS:,} jobs"
+    )
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        n_idle, n_jobs = len(problem.idle_nodes), len(problem.jobs)
+        if n_idle <= LARGEST_WINDOW and n_jobs <= MOST_JOBS:
+            return None
+        return f"it has {n_idle:,} idle nodes and {n_jobs:,} jobs; {self.capabilities.largest} are taken"
+
+    def order(self, problem: TopologyProblem) -> IntArray:
+        """Return the jobs in the order in which they are placed: as they come, unless a rule says otherwise."""
+        return np.arange(len(problem.jobs))
+
+    @abstractmethod
+    def take(self, switches: IdleSwitches, size: int) -> IntArray:
+        """Take ``size`` idle positions for one job, which fit under the top switch."""
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Place the jobs in their order; see `TopologySolver.search`."""
+        switches = IdleSwitches(encode(problem).groups)
+        order, sizes = self.order(problem).tolist(), problem.sizes.tolist()
+        placed: dict[int, IntArray] = {}
+        for job in order:
+            if run.clock.expired():
+                break
+            placed[job] = self.take(switches, sizes[job])
+        late = order[len(placed) :]
+        # No clock is asked about what is left, which takes no time.
+        ends = np.cumsum([sizes[job] for job in late], dtype=np.int64)
+        placed.update(zip(late, np.split(switches.positions(), ends)[: len(late)], strict=True))
+        run.offer(allocation_at(problem, [placed[job] for job in range(len(sizes))]))
+        return StopReason.TIME_LIMIT if late else StopReason.COMPLETED
+
+
+class BestFit(JobByJob):
+    """The lowest switch with enough idle nodes, of several the one with the fewest, then best fit over its leaves.
+
+    Under the switch a job takes leaf by leaf: the one with the fewest idle nodes that still holds all that is missing,
+    else the one with the most. A rule of our own, O(leaves log leaves) a job; what Slurm does is `slurm-tree`.
+    """
+
+    name: ClassVar[str] = "best-fit"
+
+    def take(self, switches: IdleSwitches, size: int) -> IntArray:
+        """Take positions under one switch; see `JobByJob.take`."""
+        under = next(
+            leaves[int(fitting[np.argmin(idle[fitting])])]
+            for idle, leaves in zip(switches.idle, switches.leaves, strict=True)
+            if len(fitting := np.flatnonzero(idle >= size))
+        )
+        idle = switches.idle[0][under]
+        largest_first = np.argsort(-idle, kind="stable")
+        # What is missing before each leaf, if all larger ones have been emptied.
+        missing = size - np.cumsum(idle[largest_first]) + idle[largest_first]
+        emptied = int(np.argmax(idle[largest_first] >= missing))
+        left = largest_first[emptied:]
+        fitting = np.sort(left[idle[left] >= missing[emptied]])
+        last = fitting[np.argmin(idle[fitting])]
+        counts = [*idle[largest_first[:emptied]].tolist(), int(missing[emptied])]
+        leaves = [*under[largest_first[:emptied]].tolist(), int(under[last])]
+        return switches.take(leaves, counts)
+
+
+class BestFitByLevel(JobByJob):
+    """Best fit at every level of switches in turn, jobs by falling size.
+
+    From the top switch down, a job goes to the child switch with the fewest idle nodes that holds it; if none does, it
+    empties the one with the most, and what is missing goes on in the same way. O(switches) a job where it fits under
+    few of them.
+    """
+
+    name: ClassVar[str] = "best-fit-by-level"
+
+    def order(self, problem: TopologyProblem) -> IntArray:
+        """Return the jobs by falling size, equal ones as they come."""
+        order: IntArray = np.argsort(-problem.sizes, kind="stable")
+        return order
+
+    def take(self, switches: IdleSwitches, size: int) -> IntArray:
+        """Take positions from the top switch down; see `JobByJob.take`."""
+        counts = {0: size}
+        for children, idle in reversed(list(zip(switches.children, switches.idle, strict=False))):
+            above, counts = counts, {}
+            for switch, missing in above.items():
+                left = idle[children[switch]]
+                while missing > 0:
+                    fitting = np.flatnonzero(left >= missing)
+                    chosen = int(fitting[np.argmin(left[fitting])] if len(fitting) else np.argmax(left))
+                    counts[int(children[switch][chosen])] = min(missing, int(left[chosen]))
+                    missing -= int(left[chosen])
+                    left[chosen] = 0
+        return switches.take(list(counts), list(counts.values()))
+
+
+class SlurmTree(JobByJob):
+    """The nodes that Slurm's tree topology plugin gives to a job; O(leaves) for every leaf that it takes.
+
+    It does what slurmctld 22.05 does with ``select/cons_tres``, ``topology/tree`` and whole nodes of one weight, where
+    all leaves are equally far below one top switch. A job takes leaf switches until it has its nodes, each as the best
+    of a walk along all leaves in their order. On this walk a leaf takes the place of the best one so far
+
+    - if it fits better and is as far from the leaves taken before (all links on the ways to them count), or
+    - if it fits no worse and is nearer to them.
+
+    Which of two leaves fits better is decided at the lowest level below their common switch where one of the switches
+    above them has enough idle nodes for all that is missing: enough is better than too few, and of two that have enough
+    the one with fewer. Where none has enough, that child of the common switch is better which has more idle nodes.
+
+    So a leaf that fits well but lies far away is taken or not by whether it comes before a nearer one. And the switches
+    above the leaves keep the counts they had before the job: a pod that the job has emptied still looks full.
+    """
+
+    name: ClassVar[str] = "slurm-tree"
+
+    def take(self, switches: IdleSwitches, size: int) -> IntArray:
+        """Take positions leaf by leaf; see `JobByJob.take`."""
+        # Of leaves side by side below one switch, a row, only the one that fits best can end a walk.
+        rows = np.flatnonzero(np.diff(switches.above_leaves[1:2].sum(axis=0), prepend=-1))
+        above = switches.above_leaves[1:, rows]
+        leaves_idle = switches.idle[0].copy()
+        idle = np.stack([idle[groups[rows]] for idle, groups in zip(switches.idle, switches.above_leaves, strict=True)])
+        distance = np.zeros(len(rows), dtype=np.int64)
+        n_leaves = len(leaves_idle)
+        leaves: list[int] = []
+        counts: list[int] = []
+        while size > 0:
+            # Of the leaves of a row that fit best, the first.
+            ranks = _fit(leaves_idle, size) * n_leaves - np.arange(n_leaves)
+            best = -np.maximum.reduceat(ranks, rows) % n_leaves
+            idle[0] = leaves_idle[best]
+            row = _end_of_walk(above, idle, distance, size)
+            leaves.append(int(best[row]))
+            counts.append(min(size, int(idle[0, row])))
+            size -= counts[-1]
+            leaves_idle[best[row]] = 0
+            distance += _levels_apart(above, row)
+        return switches.take(leaves, counts)
+
+
+def _end_of_walk(above: IntArray, idle: IntArray, distance: IntArray, size: int) -> int:
+    """Return the row at which a walk ends; ``above``: the switches above each row, ``idle``: also its best leaf."""
+    fit = _fit(idle, size)
+    enough = np.argmax(idle >= size, axis=0)
+    later = np.flatnonzero(idle[0])
+    best, later = int(later[0]), later[1:]
+    while True:
+        level = np.minimum(np.minimum(enough[later], enough[best]), _levels_apart(above, best)[later])
+        better = fit[level, later] - fit[level, best]
+        nearer = distance[best] - distance[later]
+        takes = np.flatnonzero(((nearer > 0) & (better >= 0)) | ((nearer == 0) & (better > 0)))
+        if not len(takes):
+            return best
+        best, later = int(later[takes[0]]), later[takes[0] + 1 :]
+
+
+def _fit(idle: IntArray, size: int) -> IntArray:
+    """Return what is the higher the better so many idle nodes fit."""
+    return np.where(idle >= size, 2 * idle.max() + 1 - idle, idle)
+
+
+def _levels_apart(above: IntArray, row: int) -> IntArray:
+    """Return how many levels lie between the leaves of each row, that of ``row``, and their common switch."""
+    apart: IntArray = np.count_nonzero(above != above[:, [row]], axis=0)
+    return apart

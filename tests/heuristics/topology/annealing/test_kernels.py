@@ -1,0 +1,255 @@
+"""The annealing kernel: its moves, its costs, its rules."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.brute_force import dcas_allocations, free_allocations
+from support.windows import fat_trees, paper_window, trees, window, windows
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import InvalidSolutionError
+from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
+from allocopt.problems.hop_cost import hop_costs
+from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.verify import check_non_crossing
+from allocopt.solving.trivial import sequential_allocation
+from heuristics.topology.annealing import reference
+from heuristics.topology.annealing.kernels import Walk, anneal, destroy_and_repair, is_non_crossing
+from heuristics.topology.annealing.solvers import Schedule, rules_of, walk_from
+
+
+def walked(problem: TopologyProblem, schedule: Schedule, *, restores: bool = True, seed: int = 0) -> Walk:
+    """Return where the walk stands after all steps from the sequential allocation."""
+    walk = walk_from(problem, sequential_allocation(problem))
+    rules = rules_of(problem, schedule, schedule.steps, restores=restores)
+    anneal(encode(problem), walk, rules, 0, schedule.steps, np.random.default_rng(seed))
+    return walk
+
+
+def move(problem: TopologyProblem, owners: IntArray, most: int, rng: np.random.Generator) -> IntArray:
+    """Return the owners after one move of the kernel."""
+    walk = walk_from(problem, allocation_of_owners(problem, owners))
+    n_jobs, largest = len(problem.jobs), int(problem.sizes.max())
+    most = min(most, n_jobs)
+    idle = np.empty(len(owners) + largest, dtype=np.int64)
+    blocks = np.empty((most, largest), dtype=np.int64)
+    destroy_and_repair(encode(problem), walk, most, np.arange(n_jobs), idle, blocks, rng)
+    return walk.working
+
+
+def costs_at(problem: TopologyProblem, owners: IntArray) -> np.ndarray:
+    return hop_costs(problem.topology, problem.hop_cost, allocation_of_owners(problem, owners).nodes)
+
+
+def crosses(problem: TopologyProblem, owners: IntArray) -> bool:
+    try:
+        check_non_crossing(problem, owners)
+    except InvalidSolutionError:
+        return True
+    return False
+
+
+owner_arrays = windows(most_idle=12, most_jobs=4).flatmap(
+    lambda problem: st.tuples(
+        st.just(problem),
+        st.permutations(
+            [job for job, size in enumerate(problem.sizes.tolist()) for _ in range(size)]
+            + [-1] * (len(problem.idle_nodes) - int(problem.sizes.sum()))
+        ),
+    )
+)
+
+
+@given(owner_arrays)
+def test_the_kernel_and_the_verifier_agree_on_what_crosses(case: tuple[TopologyProblem, list[int]]) -> None:
+    problem, owners = case[0], np.array(case[1], dtype=np.int64)
+    assert is_non_crossing(owners, problem.sizes) is not crosses(problem, owners)
+
+
+@pytest.mark.parametrize(
+    ("idle", "sizes"),
+    [
+        (4, [2]),
+        (5, [2, 2]),
+        (6, [2, 3]),
+        (6, [2, 2, 1]),
+        (7, [2, 2, 2]),
+        (7, [3, 2, 2]),
+        (8, [2, 3, 3]),
+        (6, [2, 2, 2]),
+    ],
+)
+def test_what_does_not_cross_is_what_dcas_can_reach_and_kreweras_counts_it(idle: int, sizes: list[int]) -> None:
+    problem = window(FatTree(2, 2, 2), range(idle), sizes)
+    passing = {owners for owners in free_allocations(problem) if is_non_crossing(np.array(owners), problem.sizes)}
+    assert passing == dcas_allocations(problem)
+    factors = len(sizes) if sum(sizes) < idle else len(sizes) - 1
+    assert len(passing) == np.prod([idle - factor for factor in range(factors)])
+
+
+@given(owner_arrays, st.integers(1, 4), st.integers(0, 2**32))
+def test_a_move_always_yields_a_partition_of_the_right_sizes(
+    case: tuple[TopologyProblem, list[int]], most: int, seed: int
+) -> None:
+    problem, before = case[0], np.array(case[1], dtype=np.int64)
+    after = move(problem, before, most, np.random.default_rng(seed))
+    counts = np.bincount(after + 1, minlength=len(problem.jobs) + 1)
+    assert counts[1:].tolist() == problem.sizes.tolist()
+    moved = set(before[before != after].tolist()) | set(after[before != after].tolist())
+    assert len(moved - {-1}) <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sizes", "most"), [([2, 1], 1), ([2, 1], 2), ([2, 2], 2), ([3, 2], 2), ([2, 1, 1], 3)])
+def test_the_kernel_moves_as_often_to_each_state_as_its_obvious_twin(sizes: list[int], most: int) -> None:
+    problem = window(FatTree(1, 3, 2), range(5), sizes)
+    start = owners_of(problem, sequential_allocation(problem))
+    draws, rng = 3_000, np.random.default_rng(1)
+    kernel = Counter(tuple(move(problem, start, most, rng).tolist()) for _ in range(draws))
+    twin = Counter(tuple(reference.destroy_and_repair(start, problem.sizes, most, rng).tolist()) for _ in range(draws))
+    assert set(kernel) == set(twin)
+    for state, count in kernel.items():
+        # Five standard deviations of the difference of two counts.
+        assert abs(count - twin[state]) <= 5 * np.sqrt(count + twin[state])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "restores"), [(Strategy.DCAS, True), (Strategy.FREE, True), (Strategy.FREE, False)]
+)
+@given(problem=windows(most_idle=14, most_jobs=5, topologies=fat_trees | trees()), steps=st.integers(1, 60))
+def test_costs_kept_by_the_walk_are_those_of_a_full_count(
+    strategy: Strategy, restores: bool, problem: TopologyProblem, steps: int
+) -> None:
+    walk = walked(problem.with_strategy(strategy), Schedule(5.0, 0.25, steps, 3), restores=restores)
+    assert walk.working_costs == pytest.approx(costs_at(problem, walk.working), rel=1e-9, abs=1e-9)
+    assert walk.accepted_costs == pytest.approx(costs_at(problem, walk.accepted), rel=1e-9, abs=1e-9)
+    assert walk.totals[0] == pytest.approx(costs_at(problem, walk.accepted).sum(), rel=1e-9, abs=1e-9)
+    assert walk.totals[1] == pytest.approx(costs_at(problem, walk.best).sum(), rel=1e-9, abs=1e-9)
+    assert walk.totals[1] <= walk.totals[0]
+
+
+def test_costs_do_not_drift_in_a_long_walk() -> None:
+    problem = paper_window(1)
+    walk = walked(problem, Schedule(5.0, 0.25, 20_000, 3))
+    assert walk.accepted_costs == pytest.approx(costs_at(problem, walk.accepted), rel=1e-12)
+    assert walk.totals[1] == pytest.approx(costs_at(problem, walk.best).sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_under_dcas_no_state_of_the_walk_crosses(seed: int) -> None:
+    problem = paper_window(seed, Strategy.DCAS)
+    walk = walked(problem, Schedule(5.0, 0.25, 300, 3), seed=seed)
+    for owners in (walk.working, walk.accepted, walk.best):
+        assert not crosses(problem, owners)
+
+
+def test_under_free_the_walk_leaves_dcas() -> None:
+    crossing = [
+        crosses(problem, walked(problem, Schedule(5.0, 0.25, 300, 3)).accepted)
+        for problem in (paper_window(seed) for seed in range(10))
+    ]
+    assert any(crossing)
+
+
+def test_a_proper_walk_starts_every_move_from_the_accepted_state_and_the_published_one_does_not() -> None:
+    problem = paper_window(4)
+    frozen = Schedule(1e-6, 1e-6, 50, 2)
+    proper, published = walked(problem, frozen), walked(problem, frozen, restores=False)
+    assert proper.working.tolist() == proper.accepted.tolist()
+    assert published.working.tolist() != published.accepted.tolist()
+    assert proper.totals[1] != published.totals[1]
+
+
+def test_both_walks_take_the_same_first_step() -> None:
+    problem = paper_window(4)
+    hot = Schedule(1e12, 1e12, 1, 2)
+    assert walked(problem, hot).accepted.tolist() == walked(problem, hot, restores=False).accepted.tolist()
+
+
+def test_at_no_temperature_only_what_is_not_worse_is_accepted() -> None:
+    problem = paper_window(5)
+    walk = walk_from(problem, sequential_allocation(problem))
+    rules = rules_of(problem, Schedule(1e-9, 1e-9, 500, 3), 500, restores=True)
+    rng, kernel_window = np.random.default_rng(3), encode(problem)
+    totals = [float(walk.totals[0])]
+    for step in range(500):
+        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        totals.append(float(walk.totals[0]))
+    assert totals == sorted(totals, reverse=True)
+    assert totals[-1] < totals[0]
+    assert walk.totals[1] == walk.totals[0]
+
+
+def test_at_any_price_every_move_is_accepted() -> None:
+    problem = paper_window(5)
+    walk = walk_from(problem, sequential_allocation(problem))
+    rules = rules_of(problem, Schedule(1e12, 1e12, 200, 3), 200, restores=False)
+    rng, kernel_window = np.random.default_rng(3), encode(problem)
+    for step in range(200):
+        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        assert walk.working.tolist() == walk.accepted.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_at_a_constant_temperature_states_are_visited_as_boltzmann_says(temperature: float) -> None:
+    # A single job: a move puts it on any of the m circular blocks, each as likely, so that Metropolis' rule makes
+    # the share of each block proportional to exp(-cost / temperature).
+    problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
+    m, steps = len(problem.idle_nodes), 15_000
+    walk = walk_from(problem, sequential_allocation(problem))
+    rules = rules_of(problem, Schedule(temperature, temperature, steps, 1), steps, restores=True)
+    rng, kernel_window = np.random.default_rng(7), encode(problem)
+    visits: Counter[float] = Counter()
+    for step in range(steps):
+        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        visits[round(float(walk.totals[0]), 9)] += 1
+    blocks = [problem.idle_nodes[(start + np.arange(3)) % m] for start in range(m)]
+    costs = hop_costs(problem.topology, problem.hop_cost, blocks).round(9)
+    weights = np.exp(-costs / temperature)
+    assert len(set(costs)) >= 3
+    for cost in set(costs):
+        expected = weights[costs == cost].sum() / weights.sum()
+        assert visits[float(cost)] / steps == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("step", "temperature"), [(0, 4.0), (50, 1.0), (75, 0.5), (25, 2.0)])
+def test_the_temperature_falls_geometrically_and_a_worse_state_is_accepted_by_metropolis_rule(
+    step: int, temperature: float
+) -> None:
+    problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
+    m, draws = len(problem.idle_nodes), 4000
+    rules = rules_of(problem, Schedule(4.0, 0.25, 100, 1), 100, restores=True)
+    rng, kernel_window = np.random.default_rng(11), encode(problem)
+    worse = 0
+    for _ in range(draws):
+        walk = walk_from(problem, sequential_allocation(problem))
+        before = float(walk.totals[0])
+        anneal(kernel_window, walk, rules, step, step + 1, rng)
+        worse += float(walk.totals[0]) > before
+    blocks = [problem.idle_nodes[(start + np.arange(3)) % m] for start in range(m)]
+    rises = hop_costs(problem.topology, problem.hop_cost, blocks) - before
+    expected = np.exp(-rises[rises > 0] / temperature).sum() / m
+    assert worse / draws == pytest.approx(expected, abs=0.025)
+
+
+def test_another_seed_walks_elsewhere() -> None:
+    problem, schedule = paper_window(7), Schedule(5.0, 0.25, 300, 3)
+    assert walked(problem, schedule, seed=1).totals[1] != walked(problem, schedule, seed=2).totals[1]
+
+
+def test_a_walk_in_slices_keeps_its_costs() -> None:
+    problem = paper_window(7)
+    walk = walk_from(problem, sequential_allocation(problem))
+    rules = rules_of(problem, Schedule(5.0, 0.25, 300, 3), 300, restores=True)
+    rng, kernel_window = np.random.default_rng(1), encode(problem)
+    for first in range(0, 300, 100):
+        anneal(kernel_window, walk, rules, first, first + 100, rng)
+    assert walk.accepted_costs == pytest.approx(costs_at(problem, walk.accepted), rel=1e-12)
+    assert walk.totals[1] == pytest.approx(costs_at(problem, walk.best).sum(), rel=1e-12)

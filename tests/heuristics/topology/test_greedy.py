@@ -1,0 +1,103 @@
+"""Greedy inserts exactly, largest first; its bound holds, and so does its answer wherever it is cut off."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.brute_force import optimum, single_job_costs
+from support.clocks import LooksBudget
+from support.oracle import ROUNDING, OracleWindow
+from support.windows import paper_window, window, windows
+
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import UsageError
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import TopologyProblem
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify_result
+from heuristics.topology import greedy
+from heuristics.topology.greedy import LARGEST_INSERTION, Greedy
+
+
+def solved(problem: TopologyProblem, budget: Budget = Budget()) -> Result:  # noqa: B008 (immutable)
+    result = Greedy().solve(problem, budget, 0)
+    verify_result(problem, result)
+    return result
+
+
+@given(windows(most_idle=8, most_jobs=3))
+def test_the_optimum_lies_between_its_bound_and_its_cost(problem: TopologyProblem) -> None:
+    result = solved(problem)
+    best = optimum(problem)
+    assert result.bound is not None
+    assert result.objective is not None
+    assert result.bound <= best * (1 + 1e-9) + 1e-9
+    assert result.objective >= best * (1 - 1e-9) - 1e-9
+    assert result.status is not Status.OPTIMAL or result.objective == pytest.approx(best)
+
+
+@given(windows(most_idle=10, most_jobs=1))
+def test_a_job_that_is_alone_is_placed_and_proved_optimal(problem: TopologyProblem) -> None:
+    result = solved(problem)
+    best = single_job_costs(problem, problem.jobs[0].nodes)[1].min()
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-9)
+
+
+def test_the_largest_job_chooses_first() -> None:
+    # Either job alone would take the full leaf 4-7.
+    problem = window(FatTree(1, 3, 4), [0, 1, 4, 5, 6, 7, 8], [3, 4])
+    nodes = [chosen.tolist() for chosen in solved(problem).solution.nodes]
+    assert nodes == [[0, 1, 8], [4, 5, 6, 7]]
+
+
+def test_its_bound_never_passes_a_proven_optimum(oracle_windows: list[OracleWindow]) -> None:
+    for case in oracle_windows:
+        result = solved(case.problem)
+        assert result.bound is not None
+        assert result.objective is not None
+        assert result.bound <= case.optimum[Strategy.FREE] + ROUNDING <= result.objective + 2 * ROUNDING
+
+
+@pytest.mark.parametrize("looks", range(7))
+def test_cut_off_between_two_jobs_the_rest_gets_the_first_idle_nodes(
+    looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(greedy, "SLICE", 1)
+    problem = paper_window(3)
+    whole, cut = solved(problem), solved(problem, LooksBudget(looks=looks))
+    assert len(problem.jobs) == 5
+    assert cut.bound == whole.bound
+    assert cut.stopped_by is (StopReason.TIME_LIMIT if looks < len(problem.jobs) else StopReason.COMPLETED)
+    order = sorted(range(len(problem.jobs)), key=lambda job: -problem.sizes[job])
+    left = set(problem.idle_nodes.tolist())
+    for index, job in enumerate(order):
+        size = int(problem.sizes[job])
+        expected = whole.solution.nodes[job].tolist() if index < looks else sorted(left)[:size]
+        assert cut.solution.nodes[job].tolist() == expected
+        left -= set(expected)
+
+
+@given(windows(most_idle=14, most_jobs=6), st.integers(0, 6))
+def test_cut_off_anywhere_it_is_valid(problem: TopologyProblem, looks: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(greedy, "SLICE", 1)
+        assert solved(problem, LooksBudget(looks=looks)).bound == solved(problem).bound
+
+
+def test_no_time_at_all_still_gives_an_allocation() -> None:
+    result = solved(paper_window(3), Budget(1e-9))
+    assert result.stopped_by is StopReason.TIME_LIMIT
+    assert result.status is Status.FEASIBLE
+
+
+def test_beyond_the_stated_size_it_says_so_at_once() -> None:
+    problem = window(FatTree(10, 10, 100), range(8000), [2400])
+    refusal = Greedy().refusal(problem)
+    assert refusal is not None
+    assert "57,600,000" in refusal
+    assert f"{LARGEST_INSERTION:,}" in refusal
+    with pytest.raises(UsageError, match="idle nodes x levels x nodes of the largest job"):
+        solve(problem, solver="greedy")
+    assert Greedy().refusal(window(FatTree(10, 10, 100), range(8000), [2083])) is None
