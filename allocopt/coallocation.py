@@ -1,6 +1,8 @@
 """Co-allocations of waiting jobs with running ones: problems, and the base of their solvers."""
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
+from allocopt.problems.coallocation.packing import greedy_coallocations
+from allocopt.problems.coallocation.pairs import Pairs, alone_bound
 from allocopt.problems.coallocation.problem import (
     Coallocation,
     CoallocationObjective,
@@ -8,7 +10,8 @@ from allocopt.problems.coallocation.problem import (
     GuestPlace,
 )
 from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
-from allocopt.solving.base import CoallocationSolver
+from allocopt.solving.base import SearchSolver
+from allocopt.solving.run import Run
 
 __all__ = [
     "Coallocation",
@@ -22,3 +25,18 @@ __all__ = [
     "Stage",
     "StageKind",
 ]
+
+
+class CoallocationSolver(SearchSolver[CoallocationProblem, Coallocation]):
+    """A solver of co-allocation problems."""
+
+    kind = "coallocation"
+
+    def begin(self, problem: CoallocationProblem, pairs: Pairs, run: Run) -> None:
+        """Bound a problem without a search, and offer nobody and, while there is time, the greedy solutions."""
+        run.prove(alone_bound(pairs.values))
+        run.offer(Coallocation())
+        for solution in greedy_coallocations(problem, pairs, run.clock.expired):
+            run.offer(solution)
+            if run.clock.expired() or run.is_proved():
+                return

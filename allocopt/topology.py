@@ -1,20 +1,24 @@
 """Windows of jobs on a topology: problems, a builder of them, and bases of solvers."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Topology
+from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.side import Groups, Placement, Preference, Segments
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
-from allocopt.solving.base import TopologySolver
-from allocopt.solving.one_shot import OneShot
-from allocopt.solving.pareto import ParetoPoint, pareto_front
-from allocopt.solving.result import Result
+from allocopt.solving.base import SearchSolver
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Capabilities, Solver
+from allocopt.solving.result import Result, Status, StopReason
+from allocopt.solving.run import Run
 from allocopt.solving.solve import solve
 
 __all__ = [
@@ -33,6 +37,42 @@ __all__ = [
     "TopologySolver",
     "pareto_front",
 ]
+
+
+class TopologySolver(SearchSolver[TopologyProblem, Allocation]):
+    """A solver of topology problems."""
+
+    kind = "topology"
+
+    def takes(self, problem: TopologyProblem) -> bool:
+        """Whether it takes the strategy of a problem, and its side constraints, which are for ``free`` alone."""
+        able = self.capabilities
+        if problem.has_side_constraints and not (able.side_constraints and problem.strategy is Strategy.FREE):
+            return False
+        return problem.strategy in able.strategies
+
+
+class OneShot(TopologySolver):
+    """A solver of topology problems that builds one allocation.
+
+    A subclass sets ``name`` and, if it is not ``free`` alone, the ``strategies`` whose rules its allocations obey.
+    """
+
+    strategies: ClassVar[frozenset[Strategy]] = frozenset({Strategy.FREE})
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the solver takes: no promise, any size."""
+        return Capabilities(self.strategies, frozenset(), "any")
+
+    @abstractmethod
+    def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
+        """Build an allocation that obeys the problem's strategy."""
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Build the allocation; see `TopologySolver.search`."""
+        run.offer(self.allocate(problem, np.random.default_rng(seed)))
+        return StopReason.COMPLETED
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,3 +199,94 @@ class Model:
         problem = self.problem(strategy)
         names = self.cluster.nodes if isinstance(self.cluster, NamedTree) else ()
         return Answer(problem, solve(problem, None, solver, time_limit, seed), names)
+
+
+@dataclass(frozen=True, slots=True)
+class ParetoPoint:
+    """An allocation to which none that was found is preferable in both objectives.
+
+    Parameters
+    ----------
+    cost
+        Hop cost of the jobs, penalties included.
+    fragmentation
+        Hop cost of the leftover nodes, as if they were one job.
+    allocation
+        The nodes of every job.
+    weight
+        Weight of the fragmentation under which it was found.
+    proved
+        Whether it is proved optimal under this weight; then no allocation at all is preferable in both, as long as the
+        weight is not 0.
+    """
+
+    cost: float
+    fragmentation: float
+    allocation: Allocation
+    weight: float
+    proved: bool
+
+
+def pareto_front(
+    problem: TopologyProblem,
+    weights: Sequence[float],
+    solver: str | Solver = "auto",
+    time_limit: float | None = 10.0,
+    seed: int = 0,
+) -> tuple[ParetoPoint, ...]:
+    """Solve a window under several weights of its fragmentation and keep what is not dominated.
+
+    Minimizing cost + weight * fragmentation finds the allocations on the lower convex hull of the two objectives, and
+    none between them. Each solve begins at the best of the allocations found before.
+
+    Parameters
+    ----------
+    problem
+        The window; its own weight does not matter.
+    weights
+        Weights of the fragmentation, not negative.
+    solver
+        Name of a solver that honours side constraints, or a solver object.
+    time_limit
+        Seconds for every weight; None for no limit.
+    seed
+        Fixes every random choice.
+
+    Returns
+    -------
+    tuple of ParetoPoint
+        By rising cost and falling fragmentation; empty where no allocation was found.
+
+    Raises
+    ------
+    UsageError
+        If there is no weight, or the solver does not take the window.
+    """
+    if not weights:
+        raise UsageError("a Pareto front needs at least one weight")
+    points: list[ParetoPoint] = []
+    for weight in sorted(set(weights)):
+        weighted = replace(problem, fragmentation_weight=weight)
+        start = min((point.allocation for point in points), key=weighted.objective, default=None)
+        result = solve(weighted, solver=solver, time_limit=time_limit, seed=seed, warm_start=start)
+        if result.solution is not None:
+            points.append(_point(problem, weight, result))
+    return _not_dominated(points)
+
+
+def _point(problem: TopologyProblem, weight: float, result: Result) -> ParetoPoint:
+    """Return both objectives of an answer."""
+    allocation: Allocation = result.found()
+    cost = replace(problem, fragmentation_weight=0.0).objective(allocation)
+    return ParetoPoint(cost, problem.fragmentation(allocation), allocation, weight, result.status is Status.OPTIMAL)
+
+
+def _not_dominated(points: Sequence[ParetoPoint]) -> tuple[ParetoPoint, ...]:
+    """Keep the points that no other one is as good as in both objectives."""
+    kept: list[ParetoPoint] = []
+    for point in sorted(points, key=lambda point: (point.cost, point.fragmentation, not point.proved)):
+        # Equal allocations differ by the rounding of their sums.
+        least = kept[-1].fragmentation if kept else float("inf")
+        if point.fragmentation < least - 1e-9 * max(1.0, abs(least) if kept else 1.0):
+            kept.append(point)
+    return tuple(kept)

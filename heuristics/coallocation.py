@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
+from allocopt.coallocation import CoallocationSolver
 from allocopt.problems.coallocation.packing import first_fit
 from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
 from allocopt.problems.coallocation.problem import CoallocationProblem
-from allocopt.solving.base import CoallocationSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
+from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.knapsack.packing import MOST_JOBS, Gains
-from allocopt.solving.base import KnapsackSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason

@@ -9,6 +9,7 @@ import numpy as np
 from allocopt.cluster.topology import Topology
 from allocopt.errors import MissingPackageError, NoSolutionError, UsageError
 from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.scheduler import Decision, Wait
 from allocopt.simulator.view import View
@@ -17,7 +18,6 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
-from allocopt.solving.trivial import sequential_allocation
 
 LARGEST_SEED = 2**31
 

@@ -1,4 +1,4 @@
-"""Bases of solvers: what every search has around it, and what those of one kind have in common."""
+"""The base of solvers that search: what every search has around it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -8,14 +8,8 @@ from typing_extensions import TypeVar
 
 from allocopt import __version__
 from allocopt.kernels.ready import make_ready, unloaded
-from allocopt.problems.base import Problem, Strategy
-from allocopt.problems.coallocation.packing import greedy_coallocations
-from allocopt.problems.coallocation.pairs import Pairs, alone_bound
-from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
+from allocopt.problems.base import Problem
 from allocopt.problems.kind import get_kind
-from allocopt.problems.knapsack.packing import Gains, greedy_selections, simple_bound
-from allocopt.problems.knapsack.problem import KnapsackProblem, Selection
-from allocopt.problems.topology.problem import Allocation, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback
 from allocopt.solving.result import Result, StopReason
@@ -110,46 +104,3 @@ class SearchSolver(ABC, Generic[P, S]):
             if solution is not None:
                 run.offer(solution)
         return run.result(stopped_by)
-
-
-class TopologySolver(SearchSolver[TopologyProblem, Allocation]):
-    """A solver of topology problems."""
-
-    kind = "topology"
-
-    def takes(self, problem: TopologyProblem) -> bool:
-        """Whether it takes the strategy of a problem, and its side constraints, which are for ``free`` alone."""
-        able = self.capabilities
-        if problem.has_side_constraints and not (able.side_constraints and problem.strategy is Strategy.FREE):
-            return False
-        return problem.strategy in able.strategies
-
-
-class KnapsackSolver(SearchSolver[KnapsackProblem, Selection]):
-    """A solver of knapsack problems."""
-
-    kind = "knapsack"
-
-    def begin(self, problem: KnapsackProblem, gains: Gains, run: Run) -> None:
-        """Bound a problem without a search, and offer the empty and, while there is time, the greedy selections."""
-        run.prove(simple_bound(problem, gains))
-        run.offer(Selection(()))
-        for selection in greedy_selections(problem, gains):
-            run.offer(selection)
-            if run.clock.expired() or run.is_proved():
-                return
-
-
-class CoallocationSolver(SearchSolver[CoallocationProblem, Coallocation]):
-    """A solver of co-allocation problems."""
-
-    kind = "coallocation"
-
-    def begin(self, problem: CoallocationProblem, pairs: Pairs, run: Run) -> None:
-        """Bound a problem without a search, and offer nobody and, while there is time, the greedy solutions."""
-        run.prove(alone_bound(pairs.values))
-        run.offer(Coallocation())
-        for solution in greedy_coallocations(problem, pairs, run.clock.expired):
-            run.offer(solution)
-            if run.clock.expired() or run.is_proved():
-                return

@@ -113,13 +113,3 @@ class Exporter(Protocol[P_contra]):
 
     def export(self, problem: P_contra, path: Path) -> None:
         """Write the problem's model to a .mps, .lp, .pb or .json file."""
-
-
-def kernels_of(solver: Solver, problem: Problem) -> tuple[Callable[..., object], ...]:
-    """Return the compiled entries that a solve of the problem may call."""
-    return tuple(solver.kernels(problem))
-
-
-def takes(solver: Solver, problem: Problem) -> bool:
-    """Whether the solver takes the problem."""
-    return solver.kind == problem.kind and solver.takes(problem)

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from allocopt.coallocation import CoallocationSolver
 from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs, alone_bound
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
-from allocopt.solving.base import CoallocationSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason

@@ -23,6 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.coallocation import CoallocationSolver
 from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.problems.coallocation.excess import capped_host_steps, contention_steps
 from allocopt.problems.coallocation.pairs import Pairs, memory_steps
@@ -33,7 +34,6 @@ from allocopt.problems.coallocation.problem import (
     GuestPlace,
 )
 from allocopt.problems.coallocation.verify import verify_coallocation
-from allocopt.solving.base import CoallocationSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason

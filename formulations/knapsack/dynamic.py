@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
+from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.knapsack.packing import Gains, count_bounds, fits_alone, most_jobs, selection_of
-from allocopt.solving.base import KnapsackSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason

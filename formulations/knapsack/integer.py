@@ -24,9 +24,9 @@ from scipy.sparse import coo_array, csc_array
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import InvalidSolutionError, UsageError
+from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem, Selection
 from allocopt.problems.knapsack.packing import ROUNDING, Gains, count_bounds, fits_alone, most_jobs, selection_of
-from allocopt.solving.base import KnapsackSolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason

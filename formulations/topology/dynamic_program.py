@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from allocopt.problems.base import Strategy
 from allocopt.problems.blocks import BLOCK_KERNELS, blocks_of
+from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.sizes import rounded
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.topology import TopologySolver
 from formulations.topology.dcas.search import DCAS_KERNELS, dcas_refusal, search_dcas
 from formulations.topology.multisets import number_of_multisets
 from formulations.topology.scas import Circle, fill_positions

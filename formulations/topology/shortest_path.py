@@ -24,15 +24,14 @@ import numpy as np
 from allocopt import __version__
 from allocopt.problems.base import Strategy
 from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
-from allocopt.problems.encoding import allocation_of_blocks
+from allocopt.problems.encoding import allocation_of_blocks, sequential_allocation
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.sizes import rounded
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.topology import TopologySolver
 
 LARGEST_GRAPH = 100_000
 """Arcs of the product graph; one shortest-path tree of the largest takes about a tenth of a second."""

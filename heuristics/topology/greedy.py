@@ -11,12 +11,12 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.encoding import Encoding, allocation_of_owners, encode
 from allocopt.problems.group_tree import TREE_KERNELS, group_tree
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.insertion import RULED_KERNELS, RuledInsertion
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
+from allocopt.topology import TopologySolver
 
 LARGEST_INSERTION, MOST_JOBS = 50_000_000, 20_000
 """Idle nodes times levels times nodes of the largest job above which a single insertion may take a noticeable part of

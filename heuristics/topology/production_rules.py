@@ -11,15 +11,13 @@ import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import allocation_at, encode
+from allocopt.problems.encoding import allocation_at, encode, sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
-from allocopt.solving.one_shot import OneShot
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.topology import OneShot, TopologySolver
 
 LARGEST_WINDOW, MOST_JOBS = 1_000_000, 20_000
 

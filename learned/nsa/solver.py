@@ -15,14 +15,13 @@ import numpy as np
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import allocation_of_owners, encode
+from allocopt.problems.encoding import allocation_of_owners, encode, sequential_allocation
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.topology import TopologySolver
 from heuristics.topology.annealing.solvers import MOST_JOBS, Schedule, rules_of, walk_from
 from learned.inference.packed import buffers_for
 from learned.nsa.features import LARGEST_JOB, node_features

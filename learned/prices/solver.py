@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
+from allocopt.topology import TopologySolver
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
 from heuristics.topology.lns.start import START_KERNELS, Window

@@ -11,16 +11,16 @@ from typing import Any, ClassVar
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.kernels.insertion import insertion_state
 from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import trivial_allocation
 from allocopt.problems.group_tree import TREE_KERNELS
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.part import ask
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver, kernels_of, takes
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import trivial_allocation
+from allocopt.topology import TopologySolver
 from formulations.topology.free.closing import Closing, seconds_to_set_up
 from formulations.topology.free.columns import most_violated
 from formulations.topology.free.kernels import expand_states, fill_completions
@@ -103,7 +103,7 @@ class ExactFree(TopologySolver):
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        return (*EXACT_KERNELS, *kernels_of(_finder(problem), problem))
+        return (*EXACT_KERNELS, *_finder(problem).kernels(problem))
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search, bound and close; see `TopologySolver.search`."""
@@ -148,7 +148,7 @@ def installed(names: Iterable[str]) -> Iterator[Solver]:
 
 def _finder(problem: TopologyProblem) -> Solver:
     for finder in installed(SEARCHES):
-        if takes(finder, problem):
+        if finder.takes(problem):
             return finder
     raise UsageError(f"solver 'exact' needs one of the solvers {', '.join(SEARCHES)}")
 

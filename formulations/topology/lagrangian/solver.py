@@ -14,14 +14,13 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.problems.base import Strategy
 from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
-from allocopt.problems.encoding import allocation_of_blocks
+from allocopt.problems.encoding import allocation_of_blocks, sequential_allocation
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.topology import TopologySolver
 from formulations.backends.solver import HIGHS, ask_child, stop_reason
 from formulations.topology.integer import Pack, first_positions
 from formulations.topology.lagrangian.bundle import Bundle, balance_weights

@@ -8,15 +8,14 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import Encoding, encode, owners_of
+from allocopt.problems.encoding import Encoding, encode, owners_of, sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
 from allocopt.solving.part import ask
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, kernels_of
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.topology import TopologySolver
 from formulations.topology.free.closing import Closing, seconds_to_set_up
 from formulations.topology.free.solver import EXACT_KERNELS, ExactFree, installed
 from formulations.topology.prices.columns import Ascent
@@ -99,7 +98,7 @@ class LeafPrices(TopologySolver):
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
         asked = (next(installed(STARTS), None), next(installed(SEARCHES), None))
-        others = (entry for solver in asked for entry in (kernels_of(solver, problem) if solver else ()))
+        others = (entry for solver in asked for entry in (solver.kernels(problem) if solver else ()))
         return (*EXACT_KERNELS, best_parts, best_sales, insert_at_prices, *others)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:

@@ -17,15 +17,14 @@ import numpy as np
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
+from allocopt.problems.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
 from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.topology import TopologySolver
 from heuristics.topology.annealing.kernels import Rules, Swapping, Walk, anneal, anneal_by_swaps
 from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
 from heuristics.topology.random import lehmer_state

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
 from allocopt.solving.insertion import RULED_KERNELS, RuledInsertion
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import EQUAL_RELATIVE, StopReason
 from allocopt.solving.run import Run
+from allocopt.topology import TopologySolver
 from heuristics.topology.greedy import insert_by_rules
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
 from heuristics.topology.lns.start import RULED_START_KERNELS, START_KERNELS, Window, parts_of

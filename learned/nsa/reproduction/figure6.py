@@ -25,9 +25,9 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times
 from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
-from allocopt.solving.one_shot import OneShot
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
+from allocopt.topology import OneShot
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.nsa.reproduction.epochs import QUICK_EPOCHS, epoch_keys, parse_key, read_paper_workload

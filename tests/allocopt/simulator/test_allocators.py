@@ -16,8 +16,8 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.placement import Share
 from allocopt.simulator.topology_allocator import TopologyAllocator
-from allocopt.solving.one_shot import OneShot
 from allocopt.solving.registry import get_solver
+from allocopt.topology import OneShot
 from learned.nsa.reproduction.epochs import Method
 
 Window = tuple[IntArray, IntArray]

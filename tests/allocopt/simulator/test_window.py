@@ -12,6 +12,7 @@ from allocopt.cluster.platform import Part, Platform
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import NoSolutionError, UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import EventOrder, Rules
@@ -23,7 +24,6 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
-from allocopt.solving.trivial import sequential_allocation
 from allocopt.traces.windows import windows
 from allocopt.traces.workload import Workload
 

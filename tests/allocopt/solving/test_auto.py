@@ -9,6 +9,7 @@ from support.windows import paper_window, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.kind import kind_of
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.kind import FEW_STEPS
@@ -19,7 +20,6 @@ from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify_result
 
 BUDGET = Budget(iterations=200)

@@ -10,16 +10,16 @@ import pytest
 
 from allocopt.errors import UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving import contract
-from allocopt.solving.base import TopologySolver
 from allocopt.solving.budget import Budget
 from allocopt.solving.contract import ContractError, contract_checks
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.topology import TopologySolver
 
 TINY: Any = read_problems("@tiny")[:2]
 FREE = frozenset({Strategy.FREE})

@@ -14,8 +14,8 @@ from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.problems.encoding import allocation_of_owners
 from allocopt.problems.side import Placement
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.pareto import pareto_front
 from allocopt.solving.verify import verify
+from allocopt.topology import pareto_front
 
 WEIGHTS = (0.0, 0.01, 0.3, 1.0, 4.0, 100.0)
 

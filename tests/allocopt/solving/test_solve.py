@@ -13,14 +13,14 @@ from support.windows import paper_window, window
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import InvalidSolutionError, MissingPackageError, UsageError
 from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import LEAST_S, Budget
-from allocopt.solving.one_shot import OneShot
 from allocopt.solving.protocol import Capabilities, IncumbentCallback
 from allocopt.solving.result import Incumbent, Result, SolveInterrupted, Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.solving.solve import VERIFYING_S, solve
-from allocopt.solving.trivial import sequential_allocation
+from allocopt.topology import OneShot
 
 PROBLEM = window(FatTree(2, 2, 4), [0, 1, 3, 5, 8, 9, 12], [2, 3])
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import IntArray
-from allocopt.problems.encoding import allocation_of_owners
+from allocopt.problems.encoding import allocation_of_owners, sequential_allocation
 from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.trivial import sequential_allocation
 from learned.nsa.environment import REWARD_SCALE, WALK_STEPS, RepairEnvironment
 from learned.nsa.environment_kernels import MOVES, N_IDLE, PLACED, REMOVED, WINDOW
 from learned.nsa.windows import training_windows

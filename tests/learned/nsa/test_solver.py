@@ -14,13 +14,12 @@ from support.windows import fat_trees, paper_window, trees, window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import allocation_of_owners, encode
+from allocopt.problems.encoding import allocation_of_owners, encode, sequential_allocation
 from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve
-from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify_result
 from heuristics.topology.annealing.solvers import rules_of, walk_from
 from learned.networks.files import Card, read_weights, write_weights

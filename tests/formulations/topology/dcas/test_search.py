@@ -5,10 +5,9 @@ import pytest
 from support.windows import paper_window
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import encode
+from allocopt.problems.encoding import encode, sequential_allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify
 from formulations.topology.dcas.bounds import good_prices, no_prices
 from formulations.topology.dcas.decoding import Decoder, decode

@@ -14,13 +14,13 @@ from support.windows import fat_trees, paper_window, resequenced, trees, window,
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify, verify_result
 from formulations.topology.free import solver as module
 from formulations.topology.free.closing import Closing

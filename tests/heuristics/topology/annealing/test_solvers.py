@@ -12,11 +12,11 @@ from support.windows import paper_window, windows
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
+from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
-from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify_result
 from heuristics.topology.annealing import solvers
 from heuristics.topology.annealing.solvers import Annealing, AnnealingAsPublished

@@ -9,12 +9,11 @@ from support.windows import paper_window, trees, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import encode
+from allocopt.problems.encoding import encode, sequential_allocation
 from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.solve import solve
-from allocopt.solving.trivial import sequential_allocation
 from allocopt.solving.verify import verify
 from heuristics.topology.annealing import solvers
 from heuristics.topology.annealing.kernels import Swapping, anneal_by_swaps
