@@ -1,6 +1,7 @@
-"""Array types of the package, and the one way in which they are frozen."""
+"""Array types of the package, the one way in which they are frozen, and the arrays of a window."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,3 +27,36 @@ def frozen_integers(values: ArrayLike | Iterable[int]) -> IntArray:
     array = given.astype(np.int64)
     array.setflags(write=False)
     return array
+
+
+class Encoding(NamedTuple):
+    """Arrays of one problem, a named tuple so that kernels take it as it is.
+
+    Parameters
+    ----------
+    groups
+        Group of each idle position at each level below the top, shape ``(L - 1, m)``, numbered from 0 per level.
+    n_groups
+        Number of groups per level, shape ``(L - 1,)``.
+    weights
+        Hop difference to the next level, per level below the top, shape ``(L - 1,)``.
+    bottom, top
+        Hops at the lowest and the highest level.
+    scale
+        Cost of one hop of one counted pair.
+    sizes
+        Nodes that each job asks for, shape ``(J,)``.
+    """
+
+    groups: IntArray
+    n_groups: IntArray
+    weights: FloatArray
+    bottom: float
+    top: float
+    scale: float
+    sizes: IntArray
+
+    @property
+    def n_idle(self) -> int:
+        """Number of idle nodes m."""
+        return int(self.groups.shape[1])

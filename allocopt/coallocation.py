@@ -1,8 +1,7 @@
 """Co-allocations of waiting jobs with running ones: problems, and the base of their solvers."""
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
-from allocopt.problems.coallocation.packing import greedy_coallocations
-from allocopt.problems.coallocation.pairs import Pairs, alone_bound
+from allocopt.problems.coallocation.pairs import Pairs, alone_bound, greedy_coallocations
 from allocopt.problems.coallocation.problem import (
     Coallocation,
     CoallocationObjective,

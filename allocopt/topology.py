@@ -12,7 +12,7 @@ from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.side import Groups, Placement, Preference, Segments
+from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.problems.topology.problem import Allocation, Job, TopologyProblem
 from allocopt.solving.base import SearchSolver
 from allocopt.solving.budget import Budget

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import allocopt
-from allocopt.solving.best_known import NO_STRATEGY, BestKnown, BestKnownValues, write_best_known
 from allocopt.solving.result import EQUAL_RELATIVE
+from allocopt.solving.solution_files import NO_STRATEGY, BestKnown, BestKnownValues, write_best_known
 from allocopt.topology import TopologyProblem
 
 FOLDER = Path("instances")

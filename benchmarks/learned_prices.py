@@ -11,10 +11,10 @@ from page import write_page
 
 import allocopt
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.encoding import encode
-from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.generate import synthetic_problem
+from allocopt.problems.topology.tables import group_tree
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver

@@ -17,9 +17,9 @@ import allocopt
 from allocopt.report.bench import contenders, plan, run_tasks
 from allocopt.report.rows import BenchRow
 from allocopt.report.summary import summary_table
-from allocopt.solving.best_known import BestKnown
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Status
+from allocopt.solving.solution_files import BestKnown
 from allocopt.topology import TopologyProblem
 
 WINDOWS = 500

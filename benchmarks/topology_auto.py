@@ -8,7 +8,7 @@ from page import write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
-from allocopt.solving.best_known import read_best_known
+from allocopt.solving.solution_files import read_best_known
 from allocopt.topology import TopologyProblem
 
 FAMILIES = ("paper", "repo", "burst")

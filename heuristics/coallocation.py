@@ -3,8 +3,7 @@
 from typing import ClassVar
 
 from allocopt.coallocation import CoallocationSolver
-from allocopt.problems.coallocation.packing import first_fit
-from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
+from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs, first_fit
 from allocopt.problems.coallocation.problem import CoallocationProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise

@@ -9,8 +9,8 @@ import pytest
 
 from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import TopologyProblem
-from allocopt.solving.best_known import read_best_known
 from allocopt.solving.registry import get_solver
+from allocopt.solving.solution_files import read_best_known
 from allocopt.solving.solve import solve
 from learned.networks.files import read_weights, write_weights
 from learned.training.seeds import RESERVED

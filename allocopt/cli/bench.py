@@ -61,8 +61,8 @@ def command(
     from allocopt.report.provenance import provenance
     from allocopt.report.summary import summary_table
     from allocopt.report.trajectories import trajectory_rows, write_trajectories
-    from allocopt.solving.best_known import FILE_NAME, best_known_beside, read_best_known
     from allocopt.solving.budget import Budget
+    from allocopt.solving.solution_files import FILE_NAME, best_known_beside, read_best_known
 
     if out is not None:
         check_suffix(out)

@@ -24,7 +24,7 @@ def json_schema(what: SchemaName) -> dict[str, object]:
 
     from allocopt.cluster.platform_files import PlatformFile
     from allocopt.problems.kind import get_kind, kind_names
-    from allocopt.solving.best_known import BestKnownFile
+    from allocopt.solving.solution_files import BestKnownFile
 
     codecs = [get_kind(name).codec for name in kind_names()]
     shapes: dict[str, Any] = {

@@ -10,9 +10,9 @@ from allocopt.problems.kind import get_kind, kind_names, kind_of
 from allocopt.report.journal import Journal
 from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.trajectories import points_of
-from allocopt.solving.best_known import NO_STRATEGY, BestKnown
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
+from allocopt.solving.solution_files import NO_STRATEGY, BestKnown
 from allocopt.solving.solve import solve
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_of
-from allocopt.solving.best_known import BestKnown
 from allocopt.solving.result import Result
+from allocopt.solving.solution_files import BestKnown
 
 
 @dataclass(frozen=True, slots=True)

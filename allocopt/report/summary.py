@@ -7,7 +7,7 @@ from statistics import fmean, median
 from allocopt.problems.kind import get_kind
 from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.table import Cell, aligned_table
-from allocopt.solving.best_known import BestKnown
+from allocopt.solving.solution_files import BestKnown
 
 HEADER = (
     "solver", "strategy", "solves", "mean cost", "gap to best known %", "to SCAS optimum %", "proved %",

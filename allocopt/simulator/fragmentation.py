@@ -6,7 +6,7 @@ the other. It is 0 where they are packed (so on an empty machine) and tends to 1
 
 The sum of squares counts the ordered pairs of idle nodes that share a group, each node with itself included: Simpson's
 index of concentration (Nature 163, 1949, doi:10.1038/163688a0) times f^2, and the only thing by which the hop cost of a
-node set depends on where it lies (`allocopt.problems.hop_cost`). The classic external fragmentation of memory, 1 minus
+node set depends on where it lies (see `hop_costs`). The classic external fragmentation of memory, 1 minus
 the share of the largest free block, sees one group alone and would call an empty cluster of many leaves fragmented.
 """
 

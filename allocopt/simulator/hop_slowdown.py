@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
-from allocopt.problems.hop_cost import HopFormula, hop_costs
+from allocopt.problems.topology.hop_cost import HopFormula, hop_costs
 from allocopt.simulator.execution import Change
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from allocopt.cluster.topology import Topology
 from allocopt.errors import MissingPackageError, NoSolutionError, UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.simulator.scheduler import Decision, Wait
 from allocopt.simulator.view import View
 from allocopt.simulator.window_rule import WindowRule

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from allocopt.kernels.ready import begin_compiling
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.kind import Stage, get_kind
-from allocopt.solving.base import SearchSolver
+from allocopt.solving.base import SearchSolver, ask
 from allocopt.solving.budget import Budget
-from allocopt.solving.part import ask
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
 from allocopt.solving.registry import Shortlist
 from allocopt.solving.result import Result, StopReason

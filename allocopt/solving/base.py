@@ -1,4 +1,4 @@
-"""The base of solvers that search: what every search has around it."""
+"""The base of solvers that search, and how one asks another."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -9,11 +9,21 @@ from typing_extensions import TypeVar
 from allocopt import __version__
 from allocopt.kernels.ready import make_ready, unloaded
 from allocopt.problems.base import Problem
-from allocopt.problems.kind import get_kind
+from allocopt.problems.kind import get_kind, kind_of
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback
-from allocopt.solving.result import Result, StopReason
+from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver
+from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
+
+LARGEST_FLOAT_EXPONENT = 300
+
+
+def rounded(number: int) -> str:
+    """Write a whole number of any size with three digits; beyond the range of a float, as more than a power of ten."""
+    if number > 10**LARGEST_FLOAT_EXPONENT:
+        return f"more than 1e{LARGEST_FLOAT_EXPONENT}"
+    return f"{number:,}" if number < 1_000_000 else f"{number:.3g}"
+
 
 P = TypeVar("P", bound=Problem)
 S = TypeVar("S")
@@ -104,3 +114,41 @@ class SearchSolver(ABC, Generic[P, S]):
             if solution is not None:
                 run.offer(solution)
         return run.result(stopped_by)
+
+
+def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Problem, run: Run) -> StopReason:
+    """Let a solver run, from the incumbent where the strategies agree; take what it finds and return why it stopped.
+
+    Parameters
+    ----------
+    solver
+        Who is asked.
+    asked, budget, seed
+        What it is asked for: the same window, maybe under another strategy. A narrower one gives solutions, a wider one
+        bounds, the same both; problems without a strategy are the same.
+    problem, run
+        The problem of the solve around it, and its record.
+    """
+    wide = _rank(asked) - _rank(problem)
+    result = solver.solve(
+        asked,
+        budget,
+        seed,
+        run.solution if wide == 0 else None,
+        (lambda incumbent: run.foresee(incumbent.objective)) if wide <= 0 else None,
+    )
+    run.interrupted = result.status is Status.INTERRUPTED or result.stopped_by is StopReason.INTERRUPTED
+    if result.status is Status.INFEASIBLE:
+        run.prove_infeasible()
+    if result.solution is not None and wide <= 0:
+        run.offer(result.solution, result.objective)
+    if result.bound is not None and wide >= 0:
+        run.prove(result.bound)
+    return result.stopped_by
+
+
+def _rank(problem: Problem) -> int:
+    """Return the place of a problem's strategy among those of its kind, each of which holds those before."""
+    kind = kind_of(problem)
+    strategy = kind.strategy_of(problem)
+    return 0 if strategy is None else kind.strategies.index(strategy)

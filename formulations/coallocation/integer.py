@@ -25,7 +25,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.coallocation import CoallocationSolver
 from allocopt.errors import InvalidSolutionError, UsageError
-from allocopt.problems.coallocation.excess import capped_host_steps, contention_steps
+from allocopt.problems.coallocation.interference import capped_host_steps, contention_steps
 from allocopt.problems.coallocation.pairs import Pairs, memory_steps
 from allocopt.problems.coallocation.problem import (
     LARGEST_PERCENT,

@@ -19,11 +19,11 @@ from allocopt.kernels.compiled import kernel
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.knapsack.packing import Gains, count_bounds, fits_alone, most_jobs, selection_of
+from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.sizes import rounded
 
 BitArray = NDArray[np.uint64]
 

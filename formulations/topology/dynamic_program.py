@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import BLOCK_KERNELS, blocks_of
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
+from allocopt.problems.topology.tables import BLOCK_KERNELS, blocks_of
+from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.sizes import rounded
 from allocopt.topology import TopologySolver
 from formulations.topology.dcas.search import DCAS_KERNELS, dcas_refusal, search_dcas
-from formulations.topology.multisets import number_of_multisets
-from formulations.topology.scas import Circle, fill_positions
+from formulations.topology.scas import Circle, fill_positions, number_of_multisets
 
 LARGEST_TABLE = 10_000_000
 

@@ -1,12 +1,7 @@
-"""The SCAS dynamic program: positions times multisets of job sizes, on the line and on the circle.
-
-The idle sequence is a circle, so that at most one job straddles the cut between its end and its head; every such job,
-with every number of nodes behind the cut, is a case of its own, and a case is left out when even the cheapest blocks
-for the other jobs cannot make it better than the incumbent. That bound leaves few cases where the cut lies between two
-pods, as it mostly does.
-"""
+"""SCAS to proof by dynamic programs over the idle sequence: multisets of jobs, on the line and on the circle."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -15,11 +10,53 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
-from allocopt.problems.blocks import Blocks
-from allocopt.problems.encoding import allocation_of_blocks
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_blocks
+from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.run import Run
-from formulations.topology.multisets import Multisets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Multisets:
+    """All multisets of at most ``counts[r]`` jobs of each size.
+
+    Parameters
+    ----------
+    strides
+        Distance between a multiset's number and the number of the one with one more job of size r, shape ``(R,)``.
+    digits
+        Number of jobs of size r in each multiset, shape ``(R, S)``.
+    used
+        Nodes that each multiset takes, shape ``(S,)``.
+    """
+
+    strides: IntArray
+    digits: IntArray
+    used: IntArray
+
+    @property
+    def full(self) -> int:
+        """Number of the multiset of all jobs."""
+        return int(self.digits.shape[1]) - 1
+
+    @classmethod
+    def of(cls, sizes: IntArray, counts: IntArray) -> "Multisets":
+        """Enumerate the multisets of ``counts[r]`` jobs of size ``sizes[r]``."""
+        strides = np.concatenate(([1], np.cumprod(counts + 1)[:-1]))
+        states = np.arange(np.prod(counts + 1))
+        digits = states // strides[:, None] % (counts[:, None] + 1)
+        return cls(strides, digits, sizes @ digits)
+
+
+def number_of_multisets(sizes: IntArray) -> int:
+    """Count the multisets of jobs of these sizes, one per job, without enumerating them."""
+    _, counts = np.unique(sizes, return_counts=True)
+    # Python integers: the product overflows 64 bits for a few hundred jobs.
+    product = 1
+    for count in counts.tolist():
+        product *= count + 1
+    return product
+
 
 ChoiceArray = NDArray[np.int16]
 

@@ -22,9 +22,9 @@ import numpy as np
 from scipy.sparse import coo_array, csc_array, csr_array, hstack, vstack
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.problems.blocks import Blocks
-from allocopt.problems.encoding import allocation_of_blocks
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_blocks
+from allocopt.problems.topology.tables import Blocks
 from formulations.backends.protocol import BinaryProgram, NameGrid
 from formulations.backends.solver import SCIP, BackEndSpec
 from formulations.topology.integer import ProgramSolver, first_positions

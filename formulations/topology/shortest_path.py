@@ -23,14 +23,14 @@ import numpy as np
 
 from allocopt import __version__
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
-from allocopt.problems.encoding import allocation_of_blocks, sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
+from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.sizes import rounded
 from allocopt.topology import TopologySolver
 
 LARGEST_GRAPH = 100_000

@@ -5,14 +5,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from allocopt.arrays import FloatArray
+from allocopt.arrays import Encoding, FloatArray
 from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import Encoding, allocation_of_owners, encode
-from allocopt.problems.group_tree import TREE_KERNELS, group_tree
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, encode
+from allocopt.problems.topology.insertion import RULED_KERNELS, RuledInsertion
+from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
 from allocopt.solving.budget import Budget
-from allocopt.solving.insertion import RULED_KERNELS, RuledInsertion
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run

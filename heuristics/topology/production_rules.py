@@ -11,8 +11,8 @@ import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import allocation_at, encode, sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_at, encode, sequential_allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import StopReason

@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import boolean, float32, float64, int64, types, void
 
-from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.arrays import Encoding, Float32Array, FloatArray, IntArray
 from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import helper, kernel
-from allocopt.problems.encoding import Encoding
 from heuristics.topology.annealing.kernels import (
     RULES,
     Rules,
@@ -38,7 +37,7 @@ class WindowPool(NamedTuple):
     weights
         Hop difference to the next level, per level below the top.
     bottom, top, scale
-        As in `allocopt.problems.encoding.Encoding`.
+        As in `allocopt.arrays.Encoding`.
     largest
         Most nodes that a job asks for, for the scale of the features.
     """

@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import float32, float64, int64, types, void
 
-from allocopt.arrays import Float32Array, IntArray
+from allocopt.arrays import Encoding, Float32Array, IntArray
 from allocopt.kernels.compiled import helper, kernel
-from allocopt.kernels.encoding import ENCODING
-from allocopt.problems.encoding import Encoding
+from allocopt.kernels.tree import ENCODING
 from heuristics.topology.annealing.kernels import (
     DRAWS,
     RULES,

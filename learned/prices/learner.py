@@ -12,9 +12,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import InsertionState, insertion_state
 from allocopt.kernels.tree import GroupTree
-from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
-from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of
+from allocopt.problems.topology.tables import group_tree
 from learned.prices.dual import dual_bound
 from learned.prices.features import Features, features_of
 from learned.prices.improvement import improved

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from allocopt.cluster.named import NamedTree
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidProblemError
-from allocopt.problems.side import Placement
+from allocopt.problems.topology.placement import Placement
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from allocopt.topology import Job, Model, TopologyProblem

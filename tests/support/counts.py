@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import Encoding, IntArray
 from allocopt.kernels.tree import GroupTree
-from allocopt.problems.encoding import Encoding, encode
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode
 
 Pattern = tuple[int, ...]
 """Nodes of each leaf that a job takes."""

@@ -8,10 +8,10 @@ from support.counts import Pattern, leaf_groups, patterns
 from support.windows import windows
 
 from allocopt.cluster.topology import Topology
-from allocopt.problems.encoding import encode
-from allocopt.problems.group_tree import group_tree
-from allocopt.problems.side import Groups, Placement, Preference, Segments
 from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
+from allocopt.problems.topology.tables import group_tree
 from formulations.topology.free.pricing import Demand
 
 

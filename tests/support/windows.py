@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, Pairs, Topology, Tree
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import encode
 from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.problems.topology.encoding import encode
 
 pairs: st.SearchStrategy[Pairs] = st.sampled_from(["ordered", "unordered"])
 

@@ -1,7 +1,7 @@
 """Which running allocation hosts which waiting job, at which CPU quota: the problem and its solution.
 
 A guest g gets a share q of the cores of one host h. The excess of a job, its slowdown less 1, has a part for the cores
-that it misses and one for the contention with each other job of the host (`allocopt.problems.coallocation.excess`).
+that it misses and one for the contention with each other job of the host (`.interference`).
 Maximize
 
     ``sum over placed g of (a_g - lambda b_g excess_g) - lambda * sum over h of b_h excess_h``
@@ -25,15 +25,16 @@ from allocopt.errors import InvalidSolutionError
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense
 from allocopt.problems.coallocation import checks
-from allocopt.problems.coallocation.excess import (
+from allocopt.problems.coallocation.interference import (
     STEPS,
     Demands,
+    Interference,
+    Sharing,
     capped_host_steps,
     contention_steps,
     cpu_steps,
     in_steps,
 )
-from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.profile import ProfiledJob
 
 LARGEST_PERCENT = 90

@@ -3,7 +3,7 @@
 import numpy as np
 
 from allocopt.errors import InvalidSolutionError
-from allocopt.problems.coallocation.excess import STEPS, in_steps
+from allocopt.problems.coallocation.interference import STEPS, in_steps
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 
 

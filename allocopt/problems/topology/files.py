@@ -13,7 +13,7 @@ from allocopt.files.models import INT64_MAX, InstanceModel, Node, Positive, Solu
 from allocopt.files.validation import FileModel, Text, printable_text
 from allocopt.problems.base import Strategy
 from allocopt.problems.kind import Codec
-from allocopt.problems.side import LARGEST_PENALTY, Groups, Placement, Preference, Segments
+from allocopt.problems.topology.placement import LARGEST_PENALTY, Groups, Placement, Preference, Segments
 from allocopt.problems.topology.problem import (
     LARGEST_FRAGMENTATION_WEIGHT,
     LARGEST_HOP_COST,

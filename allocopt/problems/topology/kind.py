@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import trivial_allocation
-from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.kind import NodeMap, ProblemKind, Stage, data_file
+from allocopt.problems.topology.encoding import trivial_allocation
+from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 from allocopt.problems.topology.verify import verify_allocation
 

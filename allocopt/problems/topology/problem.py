@@ -11,8 +11,8 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, Strategy
-from allocopt.problems.hop_cost import hop_costs
-from allocopt.problems.side import Placement, penalty, placement_faults
+from allocopt.problems.topology.hop_cost import hop_costs
+from allocopt.problems.topology.placement import Placement, penalty, placement_faults
 
 LEAST_HOP_COST, LARGEST_HOP_COST = 1e-6, 1e12
 """Beyond them sums of costs could leave the range in which the package's tolerances tell two costs apart."""

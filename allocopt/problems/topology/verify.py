@@ -7,8 +7,8 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import owners_of
-from allocopt.problems.side import broken_rule
+from allocopt.problems.topology.encoding import owners_of
+from allocopt.problems.topology.placement import broken_rule
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 
 

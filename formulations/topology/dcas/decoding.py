@@ -7,8 +7,8 @@ from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.problems.encoding import allocation_of_owners
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners
 from allocopt.solving.run import Run
 from formulations.topology.dcas.bounds import Prices
 from formulations.topology.dcas.window import WINDOW, Window

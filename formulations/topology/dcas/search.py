@@ -9,12 +9,12 @@ import math
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.problems.encoding import encode
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode
+from allocopt.solving.base import rounded
 from allocopt.solving.budget import Clock
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from allocopt.solving.sizes import rounded
 from formulations.topology.dcas.bounds import Prices, ascend, empty_reach, fill_reach, good_prices, no_prices
 from formulations.topology.dcas.decoding import Decoder, decode
 from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, advance, empty_tables, longer_tables, restart

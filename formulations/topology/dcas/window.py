@@ -5,10 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import float64, int64, types
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import inlined
-from allocopt.problems.encoding import Encoding
-from formulations.topology.multisets import Multisets
+from formulations.topology.scas import Multisets
 
 MOST_LEVELS = 2
 """Levels of groups that tell nodes apart, below the top."""

@@ -5,10 +5,9 @@ import math
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.problems.encoding import allocation_of_owners, encode, owners_of
-from allocopt.problems.group_tree import group_tree
-from allocopt.problems.job_classes import constant_hops
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of
+from allocopt.problems.topology.tables import constant_hops, group_tree
 from allocopt.solving.run import Run
 from formulations.topology.free.columns import ColumnGeneration
 from formulations.topology.free.kernels import Layers

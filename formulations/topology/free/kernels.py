@@ -62,7 +62,7 @@ class Jobs(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """The classes of jobs on trees of up to three levels; see `allocopt.kernels.classes.JobClasses`.
+    """The classes of jobs on trees of up to three levels; see `allocopt.kernels.insertion.JobClasses`.
 
     Parameters
     ----------

@@ -11,14 +11,22 @@ from dataclasses import dataclass
 import numpy as np
 from numba import float64, int64, void
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.classes import JOB_CLASSES, JobClasses, apply_rules, place_if_possible
+from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
-from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
+from allocopt.kernels.insertion import (
+    INSERTION_STATE,
+    JOB_CLASSES,
+    InsertionState,
+    JobClasses,
+    apply_rules,
+    fill_table,
+    insertion_state,
+    place_if_possible,
+    place_job,
+)
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from allocopt.problems.encoding import Encoding
-from allocopt.problems.job_classes import job_classes
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.tables import job_classes
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.kernels.insertion import insertion_state
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import trivial_allocation
-from allocopt.problems.group_tree import TREE_KERNELS
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import trivial_allocation
+from allocopt.problems.topology.tables import TREE_KERNELS
+from allocopt.solving.base import ask
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
-from allocopt.solving.part import ask
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason

@@ -12,7 +12,7 @@ from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.problems.blocks import Blocks
+from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Clock
 from formulations.topology.lagrangian.relaxation import Path
 

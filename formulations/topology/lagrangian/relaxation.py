@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import helper, kernel
-from allocopt.problems.blocks import Blocks
+from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Clock
 
 MaskArray = NDArray[np.uint8]

@@ -13,9 +13,9 @@ import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import BLOCK_KERNELS, Blocks, blocks_of
-from allocopt.problems.encoding import allocation_of_blocks, sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
+from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason

@@ -16,7 +16,7 @@ from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.problems.blocks import Blocks
+from allocopt.problems.topology.tables import Blocks
 from formulations.topology.lagrangian.packing import gap_end, turn
 
 MOST_STRETCHES = 4

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from ortools.linear_solver import pywraplp
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.problems.encoding import Encoding
+from allocopt.arrays import Encoding, FloatArray, IntArray
 from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.prices.pricing import Priced, Pricing
 

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import float64, int64, types, void
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.problems.encoding import Encoding
 
 
 class MergedTree(NamedTuple):

@@ -5,13 +5,13 @@ from collections.abc import Callable
 import numpy as np
 from numba import float64, int64, void
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from allocopt.problems.encoding import Encoding, allocation_of_owners
-from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners
+from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.budget import Clock
 from allocopt.solving.run import Run
 from formulations.topology.prices.pricing import Priced, Pricing

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from allocopt.arrays import FloatArray
+from allocopt.arrays import Encoding, FloatArray
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import Encoding, encode, owners_of, sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import encode, owners_of, sequential_allocation
+from allocopt.solving.base import ask
 from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
-from allocopt.solving.part import ask
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run

@@ -6,11 +6,10 @@ import numpy as np
 from numba import boolean, float64, int32, int64, types, void
 from numpy.typing import NDArray
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.kernels.encoding import ENCODING
-from allocopt.problems.encoding import Encoding
+from allocopt.kernels.tree import ENCODING
 from heuristics.topology.random import lehmer_uniform
 
 DRAWS = 6

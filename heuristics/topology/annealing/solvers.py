@@ -17,9 +17,9 @@ import numpy as np
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
-from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
+from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason

@@ -4,15 +4,15 @@ A step costs what it touches: the leaves of the removed jobs, the vertices that 
 
 For the method of the insertion see `allocopt.kernels.insertion`. Here all products of siblings are kept, so that
 finding a job's nodes is looking them up, and only the products from the first vertex that it takes nodes of are made
-anew. For what rules change in a table see `allocopt.kernels.classes`.
+anew. For what rules change in a table see `allocopt.kernels.insertion`.
 """
 
 import numpy as np
 from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
-from allocopt.kernels.classes import JobClasses
 from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.kernels.insertion import JobClasses
 from heuristics.topology.lns.state import (
     CHANGED,
     MOVES,

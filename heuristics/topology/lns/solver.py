@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.insertion import RULED_KERNELS, RuledInsertion
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
-from allocopt.solving.insertion import RULED_KERNELS, RuledInsertion
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import EQUAL_RELATIVE, StopReason
 from allocopt.solving.run import Run

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from numba import float64, int64, types
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.arrays import put, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.insertion import hold_taken, insertion_state, place_job, single_job_savings
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from allocopt.problems.encoding import Encoding, owners_of
-from allocopt.problems.group_tree import TREE_KERNELS, encode_with_tree
-from allocopt.problems.job_classes import EVERYWHERE, constant_hops, job_classes
-from allocopt.problems.side import penalty
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import owners_of
+from allocopt.problems.topology.placement import penalty
+from allocopt.problems.topology.tables import EVERYWHERE, TREE_KERNELS, constant_hops, encode_with_tree, job_classes
 from heuristics.topology.lns.kernels import AHEAD, PAD
 from heuristics.topology.lns.state import (
     GROUPS,

@@ -9,8 +9,8 @@ from numba import float64, int64, types
 from numba.experimental import structref
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
-from allocopt.kernels.classes import JOB_CLASSES, JobClasses
 from allocopt.kernels.compiled import helper, inlined
+from allocopt.kernels.insertion import JOB_CLASSES, JobClasses
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from heuristics.topology.random import WORDS
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import insertion_state, single_job_savings
-from allocopt.problems.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
-from allocopt.problems.group_tree import TREE_KERNELS, group_tree
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
+from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.problems.blocks import Blocks
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Status
 from formulations.topology.scip_paper import Paper, ScipPaper

@@ -174,7 +174,7 @@ import os
 from allocopt.problems.base import Strategy
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.problems.encoding import sequential_allocation
+from allocopt.problems.topology.encoding import sequential_allocation
 
 class Base:
     kind = "topology"

@@ -10,8 +10,8 @@ from support.side import ruled_windows
 
 from allocopt.errors import BadFileError
 from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
-from allocopt.problems.side import Groups, Placement, Preference, Segments
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 
 JOB: dict[str, Any] = {"id": "a", "nodes": 4}
 TREE = {"kind": "tree", "levels": [{"x": [0, 1], "y": [2, 3], "z": [4, 5]}]}

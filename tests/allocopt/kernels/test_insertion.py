@@ -10,10 +10,10 @@ from support.windows import fat_trees, paper_window, trees, window, windows
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
-from allocopt.problems.encoding import allocation_of_owners, encode
-from allocopt.problems.group_tree import group_tree
-from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, encode
+from allocopt.problems.topology.hop_cost import hop_costs
+from allocopt.problems.topology.tables import group_tree
 
 
 def inserted(problem: TopologyProblem, sizes: list[int], *, one_by_one: bool = False) -> IntArray:

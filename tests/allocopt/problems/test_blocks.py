@@ -5,9 +5,9 @@ from hypothesis import given
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.blocks import blocks_of
-from allocopt.problems.encoding import allocation_of_blocks
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_blocks
+from allocopt.problems.topology.tables import blocks_of
 
 
 @given(windows(most_idle=12, most_jobs=6))

@@ -6,9 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.coallocations import job, problem, solution, stages
 
-from allocopt.problems.coallocation.corun import finish_times
-from allocopt.problems.coallocation.excess import STEPS
-from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
+from allocopt.problems.coallocation.interference import STEPS, Interference, Sharing, Tenant, finish_times, slowdowns
 from allocopt.problems.coallocation.profile import ProfiledJob, Stage
 
 QUIET = Interference(0.0, 0.0, 0.0, 0.0)

@@ -9,14 +9,14 @@ from support.brute_force import switches_above
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.encoding import (
+from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import (
     allocation_at,
     allocation_of_blocks,
     allocation_of_owners,
     encode,
     owners_of,
 )
-from allocopt.problems.topology import TopologyProblem
 
 
 @given(windows(most_idle=12))

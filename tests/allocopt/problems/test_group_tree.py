@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from support.windows import windows
 
-from allocopt.problems.encoding import encode
-from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import group_tree
 
 
 @given(windows(most_idle=14))

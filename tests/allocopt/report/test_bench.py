@@ -12,9 +12,9 @@ from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.report.bench import Contender, contenders, plan, run_tasks
 from allocopt.report.journal import Journal
-from allocopt.solving.best_known import BestKnown
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
+from allocopt.solving.solution_files import BestKnown
 
 GREEDY, DP, SEQUENTIAL, ANNEALING = (get_solver(name) for name in ("greedy", "dp", "sequential", "annealing"))
 BUDGET = Budget(iterations=20)

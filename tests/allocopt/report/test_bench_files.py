@@ -10,7 +10,7 @@ from allocopt.errors import UsageError
 from allocopt.report.bench_files import check_suffix, write_rows
 from allocopt.report.provenance import Provenance
 from allocopt.report.rows import BenchRow, SolveRow
-from allocopt.solving.best_known import BestKnown
+from allocopt.solving.solution_files import BestKnown
 
 FACTS = Provenance("0.1.0", "0123456789ab+", "3.11.7", "A, processor, 2 cores")
 FREE = SolveRow("w", "topology", "free", "greedy", "FEASIBLE", 100.0, None, None, 0.25, 1)

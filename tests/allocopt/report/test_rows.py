@@ -6,7 +6,7 @@ import pytest
 from support.windows import paper_window
 
 from allocopt.report.rows import BenchRow, SolveRow
-from allocopt.solving.best_known import BestKnown
+from allocopt.solving.solution_files import BestKnown
 from allocopt.solving.solve import solve
 
 DESIGN_KEYS = "instance kind strategy solver status objective bound gap runtime_s seed".split()

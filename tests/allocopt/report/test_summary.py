@@ -6,7 +6,7 @@ import pytest
 
 from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.summary import DIGITS, HEADER, summary_table
-from allocopt.solving.best_known import BestKnown
+from allocopt.solving.solution_files import BestKnown
 
 
 def row(

@@ -12,8 +12,8 @@ from allocopt.cluster.platform import Part, Platform
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import NoSolutionError, UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule

@@ -9,9 +9,9 @@ from support.windows import paper_window, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Problem, Strategy
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.kind import kind_of
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.problems.topology.kind import FEW_STEPS
 from allocopt.solving import auto as module
 from allocopt.solving.auto import Auto

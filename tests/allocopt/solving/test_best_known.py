@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from allocopt.errors import BadFileError
-from allocopt.solving.best_known import BestKnown, best_known_beside, read_best_known, write_best_known
+from allocopt.solving.solution_files import BestKnown, best_known_beside, read_best_known, write_best_known
 
 VALUES = {
     "one": {"scas": BestKnown(12000.0, proved=True), "free": BestKnown(0.1, proved=False)},

@@ -10,9 +10,9 @@ import pytest
 
 from allocopt.errors import UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.solving import contract
 from allocopt.solving.budget import Budget
 from allocopt.solving.contract import ContractError, contract_checks

@@ -11,9 +11,9 @@ from support.windows import paper_window, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError, UsageError
-from allocopt.problems.encoding import allocation_of_owners
-from allocopt.problems.side import Placement
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners
+from allocopt.problems.topology.placement import Placement
 from allocopt.solving.verify import verify
 from allocopt.topology import pareto_front
 

@@ -11,10 +11,10 @@ from support.windows import window
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
-from allocopt.problems.encoding import allocation_of_owners
-from allocopt.problems.hop_cost import hop_costs
-from allocopt.problems.side import Groups, Placement, Preference, Segments
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners
+from allocopt.problems.topology.hop_cost import hop_costs
+from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify

@@ -13,8 +13,8 @@ from support.windows import paper_window, window
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import InvalidSolutionError, MissingPackageError, UsageError
 from allocopt.problems.base import Problem, Strategy
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.solving.budget import LEAST_S, Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback
 from allocopt.solving.result import Incumbent, Result, SolveInterrupted, Status, StopReason

@@ -11,8 +11,8 @@ from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError, UsageError
-from allocopt.problems.encoding import allocation_of_owners
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners
 from allocopt.solving.result import Result, Status
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import check_stated, verify, verify_result

@@ -11,9 +11,9 @@ from scipy.sparse import csc_array
 from support.windows import paper_window, windows
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import blocks_of
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
+from allocopt.problems.topology.tables import blocks_of
 from formulations.backends import cp_sat, highs, scip
 from formulations.backends.protocol import BinaryProgram, Limits, NameGrid, OutcomeStatus, Progress
 from formulations.topology.integer import Pack

@@ -6,7 +6,7 @@ import pytest
 from support.windows import paper_window
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import blocks_of
+from allocopt.problems.topology.tables import blocks_of
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.child import BackEndDiedError, ChildPool
 from formulations.backends.protocol import (

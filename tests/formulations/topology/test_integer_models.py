@@ -12,9 +12,9 @@ from support.windows import window, windows
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import blocks_of
-from allocopt.problems.encoding import allocation_of_owners, owners_of, sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, owners_of, sequential_allocation
+from allocopt.problems.topology.tables import blocks_of
 from formulations.backends.protocol import BinaryProgram, Formulation
 from formulations.topology.integer import Pack, pack_nonzeros
 from formulations.topology.scip_paper import Paper, paper_nonzeros

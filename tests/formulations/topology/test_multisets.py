@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from formulations.topology.multisets import Multisets, number_of_multisets
+from formulations.topology.scas import Multisets, number_of_multisets
 
 
 @pytest.mark.parametrize(("sizes", "counts"), [([3], [1]), ([2, 5], [3, 1]), ([1, 2, 7], [2, 1, 4])])

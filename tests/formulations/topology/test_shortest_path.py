@@ -7,8 +7,8 @@ from support.windows import paper_window, window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import blocks_of
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.tables import blocks_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Status, StopReason

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from allocopt.problems.instances import read_problems
-from allocopt.solving.best_known import read_best_known
+from allocopt.solving.solution_files import read_best_known
 from allocopt.solving.solve import solve
 from learned.prices.solver import LnsPrices
 from learned.training.seeds import RESERVED

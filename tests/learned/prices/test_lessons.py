@@ -6,8 +6,8 @@ from support.windows import paper_window
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import idle_state
-from allocopt.problems.encoding import encode
-from allocopt.problems.group_tree import group_tree
+from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import group_tree
 from learned.prices.insertion import insert_priced
 from learned.prices.lessons import explore, imitate
 

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.windows import paper_window, windows
 
-from allocopt.problems.encoding import Encoding, encode
-from allocopt.problems.group_tree import group_tree
+from allocopt.arrays import Encoding
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import group_tree
 from learned.prices.features import Features, features_of
 from learned.prices.network import Prediction, predict
 

@@ -11,9 +11,14 @@ from support.coallocations import coallocations, job, problem, solution
 from allocopt.errors import BadFileError, InvalidSolutionError
 from allocopt.problems.coallocation.problem import CoallocationProblem
 from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
-from allocopt.solving.best_known import read_best_known
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.solution_files import check_solution, read_solution, stored_solution, write_solution
+from allocopt.solving.solution_files import (
+    check_solution,
+    read_best_known,
+    read_solution,
+    stored_solution,
+    write_solution,
+)
 from allocopt.solving.solve import solve
 
 DESIGN_EXAMPLE: dict[str, Any] = {

@@ -9,8 +9,7 @@ from hypothesis import given
 from support.coallocations import coallocations, is_feasible, job, problem, solution, solutions, steps_of, value_of
 
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
-from allocopt.problems.coallocation.packing import first_fit, greedy_coallocations
-from allocopt.problems.coallocation.pairs import Pairs
+from allocopt.problems.coallocation.pairs import Pairs, first_fit, greedy_coallocations
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
 from allocopt.problems.coallocation.profile import ProfiledJob, Stage
 from allocopt.solving.verify import verify

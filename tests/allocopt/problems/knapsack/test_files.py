@@ -15,9 +15,16 @@ from allocopt.errors import BadFileError, InvalidSolutionError
 from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
-from allocopt.solving.best_known import BestKnown, read_best_known, write_best_known
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.solution_files import check_solution, read_solution, stored_solution, write_solution
+from allocopt.solving.solution_files import (
+    BestKnown,
+    check_solution,
+    read_best_known,
+    read_solution,
+    stored_solution,
+    write_best_known,
+    write_solution,
+)
 from allocopt.solving.solve import solve
 
 DESIGN_EXAMPLE: dict[str, Any] = {

@@ -12,8 +12,8 @@ from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
-from allocopt.problems.encoding import allocation_of_owners
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners
 from allocopt.problems.topology.verify import allocation_order, check_non_crossing, check_order
 
 CLUSTER = FatTree(2, 2, 10)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support.coallocations import stages
 
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.problems.coallocation.corun import finish_times
-from allocopt.problems.coallocation.interference import Interference, Sharing
+from allocopt.problems.coallocation.interference import Interference, Sharing, finish_times
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.problems.coallocation.profile import ProfiledJob, Stage
 from allocopt.simulator.faults import SchedulerError

@@ -5,7 +5,7 @@ import pytest
 from support.windows import paper_window
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import encode, sequential_allocation
+from allocopt.problems.topology.encoding import encode, sequential_allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.run import Run
 from allocopt.solving.verify import verify

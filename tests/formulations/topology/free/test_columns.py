@@ -13,9 +13,9 @@ from support.side import demand_of
 from support.windows import paper_window, tiny_window, windows
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.problems.encoding import encode
-from allocopt.problems.group_tree import group_tree
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.budget import Budget
 from formulations.topology.free.columns import ColumnGeneration, Master, most_violated
 from formulations.topology.free.pricing import Charges, Pricing, Row

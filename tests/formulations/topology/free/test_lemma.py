@@ -9,8 +9,8 @@ from support.counts import Pattern, largest_saving, leaf_groups, patterns, savin
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.encoding import encode
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode
 
 ROUNDING = 1e-9
 

@@ -9,8 +9,8 @@ from support.side import ruled_optimum, ruled_windows
 from support.windows import fat_trees, paper_window, trees, window
 
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.side import Groups, Placement, Preference, Segments
 from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status
 from allocopt.solving.verify import verify_result

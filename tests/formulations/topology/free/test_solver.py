@@ -14,8 +14,8 @@ from support.windows import fat_trees, paper_window, resequenced, trees, window,
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver

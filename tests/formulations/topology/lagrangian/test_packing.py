@@ -10,7 +10,7 @@ from support.circles import Circle, packings
 from support.clocks import LooksBudget
 
 from allocopt.arrays import IntArray
-from allocopt.problems.blocks import Blocks
+from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
 from formulations.topology.lagrangian import packing as module
 from formulations.topology.lagrangian.packing import (

@@ -15,9 +15,9 @@ from support.windows import paper_window, windows
 
 from allocopt.arrays import FloatArray
 from allocopt.problems.base import Strategy
-from allocopt.problems.blocks import Blocks, blocks_of
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
+from allocopt.problems.topology.tables import Blocks, blocks_of
 from allocopt.solving.budget import Budget
 from formulations.topology.integer import Pack
 from formulations.topology.lagrangian import relaxation as module

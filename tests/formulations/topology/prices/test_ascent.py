@@ -13,8 +13,8 @@ from support.windows import paper_window, window, windows
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.encoding import encode
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode
 from formulations.topology.prices.columns import Ascent
 from formulations.topology.prices.pricing import MergedTree, Pricing
 

@@ -13,9 +13,9 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
-from allocopt.problems.hop_cost import hop_costs
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
+from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.verify import check_non_crossing
 from heuristics.topology.annealing import reference
 from heuristics.topology.annealing.kernels import Walk, anneal, destroy_and_repair, is_non_crossing

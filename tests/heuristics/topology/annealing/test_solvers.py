@@ -12,8 +12,8 @@ from support.windows import paper_window, windows
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve

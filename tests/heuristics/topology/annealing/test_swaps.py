@@ -9,8 +9,8 @@ from support.windows import paper_window, trees, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import encode, sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode, sequential_allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.solve import solve

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from support.side import ruled_optimum, ruled_windows
 from support.windows import paper_window
 
-from allocopt.problems.side import Placement, Preference, Segments
 from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.problems.topology.placement import Placement, Preference, Segments
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status
 from allocopt.solving.verify import verify_result

@@ -14,8 +14,8 @@ from support.windows import paper_window, trees, window, windows
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import sequential_allocation
 from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from heuristics.topology.lns.kernels import search_neighbourhoods

@@ -13,8 +13,8 @@ from support.windows import fat_trees, paper_window, trees, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
-from allocopt.problems.encoding import allocation_of_owners, sequential_allocation
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, sequential_allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve

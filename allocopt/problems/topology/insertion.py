@@ -5,12 +5,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.kernels.classes import fill_ruled_tables, insert_ruled_job, place_if_possible
-from allocopt.kernels.insertion import InsertionState, insertion_state
-from allocopt.problems.encoding import allocation_of_owners, encode
-from allocopt.problems.group_tree import TREE_KERNELS, group_tree
-from allocopt.problems.job_classes import constant_hops, job_classes
+from allocopt.kernels.insertion import (
+    InsertionState,
+    fill_ruled_tables,
+    insert_ruled_job,
+    insertion_state,
+    place_if_possible,
+)
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, encode
+from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, group_tree, job_classes
 
 PRICE = 1.0
 """Standard deviation of random leaf prices, in hops per node."""

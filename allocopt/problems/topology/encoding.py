@@ -4,47 +4,13 @@ Positions ``0 .. m - 1`` stand for the idle nodes in order; only groups that hol
 """
 
 import itertools
-from typing import NamedTuple
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
-from allocopt.problems.hop_cost import HopFormula
-from allocopt.problems.side import broken_rule
+from allocopt.arrays import Encoding, IntArray
+from allocopt.problems.topology.hop_cost import HopFormula
+from allocopt.problems.topology.placement import broken_rule
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
-
-
-class Encoding(NamedTuple):
-    """Arrays of one problem, a named tuple so that kernels take it as it is.
-
-    Parameters
-    ----------
-    groups
-        Group of each idle position at each level below the top, shape ``(L - 1, m)``, numbered from 0 per level.
-    n_groups
-        Number of groups per level, shape ``(L - 1,)``.
-    weights
-        Hop difference to the next level, per level below the top, shape ``(L - 1,)``.
-    bottom, top
-        Hops at the lowest and the highest level.
-    scale
-        Cost of one hop of one counted pair.
-    sizes
-        Nodes that each job asks for, shape ``(J,)``.
-    """
-
-    groups: IntArray
-    n_groups: IntArray
-    weights: FloatArray
-    bottom: float
-    top: float
-    scale: float
-    sizes: IntArray
-
-    @property
-    def n_idle(self) -> int:
-        """Number of idle nodes m."""
-        return int(self.groups.shape[1])
 
 
 def encode(problem: TopologyProblem) -> Encoding:

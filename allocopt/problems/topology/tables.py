@@ -1,0 +1,229 @@
+"""A window as tables that kernels work on: the tree of its groups, classes of equal jobs, the blocks of SCAS."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import boolean, float64, int64, types
+from numpy.typing import NDArray
+
+from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.kernels.compiled import helper, kernel
+from allocopt.kernels.insertion import JobClasses
+from allocopt.kernels.tree import GROUP_TREE, GroupTree, circular_block_costs
+from allocopt.problems.topology import TopologyProblem
+from allocopt.problems.topology.encoding import encode, encoded
+from allocopt.problems.topology.placement import Placement, allowed_nodes, level_index
+
+
+@helper(allocates=True)
+def _sorted_by(keys: IntArray, n_keys: int) -> tuple[IntArray, IntArray]:
+    """Return where every key's indices begin, and the indices sorted by key, equal ones in their order."""
+    first = np.zeros(n_keys + 1, dtype=np.int64)
+    for key in keys:
+        first[key + 1] += 1
+    for key in range(n_keys):
+        first[key + 1] += first[key]
+    place, indices = first.copy(), np.empty(keys.size, dtype=np.int64)
+    for index in range(keys.size):
+        indices[place[keys[index]]] = index
+        place[keys[index]] += 1
+    return first, indices
+
+
+@kernel(GROUP_TREE(int64[:, ::1], int64[::1], float64[::1]), allocates=True)
+def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTree:
+    """Build the tree from the group of every idle position by level; see `Encoding`."""
+    n_levels, m = groups.shape
+    n_vertices = n_groups.sum() + 1
+    parent = np.full(n_vertices, n_vertices - 1)
+    weight, idle = np.zeros(n_vertices), np.zeros(n_vertices, dtype=np.int64)
+    first = 0
+    for level in range(n_levels):
+        above = first + n_groups[level]
+        for i in range(m):
+            vertex = first + groups[level, i]
+            idle[vertex] += 1
+            if level + 1 < n_levels:
+                parent[vertex] = above + groups[level + 1, i]
+        weight[first:above] = weights[level]
+        first = above
+    idle[n_vertices - 1] = m
+    first_child, children = _sorted_by(parent[: n_vertices - 1], n_vertices)
+    n_leaves = n_groups[0] if n_levels > 0 else 1
+    leaf_of = groups[0] if n_levels > 0 else np.zeros(m, dtype=np.int64)
+    leaf_first, leaf_positions = _sorted_by(leaf_of, n_leaves)
+    return GroupTree(first_child, children, weight, idle, leaf_positions, leaf_first)
+
+
+@kernel(types.Tuple((int64[::1], boolean))(int64[:, ::1]), allocates=True)
+def _renumber(groups: IntArray) -> tuple[IntArray, bool]:
+    """Give the groups of every level numbers from 0, if they never fall; return how many there are, and if so."""
+    n_groups = np.zeros(groups.shape[0], dtype=np.int64)
+    for level in range(groups.shape[0]):
+        for i in range(1, groups.shape[1]):
+            if groups[level, i] < groups[level, i - 1]:
+                return n_groups, False
+    for level in range(groups.shape[0]):
+        before = -1
+        for i in range(groups.shape[1]):
+            group = groups[level, i]
+            n_groups[level] += group != before
+            groups[level, i], before = n_groups[level] - 1, group
+    return n_groups, True
+
+
+TREE_KERNELS = (_renumber, _tree)
+"""Entries that reading a problem calls."""
+
+
+def encode_with_tree(problem: TopologyProblem) -> tuple[Encoding, GroupTree]:
+    """Return `encode` and `group_tree` of a problem, in half the time where nodes are numbered switch by switch."""
+    groups = np.array(problem.topology.groups_of(problem.idle_nodes), order="C")
+    n_groups, is_rising = _renumber(groups)
+    if not is_rising:
+        encoding = encode(problem)
+        return encoding, group_tree(encoding)
+    encoding = encoded(problem, groups, n_groups)
+    return encoding, group_tree(encoding)
+
+
+def group_tree(encoding: Encoding) -> GroupTree:
+    """Return the tree of a problem's groups; a tree of one level has the top as its only leaf."""
+    tree: GroupTree = _tree(encoding.groups, encoding.n_groups, encoding.weights)
+    return tree
+
+
+EVERYWHERE = Placement()
+
+
+def job_classes(
+    problem: TopologyProblem, encoding: Encoding, tree: GroupTree, leftover_is_job: bool = False
+) -> tuple[JobClasses, IntArray]:
+    """Return the classes, rising by size and the order in which their rules come first, and the class of every job.
+
+    Parameters
+    ----------
+    problem, encoding, tree
+        The window, its arrays and its groups.
+    leftover_is_job
+        Whether the nodes that are left over, where their fragmentation has a weight, are one more job: the last one, a
+        class of its own. Otherwise their weight is a part of every table.
+    """
+    placements = [job.placement or EVERYWHERE for job in problem.jobs]
+    first = {placement: index for index, placement in reversed(list(enumerate(placements)))}
+    keys = np.array([problem.sizes, [first[placement] for placement in placements]])
+    found, example, of_job = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    rules = [placements[index] for index in example]
+    sizes, factor = found[0], np.ones(len(rules))
+    of_job, leftover = of_job.reshape(-1).astype(np.int64), 0.0
+    if problem.fragmentation_weight > 0 and problem.n_left > 0:
+        if leftover_is_job:
+            of_job, sizes = np.append(of_job, len(sizes)), np.append(sizes, problem.n_left)
+            factor, rules = np.append(factor, problem.fragmentation_weight), [*rules, EVERYWHERE]
+        else:
+            leftover = problem.fragmentation_weight / problem.n_left
+    area, is_open = _areas(problem, tree, rules)
+    classes = JobClasses(
+        sizes=np.ascontiguousarray(sizes),
+        factor=factor,
+        step=_steps(problem, rules, sizes),
+        bonus=_bonuses(problem, encoding, rules),
+        area=area,
+        is_open=is_open,
+        level=_levels(encoding, tree),
+        leftover=leftover,
+        ruled=int(problem.has_side_constraints),
+    )
+    return classes, of_job
+
+
+def constant_hops(problem: TopologyProblem, encoding: Encoding) -> float:
+    """Hops that an allocation costs, in units of the scale, before what it saves is taken off."""
+    hops = float((encoding.top * encoding.sizes - encoding.bottom).sum())
+    prefers = [job.placement.prefer for job in problem.jobs if job.placement is not None]
+    hops += sum(prefer.penalty for prefer in prefers if prefer is not None) / encoding.scale
+    if problem.fragmentation_weight > 0 and problem.n_left > 0:
+        hops += problem.fragmentation_weight * (encoding.top * problem.n_left - encoding.bottom)
+    return hops
+
+
+def _steps(problem: TopologyProblem, rules: list[Placement], sizes: IntArray) -> IntArray:
+    """Of what the nodes in a group are a multiple, by class and level."""
+    step = np.ones((len(rules), len(problem.topology.hops)), dtype=np.int64)
+    for r, placement in enumerate(rules):
+        if placement.segments is not None:
+            step[r, level_index(problem.topology, placement.segments.level)] = placement.segments.nodes
+        if placement.within is not None:
+            # All or none; the segments divide it.
+            step[r, level_index(problem.topology, placement.within)] = sizes[r]
+    return step
+
+
+def _bonuses(problem: TopologyProblem, encoding: Encoding, rules: list[Placement]) -> FloatArray:
+    """Return what a job saves within one group, in hops, by class and level."""
+    bonus = np.zeros((len(rules), len(problem.topology.hops)))
+    for r, placement in enumerate(rules):
+        if placement.prefer is not None:
+            bonus[r, level_index(problem.topology, placement.prefer.level)] = placement.prefer.penalty / encoding.scale
+    return bonus
+
+
+def _areas(problem: TopologyProblem, tree: GroupTree, rules: list[Placement]) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Return the area of every class, and the leaves of every area."""
+    nodes = problem.idle_nodes[tree.leaf_positions[tree.leaf_first[:-1]]]
+    known: dict[tuple[object, object], int] = {}
+    rows: list[NDArray[np.bool_]] = []
+    area = []
+    for placement in rules:
+        key = (placement.only_in, placement.not_in)
+        if key not in known:
+            known[key] = len(rows)
+            rows.append(allowed_nodes(problem.topology, placement, nodes))
+        area.append(known[key])
+    return np.array(area, dtype=np.int64), np.array(rows)
+
+
+def _levels(encoding: Encoding, tree: GroupTree) -> IntArray:
+    """Level of every vertex."""
+    counts = np.append(encoding.n_groups, 1)
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """Circular blocks of idle positions.
+
+    Parameters
+    ----------
+    sizes
+        Distinct job sizes, rising, shape ``(R,)``.
+    counts
+        Number of jobs of each size, shape ``(R,)``.
+    costs
+        Hop cost of the block of size r that begins at position i, shape ``(R, m)``.
+    """
+
+    sizes: IntArray
+    counts: IntArray
+    costs: FloatArray
+
+    def cheapest_total(self) -> float:
+        """Sum of the cheapest blocks of all jobs: a bound that lets blocks overlap."""
+        return float(self.counts @ self.costs.min(axis=1))
+
+    def starts_of_jobs(self, problem: TopologyProblem, starts: list[list[int]]) -> IntArray:
+        """Hand the starts chosen per distinct size, ``starts[r]``, to the jobs of that size, in order."""
+        left = {int(size): sorted(chosen, reverse=True) for size, chosen in zip(self.sizes, starts, strict=True)}
+        return np.array([left[job.nodes].pop() for job in problem.jobs], dtype=np.int64)
+
+
+BLOCK_KERNELS = (circular_block_costs,)
+"""Entries that costing blocks calls."""
+
+
+def blocks_of(problem: TopologyProblem) -> Blocks:
+    """Cost all blocks of a problem."""
+    encoding = encode(problem)
+    sizes, counts = np.unique(encoding.sizes, return_counts=True)
+    costs = circular_block_costs(encoding, sizes)
+    return Blocks(sizes, counts.astype(np.int64), costs)
