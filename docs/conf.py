@@ -60,4 +60,6 @@ nitpick_ignore_regex = [
     (r"py:obj", r"[\w.]+"),
     # Records of the engine, and what its compiled parts take: no interface.
     (r"py:class", r"allocopt\.(cluster\.multicore|envs|problems|simulator)\.[\w.]+"),
+    # Type parameters: of problems and of solutions.
+    (r"py:class", r"allocopt\.[\w.]+\.(S|P|P_contra)"),
 ]

@@ -32,7 +32,7 @@ BROKEN = {
     "syntax": ("class", "SyntaxError: invalid syntax"),
     "raises": ("raise ValueError('at\\nimport')", r"ValueError: at\nimport"),
     "exits": ("import sys\nsys.exit(0)", "SystemExit: 0"),
-    "abstract": ("from allocopt import TopologySolver as Part", "TypeError: Can't instantiate abstract class"),
+    "abstract": ("from allocopt.topology import TopologySolver as Part", "TypeError: Can't instantiate abstract class"),
     "nothing": ("class Part: pass", "it has no name"),
     "number": ("Part = 3", "must be a class"),
     "unnamed": ("raise ModuleNotFoundError('who knows')", "ModuleNotFoundError: who knows"),

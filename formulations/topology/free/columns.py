@@ -12,15 +12,12 @@ is at least the largest saving of any allocation (a Lagrangian bound), so that t
 from collections.abc import Callable
 
 import numpy as np
-from numba import float64, int64, void
 from ortools.linear_solver import pywraplp
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.compiled import kernel
-from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.solving.budget import Clock
 from formulations.topology.column_generation import Generation, RestrictedMaster
-from formulations.topology.free.pricing import Charges, PricedPatterns, Pricing, Row
+from formulations.topology.free.pricing import Charges, PricedPatterns, Pricing, Row, most_violated
 
 LARGEST_MULTIPLIER = 2
 """Cuts round the capacity times 1/2, 1/3, 1/4, .. and 2/3, 2/5, 2/7, ..."""
@@ -29,47 +26,6 @@ LEAST_VIOLATION = 1e-3
 
 UNPLACED = 10.0
 """What a job pays for getting no nodes, in all that the jobs could save if each was alone."""
-
-
-@kernel(void(GROUP_TREE, int64[:, ::1], float64[::1], int64, int64, float64[::1], int64[:, ::1]))
-def most_violated(
-    tree: GroupTree,
-    counts: IntArray,
-    picked: FloatArray,
-    largest: int,
-    largest_multiplier: int,
-    violation: FloatArray,
-    cuts: IntArray,
-) -> None:
-    """Find the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` of every group that patterns violate most.
-
-    Parameters
-    ----------
-    tree
-        The groups.
-    counts, picked
-        Nodes of each vertex by pattern, shape ``(P, V)``, and how often each is picked, shape ``(P,)``.
-    largest, largest_multiplier
-        Nodes of the largest job, and largest q.
-    violation, cuts
-        Largest violation by group, 0 at the top, shape ``(V,)``, and its q and d, shape ``(V, 2)``; written in place.
-    """
-    for vertex in range(tree.idle.size):
-        violation[vertex] = 0.0
-        idle = tree.idle[vertex]
-        if vertex == tree.idle.size - 1:
-            continue
-        for q in range(1, largest_multiplier + 1):
-            for d in range(q + 1, q * min(idle, largest) + 1):
-                if q > 1 and d % q == 0:
-                    continue
-                excess = -float(q * idle // d)
-                for pattern in range(picked.size):
-                    if counts[pattern, vertex] > 0:
-                        excess += picked[pattern] * (q * counts[pattern, vertex] // d)
-                if excess > violation[vertex]:
-                    violation[vertex] = excess
-                    cuts[vertex, 0], cuts[vertex, 1] = q, d
 
 
 class Master(RestrictedMaster[PricedPatterns]):

@@ -260,3 +260,44 @@ class Pricing:
             bonus = classes.bonus[of_job][:, classes.level]
             savings = classes.factor[of_job] * savings + (bonus * (counts == sizes[:, None])).sum(axis=1)
         return savings
+
+
+@kernel(void(GROUP_TREE, int64[:, ::1], float64[::1], int64, int64, float64[::1], int64[:, ::1]))
+def most_violated(
+    tree: GroupTree,
+    counts: IntArray,
+    picked: FloatArray,
+    largest: int,
+    largest_multiplier: int,
+    violation: FloatArray,
+    cuts: IntArray,
+) -> None:
+    """Find the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` of every group that patterns violate most.
+
+    Parameters
+    ----------
+    tree
+        The groups.
+    counts, picked
+        Nodes of each vertex by pattern, shape ``(P, V)``, and how often each is picked, shape ``(P,)``.
+    largest, largest_multiplier
+        Nodes of the largest job, and largest q.
+    violation, cuts
+        Largest violation by group, 0 at the top, shape ``(V,)``, and its q and d, shape ``(V, 2)``; written in place.
+    """
+    for vertex in range(tree.idle.size):
+        violation[vertex] = 0.0
+        idle = tree.idle[vertex]
+        if vertex == tree.idle.size - 1:
+            continue
+        for q in range(1, largest_multiplier + 1):
+            for d in range(q + 1, q * min(idle, largest) + 1):
+                if q > 1 and d % q == 0:
+                    continue
+                excess = -float(q * idle // d)
+                for pattern in range(picked.size):
+                    if counts[pattern, vertex] > 0:
+                        excess += picked[pattern] * (q * counts[pattern, vertex] // d)
+                if excess > violation[vertex]:
+                    violation[vertex] = excess
+                    cuts[vertex, 0], cuts[vertex, 1] = q, d

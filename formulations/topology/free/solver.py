@@ -22,9 +22,8 @@ from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from formulations.topology.free.closing import Closing, seconds_to_set_up
-from formulations.topology.free.columns import most_violated
 from formulations.topology.free.kernels import expand_states, fill_completions
-from formulations.topology.free.pricing import best_patterns
+from formulations.topology.free.pricing import best_patterns, most_violated
 
 SEARCHES = ("lns", "greedy")
 """Who looks for allocations: the first that is installed."""

@@ -72,7 +72,7 @@ def test_the_doctor_lets_every_solver_work(run: Run) -> None:
 
 
 def test_the_doctor_s_lines_are_of_versions_and_solvers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda: ["sequential", "best-fit"])
+    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda kind=None: ["sequential", "best-fit"])
     answer = run("doctor")
     assert answer.code == 0
     assert answer.out.count(" works: ") == 2
@@ -84,7 +84,7 @@ def test_ctrl_c_ends_the_doctor(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     def press(solver: Any, problem: Any, rng: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda: ["sequential", "best-fit"])
+    monkeypatch.setattr("allocopt.solving.registry.solver_names", lambda kind=None: ["sequential", "best-fit"])
     monkeypatch.setattr(Sequential, "allocate", press)
     answer = run("doctor")
     assert (answer.code, answer.out, answer.err) == (130, "", "allocopt: interrupted\n")

@@ -6,8 +6,8 @@ from hypothesis import given
 from support.clocks import LooksBudget
 from support.knapsacks import best_value, knapsack, knapsacks
 
+from allocopt import knapsack as base
 from allocopt.problems.knapsack import KnapsackProblem, Selection
-from allocopt.solving import base
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.verify import verify_result

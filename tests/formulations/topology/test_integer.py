@@ -26,8 +26,7 @@ from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
 from formulations.backends.child import pool_of
-from formulations.backends.solver import ProgramSolver
-from formulations.topology.integer import CpSatPack, HighsPack, ScipPack
+from formulations.topology.integer import CpSatPack, HighsPack, ProgramSolver, ScipPack
 from formulations.topology.scip_paper import ScipPaper
 
 PACK = {"scip": ScipPack(), "highs": HighsPack(), "cp-sat": CpSatPack()}
