@@ -21,6 +21,18 @@ def test_a_solver_plug_in_is_installed_held_to_the_contract_and_compared(tmp_pat
     assert "| reorder" in table
 
 
+@pytest.mark.slow
+def test_a_kind_plug_in_is_installed_and_every_command_works_with_it(tmp_path: Path) -> None:
+    variables = environment(tmp_path / "environment")
+    work = tmp_path / "work"
+    work.mkdir()
+    solved, table, contract = follow(TUTORIALS / "problem.md", work, in_shell(work, variables))
+    assert solved.count("OPTIMAL") == 2
+    assert "| branch" in table
+    assert "failed" not in contract
+    assert "balance-000" in (work / "report.html").read_text(encoding="utf-8")
+
+
 def test_dots_stand_for_anything_and_columns_may_be_wider() -> None:
     assert fits("a  b\n...\nend", "a b\nwhatever\nelse\nend\n")
     assert fits("gap ... s", "gap   12.5 s")

@@ -1,7 +1,8 @@
 """What a solver is: what it promises, the record of a solve, the result, and the checks that all pass."""
 
+from allocopt.solving.base import SearchSolver
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import Incumbent, StopReason
 from allocopt.solving.run import Run
 
-__all__ = ["Capabilities", "Incumbent", "Promise", "Run", "StopReason"]
+__all__ = ["Capabilities", "Incumbent", "Promise", "Run", "SearchSolver", "StopReason"]
