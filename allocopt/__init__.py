@@ -8,6 +8,8 @@ imported when it is first asked for, so that ``import allocopt`` stays light.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from allocopt.version import __version__
+
 if TYPE_CHECKING:
     import allocopt.cluster
     import allocopt.coallocation
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from allocopt.solving.verify import verify
     from allocopt.traces.reading import read_workload
     from allocopt.traces.workload import Workload
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "AllocoptError": "errors",

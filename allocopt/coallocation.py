@@ -8,9 +8,9 @@ from allocopt.problems.coallocation.problem import (
     CoallocationProblem,
     GuestPlace,
 )
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
 from allocopt.solving.base import SearchSolver
 from allocopt.solving.run import Run
+from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 
 __all__ = [
     "Coallocation",

@@ -10,12 +10,12 @@ from scipy.sparse import coo_array
 
 from allocopt.arrays import FloatArray
 from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.space_sharing import SpaceSharing
 from allocopt.traces.applications import CLUSTER_SIZES
 from allocopt.traces.asax_queue import QueuedJob
+from allocopt.traces.job_profile import ProfiledJob, Stage
 from learned.asax.reproduction.runs import queue_of
 
 RUN_FACTORS = (1.1, 1.5)

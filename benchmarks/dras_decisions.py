@@ -22,7 +22,7 @@ from learned.algorithms.rollout import Rollout
 from learned.algorithms.settings import A2cSettings
 from learned.dras.agents import GreedyPolicy
 from learned.dras.modules import PaperActorCritic, PaperJobValues, PaperModule, SlotNetwork
-from learned.dras.networks import THETA_LAYERS, THETA_NODES, WINDOW, CompactNetwork, paper_network
+from learned.inference.networks import THETA_LAYERS, THETA_NODES, WINDOW, CompactNetwork, paper_network
 from learned.inference.rows import RowNetwork
 from learned.inference.slots import pack_slots
 from learned.networks.torch_modules import weights_of

@@ -16,11 +16,10 @@ from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.problems.topology.tables import group_tree
 from allocopt.report.table import Cell, aligned_table
+from allocopt.simulator.trace_windows import solver_allocator, windows
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
-from allocopt.traces.allocators import solver_allocator
 from allocopt.traces.generators import uniform_workload
-from allocopt.traces.windows import windows
 from heuristics.topology.lns.solver import Lns
 from heuristics.topology.lns.start import Window
 from heuristics.topology.lns.state import Moves, State

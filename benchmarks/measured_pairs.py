@@ -10,9 +10,9 @@ from page import write_page
 
 import allocopt
 from allocopt.arrays import IntArray
-from allocopt.problems.coallocation.profile import StageKind
+from allocopt.problems.coallocation.measured_pairs import MeasuredPairs, read_pairs
 from allocopt.report.table import Cell, aligned_table
-from allocopt.traces.measured_pairs import MeasuredPairs, read_pairs
+from allocopt.traces.job_profile import StageKind
 from learned.asax.agent import Asax, Decision, performance_loss
 from learned.asax.trees import State, experts_of
 

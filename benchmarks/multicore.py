@@ -16,7 +16,7 @@ from page import RESULTS, write_page
 
 from allocopt.cluster.irmasim import CONTENTION, cluster_of, heterogeneous, homogeneous
 from allocopt.cluster.multicore import Cluster, Machine
-from allocopt.cluster.platform_files import read_machine
+from allocopt.cluster.reading import read_machine
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.contention import speed_factor
 from allocopt.simulator.multicore.placed_jobs import PlacedJobs, read_placed_jobs

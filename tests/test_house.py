@@ -21,6 +21,26 @@ MAY_IMPORT = {
     "heuristics": {"allocopt", "heuristics"},
     "learned": set(PACKAGES),
 }
+LAYERS = (
+    ("version", "errors", "interruption", "arrays", "notebook", "data"),
+    ("files",),
+    ("values",),
+    ("plugins",),
+    ("kernels",),
+    ("cluster",),
+    ("traces", "workloads"),
+    ("problems",),
+    ("solving",),
+    ("topology", "knapsack", "coallocation"),
+    ("simulator", "simulation"),
+    ("envs",),
+    ("training", "reproduction"),
+    ("report",),
+    ("sweep",),
+    ("cli",),
+    ("__main__",),
+)
+"""Parts of `allocopt`, each of which imports those of earlier lines alone, and `simulation` its `simulator`."""
 HEAVY = ("numba", "torch", "ortools", "pyscipopt", "scipy", "pandas", "networkx", "simanneal")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -61,6 +81,61 @@ def loaded_after(code: str) -> set[str]:
     program = f"import sys\n{code}\nprint('\\n', *{{name.split('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     return set(done.stdout.splitlines()[-1].split())
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+@functools.cache
+def imports() -> dict[str, set[str]]:
+    """Return the modules that each module imports, wherever in it, those for type checkers included."""
+    found: dict[str, set[str]] = {name: set() for name in MODULES}
+    for name, path in MODULES.items():
+        for node in ast.walk(trees()[path]):
+            if isinstance(node, ast.Import):
+                found[name] |= {alias.name for alias in node.names} & MODULES.keys()
+            elif isinstance(node, ast.ImportFrom):
+                inside = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
+                found[name] |= inside or ({str(node.module)} & MODULES.keys())
+        found[name].discard(name)
+    return found
+
+
+def a_circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return the nodes of a circle in a graph; none where it has none."""
+    left = {node: set(targets) for node, targets in graph.items()}
+    while ends := {node for node, targets in left.items() if not targets & left.keys()}:
+        left = {node: targets for node, targets in left.items() if node not in ends}
+    return sorted(left)
+
+
+def test_parts_of_the_package_import_in_the_order_of_the_layers() -> None:
+    place = {part: number for number, layer in enumerate(LAYERS) for part in layer}
+    part_of = {name: name.split(".")[1] for name in MODULES if name.startswith("allocopt.")}
+    assert {part for part in part_of.values() if part not in place} == set()
+    upwards = {
+        (name, target)
+        for name, part in part_of.items()
+        for target in imports()[name] & part_of.keys()
+        if part != part_of[target]
+        and place[part_of[target]] >= place[part]
+        and (part, part_of[target]) not in (("simulation", "simulator"), ("workloads", "traces"))
+    }
+    assert upwards == set()
+
+
+def test_no_files_and_no_parts_import_in_a_circle() -> None:
+    assert a_circle(imports()) == []
+    parts: dict[str, set[str]] = {}
+    for name, targets in imports().items():
+        part = ".".join(name.split(".")[:2])
+        others = {".".join(target.split(".")[:2]) for target in targets} - {part}
+        parts.setdefault(part, set()).update(others)
+    assert a_circle(parts) == []
 
 
 @pytest.mark.slow

@@ -196,9 +196,8 @@ def generate_windows(
     import numpy as np
 
     from allocopt.problems.topology.generate import checked_hop_cost, fat_tree
-    from allocopt.traces.allocators import solver_allocator
+    from allocopt.simulator.trace_windows import solver_allocator, windows
     from allocopt.traces.generators import uniform_workload
-    from allocopt.traces.windows import windows
 
     cluster = (
         fat_tree(pods, leaves_per_pod, nodes_per_leaf, hops, pairs)

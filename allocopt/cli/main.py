@@ -10,11 +10,11 @@ from typing import Any
 
 import typer
 
-from allocopt import __version__
 from allocopt.cli.streams import prepare_streams
 from allocopt.errors import AllocoptError, BadFileError, PluginWarning
 from allocopt.files.faults import bad_file, os_fault
 from allocopt.interruption import termination_interrupts
+from allocopt.version import __version__
 
 LEAST_MEMORY = 2**29
 """Bytes of address space below which no command is tried."""

@@ -238,9 +238,9 @@ def _explanation(workload: "Workload", job: int | None, scheduler: "ListSchedule
 
 def _write(schedule: "Schedule", jobs_csv: Path | None, swf: Path | None, rules: "Rules", policy: str) -> None:
     """Write the schedule's files."""
-    from allocopt import __version__
     from allocopt.report.schedule_csv import write_schedule_csv
     from allocopt.report.schedule_swf import write_schedule_swf
+    from allocopt.version import __version__
 
     if jobs_csv is not None:
         write_schedule_csv(jobs_csv, schedule)

@@ -126,7 +126,7 @@ def simulate_on_cores(
     others
         Options that are for other machines, by parameter; false or None where they are not given, as they must be.
     """
-    from allocopt.cluster.platform_files import read_machine
+    from allocopt.cluster.reading import read_machine
     from allocopt.errors import UsageError
     from allocopt.simulator.multicore.placed_jobs import read_placed_jobs
     from allocopt.simulator.multicore.policies import VOID_NAME
@@ -190,10 +190,10 @@ def _replayed(
 
 def _write(outputs: Outputs, energy_csv: Path | None, made: "MulticoreSchedule", extra: Row) -> None:
     """Write the files that are asked for."""
-    from allocopt import __version__
     from allocopt.report.energy_csv import write_energy_csv
     from allocopt.report.schedule_csv import write_schedule_csv
     from allocopt.report.schedule_swf import write_schedule_swf
+    from allocopt.version import __version__
 
     if outputs.jobs_csv is not None:
         write_schedule_csv(outputs.jobs_csv, made.schedule())

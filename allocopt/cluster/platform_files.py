@@ -16,9 +16,8 @@ from allocopt.cluster.multicore import (
     check_count,
 )
 from allocopt.errors import InvalidProblemError
-from allocopt.files.faults import bad_file, memory_faults_named, shown
-from allocopt.files.reading import parse_json, read_text, read_toml
-from allocopt.files.validation import FileModel, Text, check_header, validated
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.validation import FileModel, Text
 
 PLATFORM_FORMAT = "allocopt-platform"
 MOST = 1_000_000
@@ -97,49 +96,13 @@ class PlatformFile(FileModel):
     clusters: Annotated[list[ClusterModel], Field(min_length=1)]
 
 
-@memory_faults_named
-def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
-    """Read a multicore platform.
-
-    Parameters
-    ----------
-    path
-        ``.toml``, ``.json`` or ``.xml``, plain or compressed (``.gz``). A JSON file is our own if it names its format,
-        otherwise IRMaSim's; one of several platforms is named ``FILE#PLATFORM``.
-    types
-        Folder with IRMaSim's ``node_types.json`` and ``processor_types.json``, for types that its files leave out.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or anything in it is wrong; it names the place.
-    """
-    file, _, chosen = str(path).partition("#")
-    source = Path(file)
-    suffix = Path(source.name.removesuffix(".gz")).suffix
-    if chosen and suffix != ".json":
-        raise bad_file(source, f"holds one platform, {shown(chosen)} cannot be chosen")
-    if suffix == ".xml":
-        from allocopt.cluster.simgrid import read_simgrid
-
-        return read_simgrid(source)
-    obj = read_toml(source) if suffix == ".toml" else parse_json(read_text(source), source)
-    if suffix != ".toml" and isinstance(obj, dict) and "format" not in obj:
-        from allocopt.cluster.irmasim import irmasim_machine
-
-        return irmasim_machine(obj, source, None if types is None else Path(types), chosen or None)
-    machine = _machine(validated(PlatformFile, check_header(obj, source, PLATFORM_FORMAT), source), source)
-    if chosen not in ("", machine.name):
-        raise bad_file(source, f"holds platform {shown(machine.name)}, {shown(chosen)} cannot be chosen")
-    return machine
-
-
 def numbered(name: str, count: int) -> list[str]:
     """Return names of nodes of one type: the type's own where there is only one."""
     return [name] if count == 1 else [f"{name}-{number}" for number in range(1, count + 1)]
 
 
-def _machine(model: PlatformFile, where: Path) -> Machine:
+def machine_of(model: PlatformFile, where: Path) -> Machine:
+    """Make the machine of a platform file; raises `BadFileError` where its values contradict each other."""
     place = "top level"
     try:
         processors = {}

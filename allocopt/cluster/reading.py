@@ -1,12 +1,14 @@
-"""Topologies of clusters in any format, told apart by the ending of the file."""
+"""Topologies and multicore platforms in any format, told apart by the ending of the file."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from allocopt.cluster.multicore import Machine
 from allocopt.cluster.named import NamedTree
 from allocopt.errors import UsageError
-from allocopt.files.faults import memory_faults_named
+from allocopt.files.faults import bad_file, memory_faults_named, shown
+from allocopt.files.reading import parse_json, read_text, read_toml
 
 
 @memory_faults_named
@@ -81,3 +83,43 @@ def write_topology(path: Path, cluster: NamedTree) -> None:
 
         return write_slurm_topology(path, cluster)
     raise UsageError(f"{path} must end in .conf or .graphml")
+
+
+@memory_faults_named
+def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
+    """Read a multicore platform.
+
+    Parameters
+    ----------
+    path
+        ``.toml``, ``.json`` or ``.xml``, plain or compressed (``.gz``). A JSON file is our own if it names its format,
+        otherwise IRMaSim's; one of several platforms is named ``FILE#PLATFORM``.
+    types
+        Folder with IRMaSim's ``node_types.json`` and ``processor_types.json``, for types that its files leave out.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read or anything in it is wrong; it names the place.
+    """
+    file, _, chosen = str(path).partition("#")
+    source = Path(file)
+    suffix = Path(source.name.removesuffix(".gz")).suffix
+    if chosen and suffix != ".json":
+        raise bad_file(source, f"holds one platform, {shown(chosen)} cannot be chosen")
+    if suffix == ".xml":
+        from allocopt.cluster.simgrid import read_simgrid
+
+        return read_simgrid(source)
+    from allocopt.cluster.platform_files import PLATFORM_FORMAT, PlatformFile, machine_of
+    from allocopt.files.validation import check_header, validated
+
+    obj = read_toml(source) if suffix == ".toml" else parse_json(read_text(source), source)
+    if suffix != ".toml" and isinstance(obj, dict) and "format" not in obj:
+        from allocopt.cluster.irmasim import irmasim_machine
+
+        return irmasim_machine(obj, source, None if types is None else Path(types), chosen or None)
+    machine = machine_of(validated(PlatformFile, check_header(obj, source, PLATFORM_FORMAT), source), source)
+    if chosen not in ("", machine.name):
+        raise bad_file(source, f"holds platform {shown(machine.name)}, {shown(chosen)} cannot be chosen")
+    return machine

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from allocopt import __version__
+from allocopt.version import __version__
 
 PACKAGES = ("numpy", "numba", "scipy", "ortools", "pyscipopt", "networkx", "simanneal", "pydantic", "typer", "rich")
 

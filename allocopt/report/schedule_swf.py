@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from allocopt import __version__
 from allocopt.files.faults import printable
 from allocopt.files.writing import write_text
 from allocopt.report.schedule_rows import ScheduledRow, scheduled_rows
 from allocopt.simulator.schedule import Schedule
 from allocopt.traces.precedence import NONE
 from allocopt.traces.swf_writing import VERSION
+from allocopt.version import __version__
 
 COMPLETED, UNKNOWN = 1, -1
 

@@ -1,11 +1,11 @@
 """Solver ``auto`` of every kind: a few solvers in turn, each beginning where the one before ended."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from allocopt.kernels.ready import begin_compiling
-from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.base import Problem
 from allocopt.problems.kind import Stage, get_kind
 from allocopt.solving.base import SearchSolver, ask
 from allocopt.solving.budget import Budget
@@ -15,6 +15,7 @@ from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 
 
+@dataclass(frozen=True)
 class Auto(SearchSolver[Problem, Any]):
     """Goes through the stages of its kind, and never returns worse than the best of them.
 
@@ -27,19 +28,21 @@ class Auto(SearchSolver[Problem, Any]):
     """
 
     name: ClassVar[str] = "auto"
-    kind: str  # type: ignore[misc]
+
+    kind: str = "topology"  # type: ignore[misc]
 
     _kernels: ClassVar[dict[tuple[str, str | None, bool, tuple[Stage, ...]], tuple[Callable[..., object], ...]]] = {}
     """Asking the solvers takes a fifth of a millisecond; it is done once in a process, for they all answer alike."""
 
-    def __init__(self, kind: str = "topology") -> None:
-        self.kind = kind
-        self._shortlist = Shortlist(kind)
+    _shortlist: Shortlist = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_shortlist", Shortlist(self.kind))
 
     @property
     def capabilities(self) -> Capabilities:
         """What it takes: every problem of its kind."""
-        strategies = frozenset(map(Strategy, get_kind(self.kind).strategies))
+        strategies = frozenset(get_kind(self.kind).strategies)
         promises = frozenset({Promise.ANYTIME, Promise.BOUND})
         return Capabilities(strategies, promises, get_kind(self.kind).largest, side_constraints=True)
 

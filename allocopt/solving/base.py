@@ -6,7 +6,6 @@ from typing import ClassVar, Generic
 
 from typing_extensions import TypeVar
 
-from allocopt import __version__
 from allocopt.kernels.ready import make_ready, unloaded
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import get_kind, kind_of
@@ -14,6 +13,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
+from allocopt.version import __version__
 
 LARGEST_FLOAT_EXPONENT = 300
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from typing_extensions import TypeVar
 
-from allocopt.problems.base import Problem, Strategy
+from allocopt.problems.base import Problem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Incumbent, Result
 
@@ -45,7 +45,7 @@ class Capabilities:
         Whether it honours rules for the nodes of single jobs, and the weight of fragmentation.
     """
 
-    strategies: frozenset[Strategy]
+    strategies: frozenset[str]
     promises: frozenset[Promise]
     largest: str
     side_constraints: bool = False

@@ -1,4 +1,8 @@
-"""Solvers by kind and name, found through the entry points ``allocopt.solvers.KIND`` of every installed package."""
+"""Solvers by kind and name, found through entry points of every installed package.
+
+Those of a kind stand in the group ``allocopt.solvers.KIND``; those of every kind, which are made for one by its name,
+in ``allocopt.solvers``.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -10,8 +14,6 @@ from allocopt.problems.kind import kind_names
 from allocopt.solving.protocol import Solver
 
 GROUP = "allocopt.solvers"
-AUTO = "auto"
-"""The solver that every kind has, which goes through the stages of the kind."""
 DEFAULT_KIND = "topology"
 """The kind that is meant where a name says none."""
 
@@ -22,12 +24,12 @@ NEEDS = ("name", "kind", "capabilities", "version", "is_available", "takes", "re
 def solver_names(kind: str | None = None) -> list[str]:
     """Return the names of all solvers that are installed, sorted: those of a kind, or of any."""
     kinds = kind_names() if kind is None else [kind]
-    return sorted({AUTO, *(name for each in kinds for name in plugin_names(f"{GROUP}.{each}"))})
+    return sorted({*plugin_names(GROUP), *(name for each in kinds for name in plugin_names(f"{GROUP}.{each}"))})
 
 
 def kinds_of_solver(name: str) -> list[str]:
     """Return the kinds that have a solver of that name, sorted."""
-    return [kind for kind in kind_names() if name == AUTO or name in plugin_names(f"{GROUP}.{kind}")]
+    return [kind for kind in kind_names() if name in (*plugin_names(GROUP), *plugin_names(f"{GROUP}.{kind}"))]
 
 
 def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | None = None) -> Solver:
@@ -54,13 +56,8 @@ def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | 
     others = kinds_of_solver(name)
     if kind is None:
         kind = others[0] if others and DEFAULT_KIND not in others else DEFAULT_KIND
-    if name == AUTO:
-        from allocopt.solving.auto import Auto
-
-        if options:
-            raise UsageError(f"solver {AUTO!r} has no option {next(iter(options))!r}; it has: none")
-
-        return Auto(kind)
+    if name in plugin_names(GROUP):
+        return cast(Solver, make_plugin(GROUP, "solver", name, {**(options or {}), "kind": kind}, NEEDS))
     if others and kind not in others:
         able = ", ".join(solver_names(kind))
         raise UsageError(f"solver {name!r} does not take {kind} problems; solvers that do: {able}")

@@ -18,7 +18,7 @@ from types import MappingProxyType
 import numpy as np
 
 from allocopt.errors import UsageError
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
+from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 
 SIZES = (8, 16, 32, 64)
 """Cores of the jobs of Montage, BLAST and Statistics; Synthetic leaves out the first (section 4.4)."""

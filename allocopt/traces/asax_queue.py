@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from allocopt.problems.coallocation.profile import ProfiledJob
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES
+from allocopt.traces.job_profile import ProfiledJob
 from allocopt.traces.workload import Workload
 
 REPEATS = 3

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from allocopt.errors import InvalidProblemError
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind, check_profile
 from allocopt.traces.applications import APPLICATIONS
 from allocopt.traces.asax_queue import QueuedJob
+from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind, check_profile
 from allocopt.traces.workload import Workload
 
 

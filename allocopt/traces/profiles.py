@@ -9,8 +9,8 @@ from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file
 from allocopt.files.reading import read_toml
 from allocopt.files.validation import FileModel, Text, validated
-from allocopt.problems.coallocation.profile import Stage, StageKind
 from allocopt.traces.executables import Executable, Executables
+from allocopt.traces.job_profile import Stage, StageKind
 
 ShareOfOne = Annotated[float, Field(ge=0, le=1)]
 

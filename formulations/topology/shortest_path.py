@@ -21,7 +21,6 @@ from typing import Any, ClassVar
 import networkx as nx
 import numpy as np
 
-from allocopt import __version__
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
@@ -32,6 +31,7 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
+from allocopt.version import __version__
 
 LARGEST_GRAPH = 100_000
 """Arcs of the product graph; one shortest-path tree of the largest takes about a tenth of a second."""

@@ -31,7 +31,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_toml
-from allocopt.problems.coallocation.profile import StageKind
+from allocopt.traces.job_profile import StageKind
 
 SHIPPED = "experts.toml"
 SUM_TOLERANCE = 1e-6

@@ -12,7 +12,7 @@ from learned.algorithms.actor_critic import masked, masked_log_softmax
 from learned.cush.networks import FILTERS, HIDDEN, SIDE, ImageNetwork, PolicyNetwork
 from learned.cush.selectors import CompactSelector, JobSelector, LearnedPolicies
 from learned.dras.modules import layers
-from learned.dras.networks import CompactNetwork
+from learned.inference.networks import CompactNetwork
 from learned.networks.torch_modules import weights_of
 
 MOMENTUM = 0.1

@@ -1,7 +1,7 @@
 """The networks of CuSH (sections 3.2 and 3.3): sizes, shapes of the parameters and their number.
 
 The job selector of the paper applies 16 filters of 2 x 2 to the image, then a rectifier, batch normalization and a
-dense layer with an output for every choice. The compact one is that of DRAS, `learned.dras.networks.CompactNetwork`: it
+dense layer with an output for every choice. The compact one is that of DRAS, `CompactNetwork`: it
 looks at the features of one choice at a time, with the same weights for all of them, so that neither the machine nor
 the queue has a say in its size. The policy selector has 10 hidden neurons.
 """
@@ -14,7 +14,7 @@ from allocopt.envs.cush.describe import n_features
 from allocopt.envs.cush.jobsets import Machine
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
-from learned.dras.networks import CompactNetwork
+from learned.inference.networks import CompactNetwork
 
 JOBS, POLICIES = "jobs.", "policies."
 """What the names of both networks' parameters begin with where they are together."""

@@ -10,7 +10,7 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.simulator.locality import Policy
 from learned.cush.networks import N_NUMBERS, ORACLE, PolicyNetwork
 from learned.dras.acting import best_actions, draw_actions
-from learned.dras.networks import check_weights
+from learned.inference.networks import check_weights
 from learned.inference.slots import PackedSlots, pack_slots
 
 Parameters = Mapping[str, Float32Array]

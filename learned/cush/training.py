@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from allocopt import __version__
 from allocopt.envs.cush.episodes import ObservationName, Options, Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, draw_measured, sierra, summit
 from allocopt.errors import MissingPackageError, UsageError
@@ -17,6 +16,7 @@ from allocopt.simulator.locality_files import read_table
 from allocopt.simulator.locality_measured import read_measurements
 from allocopt.simulator.locality_table import SIERRA_TABLE
 from allocopt.training import TrainingProgress, TrainingRequest
+from allocopt.version import __version__
 from learned.cush.networks import FIXED, LEARNED, PolicyNetwork, compact_network, image_network
 from learned.cush.selectors import PolicySelector, fixed_policies
 

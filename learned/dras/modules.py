@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from learned.algorithms.actor_critic import Policy, masked_log_softmax
-from learned.dras.networks import LEAK, ROWS_PER_JOB, CompactNetwork, PaperNetwork
+from learned.inference.networks import LEAK, ROWS_PER_JOB, CompactNetwork, PaperNetwork
 
 
 class PaperModule(nn.Module):

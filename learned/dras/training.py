@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from allocopt import __version__
 from allocopt.envs.dras.episodes import Options
 from allocopt.envs.dras.rewards import Weights
 from allocopt.errors import MissingPackageError, UsageError
@@ -17,12 +16,13 @@ from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from allocopt.training import TrainingProgress, TrainingRequest
+from allocopt.version import __version__
 from learned.algorithms.settings import A2cSettings, DqlSettings, PgSettings, PpoSettings
 from learned.dras.environment import JobsetEnvironment, Phase
 from learned.dras.jobsets import EVALUATION_LOAD, SyntheticModel, check_jobset_seed, sampled_jobset
-from learned.dras.networks import CompactNetwork
 from learned.dras.several import GroupEnvironment, SeveralMachines, SeveralValidators
 from learned.dras.traces import split_of
+from learned.inference.networks import CompactNetwork
 
 if TYPE_CHECKING:
     from torch import nn

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import Float32Array
-from learned.dras.networks import LEAK, ROWS_PER_JOB, PaperNetwork, check_weights
+from learned.inference.networks import LEAK, ROWS_PER_JOB, PaperNetwork, check_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from numba import float32, types
 
 from allocopt.arrays import Float32Array
 from allocopt.kernels.compiled import helper
-from learned.dras.networks import LEAK, CompactNetwork, check_weights
+from learned.inference.networks import LEAK, CompactNetwork, check_weights
 
 SLOPE = np.float32(LEAK)
 

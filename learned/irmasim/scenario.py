@@ -49,7 +49,7 @@ def machine_of(platform: str, types: str = "") -> Machine:
     if not Path(platform.partition("#")[0]).exists():
         known = ", ".join(PAPERS)
         raise UsageError(f"there is no platform {platform!r}; it must be one of {known}, or a file")
-    from allocopt.cluster.platform_files import read_machine
+    from allocopt.cluster.reading import read_machine
 
     return read_machine(platform, types or None)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
-from allocopt import __version__
 from allocopt.envs.policy_selection.describe import LevelName
 from allocopt.envs.policy_selection.episodes import Options
 from allocopt.envs.policy_selection.rewards import RewardName
@@ -16,6 +15,7 @@ from allocopt.errors import MissingPackageError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
 from allocopt.training import TrainingProgress, TrainingRequest
+from allocopt.version import __version__
 from learned.algorithms.settings import A2cSettings, PgSettings
 from learned.irmasim.environment import WholeEpisodes, policy_rewards
 from learned.irmasim.networks import NAME, network

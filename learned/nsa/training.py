@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from allocopt import __version__
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.training import TrainingProgress, TrainingRequest
+from allocopt.version import __version__
 from learned.algorithms.settings import PpoSettings
 from learned.nsa.networks import NETWORKS
 from learned.training.seeds import check_training_seed

@@ -9,9 +9,9 @@ import numpy as np
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.simulator.trace_windows import windows
 from allocopt.solving.budget import Budget
 from allocopt.traces.generators import uniform_workload
-from allocopt.traces.windows import windows
 from allocopt.traces.workload import COLUMNS, Workload
 from heuristics.topology.annealing.solvers import Annealing
 from learned.training.seeds import check_training_seed

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from allocopt import __version__
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 from allocopt.training import TrainingProgress, TrainingRequest
+from allocopt.version import __version__
 from learned.prices.windows import check_seed, large, of_any_shape, paper_like
 
 if TYPE_CHECKING:

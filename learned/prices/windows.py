@@ -9,9 +9,8 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.generate import synthetic_problem
-from allocopt.traces.allocators import solver_allocator
+from allocopt.simulator.trace_windows import solver_allocator, windows
 from allocopt.traces.generators import uniform_workload
-from allocopt.traces.windows import windows
 from learned.training.seeds import check_training_seed
 
 EVALUATION_SEEDS = range(1_000_000, 2_000_000)

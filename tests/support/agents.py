@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.envs.dras.rewards import CAPABILITY
-from learned.dras.networks import CompactNetwork
+from learned.inference.networks import CompactNetwork
 from learned.networks.files import Card, write_weights
 
 AGENT_NAMES = ("decima-pg", "dras-a2c", "dras-dql", "dras-pg", "dras-ppo")

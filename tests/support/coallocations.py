@@ -13,7 +13,7 @@ from allocopt.problems.coallocation.problem import (
     CoallocationProblem,
     GuestPlace,
 )
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage
+from allocopt.traces.job_profile import ProfiledJob, Stage
 
 STEP = 1e-4
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from allocopt.arrays import Float32Array
-from allocopt.problems.coallocation.profile import StageKind
 from allocopt.simulator.quota.questions import Question
 from allocopt.simulator.quota.state import Progress, QuotaView
 from allocopt.traces.applications import HOUR_S
 from allocopt.traces.asax_queue import QueuedJob
+from allocopt.traces.job_profile import StageKind
 
 FEATURES = (
     *("host_cpu", "host_memory", "host_sequential", "host_interval", "host_happiness", "host_io", "host_cores"),

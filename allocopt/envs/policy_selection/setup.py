@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.cluster.irmasim import heterogeneous
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.platform_files import read_machine
+from allocopt.cluster.reading import read_machine
 from allocopt.envs.of_jobsets import Setup
 from allocopt.envs.policy_selection.describe import Level, size_of
 from allocopt.envs.policy_selection.episodes import Episodes, Options

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 from allocopt.errors import InvalidProblemError
-from allocopt.problems.coallocation.profile import ProfiledJob, check_profile
+from allocopt.traces.job_profile import ProfiledJob, check_profile
 
 LARGEST_CORES = 10**7
 LEAST_S, LARGEST_S = 1e-3, 1e12

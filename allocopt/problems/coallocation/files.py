@@ -9,8 +9,8 @@ from allocopt.files.models import InstanceModel, Positive, SolutionModel, short_
 from allocopt.files.validation import FileModel, Text
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationObjective, CoallocationProblem
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
 from allocopt.problems.kind import Codec
+from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 
 Number = Annotated[float, Field(ge=0)]
 ShareOfOne = Annotated[float, Field(ge=0, le=1)]

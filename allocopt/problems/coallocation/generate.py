@@ -8,8 +8,8 @@ import typer
 
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage
 from allocopt.traces.applications import APPLICATIONS, Application
+from allocopt.traces.job_profile import ProfiledJob, Stage
 
 JITTER = 0.2
 """How far a job's demands and times are from those of its application: a factor within 1 - JITTER .. 1 + JITTER."""

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import InvalidProblemError
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage
+from allocopt.traces.job_profile import ProfiledJob, Stage
 
 LARGEST_COEFFICIENT = 100.0
 

@@ -35,7 +35,7 @@ from allocopt.problems.coallocation.interference import (
     cpu_steps,
     in_steps,
 )
-from allocopt.problems.coallocation.profile import ProfiledJob
+from allocopt.traces.job_profile import ProfiledJob
 
 LARGEST_PERCENT = 90
 """Percent of a host's cores that its guests may hold together."""

@@ -2,7 +2,7 @@
 
 import io
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import MissingPackageError
-from allocopt.report.html.document import Figure
 from allocopt.report.html.palette import LIGHT
 from allocopt.report.html.words import printable
 
@@ -188,11 +187,11 @@ def _fill(axes: Any, corners: FloatArray, roles: "NDArray[np.str_]") -> None:
         axes.add_artist(matplotlib("patches").PathPatch(path(closed, codes), facecolor=LIGHT[role], linewidth=0.0))
 
 
-def drawn(figure: Figure, is_narrow: bool) -> Canvas:
-    """Draw a figure."""
+def drawn(draw: "Callable[[Canvas], None]", is_narrow: bool) -> Canvas:
+    """Return a canvas on which a figure has been drawn."""
     with _quiet_style():
         canvas = Canvas(is_narrow)
-        figure.draw(canvas)
+        draw(canvas)
     return canvas
 
 

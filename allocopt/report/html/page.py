@@ -11,7 +11,6 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from allocopt import __version__
 from allocopt.errors import MissingPackageError
 from allocopt.files.writing import write_bytes, write_text
 from allocopt.report.html.canvas import drawn, matplotlib, pdf_bytes, svg_text
@@ -20,6 +19,7 @@ from allocopt.report.html.palette import DARK, LIGHT, variables
 from allocopt.report.html.svg import file_text, page_element
 from allocopt.report.html.words import EN_DASH, number, slug
 from allocopt.report.table import Cell, cell_text
+from allocopt.version import __version__
 
 UNIT = re.compile(r" (s|ms|%|J|J s)$")
 """Units at the end of a title, which are not to stand alone in a line."""
@@ -97,7 +97,7 @@ def _drawings(figure: Figure, name: str) -> list[str]:
     """Draw a figure for wide and for narrow pages."""
     elements = []
     for is_narrow, css_class in ((False, "wide"), (True, "narrow")):
-        canvas = drawn(figure, is_narrow)
+        canvas = drawn(figure.draw, is_narrow)
         text = svg_text(canvas)
         said = figure.title, figure.description
         elements.append(page_element(text, f"{name}-{css_class}", css_class, said, canvas.titles))
@@ -107,7 +107,7 @@ def _drawings(figure: Figure, name: str) -> list[str]:
 def _figure_files(sections: Sequence[Section]) -> Iterator[tuple[str, bytes]]:
     """Draw every figure for a file of its own."""
     for name, figure in _named(sections):
-        canvas = drawn(figure, is_narrow=False)
+        canvas = drawn(figure.draw, is_narrow=False)
         yield f"{name}.pdf", pdf_bytes(canvas)
         yield f"{name}.svg", file_text(svg_text(canvas), figure.title, figure.description, canvas.titles).encode()
 

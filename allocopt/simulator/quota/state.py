@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage
 from allocopt.traces.asax_queue import QueuedJob
+from allocopt.traces.job_profile import ProfiledJob, Stage
 
 LEAST_S = 1e-6
 """Seconds of work below which a stage is over."""

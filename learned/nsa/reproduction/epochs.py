@@ -13,11 +13,11 @@ from typing import Any
 from allocopt.files.faults import bad_file
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.reproduction import ReproductionRequest
+from allocopt.simulator.trace_windows import windows
 from allocopt.solving.protocol import Solver
 from allocopt.solving.result import Result
 from allocopt.solving.solve import solve
 from allocopt.traces.reading import read_workload
-from allocopt.traces.windows import windows
 from allocopt.traces.workload import Workload
 from learned.nsa.reproduction.published import EPOCHS, WINDOWS
 from learned.nsa.solver import Nsa

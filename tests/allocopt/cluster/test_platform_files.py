@@ -9,7 +9,7 @@ import pytest
 
 from allocopt.cli.schema import json_schema
 from allocopt.cluster.multicore import ContentionConstants, PowerConstants
-from allocopt.cluster.platform_files import read_machine
+from allocopt.cluster.reading import read_machine
 from allocopt.errors import BadFileError
 
 CONSTANTS = {"b": -1.85e-5, "c": 32000, "da": 1.75, "db": 3500, "dc": 45000, "dd": 3000}

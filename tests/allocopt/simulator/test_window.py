@@ -18,13 +18,13 @@ from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import simulate
+from allocopt.simulator.trace_windows import windows
 from allocopt.simulator.window import WindowScheduler
 from allocopt.simulator.window_rule import WindowRule
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
-from allocopt.traces.windows import windows
 from allocopt.traces.workload import Workload
 
 TOPOLOGY = FatTree(2, 2, 3)

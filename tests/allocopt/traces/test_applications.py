@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from allocopt.errors import UsageError
-from allocopt.problems.coallocation.profile import StageKind, check_profile
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, application
 from allocopt.traces.asax_queue import asax_queue, queue_workload
+from allocopt.traces.job_profile import StageKind, check_profile
 
 TABLE_2 = {
     "montage": ((0.35, 0.04, 45, 10), (0.32, 0.04, 33, 7), (0.29, 0.04, 21, 5)),

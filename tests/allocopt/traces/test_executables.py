@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, InvalidProblemError
-from allocopt.problems.coallocation.profile import Stage, StageKind
 from allocopt.traces.applications import APPLICATIONS
 from allocopt.traces.asax_queue import asax_queue, queue_workload
 from allocopt.traces.executables import WORKFLOWS, Executable, profiled_jobs
+from allocopt.traces.job_profile import Stage, StageKind
 from allocopt.traces.swf import read_swf
 from allocopt.traces.swf_writing import write_swf
 

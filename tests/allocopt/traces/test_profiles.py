@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import BadFileError
-from allocopt.problems.coallocation.profile import Stage, StageKind
 from allocopt.traces.executables import Executable
+from allocopt.traces.job_profile import Stage, StageKind
 from allocopt.traces.profiles import read_profiles
 
 TABLE = """

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.problems.coallocation.profile import StageKind
+from allocopt.traces.job_profile import StageKind
 from learned.asax.agent import Asax, Asked, Decision, Offer, first_fit, performance_loss
 from learned.asax.knowledge import Knowledge, load_knowledge
 from learned.asax.trees import State, experts_of

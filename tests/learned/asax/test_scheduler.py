@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
 from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
+from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from learned.asax.agent import Asax, Loss
 from learned.asax.scheduler import AsaxScheduler, state_of
 from learned.asax.trees import experts_of

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.errors import BadFileError
-from allocopt.problems.coallocation.profile import StageKind
+from allocopt.traces.job_profile import StageKind
 from learned.asax.trees import METRICS, Experts, State, experts_of, read_experts
 
 SHIPPED = read_experts()

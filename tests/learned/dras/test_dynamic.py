@@ -19,9 +19,9 @@ from allocopt.traces.workload import Workload
 from learned.dras import policies
 from learned.dras.dynamic import Adaptation, ended_jobs, is_better, is_due
 from learned.dras.jobsets import varied_jobset
-from learned.dras.networks import CompactNetwork
 from learned.dras.policies import DrasPpo
 from learned.dras.validation import Validator, Waits
+from learned.inference.networks import CompactNetwork
 from learned.networks.files import Card, write_weights
 
 torch = pytest.importorskip("torch")

@@ -15,7 +15,7 @@ from learned.dras.environment import (
     jobset_weights,
     mean_waits_s,
 )
-from learned.dras.networks import CompactNetwork
+from learned.inference.networks import CompactNetwork
 from learned.inference.slots import pack_slots, slot_values
 
 torch = pytest.importorskip("torch")

@@ -12,8 +12,8 @@ from allocopt.simulator.times import job_times
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import Wfp3
 from learned.dras.environment import JobsetEnvironment, Phase
-from learned.dras.networks import CompactNetwork
 from learned.dras.validation import Validator
+from learned.inference.networks import CompactNetwork
 
 torch = pytest.importorskip("torch")
 

@@ -9,9 +9,9 @@ from support.windows import paper_window
 
 from allocopt.errors import BadFileError
 from allocopt.reproduction import Reproduction, ReproductionRequest, ReproductionRow, get_reproduction
+from allocopt.simulator.trace_windows import windows
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.nsa_writing import write_nsa
-from allocopt.traces.windows import windows
 from learned.nsa.reproduction import epochs, figure4, figure6, table4
 from learned.nsa.reproduction.published import (
     TABLE_FOUR,

@@ -18,12 +18,12 @@ from allocopt.envs.coallocation.single import CoallocationEnv
 from allocopt.envs.coallocation.vector import CoallocationVectorEnv
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
 from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.schedule import QuotaSchedule
 from allocopt.simulator.quota.space_sharing import SpaceSharing
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
+from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.agent import Asax
 from learned.asax.scheduler import AsaxScheduler

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.coallocations import job, problem, solution, stages
 
 from allocopt.problems.coallocation.interference import STEPS, Interference, Sharing, Tenant, finish_times, slowdowns
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage
+from allocopt.traces.job_profile import ProfiledJob, Stage
 
 QUIET = Interference(0.0, 0.0, 0.0, 0.0)
 BUSY = Stage(1.0, 1.0)

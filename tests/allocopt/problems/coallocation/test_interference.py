@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.coallocations import job, problem, solution
 
 from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, divided, in_steps, slowdowns
-from allocopt.problems.coallocation.profile import Stage
+from allocopt.traces.job_profile import Stage
 
 QUIET = Interference(0.0, 0.0, 0.0, 0.0)
 SHARES = st.floats(0.01, 1.0)

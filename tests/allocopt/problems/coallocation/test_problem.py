@@ -11,8 +11,8 @@ from support.coallocations import coallocations, is_feasible, job, problem, solu
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.problems.coallocation.pairs import Pairs, first_fit, greedy_coallocations
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage
 from allocopt.solving.verify import verify
+from allocopt.traces.job_profile import ProfiledJob, Stage
 
 HALF_BUSY = problem([job("h", 4)], [job("g", 2)], max_slowdown=9.0)
 

@@ -38,16 +38,16 @@ def test_many_jobs_are_drawn_as_shares_in_a_small_figure(timeline: Callable[...,
     line = timeline(4_000)
     if has_nodes:
         line = replace(line, nodes=tuple(np.arange(size) for size in line.processors))
-    text = svg_text(drawn(Gantt(line).figure(), is_narrow=False))
+    text = svg_text(drawn(Gantt(line).figure().draw, is_narrow=False))
     assert len(text) < 1_000_000
     assert "Too much to draw job by job" in Gantt(line).figure().caption
 
 
 def test_a_job_is_named_when_it_is_pointed_at(timeline: Callable[..., Timeline]) -> None:
-    canvas = drawn(Gantt(timeline(3)).figure(), is_narrow=False)
+    canvas = drawn(Gantt(timeline(3)).figure().draw, is_narrow=False)
     ((titles),) = canvas.titles.values()
     assert titles[0].startswith("job j0: ")
-    assert not drawn(Gantt(timeline(3)).figure(), is_narrow=True).titles
+    assert not drawn(Gantt(timeline(3)).figure().draw, is_narrow=True).titles
 
 
 def test_jobs_that_share_a_node_have_lanes_of_their_own() -> None:

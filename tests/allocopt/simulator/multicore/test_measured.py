@@ -16,7 +16,7 @@ from support.multicore import (
 
 from allocopt.arrays import FloatArray
 from allocopt.cluster.multicore import Machine
-from allocopt.cluster.platform_files import read_machine
+from allocopt.cluster.reading import read_machine
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
 from allocopt.simulator.multicore.simulation import replay, simulate_tasks

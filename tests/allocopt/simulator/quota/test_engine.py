@@ -12,7 +12,6 @@ from support.coallocations import stages
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing, finish_times
 from allocopt.problems.coallocation.problem import CoallocationObjective
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage
 from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.quota.decisions import QuotaDecision, QuotaScheduler
 from allocopt.simulator.quota.engine import simulate_quotas
@@ -24,6 +23,7 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, PlaceGuest, SetQuota, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
+from allocopt.traces.job_profile import ProfiledJob, Stage
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.scheduler import AsaxScheduler

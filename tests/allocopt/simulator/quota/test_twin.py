@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from support.slow_quotas import simulate_slowly
 
 from allocopt.problems.coallocation.interference import Sharing
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage, StageKind
 from allocopt.simulator.quota.accounts import Accounts
 from allocopt.simulator.quota.decisions import QuotaDecision, QuotaScheduler
 from allocopt.simulator.quota.engine import simulate_quotas
@@ -20,6 +19,7 @@ from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.quota.window import CoallocationScheduler
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
+from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.scheduler import AsaxScheduler
 

@@ -1,4 +1,4 @@
-"""Windows: the allocation problems that a workload gives rise to, period by period."""
+"""Windows that a scheduler would see in a trace: every period the waiting jobs that fit, allocated to go on."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import Topology
-from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.errors import InvalidProblemError, NoSolutionError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.allocators import DepthFirst
 from allocopt.simulator.engine import Simulation
@@ -17,6 +17,8 @@ from allocopt.simulator.scheduler import Decision, Wait
 from allocopt.simulator.setup import new_state
 from allocopt.simulator.view import View
 from allocopt.simulator.window_rule import WindowRule
+from allocopt.solving.registry import get_solver
+from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from allocopt.traces.workload import Workload
 
@@ -133,3 +135,43 @@ def _check_limits(min_jobs: int, max_jobs: int | None, skip: int) -> None:
         raise UsageError(f"the greatest number of jobs of a window, {max_jobs}, is below the least, {min_jobs}")
     if skip < 0:
         raise UsageError(f"the number of windows to skip is {skip}, must not be negative")
+
+
+LARGEST_SEED = 2**31
+
+
+def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.Generator) -> Allocate:
+    """Make an allocator of an installed solver.
+
+    Parameters
+    ----------
+    name
+        Name of the solver.
+    strategy
+        Strategy under which it allocates: ``scas``, ``dcas`` or ``free``.
+    iterations
+        Its budget per window. There is no time limit, so that the same generator state gives the same windows.
+    rng
+        Source of the seed of each window.
+
+    Raises
+    ------
+    UsageError
+        If there is no such solver, or it does not take the strategy; when called, if it does not take the window.
+    MissingPackageError
+        If the solver needs a package that is not installed.
+    """
+    solver = get_solver(name)
+    if strategy not in solver.capabilities.strategies:
+        able = ", ".join(sorted(solver.capabilities.strategies))
+        raise UsageError(f"solver {name!r} does not take {strategy}; it takes {able}")
+
+    def allocate(problem: TopologyProblem) -> Allocation:
+        seed = int(rng.integers(LARGEST_SEED))
+        result = solve(problem, strategy, solver, None, seed, iterations=iterations)
+        allocation = result.solution
+        if not isinstance(allocation, Allocation):
+            raise NoSolutionError(f"solver {name!r} found no allocation of window {problem.name!r}")
+        return allocation
+
+    return allocate

@@ -17,7 +17,7 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import parse_json, read_text
 from allocopt.problems.coallocation.checks import LARGEST_SLOWDOWN
 from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
-from allocopt.problems.coallocation.profile import ProfiledJob, Stage
+from allocopt.traces.job_profile import ProfiledJob, Stage
 
 ALONE = "null"
 HALF = 0.5

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.traces.allocators import solver_allocator
+from allocopt.simulator.trace_windows import solver_allocator, windows
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.reading import read_workload
-from allocopt.traces.windows import windows
 from allocopt.traces.workload import Workload
 
 CLUSTER = FatTree(2, 2, 3)

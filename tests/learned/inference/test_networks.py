@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import Float32Array
-from learned.dras.networks import (
+from learned.inference.networks import (
     CORI_LAYERS,
     CORI_NODES,
     THETA_LAYERS,

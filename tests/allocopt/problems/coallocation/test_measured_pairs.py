@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, UsageError
+from allocopt.problems.coallocation.measured_pairs import MeasuredPairs, read_pairs
 from allocopt.solving.solve import solve
-from allocopt.traces.measured_pairs import MeasuredPairs, read_pairs
 
 A, B, C = (f"('{name}', 1)" for name in "ABC")
 TABLE = {
