@@ -1,6 +1,7 @@
 """Rules that place one job after the other and look at no cost: `sequential`, and what `JobByJob` is the base of.
 
-A new rule is a subclass of `JobByJob` with a name and a method ``take``, and a line in ``pyproject.toml``.
+A new rule is a subclass of `JobByJob` with a name and a method ``take``, or ``order`` where the jobs come in another
+order, and a line in ``pyproject.toml``.
 """
 
 from abc import abstractmethod

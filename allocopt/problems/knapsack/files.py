@@ -1,5 +1,6 @@
 """Knapsack problems as instance files hold them, and the shape of their files."""
 
+from dataclasses import fields
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -78,7 +79,7 @@ class KnapsackCodec(Codec[KnapsackProblem, Selection]):
         assert isinstance(model, KnapsackInstanceModel)
         return KnapsackProblem(
             capacity=model.capacity,
-            jobs=tuple(KnapsackJob(job.id, job.request, job.wait_s, job.estimate_s, job.value) for job in model.jobs),
+            jobs=tuple(KnapsackJob(**job.model_dump()) for job in model.jobs),
             reward=Reward(model.objective),
             weights=tuple(model.weights),  # type: ignore[arg-type]
             total=model.total,
@@ -114,7 +115,6 @@ class KnapsackCodec(Codec[KnapsackProblem, Selection]):
 
 
 def _job_object(job: KnapsackJob) -> dict[str, object]:
-    """Turn a job into the object that stands in an instance file."""
-    given = {"wait_s": job.wait_s, "estimate_s": job.estimate_s, "value": job.value}
+    given = {field.name: getattr(job, field.name) for field in fields(job) if field.name not in ("id", "request")}
     numbers = {key: short_number(value) for key, value in given.items() if value is not None}
     return {"id": job.id, "request": {name: int(units) for name, units in job.request.items()}, **numbers}

@@ -320,9 +320,9 @@ def _check_jobs(problem: KnapsackProblem) -> None:
 
 
 def _check_range(place: str, value: float | None, least: float, largest: float) -> None:
-    """Raise `InvalidProblemError` unless a value that is given lies within a range."""
-    if value is not None and not least <= value <= largest:
-        raise InvalidProblemError(place, f"is {value}, must be within {least:g} .. {largest:g}")
+    """Raise `InvalidProblemError` unless a value that is given is a number within a range."""
+    if value is not None and (not isinstance(value, int | float | np.number) or not least <= value <= largest):
+        raise InvalidProblemError(place, f"is {value!r}, must be within {least:g} .. {largest:g}")
 
 
 def _check_slots(slots: tuple[int, ...], free: int) -> None:

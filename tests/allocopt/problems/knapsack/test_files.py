@@ -1,5 +1,6 @@
 """Knapsacks in files: what is written is read again, and every fault is one line."""
 
+import dataclasses
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from support.knapsacks import knapsack, knapsacks, selection
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, InvalidSolutionError
 from allocopt.problems.instances import object_from_problem, problem_from_object, read_problems, write_problems
-from allocopt.problems.knapsack import KnapsackProblem
+from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solution_files import (
@@ -60,6 +61,15 @@ def test_every_problem_survives_its_file(tmp_path: Path, problem: KnapsackProble
     (again,) = read_problems(tmp_path / "k.json")
     assert isinstance(again, KnapsackProblem)
     assert fields(again) == fields(problem)
+
+
+def test_every_field_of_a_job_survives_its_file(tmp_path: Path) -> None:
+    numbers = [field.name for field in dataclasses.fields(KnapsackJob) if field.name not in ("id", "request")]
+    full = KnapsackJob("a", {"nodes": 1}, **{name: 7.5 + place for place, name in enumerate(numbers)})
+    write_problems(tmp_path / "full.json", [KnapsackProblem({"nodes": 2}, (full,), name="full")])
+    (read,) = read_problems(tmp_path / "full.json")
+    assert isinstance(read, KnapsackProblem)
+    assert read.jobs == (full,)
 
 
 def test_kinds_may_be_mixed_in_a_file(tmp_path: Path) -> None:
