@@ -11,6 +11,7 @@ from page import write_page
 
 import allocopt
 from allocopt.cluster.topology import FatTree
+from allocopt.kernels.random import folded
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.generate import synthetic_problem
@@ -23,7 +24,6 @@ from allocopt.traces.generators import uniform_workload
 from heuristics.topology.lns.solver import Lns
 from heuristics.topology.lns.start import Window
 from heuristics.topology.lns.state import Moves, State
-from heuristics.topology.random import folded
 from learned.prices.features import features_of
 from learned.prices.glance import begin_following, glance
 from learned.prices.network import Prediction, predict

@@ -1,11 +1,16 @@
-"""Random bits for kernels: splitmix64, a generator whose state is one word that a kernel can hold.
+"""Random numbers for kernels, of generators whose state is so small that a kernel can hold and seed it.
 
-G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+splitmix64, one word: G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA
+2014. xoshiro256++, four words, seeded by it: D. Blackman and S. Vigna, "Scrambled linear pseudorandom number
+generators", ACM TOMS 47 (2021); to make NumPy's generator, and to hand it over to a kernel, takes longer than thirty
+steps. Lehmer's, one multiplication a number.
 """
 
 import numpy as np
+from numba import uint64
 
-from allocopt.kernels.compiled import inlined
+from allocopt.arrays import IntArray, WordArray
+from allocopt.kernels.compiled import helper, inlined
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
 """What the state is raised by before every draw."""
@@ -27,3 +32,74 @@ def mixed_bits(state: "np.uint64") -> "np.uint64":
 def unit_interval(bits: "np.uint64") -> float:
     """Return 64 random bits as a number from 0 to below 1."""
     return float(bits >> _11) * 2.0**-53
+
+
+WORDS = uint64[::1]
+"""Numba type of the state."""
+
+_MOST_SEED = 2**63
+_17, _19, _23, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 41, 45))
+_16, _32, _48, _LOW = (np.uint64(number) for number in (16, 32, 48, 0xFFFF))
+_MEAN, _DEVIATION = 4 * 32767.5, 65536.0 / 3.0**0.5
+"""Mean and standard deviation of the sum of four numbers of 16 bits."""
+
+_MODULUS = 2**31 - 1
+
+
+def folded(seed: int) -> int:
+    """Return a seed of any size as one that kernels take."""
+    return seed % _MOST_SEED
+
+
+@helper(allocates=True)
+def random_words(seed: int) -> WordArray:
+    """Make the state of a generator; one seed, one sequence."""
+    words, at = np.empty(4, dtype=np.uint64), np.uint64(seed)
+    for i in range(4):
+        at += STEP
+        words[i] = mixed_bits(at)
+    return words
+
+
+@inlined
+def _draw(words: WordArray) -> "np.uint64":
+    a, b, c, d = words[0], words[1], words[2], words[3]
+    total = a + d
+    drawn: np.uint64 = ((total << _23) | (total >> _41)) + a
+    c ^= a
+    d ^= b
+    words[0], words[1], words[2], words[3] = a ^ d, b ^ c, c ^ (b << _17), (d << _45) | (d >> _19)
+    return drawn
+
+
+@inlined
+def uniform(words: WordArray) -> float:
+    """Draw a number from 0 to below 1."""
+    return unit_interval(_draw(words))
+
+
+@inlined
+def below(words: WordArray, count: int) -> int:
+    """Draw a whole number from 0 to below ``count``."""
+    return int(uniform(words) * count)
+
+
+@inlined
+def bell(words: WordArray) -> float:
+    """Draw a number of mean 0 and variance 1 that is nearly normal: a sum of four uniform ones."""
+    drawn = _draw(words)
+    total = (drawn & _LOW) + ((drawn >> _16) & _LOW) + ((drawn >> _32) & _LOW) + (drawn >> _48)
+    number: float = (float(total) - _MEAN) / _DEVIATION
+    return number
+
+
+def lehmer_state(seed: int) -> IntArray:
+    """Return a state of Lehmer's generator, shape ``(1,)``."""
+    return np.array([np.random.default_rng(seed).integers(1, _MODULUS)])
+
+
+@inlined
+def lehmer_uniform(state: IntArray) -> float:
+    """Draw a number in 0 .. 1 by Lehmer's generator."""
+    state[0] = state[0] * 48271 % _MODULUS
+    return float(state[0] / _MODULUS)

@@ -1,8 +1,8 @@
 """The state that the guided search begins with."""
 
+from allocopt.kernels.random import folded
 from heuristics.topology.lns.start import Window
 from heuristics.topology.lns.state import Moves, State
-from heuristics.topology.random import folded
 from learned.prices.glance import begin_guided
 from learned.prices.network import Network
 

@@ -15,8 +15,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import parse_json, read_text
-from allocopt.problems.coallocation.checks import LARGEST_SLOWDOWN
-from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
+from allocopt.problems.coallocation.problem import LARGEST_SLOWDOWN, CoallocationObjective, CoallocationProblem
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
 ALONE = "null"

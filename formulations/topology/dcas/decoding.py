@@ -7,6 +7,7 @@ from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
+from allocopt.kernels.random import lehmer_uniform
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners
 from allocopt.solving.run import Run
@@ -39,13 +40,6 @@ _DECODING = types.NamedTuple((float64[::1], float64[::1], *(int64[::1],) * 8), _
 
 
 @inlined
-def _uniform(state: IntArray) -> float:
-    """Draw a number in 0 .. 1 by a multiplicative congruential generator, modulo 2^31 - 1."""
-    state[0] = state[0] * 48271 % 2147483647
-    return float(state[0] / 2147483647.0)
-
-
-@inlined
 def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: float) -> float:
     """Add a node to the block, or take it away; return by how much its cost less savings rises, prices paid."""
     leaf = window.leaf[position]
@@ -67,7 +61,7 @@ def _best_start(
         value += _count(window, decoding, decoding.left[index], 1, factor)
     best, best_value, least = 0, value, np.inf
     for start in range(n_left):
-        disturbed = value + noise * _uniform(decoding.random)
+        disturbed = value + noise * lehmer_uniform(decoding.random)
         if disturbed < least:
             best, best_value, least = start, value, disturbed
         entering = start + n
@@ -134,11 +128,11 @@ def decode(window: Window, decoding: _Decoding, noise: float, most: float, times
     """
     for _ in range(times):
         for index in range(decoding.order.size - 1, 0, -1):
-            other = int(_uniform(decoding.random) * (index + 1))
+            other = int(lehmer_uniform(decoding.random) * (index + 1))
             held = decoding.order[index]
             decoding.order[index] = decoding.order[other]
             decoding.order[other] = held
-        strength = _uniform(decoding.random)
+        strength = lehmer_uniform(decoding.random)
         excess = _place(window, decoding, noise * strength * strength, most)
         if excess < most:
             most = excess

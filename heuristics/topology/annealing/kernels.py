@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.kernels.random import lehmer_uniform
 from allocopt.kernels.tree import ENCODING
-from heuristics.topology.random import lehmer_uniform
 
 DRAWS = 6
 """A move that crosses is drawn again, up to this many times in all: two moves of three cross."""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from allocopt.errors import UsageError
+from allocopt.kernels.random import lehmer_state
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
@@ -27,7 +28,6 @@ from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from heuristics.topology.annealing.kernels import Rules, Swapping, Walk, anneal, anneal_by_swaps
 from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
-from heuristics.topology.random import lehmer_state
 
 MOST_JOBS = 20_000
 MOST_REMOVED = 100

@@ -13,6 +13,7 @@ from numba import float64, int64
 from allocopt.arrays import FloatArray, IntArray, WordArray
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.insertion import JobClasses
+from allocopt.kernels.random import bell, below, uniform
 from heuristics.topology.lns.state import (
     CHANGED,
     MOVES,
@@ -30,7 +31,6 @@ from heuristics.topology.lns.state import (
     give_back_entry,
     hold_nodes,
 )
-from heuristics.topology.random import bell, below, uniform
 
 DRAWS = 4  # jobs that are drawn until one is found that is not removed already
 AHEAD = 4  # numbers of nodes that are worked on at once

@@ -10,6 +10,7 @@ from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.arrays import put, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.insertion import hold_taken, insertion_state, place_job, single_job_savings
+from allocopt.kernels.random import folded, random_words
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import owners_of
@@ -32,7 +33,6 @@ from heuristics.topology.lns.state import (
     State,
     hold_all,
 )
-from heuristics.topology.random import folded, random_words
 
 
 @helper(allocates=True)

@@ -11,8 +11,8 @@ from numba.experimental import structref
 from allocopt.arrays import FloatArray, IntArray, WordArray
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.kernels.insertion import JOB_CLASSES, JobClasses
+from allocopt.kernels.random import WORDS
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from heuristics.topology.random import WORDS
 
 
 class Holdings(NamedTuple):

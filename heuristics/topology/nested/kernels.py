@@ -12,7 +12,7 @@ from numba import float64, int64, types, void
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
-from heuristics.topology.random import lehmer_uniform
+from allocopt.kernels.random import lehmer_uniform
 
 NOBODY = -1
 """Owner of a position that is left over."""

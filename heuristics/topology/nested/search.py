@@ -7,6 +7,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import insertion_state, single_job_savings
+from allocopt.kernels.random import lehmer_state
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
 from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
@@ -24,7 +25,6 @@ from heuristics.topology.nested.kernels import (
     place_in_order,
     search_partitions,
 )
-from heuristics.topology.random import lehmer_state
 
 NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, place_in_order, search_partitions)
 """Entries that the search calls."""

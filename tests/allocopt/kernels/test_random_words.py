@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 
 from allocopt.arrays import FloatArray, WordArray
-from heuristics.topology.random import bell, below, folded, random_words, uniform
+from allocopt.kernels.random import bell, below, folded, random_words, uniform
 
 MASK = 2**64 - 1
 
