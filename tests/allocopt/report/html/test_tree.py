@@ -65,7 +65,7 @@ def test_a_large_machine_is_drawn_by_its_leaves() -> None:
     assert topology.size > MOST_CELLS
     owner = np.full(topology.size, TAKEN)
     owner[:30], owner[30:60] = 0, IDLE
-    canvas = drawn(TreePicture(topology, owner, ["a"]).figure(), is_narrow=False)
+    canvas = drawn(TreePicture(topology, owner, ["a"]).figure().draw, is_narrow=False)
     ((titles),) = canvas.titles.values()
     assert "leaf 0: taken" not in titles
     assert "leaf 0: idle 20, job a 30" in titles
@@ -75,7 +75,7 @@ def test_a_large_machine_is_drawn_by_its_leaves() -> None:
 
 def test_a_cell_says_who_holds_it() -> None:
     picture = TreePicture(FatTree(1, 1, 3), np.array([0, IDLE, TAKEN]), ["<b>"], node_names=("x", "y", "z"))
-    ((titles),) = drawn(picture.figure(), is_narrow=False).titles.values()
+    ((titles),) = drawn(picture.figure().draw, is_narrow=False).titles.values()
     assert titles == ["x: job <b>", "y: idle", "z: taken"]
 
 
@@ -93,4 +93,4 @@ def test_jobs_of_one_leaf_differ_in_colour_as_long_as_there_are_colours(seed: in
 @pytest.mark.parametrize("topology", [FatTree(1, 1, 1), Tree.from_levels([{"only": [0, 1]}])], ids=["node", "flat"])
 def test_the_smallest_machines_are_drawn(topology: Topology) -> None:
     picture = TreePicture(topology, np.zeros(topology.size, dtype=np.int64), ["1"])
-    assert drawn(picture.figure(), is_narrow=True).figure.get_figheight() > 0
+    assert drawn(picture.figure().draw, is_narrow=True).figure.get_figheight() > 0
