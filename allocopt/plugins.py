@@ -146,7 +146,13 @@ def _options(what: str, factory: Any, options: Mapping[str, Any]) -> dict[str, A
     unknown = [option for option in options if option not in known]
     if unknown:
         raise UsageError(f"{what} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")
-    types = get_type_hints(factory)
+    types = _types(factory)
     return {
         option: converted(f"option {option!r} of {what}", value, types[option]) for option, value in options.items()
     }
+
+
+@cache
+def _types(factory: Any) -> dict[str, Any]:
+    """Return the types that a factory declares, which takes longer to find than to make most parts."""
+    return get_type_hints(factory)

@@ -161,13 +161,12 @@ def _numbers(text: str) -> list[int]:
 def _warm_up(pairs: "Sequence[Contender]") -> None:
     """Let every solver solve shipped problems, so that no time includes loading a kernel or starting a process."""
     from allocopt.cli.streams import quietly
-    from allocopt.problems.instances import read_instances
-    from allocopt.problems.kind import shipped_instances
+    from allocopt.problems.instances import shipped_problems
     from allocopt.report.bench import plan, run_tasks
     from allocopt.solving.budget import Budget
 
-    shipped = [read_instances([path])[0] for path in shipped_instances().values()]
-    tasks, _ = plan(shipped, pairs, [0])
+    kinds = dict.fromkeys(pair.solver.kind for pair in pairs)
+    tasks, _ = plan([problem for kind in kinds for problem in shipped_problems(kind)[:1]], pairs, [0])
     for _ in quietly(run_tasks(tasks, Budget(5.0, 1), {})):
         pass
 

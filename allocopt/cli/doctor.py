@@ -49,15 +49,14 @@ def _check(name: str) -> str:
 
 def _solved(solver: "Solver") -> str:
     """Solve the first shipped problem of a solver's kind, under the first strategy that it takes, if there are some."""
-    from allocopt.problems.instances import read_problems
-    from allocopt.problems.kind import get_kind
+    from allocopt.problems.instances import shipped_problems
     from allocopt.report.rows import shown
     from allocopt.solving.solve import solve
 
-    shipped, strategy = get_kind(solver.kind).shipped, min(solver.capabilities.strategies, default=None)
-    if shipped is None:
+    strategy = min(solver.capabilities.strategies, default=None)
+    problem = next(iter(shipped_problems(solver.kind)), None)
+    if problem is None:
         return f"{solver.kind} has no shipped instances"
-    problem = read_problems(shipped[1])[0]
     result = solve(problem, strategy, solver, time_limit=10.0)
     value = "no solution" if result.objective is None else shown(problem, result.objective)
     return f"{strategy or problem.kind} {result.status} {value}"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature, signature
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from allocopt.cli import generate_window, generate_workload
 from allocopt.cli.options import LARGEST
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 from allocopt.cli.writing import file_name, instance_names, write_instances
+from allocopt.cluster.options import HopCost, Hops, LeavesPerPod, NodesPerLeaf, PairsCounted, Pods, fat_tree
 
 if TYPE_CHECKING:
     from allocopt.problems.base import Problem
@@ -41,18 +42,6 @@ Out = Annotated[
 Seed = Annotated[int, typer.Option(min=0, help="Fixes every random choice.")]
 Count = Annotated[int, typer.Option(min=1, max=_MOST, help="Number of windows.")]
 
-Pods = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Pods of the fat tree.")]
-LeavesPerPod = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Leaf switches per pod.")]
-NodesPerLeaf = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Nodes per leaf switch.")]
-Hops = Annotated[
-    str,
-    typer.Option(rich_help_panel="Cluster", help="Hops within a leaf, within a pod and across pods: three numbers."),
-]
-PairsCounted = Annotated[
-    Literal["ordered", "unordered"],
-    typer.Option(rich_help_panel="Cluster", help="Whether a pair of nodes counts twice or once."),
-]
-HopCost = Annotated[float, typer.Option(rich_help_panel="Cluster", help="Cost of one hop, positive.")]
 TopologyFile = Annotated[
     Path | None,
     typer.Option(
@@ -195,7 +184,7 @@ def generate_windows(
     """
     import numpy as np
 
-    from allocopt.problems.topology.generate import checked_hop_cost, fat_tree
+    from allocopt.problems.topology.generate import checked_hop_cost
     from allocopt.simulator.trace_windows import solver_allocator, windows
     from allocopt.traces.generators import uniform_workload
 

@@ -146,6 +146,12 @@ def read_instances(arguments: Sequence[Path]) -> list[Problem]:
     return problems
 
 
+def shipped_problems(kind: str) -> list[Problem]:
+    """Read the small instances that come with a kind; none where none do."""
+    shipped = get_kind(kind).shipped
+    return [] if shipped is None else read_problems(shipped[1])
+
+
 def instance_path(argument: Path) -> Path:
     """Return the file that a path or the name of shipped instances, such as ``@tiny``, stands for.
 

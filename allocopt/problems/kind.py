@@ -148,11 +148,8 @@ class ProblemKind(ABC, Generic[P, S]):
     problem: type[P]
     solution: type[S]
 
-    sense: Sense
-    """Whether the objective is minimized or maximized."""
-
     answer: str
-    """The key of a solution file that holds the solution, and the word for it in messages."""
+    """The word for a solution in messages."""
 
     objective: str = "objective"
     """What the objective is called in reports."""
@@ -168,6 +165,11 @@ class ProblemKind(ABC, Generic[P, S]):
 
     shipped: tuple[str, Path] | None = None
     """Name, which begins with ``@``, and file of its small instances, which contract checks and ``doctor`` solve."""
+
+    @property
+    def sense(self) -> Sense:
+        """Whether the objective is minimized or maximized: that of its problems."""
+        return cast(Sense, self.problem.sense)
 
     @property
     @abstractmethod
@@ -217,9 +219,9 @@ class ProblemKind(ABC, Generic[P, S]):
         """Return the strategy that a problem is posed under; None where the kind has none."""
         return None
 
-    def restricted(self, problem: P) -> bool:
-        """Whether a problem has more to it than most, so that other solvers of a stage take it."""
-        return False
+    def asked(self, problem: P) -> str:
+        """Return in words what a problem asks of its solvers beside its size; not all of them take it."""
+        return self.strategy_of(problem) or f"{self.name} problems"
 
     def stages(self, problem: P) -> Sequence[Stage]:
         """Return what solver ``auto`` does, one stage after the other until the problem is solved to proof."""
@@ -264,6 +266,11 @@ def checked_solution(kind: ProblemKind[P, S], solution: object) -> S:
         return solution
     fault = f"is a {type(solution).__name__}, must be of class {kind.solution.__name__}"
     raise InvalidSolutionError(f"the solution {fault}")
+
+
+def is_maximized(kind: str) -> bool:
+    """Whether the objective of a kind is maximized; of one that is not installed, in a file say, no."""
+    return kind in kind_names() and get_kind(kind).sense == "max"
 
 
 def shipped_instances() -> dict[str, Path]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from statistics import fmean, median
 
-from allocopt.problems.kind import get_kind
+from allocopt.problems.kind import get_kind, is_maximized
 from allocopt.report.rows import BenchRow, SolveRow
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solution_files import BestKnown
@@ -76,4 +76,4 @@ def _mean_excess(pairs: list[tuple[SolveRow, BestKnown | None]]) -> float | None
 
 def _worse_by(kind: str, objective: float, known: float) -> float:
     """How much worse an objective is than another one."""
-    return known - objective if get_kind(kind).sense == "max" else objective - known
+    return known - objective if is_maximized(kind) else objective - known

@@ -31,7 +31,7 @@ class Auto(SearchSolver[Problem, Any]):
 
     kind: str = "topology"  # type: ignore[misc]
 
-    _kernels: ClassVar[dict[tuple[str, str | None, bool, tuple[Stage, ...]], tuple[Callable[..., object], ...]]] = {}
+    _kernels: ClassVar[dict[tuple[str, str, tuple[Stage, ...]], tuple[Callable[..., object], ...]]] = {}
     """Asking the solvers takes a fifth of a millisecond; it is done once in a process, for they all answer alike."""
 
     _shortlist: Shortlist = field(init=False, repr=False, compare=False)
@@ -65,7 +65,7 @@ class Auto(SearchSolver[Problem, Any]):
     def kernels(self, problem: Problem) -> Iterable[Callable[..., object]]:
         """Compiled entries of the solvers that take the first problem of its like; others wait for their own."""
         kind = get_kind(self.kind)
-        like = self.kind, kind.strategy_of(problem), kind.restricted(problem), tuple(kind.stages(problem))
+        like = self.kind, kind.asked(problem), tuple(kind.stages(problem))
         if like not in self._kernels:
             staged = [(self._solver(problem, stage), kind.posed(problem, stage.strategy)) for stage in like[-1]]
             found = (entry for solver, posed in staged if solver is not None for entry in solver.kernels(posed))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.problems.base import Problem
-from allocopt.problems.instances import object_from_problem, read_problems
+from allocopt.problems.instances import object_from_problem, shipped_problems
 from allocopt.problems.kind import get_kind, kind_names, kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Promise, Solver
@@ -94,8 +94,7 @@ def contract_checks(
             _claim(each.name == solver, f"solver {solver!r} calls itself {each.name!r}")
         return [check for each in named for check in contract_checks(each, problems)]
     _check_declaration(solver)
-    shipped = get_kind(solver.kind).shipped
-    given = problems if problems is not None else read_problems(shipped[1]) if shipped else ()
+    given = shipped_problems(solver.kind) if problems is None else problems
     asked = [variant for problem in given for variant in _variants(solver, problem)]
     _claim(bool(asked), f"solver {solver.name!r} takes none of the problems")
     return [

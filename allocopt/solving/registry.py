@@ -53,15 +53,15 @@ def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | 
     PluginError
         If the solver is broken.
     """
-    others = kinds_of_solver(name)
     if kind is None:
-        kind = others[0] if others and DEFAULT_KIND not in others else DEFAULT_KIND
+        kind = DEFAULT_KIND if name in solver_names(DEFAULT_KIND) else next(iter(kinds_of_solver(name)), DEFAULT_KIND)
     if name in plugin_names(GROUP):
         return cast(Solver, make_plugin(GROUP, "solver", name, {**(options or {}), "kind": kind}, NEEDS))
-    if others and kind not in others:
+    group = f"{GROUP}.{kind}"
+    if name not in plugin_names(group) and kinds_of_solver(name):
         able = ", ".join(solver_names(kind))
         raise UsageError(f"solver {name!r} does not take {kind} problems; solvers that do: {able}")
-    return cast(Solver, make_plugin(f"{GROUP}.{kind}", "solver", name, options, NEEDS))
+    return cast(Solver, make_plugin(group, "solver", name, options, NEEDS))
 
 
 class Shortlist:

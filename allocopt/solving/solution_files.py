@@ -61,11 +61,6 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
     write_text(path, json_by_line(held))
 
 
-def stored_solution(problem: Problem, result: Result) -> SolutionModel:
-    """Return a result as it is read from its file."""
-    return validated(kind_of(problem).codec.solution_model, solution_object(problem, result), problem.name)
-
-
 def solution_object(problem: Problem, result: Result) -> dict[str, object]:
     """Turn a result into the object that stands in its file; what is not finite is null."""
     kind = kind_of(problem)

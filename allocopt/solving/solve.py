@@ -153,7 +153,8 @@ def check_takes(solver: Solver, problem: Problem) -> None:
     UsageError
         If it does not take the problem; the message names the solvers that do, or the size it takes.
     """
-    misposed = kind_of(problem).misposed(problem)
+    kind = kind_of(problem)
+    misposed = kind.misposed(problem)
     if misposed is not None:
         raise UsageError(misposed)
     with Fence(f"solver {solver.name!r}"):
@@ -163,19 +164,13 @@ def check_takes(solver: Solver, problem: Problem) -> None:
         raise MissingPackageError(f"solver {solver.name!r} is not available here: a package it needs is not installed")
     if not is_taken:
         others = ", ".join(_solvers_that_take(problem)) or "none"
-        raise UsageError(f"solver {solver.name!r} does not take {_asked(problem)}; solvers that do: {others}")
+        raise UsageError(f"solver {solver.name!r} does not take {kind.asked(problem)}; solvers that do: {others}")
     if refusal is not None:
         raise UsageError(f"solver {solver.name!r} does not take {problem.name!r}: {refusal}")
 
 
 def _takes(solver: Solver, problem: Problem) -> bool:
     return solver.kind == problem.kind and solver.takes(problem)
-
-
-def _asked(problem: Problem) -> str:
-    if getattr(problem, "has_side_constraints", False):
-        return "placement rules and fragmentation weights"
-    return kind_of(problem).strategy_of(problem) or f"{problem.kind} problems"
 
 
 def _solvers_that_take(problem: Problem) -> list[str]:

@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 from allocopt.errors import AllocoptError, UsageError
 from allocopt.files.writing import compact_json
 from allocopt.problems.base import Problem
-from allocopt.problems.instances import read_problems
-from allocopt.problems.kind import get_kind
+from allocopt.problems.instances import shipped_problems
 from allocopt.report.rows import SolveRow
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
@@ -97,8 +96,8 @@ def options_text(options: dict[str, Any]) -> str:
 @cache
 def _warm_solver(name: str, options: str, kind: str, strategy: str | None) -> Solver:
     """Make a solver, and let it solve something small, so that no time includes loading kernels; kept for later."""
-    solver, shipped = made_solver(name, options, kind), get_kind(kind).shipped
+    solver = made_solver(name, options, kind)
     with suppress(AllocoptError):
-        if shipped is not None:
-            solve(read_problems(shipped[1])[0], strategy, solver, 5.0, iterations=1)
+        for problem in shipped_problems(kind)[:1]:
+            solve(problem, strategy, solver, 5.0, iterations=1)
     return solver

@@ -11,9 +11,9 @@ from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationObjective, CoallocationProblem
 from allocopt.problems.kind import Codec
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
+from allocopt.traces.profiles import ShareOfOne
 
 Number = Annotated[float, Field(ge=0)]
-ShareOfOne = Annotated[float, Field(ge=0, le=1)]
 
 
 class StageModel(FileModel):

@@ -18,7 +18,6 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
 
     name = "coallocation"
     problem, solution = CoallocationProblem, Coallocation
-    sense = "max"
     answer = "co-allocation"
     largest = f"{MOST_TRIPLES:,} hosts x guests x quotas"
     shipped = ("@coallocations", data_file("coallocations.jsonl"))

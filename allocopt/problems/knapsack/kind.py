@@ -18,7 +18,6 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
 
     name = "knapsack"
     problem, solution = KnapsackProblem, Selection
-    sense = "max"
     answer = "selection"
     largest = f"{MOST_JOBS:,} jobs"
     shipped = ("@knapsacks", data_file("knapsacks.jsonl"))

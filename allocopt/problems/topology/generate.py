@@ -1,28 +1,16 @@
 """Synthetic windows of any size: idle nodes in geometric runs, jobs of uniform sizes."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.topology import FatTree, Topology
-from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.cluster.options import HopCost, Hops, LeavesPerPod, NodesPerLeaf, PairsCounted, Pods, fat_tree
+from allocopt.cluster.topology import Topology
+from allocopt.errors import UsageError
 from allocopt.problems.topology.problem import LARGEST_HOP_COST, LEAST_HOP_COST, Job, TopologyProblem
 from allocopt.traces.generators import Range, check_range
-
-Pods = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Pods of the fat tree.")]
-LeavesPerPod = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Leaf switches per pod.")]
-NodesPerLeaf = Annotated[int, typer.Option(min=1, rich_help_panel="Cluster", help="Nodes per leaf switch.")]
-Hops = Annotated[
-    str,
-    typer.Option(rich_help_panel="Cluster", help="Hops within a leaf, within a pod and across pods: three numbers."),
-]
-PairsCounted = Annotated[
-    Literal["ordered", "unordered"],
-    typer.Option(rich_help_panel="Cluster", help="Whether a pair of nodes counts twice or once."),
-]
-HopCost = Annotated[float, typer.Option(rich_help_panel="Cluster", help="Cost of one hop, positive.")]
 
 
 def drawn_window(
@@ -56,20 +44,6 @@ def drawn_window(
         hop_cost=checked_hop_cost(hop_cost),
         name=name,
     )
-
-
-def fat_tree(
-    pods: int, leaves_per_pod: int, nodes_per_leaf: int, hops: str, pairs: Literal["ordered", "unordered"]
-) -> FatTree:
-    """Make the cluster that options describe; raises `UsageError`."""
-    try:
-        numbers = tuple(int(hop) for hop in hops.split(","))
-    except ValueError:
-        raise UsageError(f"--hops is {hops!r}, must be three integers such as 2,4,6") from None
-    try:
-        return FatTree(pods, leaves_per_pod, nodes_per_leaf, numbers, pairs)
-    except InvalidProblemError as error:
-        raise UsageError(str(error)) from None
 
 
 def checked_hop_cost(hop_cost: float) -> float:

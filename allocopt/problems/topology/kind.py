@@ -21,6 +21,8 @@ FEW_JOBS = 12
 FEW_STEPS = 1000
 """Steps of a search whose allocation speeds up the proof after it."""
 
+SIDE_CONSTRAINTS = "placement rules and fragmentation weights"
+
 EXACT_SCAS = ("dp", "lagrangian", "highs")
 
 
@@ -29,7 +31,6 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
 
     name = "topology"
     problem, solution = TopologyProblem, Allocation
-    sense = "min"
     answer = "allocation"
     objective, decimals = "hop cost", 1
     strategies = tuple(map(str, Strategy))
@@ -60,7 +61,7 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
     def misposed(self, problem: TopologyProblem) -> str | None:
         """Return what is for strategy ``free`` alone, where a window under another one has it."""
         if problem.has_side_constraints and problem.strategy is not Strategy.FREE:
-            return f"placement rules and fragmentation weights are for strategy free, not for {problem.strategy}"
+            return f"{SIDE_CONSTRAINTS} are for strategy free, not for {problem.strategy}"
         return None
 
     def posed(self, problem: TopologyProblem, strategy: str | None) -> TopologyProblem:
@@ -75,9 +76,9 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
         """Return the strategy that a window is posed under."""
         return str(problem.strategy)
 
-    def restricted(self, problem: TopologyProblem) -> bool:
-        """Whether jobs have placement rules, or fragmentation counts."""
-        return problem.has_side_constraints
+    def asked(self, problem: TopologyProblem) -> str:
+        """Return the strategy, or what there is beside the hops of the jobs."""
+        return SIDE_CONSTRAINTS if problem.has_side_constraints else str(problem.strategy)
 
     def stages(self, problem: TopologyProblem) -> Sequence[Stage]:
         """Return a few steps of a search, proofs, and bounds by wider strategies, by strategy and size."""

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.solutions import stored_solution
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, InvalidSolutionError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.solving.solution_files import check_solution, read_solution, stored_solution, write_solution
+from allocopt.solving.solution_files import check_solution, read_solution, write_solution
 
 # Leaves {0, 1} and {2, 3}: job "a" within a leaf costs (1000 / 2) * 2 * 2 hops = 2000, the lone node of "b" nothing.
 PROBLEM = TopologyProblem(FatTree(1, 2, 2), np.arange(4), (Job("a", 2), Job("b", 1)), name="small")

@@ -44,11 +44,7 @@ def solution_section(path: Path, problem: Problem, cluster: NamedTree | None = N
     except InvalidSolutionError as error:
         raise bad_file(path, str(error)) from None
     solution = None if stored.answer is None else solution_of(problem, stored)
-    facts, nodes, table = (
-        _facts(stored, kind.objective),
-        kind.node_map(problem, solution),
-        kind.table(problem, solution),
-    )
+    facts, nodes = _facts(stored, kind.objective), kind.node_map(problem, solution)
     title = f"{kind.answer if nodes else 'solution'} of {stored.instance}"
     title = title[0].upper() + title[1:]
     if nodes is None:

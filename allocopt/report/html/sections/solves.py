@@ -6,7 +6,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from allocopt.problems.kind import get_kind
+from allocopt.problems.kind import is_maximized
 from allocopt.report.html.document import Column, Fact, Figure, Section, Table
 from allocopt.report.html.figures.gaps import GapsOverTime
 from allocopt.report.html.palette import colour
@@ -58,7 +58,7 @@ def gap_percent(row: SolveRecord, yardstick: str) -> float | None:
     if row.objective is None or row.best_known is None or (row.best_known == 0 != row.objective):
         return None
     worse = row.objective - row.best_known
-    return 100 * (-worse if get_kind(row.kind).sense == "max" else worse) / max(1e-9, abs(row.best_known))
+    return 100 * (-worse if is_maximized(row.kind) else worse) / max(1e-9, abs(row.best_known))
 
 
 def _gap_figure(groups: dict[str, list[SolveRecord]], yardstick: str) -> list[Figure | Table]:
@@ -127,7 +127,7 @@ def _verdict(groups: dict[str, list[SolveRecord]]) -> list[str]:
     lines = []
     means = _means(groups)
     if means:
-        is_max = get_kind(next(iter(groups.values()))[0].kind).sense == "max"
+        is_max = is_maximized(next(iter(groups.values()))[0].kind)
         best = max(means.values()) if is_max else min(means.values())
         equal = [name for name in means if abs(means[name] - best) <= EQUAL_RELATIVE * max(1e-9, abs(best))]
         fastest = min(equal, key=lambda name: times[name])

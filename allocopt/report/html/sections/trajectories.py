@@ -6,7 +6,7 @@ from itertools import groupby
 
 import numpy as np
 
-from allocopt.problems.kind import get_kind
+from allocopt.problems.kind import is_maximized
 from allocopt.report.html.document import Column, Fact, Section, Table
 from allocopt.report.html.figures.trajectories import GapTrajectories, Steps
 from allocopt.report.html.palette import colour
@@ -63,7 +63,7 @@ def _best_bounds(rows: Sequence[TrajectoryRow]) -> Yardsticks:
     found: dict[tuple[str, str | None], float] = {}
     for row in rows:
         if row.bound is not None:
-            closer = min if get_kind(row.kind).sense == "max" else max
+            closer = min if is_maximized(row.kind) else max
             found[row.instance, row.strategy] = closer(found.get((row.instance, row.strategy), row.bound), row.bound)
     return found
 
@@ -72,7 +72,7 @@ def _best_objectives(rows: Sequence[TrajectoryRow]) -> Yardsticks:
     """Return the best objective of every window."""
     found: dict[tuple[str, str | None], float] = {}
     for row in rows:
-        better = max if get_kind(row.kind).sense == "max" else min
+        better = max if is_maximized(row.kind) else min
         known = found.get((row.instance, row.strategy), row.objective)
         found[row.instance, row.strategy] = better(known, row.objective)
     return found

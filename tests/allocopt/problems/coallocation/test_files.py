@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from support.coallocations import coallocations, job, problem, solution
+from support.solutions import stored_solution
 
 from allocopt.errors import BadFileError, InvalidSolutionError
 from allocopt.problems.coallocation.problem import CoallocationProblem
@@ -16,7 +17,6 @@ from allocopt.solving.solution_files import (
     check_solution,
     read_best_known,
     read_solution,
-    stored_solution,
     write_solution,
 )
 from allocopt.solving.solve import solve

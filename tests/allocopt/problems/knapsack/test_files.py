@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support.knapsacks import knapsack, knapsacks, selection
+from support.solutions import stored_solution
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import BadFileError, InvalidSolutionError
@@ -22,7 +23,6 @@ from allocopt.solving.solution_files import (
     check_solution,
     read_best_known,
     read_solution,
-    stored_solution,
     write_best_known,
     write_solution,
 )
