@@ -1,10 +1,11 @@
 """Solver ``auto`` of every kind: a few solvers in turn, each beginning where the one before ended."""
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from allocopt.kernels.ready import begin_compiling
+from allocopt.kernels.ready import begin_compiling, load_stored
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import Stage, get_kind
 from allocopt.solving.base import SearchSolver, ask
@@ -13,6 +14,9 @@ from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, 
 from allocopt.solving.registry import Shortlist
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
+
+UNHURRIED_S = 1.0
+"""Limit from which loading the kernels of a stage that is seldom reached, some ten milliseconds, may count."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +62,21 @@ class Auto(SearchSolver[Problem, Any]):
         warm_start: Any = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result[Any]:
-        """Load the solvers of all stages before the clock starts; then run them."""
+        """Load the solvers of likely stages before the clock starts, of all where it runs short; then run them."""
         self.kernels(problem)
+        if budget.seconds is not None and budget.seconds < UNHURRIED_S:
+            load_stored(entry for solver, posed in self._staged(problem) for entry in solver.kernels(posed))
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
 
     def kernels(self, problem: Problem) -> Iterable[Callable[..., object]]:
-        """Compiled entries of the solvers that take the first problem of its like; others wait for their own."""
+        """Compiled entries of the solvers that take the first problem of its like; others wait for their own.
+
+        A stage after one that may use all the time is seldom reached, and waits for its own, too.
+        """
         kind = get_kind(self.kind)
         like = self.kind, kind.asked(problem), tuple(kind.stages(problem))
         if like not in self._kernels:
-            staged = [(self._solver(problem, stage), kind.posed(problem, stage.strategy)) for stage in like[-1]]
-            found = (entry for solver, posed in staged if solver is not None for entry in solver.kernels(posed))
+            found = (entry for solver, posed in self._staged(problem, 1.0) for entry in solver.kernels(posed))
             self._kernels[like] = tuple(dict.fromkeys(found))
         return self._kernels[like]
 
@@ -104,6 +112,16 @@ class Auto(SearchSolver[Problem, Any]):
         gap = budget.gap if stage.strategy in (None, kind.strategy_of(problem)) else 0.0
         granted = run.clock.grant(stage.share, budget.iterations or stage.iterations, gap)
         return ask(solver, kind.posed(problem, stage.strategy), granted, seed, problem, run)
+
+    def _staged(self, problem: Problem, last_share: float = math.inf) -> Iterator[tuple[Solver, Problem]]:
+        """Yield who solves what at each stage, up to the first that gets this share of the time."""
+        kind = get_kind(self.kind)
+        for stage in kind.stages(problem):
+            solver = self._solver(problem, stage)
+            if solver is not None:
+                yield solver, kind.posed(problem, stage.strategy)
+                if stage.share >= last_share:
+                    return
 
     def _solver(self, problem: Problem, stage: Stage) -> Solver | None:
         posed = get_kind(self.kind).posed(problem, stage.strategy)

@@ -139,3 +139,12 @@ def test_a_warm_start_is_never_made_worse() -> None:
     again = Auto().solve(problem, Budget(iterations=1), 0, best)
     assert again.objective is not None
     assert again.objective <= problem.objective(best)
+
+
+def test_a_stage_after_one_that_may_take_all_the_time_waits_for_its_own_kernels() -> None:
+    problem = window(FatTree(2, 2, 4), range(12), [4, 3, 2])
+    first, proof, last = kind_of(problem).stages(problem)
+    told = set(Auto().kernels(problem))
+    assert told >= set(get_solver(first.solvers[0]).kernels(problem))
+    assert told >= set(get_solver(proof.solvers[0]).kernels(problem))
+    assert not told >= set(get_solver(last.solvers[0]).kernels(problem))
