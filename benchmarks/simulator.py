@@ -9,6 +9,7 @@ import argparse
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -40,6 +41,7 @@ SEED = 0
 N_ENVS = 256
 N_STEPS = 20_000
 MEMORY_JOBS = (10_000, 100_000, 1_000_000)
+LONG_QUEUES = (10_000, 100_000, 350_000)
 
 ELSEWHERE = """\
 ## Other simulators, measured elsewhere
@@ -288,6 +290,24 @@ def bars_section(
     )
 
 
+def long_queue_section() -> str:
+    """Jobs that are submitted all at once: how the cost of a pass grows with the queue."""
+    schedulers: dict[str, ListScheduler | Scheduler] = {name: backfillings()[name] for name in ("FCFS", "EASY")}
+    schedulers |= {"SJF with EASY": ListScheduler(queue_order("sjf"), Backfill.EASY), "FCFS in Python": FirstCome()}
+    rows: list[list[Cell]] = []
+    for jobs in LONG_QUEUES:
+        workload = lublin_workload(jobs, 256, np.random.default_rng(SEED))
+        workload = replace(workload, submit=np.zeros(jobs))
+        for name, scheduler in schedulers.items():
+            times = timed(partial(simulate, workload, 256, scheduler), 1)
+            rows.append([name, jobs, times.best, jobs / times.best])
+    table = aligned_table(["scheduler", "jobs", "s", "jobs/s"], rows, (None, 0, 2, 0))
+    return (
+        f"## Long queues\n\nAll jobs of a workload of the Lublin-Feitelson model, P = 256, seed {SEED}, submitted at once."
+        f"\n\n{table}"
+    )
+
+
 def memory_section() -> str:
     """Peak memory of `simulate` beyond the workload itself, as Python's allocator counts it."""
     rows = []
@@ -337,7 +357,7 @@ def main() -> None:
         "reports as its run time; reading is not counted. *Kernel* is the part of it that is compiled, without setting "
         "the state up. Curie is the CEA Curie log (Joseph Emeras) of the Parallel Workloads Archive (Dror Feitelson), "
         "the cleaned version.",
-        [bars, plain, *sections, memory_section(), ELSEWHERE],
+        [bars, plain, *sections, long_queue_section(), memory_section(), ELSEWHERE],
     )
 
 

@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import float32, int8, int64, types
+from numba import float32, float64, int8, int64, types
 from numpy.typing import NDArray
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.simulator.state import (
     CLOCK_DTYPE,
     JOB_DTYPE,
@@ -67,7 +67,7 @@ class Batch(NamedTuple):
         ``(B, 1, 1)``.
     tally
         What each episode has come to, shape ``(B, 1)``.
-    rules, steps, unpromised
+    rules, steps, unpromised, least
         As in `State`, the same for all episodes.
     goal
         What the agent is rewarded for, shape ``(1,)``.
@@ -86,6 +86,7 @@ class Batch(NamedTuple):
     rules: Records[RulesRecord]
     steps: Records[Step]
     unpromised: IntArray
+    least: FloatArray
     goal: Records[Goal]
     pool: Records[JobRecord]
     request: IntArray
@@ -100,7 +101,7 @@ BATCH = types.NamedTuple(
         *(records_type(CLOCK_DTYPE, 2), records_type(JOB_DTYPE, 2)),
         *(int64[:, :, ::1], int64[:, :, ::1], int64[:, :, ::1]),
         *(records_type(TALLY_DTYPE, 2), records_type(RULES_DTYPE), records_type(STEP_DTYPE), int64[:, ::1]),
-        *(GOALS, records_type(JOB_DTYPE), int64[:, ::1]),
+        *(float64[:, ::1], GOALS, records_type(JOB_DTYPE), int64[:, ::1]),
     ),
     Batch,
 )

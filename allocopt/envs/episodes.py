@@ -137,6 +137,7 @@ def new_batch(setup: Setup, workload: Workload, count: int) -> Batch:
         rules=state.rules,
         steps=state.steps,
         unpromised=state.unpromised,
+        least=state.least[:, :0],
         goal=goal,
         pool=pool,
         request=state.request,

@@ -194,6 +194,7 @@ def step_all(batch: Batch, slots: IntArray, offsets: IntArray, observations: Obs
             batch.held[episode],
             batch.steps,
             batch.unpromised,
+            batch.least,
         )
         if begins:
             await_job(state, tally)

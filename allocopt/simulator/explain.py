@@ -9,7 +9,7 @@ from allocopt.simulator.engine import Simulation, name_of
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.view import View
-from allocopt.simulator.waiting import in_words, ordered_queue, promise, seconds
+from allocopt.simulator.waiting import in_words, promise, seconds
 from allocopt.traces.workload import Workload
 
 
@@ -77,7 +77,7 @@ class Explanation:
         if not isinstance(self._scheduler, ListScheduler):
             fits = "would fit, and" if view.fits(self.job) else _wants(view, self.job) + ", and"
             return f"{fits} was not started by {name_of(self._scheduler)}"
-        queue = ordered_queue(simulation.state)
+        queue = simulation.view.queue.tolist()
         if self._scheduler.backfill is Backfill.CONSERVATIVE:
             return _reserved(view, self.job)
         if queue[0] == self.job:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.simulator.kernels.blocks import BLOCK, SIZE_CLASSES
 from allocopt.simulator.order import OrderKind, QueueKeys
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.state import (
@@ -56,6 +57,9 @@ def new_state(
     n, n_resources = request.shape
     users, user = np.unique(workload.users, return_inverse=True)
     steps = 2 * n + 3 if backfill is Backfill.CONSERVATIVE else 0
+    has_index = (
+        backfill in (Backfill.EASY, Backfill.FIRST_FIT) and backfill_order is None and order.kind <= OrderKind.FIXED
+    )
     units = np.zeros((3, n_resources), dtype=np.int64)
     units[FREE] = units[CAPACITY] = capacity
     numbers = _rules(rules, backfill, order, backfill_order)
@@ -76,6 +80,7 @@ def new_state(
         held=np.zeros((len(users), n_resources), dtype=np.int64),
         steps=np.full(steps, -np.inf).view(STEP_DTYPE),
         unpromised=np.tile(capacity, (steps, 1)),
+        least=np.zeros((1 + SIZE_CLASSES, n // BLOCK + 1 if has_index else 0)),
     )
 
 

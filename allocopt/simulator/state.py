@@ -8,10 +8,10 @@ Times are in seconds. A record's field is read ``state.jobs[job].start`` in a ke
 from typing import Any, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
-from numba import from_dtype, int64, types
+from numba import float64, from_dtype, int64, types
 from numpy.typing import NDArray
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import FloatArray, IntArray
 
 NOBODY = -1
 """Stands where there is no job."""
@@ -59,6 +59,10 @@ class Clock(Protocol):
     """Jobs at the front of the queue of which none can start before a job ends."""
     ended_early: int
     """1 when a job has ended before its estimate since the last pass."""
+    indexed: int
+    """1 while `State.least` describes the waiting jobs."""
+    n_gone: int
+    """Columns of the indexed queue whose job has left; they hold its complement."""
 
 
 class RulesRecord(Protocol):
@@ -170,6 +174,9 @@ class State(NamedTuple):
     steps, unpromised
         Conservative backfilling: times at which the steps of its profile begin, and the units that are not promised
         to anyone from then on, shape ``(K, R)``.
+    least
+        Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
+        `allocopt.simulator.kernels.blocks`. No rows where it does not.
     """
 
     clock: Records[Clock]
@@ -181,6 +188,7 @@ class State(NamedTuple):
     held: IntArray
     steps: Records[Step]
     unpromised: IntArray
+    least: FloatArray
 
 
 def record_dtype(record: type) -> np.dtype[np.void]:
@@ -205,6 +213,7 @@ STATE = types.NamedTuple(
         *(_MATRIX, _MATRIX, _MATRIX, _MATRIX),
         records_type(STEP_DTYPE),
         _MATRIX,
+        float64[:, ::1],
     ),
     State,
 )

@@ -73,9 +73,10 @@ class View:
 
     @property
     def queue(self) -> IntArray:
-        """Waiting jobs in the order in which they joined the queue."""
-        first, n_queued = self._state.clock["first"][0], self._state.clock["n_queued"][0]
-        return self._state.lists[QUEUE, first : first + n_queued].copy()
+        """Waiting jobs in the order of the queue: for a scheduler of one's own, that in which they joined it."""
+        clock = self._state.clock[0]
+        queue = self._state.lists[QUEUE, clock["first"] : clock["first"] + clock["n_queued"] + clock["n_gone"]]
+        return queue[queue >= 0] if clock["n_gone"] else queue.copy()
 
     @property
     def running(self) -> IntArray:

@@ -3,15 +3,7 @@
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.simulator.state import QUEUE, State
 from allocopt.simulator.view import View
-
-
-def ordered_queue(state: State) -> list[int]:
-    """Return the waiting jobs in the order of the built-in scheduler, as its last pass left it."""
-    first, n_queued = state.clock["first"][0], state.clock["n_queued"][0]
-    queue: list[int] = state.lists[QUEUE, first : first + n_queued].tolist()
-    return queue
 
 
 def in_words(view: View, units: IntArray) -> str:

@@ -131,7 +131,7 @@ class Batch(NamedTuple):
         Jobset that each episode begins with when it ends, or ``STAY``, shape ``(E,)``.
     last
         What the episode came to that was over last in each place, shape ``(E, 1)``.
-    rules, steps, unpromised
+    rules, steps, unpromised, least
         As in `State`, the same for all.
     terms, ladder
         As in `Episode`.
@@ -155,6 +155,7 @@ class Batch(NamedTuple):
     rules: Records[RulesRecord]
     steps: Records[Step]
     unpromised: IntArray
+    least: FloatArray
     terms: Records[Terms]
     ladder: IntArray
     pool: Records[JobRecord]
@@ -175,7 +176,7 @@ BATCH = types.NamedTuple(
         *(int64[:, :, ::1], int64[:, :, ::1], int64[:, :, ::1]),
         *(records_type(INSTANCE_DTYPE, 2), records_type(TALLY_DTYPE, 2), int64[:, ::1], int64[:, ::1], _LIST),
         *(records_type(TALLY_DTYPE, 2), records_type(RULES_DTYPE), records_type(STEP_DTYPE), int64[:, ::1]),
-        *(TERMS, _LIST, records_type(JOB_DTYPE), int64[:, ::1], _TABLE, _LIST),
+        *(_TABLE, TERMS, _LIST, records_type(JOB_DTYPE), int64[:, ::1], _TABLE, _LIST),
     ),
     Batch,
 )

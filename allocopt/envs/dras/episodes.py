@@ -241,6 +241,7 @@ class Episodes(SideBySide[Batch]):
                 batch.held[episode],
                 batch.steps,
                 batch.unpromised,
+                batch.least,
             )
             known = key, View(self.jobsets[jobset], Platform.pool(self.machine), state, None)
             self._views[episode] = known
@@ -274,6 +275,7 @@ def new_batch(jobsets: Sequence[Workload], machine: int, count: int, options: Op
         rules=states[0].rules,
         steps=states[0].steps,
         unpromised=states[0].unpromised,
+        least=states[0].least[:, :0],
         terms=terms(options),
         ladder=np.zeros(most, dtype=np.int64),
         pool=np.concatenate([np.asarray(state.jobs) for state in states]),

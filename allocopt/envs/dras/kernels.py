@@ -288,6 +288,7 @@ def _episode(batch: Batch, e: int) -> Episode:
         batch.held[e],
         batch.steps,
         batch.unpromised,
+        batch.least,
     )
     return Episode(
         state,

@@ -102,7 +102,7 @@ class Batch(NamedTuple):
         Job set with which each episode begins anew when it ends, or ``STAY``, shape ``(E,)``.
     last
         What the episode came to that was over last in each place, shape ``(E, 1)``.
-    rules, steps, unpromised
+    rules, steps, unpromised, least
         As in `State`, the same for all.
     terms, actions
         As in `Episode`.
@@ -137,6 +137,7 @@ class Batch(NamedTuple):
     rules: Records[RulesRecord]
     steps: Records[Step]
     unpromised: IntArray
+    least: FloatArray
     terms: Records[Terms]
     actions: IntArray
     first_clock: Any
@@ -169,7 +170,7 @@ BATCH = types.NamedTuple(
         *(records_type(CLOCK_DTYPE, 2), records_type(JOB_DTYPE, 2), _CUBE, _CUBE, _CUBE),
         *(records_type(dtype, 2) for dtype in (_TOTALS, _PROCESSORS, _NODES, _TASKS, _JOBS)),
         *(_LISTS, _LISTS, uint64[:, ::1], records_type(TALLY_DTYPE, 2), _LIST, records_type(TALLY_DTYPE, 2)),
-        *(records_type(RULES_DTYPE), records_type(STEP_DTYPE), _LISTS, TERMS, _LISTS),
+        *(records_type(RULES_DTYPE), records_type(STEP_DTYPE), _LISTS, _TABLE, TERMS, _LISTS),
         *(records_type(CLOCK_DTYPE), _LISTS, records_type(_TOTALS, 2), records_type(_PROCESSORS, 2)),
         *(records_type(_NODES), float64[:, :, ::1]),
         *(records_type(JOB_DTYPE), _LISTS, records_type(_TASKS), records_type(_JOBS)),

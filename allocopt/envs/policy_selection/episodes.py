@@ -221,6 +221,7 @@ def new_batch(
         rules=state.rules,
         steps=state.steps,
         unpromised=state.unpromised,
+        least=state.least[:, :0],
         terms=terms(machine, execution, options),
         actions=np.array([action.codes for action in options.policies], dtype=np.int64),
         first_clock=state.clock,

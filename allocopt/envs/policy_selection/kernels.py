@@ -36,6 +36,7 @@ def episode_of(batch: Batch, e: int) -> Episode:
         batch.held[e],
         batch.steps,
         batch.unpromised,
+        batch.least,
     )
     multicore = Multicore(
         batch.totals[e],

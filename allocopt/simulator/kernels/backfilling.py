@@ -1,6 +1,7 @@
 """List scheduling with and without backfilling."""
 
 from allocopt.kernels.compiled import helper, inlined
+from allocopt.simulator.kernels.blocks import BLOCK, end_of_queue, is_untidy, next_block, tidy_queue, tighten
 from allocopt.simulator.kernels.events import start_job
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued, sort_list
 from allocopt.simulator.order import OrderKind
@@ -77,14 +78,25 @@ def take_spare(state: State, job: int) -> None:
 
 
 @inlined
-def _may_backfill(state: State, job: int) -> bool:
-    """Whether a job fits now and does not delay the head; one that runs beyond the shadow takes from what is spare."""
-    if state.rules[0].backfill != EASY:
-        return fits(state, job, FREE)
-    if not keeps_shadow(state, job):
-        return False
-    take_spare(state, job)
-    return True
+def may_backfill(state: State, job: int) -> bool:
+    """Whether a job fits now and, by the rules of EASY, does not delay the head."""
+    return keeps_shadow(state, job) if state.rules[0].backfill == EASY else fits(state, job, FREE)
+
+
+@helper()
+def next_indexed(state: State, column: int) -> int:
+    """Return the first column of an indexed queue from one on whose job may be backfilled, or its end."""
+    jobs, end = state.lists[QUEUE], end_of_queue(state)
+    while column < end:
+        block = next_block(state, column // BLOCK, (end - 1) // BLOCK + 1)
+        column, last = max(column, block * BLOCK), min(end, (block + 1) * BLOCK)
+        while column < last:
+            if jobs[column] >= 0 and may_backfill(state, jobs[column]):
+                return column
+            column += 1
+        if column <= end:
+            tighten(state, block)
+    return end
 
 
 @inlined
@@ -92,11 +104,17 @@ def backfill_queue(state: State) -> None:
     """Start those that may, in the order of the queue."""
     clock, order = state.clock[0], state.rules[0].order
     at = max(1, clock.examined)
-    while at < clock.n_queued and state.units[FREE, 0] > 0:
+    while at < clock.n_queued + clock.n_gone and state.units[FREE, 0] > 0:
+        if clock.indexed:
+            at = next_indexed(state, clock.first + at) - clock.first
+            if at == clock.n_queued + clock.n_gone:
+                break
         job = queued(state, at)
-        if not _may_backfill(state, job):
+        if not may_backfill(state, job):
             at += 1
             continue
+        if state.rules[0].backfill == EASY:
+            take_spare(state, job)
         dequeue(state, at)
         start_job(state, job)
         if order == FAIR_SHARE:
@@ -114,9 +132,11 @@ def backfill_candidates(state: State) -> None:
     at = 0
     while at < clock.n_queued:
         job = state.lists[CANDIDATES, at]
-        if job == head or not _may_backfill(state, job):
+        if job == head or not may_backfill(state, job):
             at += 1
             continue
+        if state.rules[0].backfill == EASY:
+            take_spare(state, job)
         dequeue(state, place_in_queue(state, job))
         start_job(state, job)
         if order == FAIR_SHARE:
@@ -143,6 +163,8 @@ def list_pass(state: State) -> None:
     if rules.order >= AGEING or is_overdue(state):
         clock.examined = 0
     if clock.examined == 0:
+        if is_untidy(state):
+            tidy_queue(state)
         start_from_head(state)
         if clock.n_queued > 1 and rules.backfill == EASY:
             find_shadow(state, queued(state, 0))
@@ -156,4 +178,4 @@ def list_pass(state: State) -> None:
         backfill_candidates(state)
     else:
         backfill_queue(state)
-    clock.examined = clock.n_queued
+    clock.examined = clock.n_queued + clock.n_gone

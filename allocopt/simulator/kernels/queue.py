@@ -4,10 +4,11 @@ from numba import int64
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.simulator.kernels.blocks import end_of_queue, insert_indexed
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.state import CANDIDATES, CAPACITY, QUEUE, STATE, State
 
-FIXED, AGEING = int(OrderKind.FIXED), int(OrderKind.AGEING)
+ARRIVAL, FIXED, AGEING = int(OrderKind.ARRIVAL), int(OrderKind.FIXED), int(OrderKind.AGEING)
 
 
 @inlined
@@ -58,7 +59,8 @@ def sort_list(state: State, row: int, kind: int, begin: int) -> None:
 
 @inlined
 def _rank(state: State, row: int, job: int) -> int:
-    """Place of a job among all jobs, in the order of a list."""
+    """Return the place of a job among all jobs, in the order of a list; of one that is gone, too."""
+    job = max(job, ~job)
     return state.jobs[job].order_rank if row == QUEUE else state.jobs[job].backfill_rank
 
 
@@ -94,10 +96,15 @@ def remove(jobs: IntArray, at: int, end: int) -> None:
 def enqueue(state: State, job: int) -> None:
     """Let a job join the queue; if it comes before others, what was known of them is void."""
     clock, rules = state.clock[0], state.rules[0]
-    at = end = clock.first + clock.n_queued
+    at = end = end_of_queue(state)
     if rules.order == FIXED:
         at = place_by_rank(state, QUEUE, clock.first, end, job)
-    insert(state.lists[QUEUE], at, end, job)
+    elif rules.order == ARRIVAL:
+        state.jobs[job].order_rank = _rank(state, QUEUE, state.lists[QUEUE, end - 1]) + 1 if clock.n_queued else 0
+    if clock.indexed:
+        insert_indexed(state, at, job)
+    else:
+        insert(state.lists[QUEUE], at, end, job)
     clock.examined = min(clock.examined, at - clock.first)
     if rules.own_backfill_order:
         at = clock.n_queued
@@ -111,7 +118,12 @@ def enqueue(state: State, job: int) -> None:
 @kernel(int64(STATE, int64))
 def place_in_queue(state: State, job: int) -> int:
     """Place of a job in the queue, counted from its head, or -1."""
-    for at in range(state.clock[0].n_queued):
+    clock = state.clock[0]
+    if state.rules[0].order <= FIXED:
+        end = end_of_queue(state)
+        at = place_by_rank(state, QUEUE, clock.first, end, job)
+        return at - clock.first if at < end and state.lists[QUEUE, at] == job else -1
+    for at in range(clock.n_queued):
         if queued(state, at) == job:
             return at
     return -1
@@ -131,11 +143,20 @@ def _remove_candidate(state: State, job: int) -> None:
 @inlined
 def dequeue(state: State, at: int) -> None:
     """Take the job at a place of the queue, counted from its head, out."""
-    clock = state.clock[0]
+    clock, jobs = state.clock[0], state.lists[QUEUE]
+    column = clock.first + at
     if state.rules[0].own_backfill_order:
-        _remove_candidate(state, queued(state, at))
-    if at > 0:
-        remove(state.lists[QUEUE], clock.first + at, clock.first + clock.n_queued)
+        _remove_candidate(state, jobs[column])
+    if clock.indexed:
+        jobs[column] = ~jobs[column]
+        clock.n_gone += 1
+        while clock.n_gone > 0 and jobs[clock.first] < 0:
+            clock.first += 1
+            clock.n_gone -= 1
+    elif 2 * at > clock.n_queued:
+        # The shorter side moves.
+        remove(jobs, column, clock.first + clock.n_queued)
     else:
+        insert(jobs, clock.first, column, jobs[column])
         clock.first += 1
     clock.n_queued -= 1

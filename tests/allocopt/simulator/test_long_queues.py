@@ -1,0 +1,74 @@
+"""A queue with an index gives the schedule of one without, which the slow twin has checked on short ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from allocopt.kernels.ready import make_ready
+from allocopt.simulator.kernels.blocks import LONG
+from allocopt.simulator.kernels.run import run
+from allocopt.simulator.order import QueueOrder
+from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import new_simulation, simulate
+from allocopt.traces.workload import Workload
+from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
+
+MACHINE = 64
+orders: st.SearchStrategy[QueueOrder] = st.sampled_from([FirstComeFirstServed(), ShortestJobFirst(), LargestFirst()])
+
+
+def bursts(seed: int, n_jobs: int) -> Workload:
+    """Jobs of all sizes that come in three bursts, between which the machine works off some of them."""
+    rng = np.random.default_rng(seed)
+    run_s = np.round(np.exp(rng.uniform(0, 8, n_jobs))) + 1
+    processors = np.minimum(MACHINE, 2 ** rng.integers(0, 7, n_jobs) + rng.integers(0, 3, n_jobs))
+    submit = np.sort(rng.integers(0, 3, n_jobs)) * (run_s * processors).sum() / MACHINE * 0.2
+    estimate = np.round(run_s * rng.choice([0.5, 1.0, 1.0, 4.0], n_jobs))
+    return Workload(
+        name="bursts",
+        ids=np.arange(n_jobs),
+        submit=submit,
+        run=run_s,
+        processors=processors,
+        estimate=np.maximum(1.0, estimate),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backfill", [Backfill.FIRST_FIT, Backfill.EASY], ids=["first_fit", "easy"])
+@settings(max_examples=10)
+@given(
+    seed=st.integers(0, 1000),
+    n_jobs=st.integers(2 * LONG, 4 * LONG),
+    order=orders,
+    event_order=st.sampled_from(EventOrder),
+    kill=st.booleans(),
+)
+def test_an_index_over_the_queue_changes_no_start(
+    backfill: Backfill, seed: int, n_jobs: int, order: QueueOrder, event_order: EventOrder, kill: bool
+) -> None:
+    jobs, scheduler, rules = bursts(seed, n_jobs), ListScheduler(order, backfill), Rules(event_order, kill)
+    make_ready((run,))
+    state = new_simulation(jobs, MACHINE, scheduler, rules).state
+    run(state._replace(least=state.least[:, :0].copy()), 10 * n_jobs)
+    assert not state.clock["indexed"][0]
+    np.testing.assert_array_equal(simulate(jobs, MACHINE, scheduler, rules).start, state.jobs["start"])
+
+
+@pytest.mark.parametrize("backfill", [Backfill.FIRST_FIT, Backfill.EASY], ids=["first_fit", "easy"])
+def test_the_index_begins_with_a_long_queue_and_ends_with_a_short_one(backfill: Backfill) -> None:
+    n_jobs, lengths = 3 * LONG, []
+    make_ready((run,))
+    simulation = new_simulation(bursts(7, n_jobs), MACHINE, ListScheduler(FirstComeFirstServed(), backfill))
+    clock = simulation.state.clock[0]
+    while run(simulation.state, 1):
+        queue = simulation.view.queue
+        lengths.append((bool(clock["indexed"]), len(queue)))
+        assert len(queue) == clock["n_queued"] == len(set(queue.tolist()))
+        assert np.isnan(simulation.state.jobs["start"][queue]).all()
+        assert (np.diff(queue) > 0).all()
+    indexed = [length for is_indexed, length in lengths if is_indexed]
+    assert max(indexed) > LONG
+    assert not lengths[-1][0]
