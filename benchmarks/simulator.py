@@ -303,8 +303,7 @@ def long_queue_section() -> str:
             rows.append([name, jobs, times.best, jobs / times.best])
     table = aligned_table(["scheduler", "jobs", "s", "jobs/s"], rows, (None, 0, 2, 0))
     return (
-        f"## Long queues\n\nAll jobs of a workload of the Lublin-Feitelson model, P = 256, seed {SEED}, submitted at once."
-        f"\n\n{table}"
+        f"## Long queues\n\nAll jobs of a workload of the Lublin-Feitelson model, P = 256, seed {SEED}, come at once.\n\n{table}"
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from allocopt.cli.generate import app
+from allocopt.cli.generate import add_commands, app
 from allocopt.errors import UsageError
 from allocopt.problems.instances import read_problems
 
@@ -14,6 +14,7 @@ SMALL = ["--pods", "2", "--leaves-per-pod", "3", "--nodes-per-leaf", "4"]
 
 
 def generate(*arguments: str | Path) -> Result:
+    add_commands()
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
