@@ -90,8 +90,6 @@ def heterogeneous() -> Machine:
 
 
 class _Model(BaseModel):
-    """Exact types, no NaN; keys that are not known are ignored, as IRMaSim does."""
-
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
 
 
@@ -183,8 +181,6 @@ def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, cho
 
 @dataclass(frozen=True, slots=True)
 class _Library:
-    """Types of nodes and processors: those of the file, then those of the library."""
-
     obj: Mapping[str, Any]
     where: Path
     types: Path | None
@@ -253,7 +249,6 @@ def _processor(name: str, library: _Library) -> Processor:
 
 
 def _power(model: _Processor) -> PowerConstants | None:
-    """Return the constants of power: ``pa`` and ``pb``, which the examples call dynamic and static power."""
     core = model.dynamic_power if model.pa is None else model.pa
     shared = model.static_power if model.pb is None else model.pb
     if core is None and shared is None:
@@ -262,7 +257,6 @@ def _power(model: _Processor) -> PowerConstants | None:
 
 
 def _distinct(clusters: list[Cluster]) -> tuple[Cluster, ...]:
-    """Return clusters whose nodes have different names; where they have not, those of their clusters come before."""
     names = [node.name for cluster in clusters for node in cluster.nodes]
     if len(set(names)) == len(names):
         return tuple(clusters)

@@ -38,8 +38,6 @@ CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.
 
 
 class _Model(BaseModel):
-    """Keys that are not known are left alone: the objects of Kubernetes have many."""
-
     model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
 
@@ -92,7 +90,6 @@ def read_kubernetes_nodes(path: Path, labels: Sequence[str] = ()) -> NamedTree:
 
 
 def _switches(nodes: Sequence[_Metadata], keys: Sequence[str]) -> list[Switch]:
-    """Make a switch of every value of a label below the same values above."""
     held: dict[tuple[str, ...], list[str]] = {}
     for node in nodes:
         held.setdefault(tuple(node.labels[key] for key in keys), []).append(node.name)

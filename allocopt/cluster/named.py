@@ -120,8 +120,6 @@ class Switch:
 
 @dataclass(slots=True)
 class _Forest:
-    """Switches by name, each with what it keeps when every node and switch has one place only."""
-
     switches: dict[str, Switch]
     nodes: dict[str, list[str]] = field(default_factory=dict)
     below: dict[str, list[str]] = field(default_factory=dict)
@@ -129,7 +127,6 @@ class _Forest:
     remarks: list[str] = field(default_factory=list)
 
     def remark(self, lines: Sequence[str], noun: str) -> None:
-        """Keep the first remark of a kind, with the number of all where there are several."""
         more = f" (the first of {len(lines)} {noun})" if len(lines) > 1 else ""
         self.remarks += [line + more for line in lines[:1]]
 
@@ -193,7 +190,6 @@ def _by_name(switches: Sequence[Switch]) -> dict[str, Switch]:
 
 
 def _give_nodes(forest: _Forest) -> None:
-    """Give every node to the first switch that names it."""
     owner: dict[str, str] = {}
     again: dict[str, str] = {}
     for name, switch in forest.switches.items():
@@ -205,7 +201,6 @@ def _give_nodes(forest: _Forest) -> None:
 
 
 def _roots(forest: _Forest) -> list[str]:
-    """Give every switch to the first one above it, and return those that have none above them."""
     above: dict[str, str] = {}
     again: list[str] = []
     for name, switch in forest.switches.items():
@@ -235,7 +230,6 @@ def _check_no_circle(forest: _Forest, above: dict[str, str]) -> None:
 
 
 def _measure(forest: _Forest, root: str) -> None:
-    """Set the level of a switch and all below it, 0 for those without nodes, which are left out."""
     downwards, left = [], [root]
     while left:
         downwards.append(left.pop())
@@ -247,7 +241,6 @@ def _measure(forest: _Forest, root: str) -> None:
 
 
 def _named_tree(forest: _Forest, roots: list[str]) -> NamedTree:
-    """Give the nodes numbers, and a group at every level below the top."""
     below_top = max(forest.heights[root] for root in roots) - (len(roots) == 1)
     names: list[dict[str, int]] = [{} for _ in range(below_top)]
     columns: list[list[int]] = []
@@ -265,7 +258,6 @@ def _named_tree(forest: _Forest, roots: list[str]) -> NamedTree:
 
 
 def _paths(forest: _Forest, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the switches from the top down to each leaf switch."""
     if not forest.below[path[-1]]:
         yield path
     for child in forest.below[path[-1]]:

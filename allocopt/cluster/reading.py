@@ -108,7 +108,7 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
     if chosen and suffix != ".json":
         raise bad_file(source, f"holds one platform, {shown(chosen)} cannot be chosen")
     if suffix == ".xml":
-        from allocopt.cluster.simgrid import read_simgrid
+        from allocopt.cluster.platform_files import read_simgrid
 
         return read_simgrid(source)
     from allocopt.cluster.platform_files import PLATFORM_FORMAT, PlatformFile, machine_of

@@ -19,8 +19,6 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 class _Model(BaseModel):
-    """Exact types, no other keys."""
-
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
 
 
@@ -46,8 +44,6 @@ class _Blocks(_Model):
 
 
 class _Topology(_Model):
-    """A topology; others than the one that is asked for may be of a kind that is not known."""
-
     model_config = ConfigDict(extra="allow", defer_build=True)
 
     topology: Name
@@ -114,7 +110,6 @@ def _switches(path: Path, place: str, tree: _Tree) -> Iterator[Switch]:
 
 
 def _blocks(path: Path, place: str, model: _Blocks) -> list[Switch]:
-    """Return the blocks, and what is above them."""
     expander = HostlistExpander()
     blocks = []
     for index, block in enumerate(model.blocks):

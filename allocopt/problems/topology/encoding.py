@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from allocopt.arrays import Encoding, IntArray
-from allocopt.problems.topology.hop_cost import HopFormula
+from allocopt.cluster.topology import HopFormula
 from allocopt.problems.topology.placement import broken_rule
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 
@@ -37,7 +37,6 @@ def encoded(problem: TopologyProblem, groups: IntArray, n_groups: IntArray) -> E
 
 
 def _renumbered(row: IntArray) -> tuple[IntArray, int]:
-    """Return numbers from 0 for the values of a row, in their order, and how many values there are."""
     steps = np.diff(row)
     if steps.size and steps.min() < 0:
         present, numbers = np.unique(row, return_inverse=True)

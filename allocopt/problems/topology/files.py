@@ -43,7 +43,6 @@ class FatTreeModel(FileModel):
 
 
 def _members_tag(members: object) -> str:
-    """Tell groups of names from groups of nodes by the first member, so that a fault names one member."""
     return "names" if isinstance(members, list) and members and isinstance(members[0], str) else "nodes"
 
 
@@ -71,8 +70,6 @@ class TreeModel(FileModel):
 
 
 def _number_or_name(least: int) -> Callable[[Any], Any]:
-    """Make the check of a value that is a whole number from ``least`` on, or a name."""
-
     def checked(value: Any) -> Any:
         if isinstance(value, str) and value:
             return printable_text(value)
@@ -84,7 +81,6 @@ def _number_or_name(least: int) -> Callable[[Any], Any]:
 
 
 def _number_or_name_schema(least: int) -> WithJsonSchema:
-    """Describe such a value."""
     return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least}, {"type": "string", "minLength": 1}]})
 
 
@@ -233,14 +229,12 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
 
 
 def _topology(model: FatTreeModel | TreeModel) -> Topology:
-    """Make the cluster."""
     if isinstance(model, TreeModel):
         return Tree.from_levels(model.levels, model.hops, model.pairs)
     return FatTree(model.pods, model.leaves_per_pod, model.nodes_per_leaf, tuple(model.hops), model.pairs)
 
 
 def _topology_object(topology: Topology) -> dict[str, object]:
-    """Turn the cluster into the object that stands in an instance file."""
     options: dict[str, object] = {} if topology.pairs == "ordered" else {"pairs": topology.pairs}
     hops = [int(hop) for hop in topology.hops]
     if isinstance(topology, Tree):
@@ -254,7 +248,6 @@ def _topology_object(topology: Topology) -> dict[str, object]:
 
 
 def _placement_of(job: JobModel) -> Placement | None:
-    """Return the rules of a job; None if it has none."""
     placement = Placement(
         only_in=_groups(job.only_in),
         not_in=_groups(job.not_in),
@@ -266,7 +259,6 @@ def _placement_of(job: JobModel) -> Placement | None:
 
 
 def _rules_of(placement: Placement | None) -> dict[str, object]:
-    """Turn the rules of a job into the keys that stand in an instance file."""
     keys: dict[str, object] = {}
     if placement is None:
         return keys
@@ -283,5 +275,4 @@ def _rules_of(placement: Placement | None) -> dict[str, object]:
 
 
 def _groups(listed: Sequence[GroupsModel]) -> tuple[Groups, ...]:
-    """Return groups as a problem takes them."""
     return tuple(Groups(groups.level, tuple(groups.groups)) for groups in listed)

@@ -175,6 +175,5 @@ def fitting_sizes(n_jobs: int, nodes: Range, n_idle: int, load: float, rng: np.r
 
 
 def _composition(total: int, parts: int, rng: np.random.Generator) -> IntArray:
-    """Draw one of all ways to write ``total`` as an ordered sum of positive parts, shape ``(parts,)``."""
     cuts = np.sort(rng.choice(total - 1, parts - 1, replace=False)) + 1
     return np.diff(np.concatenate(([0], cuts, [total])))

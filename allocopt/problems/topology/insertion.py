@@ -139,7 +139,6 @@ class RuledInsertion:
         return self._encoding.scale * (hops - saving - 1e-9 * max(1.0, abs(hops)))
 
     def _most_left_squares(self) -> float:
-        """Largest weighted sum of squares of the leftover: packed into the largest groups of every level."""
         left, total = self._problem.n_left, 0.0
         for groups, weight in zip(self._encoding.groups, self._encoding.weights.tolist(), strict=True):
             falling = np.sort(np.bincount(groups))[::-1]
@@ -148,6 +147,5 @@ class RuledInsertion:
         return total
 
     def _fresh_state(self) -> InsertionState:
-        """Make the state in which all nodes are idle."""
         state = insertion_state(self._tree, self._largest)
         return state._replace(tie_break=TIE_BREAK * state.tie_break)

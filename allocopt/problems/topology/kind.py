@@ -1,19 +1,14 @@
 """Topology problems as a kind."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.kind import NodeMap, ProblemKind, Stage, data_file
+from allocopt.problems.kind import Codec, Generator, NodeMap, ProblemKind, Stage, data_file
 from allocopt.problems.topology.encoding import trivial_allocation
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 from allocopt.problems.topology.verify import verify_allocation
-
-if TYPE_CHECKING:
-    from allocopt.problems.kind import Generator
-    from allocopt.problems.topology.files import TopologyCodec
 
 FEW_JOBS = 12
 """Jobs up to which an unrestricted window is mostly solved to proof; beyond, prices bound it better and faster."""
@@ -37,14 +32,14 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
     shipped = ("@tiny", data_file("tiny.jsonl"))
 
     @property
-    def codec(self) -> "TopologyCodec":
+    def codec(self) -> Codec[TopologyProblem, Allocation]:
         """Its files."""
         from allocopt.problems.topology.files import TopologyCodec
 
         return TopologyCodec()
 
     @property
-    def generators(self) -> "dict[str, Generator[TopologyProblem]]":
+    def generators(self) -> Mapping[str, Generator[TopologyProblem]]:
         """What draws windows."""
         from allocopt.problems.topology.generate import drawn_window
 

@@ -125,14 +125,12 @@ def group_numbers(topology: Topology, groups: Groups) -> IntArray:
 
 
 def _n_groups(topology: Topology, level: int) -> int:
-    """Count the groups of a level; the nodes are looked at only where the topology is a stranger."""
     if isinstance(topology, FatTree):
         return topology.pods * (topology.leaves_per_pod if level == 0 else 1)
     return len(_names(topology, level)) or int(topology.groups_of(np.arange(topology.size))[level].max()) + 1
 
 
 def _names(topology: Topology, level: int) -> tuple[str, ...]:
-    """Names of the groups of a level; none where they have only numbers."""
     names: tuple[tuple[str, ...], ...] = getattr(topology, "names", ())
     return names[level] if level < len(names) else ()
 
@@ -181,12 +179,10 @@ def broken_rule(topology: Topology, placement: Placement, nodes: IntArray) -> st
 
 
 def _kind(level: int) -> str:
-    """Name of the groups of a level."""
     return LEVEL_NAMES[level] if level < len(LEVEL_NAMES) else f"group of level {level + 1}"
 
 
 def _described(topology: Topology, level: int, group: int) -> str:
-    """Name a group for people."""
     names = _names(topology, level)
     return f"{_kind(level)} {names[group]!r}" if names else f"{_kind(level)} {group}"
 
@@ -213,7 +209,6 @@ def placement_faults(topology: Topology, placement: Placement, n_nodes: int) -> 
 
 
 def _faults_of(field: str, resolve: Callable[[], object]) -> Iterator[tuple[str, str]]:
-    """Say what resolving a level or groups finds."""
     try:
         resolve()
     except ValueError as error:

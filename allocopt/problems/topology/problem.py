@@ -7,11 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import IntArray, frozen_integers
-from allocopt.cluster.topology import Topology
+from allocopt.cluster.topology import Topology, hop_costs
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, Strategy
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.placement import Placement, penalty, placement_faults
 
 LEAST_HOP_COST, LARGEST_HOP_COST = 1e-6, 1e12
@@ -128,7 +127,6 @@ class TopologyProblem:
         _check_placements(self.jobs, self.topology)
 
     def _repr_html_(self) -> str:
-        """Describe it in a notebook."""
         facts = (
             ("strategy", str(self.strategy)),
             ("nodes", self.topology.size),
@@ -206,14 +204,12 @@ class TopologyProblem:
         return cost
 
     def _raise_outside(self, solution: Allocation) -> None:
-        """Raise `InvalidSolutionError` for the first node that does not exist."""
         for job, nodes in zip(self.jobs, solution.nodes, strict=False):
             for node in nodes[(nodes < 0) | (nodes >= self.topology.size)]:
                 raise InvalidSolutionError(f"job {job.id!r} gets node {node}, which is not idle")
 
 
 def _check_idle_nodes(nodes: IntArray, size: int) -> None:
-    """Raise `InvalidProblemError` unless the nodes exist and are distinct."""
     nodes = np.asarray(nodes)
     if nodes.ndim != 1 or (nodes.size and nodes.dtype.kind not in "iu"):
         raise InvalidProblemError("idle_nodes", f"has dtype {nodes.dtype} and {nodes.ndim} axes, must list integers")
@@ -228,7 +224,6 @@ def _check_idle_nodes(nodes: IntArray, size: int) -> None:
 
 
 def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:
-    """Raise `InvalidProblemError` unless the jobs are distinct, of positive size, and fit together."""
     if not jobs:
         raise InvalidProblemError("jobs", "the window is empty, must hold at least one job")
     seen: set[str] = set()
@@ -245,7 +240,6 @@ def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:
 
 
 def _check_placements(jobs: Sequence[Job], topology: Topology) -> None:
-    """Raise `InvalidProblemError` unless the rules of every job make sense in this cluster."""
     for index, job in enumerate(jobs):
         if job.placement is None:
             continue

@@ -17,7 +17,6 @@ from allocopt.problems.topology.placement import Placement, allowed_nodes, level
 
 @helper(allocates=True)
 def _sorted_by(keys: IntArray, n_keys: int) -> tuple[IntArray, IntArray]:
-    """Return where every key's indices begin, and the indices sorted by key, equal ones in their order."""
     first = np.zeros(n_keys + 1, dtype=np.int64)
     for key in keys:
         first[key + 1] += 1
@@ -32,7 +31,6 @@ def _sorted_by(keys: IntArray, n_keys: int) -> tuple[IntArray, IntArray]:
 
 @kernel(GROUP_TREE(int64[:, ::1], int64[::1], float64[::1]), allocates=True)
 def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTree:
-    """Build the tree from the group of every idle position by level; see `Encoding`."""
     n_levels, m = groups.shape
     n_vertices = n_groups.sum() + 1
     parent = np.full(n_vertices, n_vertices - 1)
@@ -57,7 +55,6 @@ def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTre
 
 @kernel(types.Tuple((int64[::1], boolean))(int64[:, ::1]), allocates=True)
 def _renumber(groups: IntArray) -> tuple[IntArray, bool]:
-    """Give the groups of every level numbers from 0, if they never fall; return how many there are, and if so."""
     n_groups = np.zeros(groups.shape[0], dtype=np.int64)
     for level in range(groups.shape[0]):
         for i in range(1, groups.shape[1]):
@@ -148,7 +145,6 @@ def constant_hops(problem: TopologyProblem, encoding: Encoding) -> float:
 
 
 def _steps(problem: TopologyProblem, rules: list[Placement], sizes: IntArray) -> IntArray:
-    """Of what the nodes in a group are a multiple, by class and level."""
     step = np.ones((len(rules), len(problem.topology.hops)), dtype=np.int64)
     for r, placement in enumerate(rules):
         if placement.segments is not None:
@@ -160,7 +156,6 @@ def _steps(problem: TopologyProblem, rules: list[Placement], sizes: IntArray) ->
 
 
 def _bonuses(problem: TopologyProblem, encoding: Encoding, rules: list[Placement]) -> FloatArray:
-    """Return what a job saves within one group, in hops, by class and level."""
     bonus = np.zeros((len(rules), len(problem.topology.hops)))
     for r, placement in enumerate(rules):
         if placement.prefer is not None:
@@ -169,7 +164,6 @@ def _bonuses(problem: TopologyProblem, encoding: Encoding, rules: list[Placement
 
 
 def _areas(problem: TopologyProblem, tree: GroupTree, rules: list[Placement]) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Return the area of every class, and the leaves of every area."""
     nodes = problem.idle_nodes[tree.leaf_positions[tree.leaf_first[:-1]]]
     known: dict[tuple[object, object], int] = {}
     rows: list[NDArray[np.bool_]] = []
@@ -184,7 +178,6 @@ def _areas(problem: TopologyProblem, tree: GroupTree, rules: list[Placement]) ->
 
 
 def _levels(encoding: Encoding, tree: GroupTree) -> IntArray:
-    """Level of every vertex."""
     counts = np.append(encoding.n_groups, 1)
     return np.repeat(np.arange(len(counts)), counts)
 

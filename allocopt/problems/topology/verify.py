@@ -148,7 +148,6 @@ def check_order(problem: TopologyProblem, allocation: Allocation, order: Sequenc
 
 
 def _check_ids(index: Mapping[str, int], order: Sequence[str]) -> None:
-    """Raise `InvalidSolutionError` unless an order names every job once."""
     seen: set[str] = set()
     for job_id in order:
         if job_id not in index:
@@ -162,13 +161,11 @@ def _check_ids(index: Mapping[str, int], order: Sequence[str]) -> None:
 
 
 def _crossing(problem: TopologyProblem, owner: int, other: int, position: int) -> str:
-    """Say which two blocks cross, and where."""
     names = [f"job {problem.jobs[block].id!r}" if block >= 0 else "the leftover" for block in (owner, other)]
     return f"dcas: {names[0]} and {names[1]} cross at node {problem.idle_nodes[position]}: neither can be placed first"
 
 
 def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:
-    """Job index (or -1) of every idle position, checking counts, idleness and exclusivity."""
     counts = [len(nodes) for nodes in allocation.nodes]
     if counts == [job.nodes for job in problem.jobs]:
         nodes = np.concatenate(allocation.nodes)
@@ -181,7 +178,6 @@ def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:
 
 
 def _fault(problem: TopologyProblem, allocation: Allocation) -> str:
-    """Say which job has nodes that are too few or too many, not idle, or given twice."""
     if len(allocation.nodes) != len(problem.jobs):
         return f"there are {len(allocation.nodes)} node sets for {len(problem.jobs)} jobs"
     owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
