@@ -107,12 +107,10 @@ def object_from_problem(problem: Problem) -> dict[str, object]:
 
 
 def _holds_several(path: Path) -> bool:
-    """Whether the name promises one instance a line."""
     return path.name.endswith((".jsonl", ".jsonl.gz"))
 
 
 def _filled_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, with their numbers."""
     return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
 

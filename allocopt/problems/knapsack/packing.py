@@ -104,7 +104,6 @@ def selection_of(jobs: Sequence[int], slots: Sequence[int] = ()) -> Selection:
 
 
 def _packed(problem: KnapsackProblem, order: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Take the jobs in an order, each if it still fits, into the tightest slot; return them and their slots."""
     left = list(problem.capacity.values())
     room = None if problem.slots is None else list(problem.slots)
     requests = problem.requests.tolist()
@@ -126,7 +125,6 @@ def _packed(problem: KnapsackProblem, order: Sequence[int]) -> tuple[list[int], 
 
 
 def _best_beginning(gains: Gains, chosen: IntArray) -> int:
-    """Count the jobs from the first on that are worth the most."""
     assert gains.shared is not None, "only means make fewer jobs worth more"
     if not len(chosen):
         return 0

@@ -188,7 +188,6 @@ class KnapsackProblem:
             _check_slots(self.slots, self.free)
 
     def _repr_html_(self) -> str:
-        """Describe it in a notebook."""
         capacities = ((f"free {name}", int(units)) for name, units in self.capacity.items())
         facts = (("jobs", len(self.jobs)), *capacities, ("objective", str(self.reward)))
         return html_table(f"Knapsack problem {self.name}", facts)
@@ -229,7 +228,6 @@ class KnapsackProblem:
         return self._capability(chosen)
 
     def _capability(self, chosen: IntArray) -> float:
-        """Eq. 1."""
         starvation = size = 0.0
         if len(chosen):
             longest = float(self.numbers.max())
@@ -250,7 +248,6 @@ def repeated(jobs: Iterable[JobT]) -> Iterator[JobT]:
 
 
 def _check_units(place: str, units: Mapping[str, int], known: Mapping[str, int] | None) -> None:
-    """Raise `InvalidProblemError` unless these are units of (known) resources."""
     if known is None and not units:
         raise InvalidProblemError(place, "is empty, must name at least one resource")
     for resource, count in units.items():
@@ -263,7 +260,6 @@ def _check_units(place: str, units: Mapping[str, int], known: Mapping[str, int] 
 
 
 def _check_machine(problem: KnapsackProblem) -> None:
-    """Complete what the machine has and what is in use; raise `InvalidProblemError` unless they fit the capacity."""
     _check_units("total", problem.total, problem.capacity)
     _check_units("used", problem.used, problem.capacity)
     total: dict[str, int] = {}
@@ -285,7 +281,6 @@ def _check_machine(problem: KnapsackProblem) -> None:
 
 
 def _check_objective(problem: KnapsackProblem) -> None:
-    """Raise `InvalidProblemError` unless objective and weights are such."""
     if problem.reward not in list(Reward):
         fault = f"is {problem.reward!r}, must be one of {', '.join(Reward)}"
         raise InvalidProblemError("objective", fault)
@@ -298,7 +293,6 @@ def _check_objective(problem: KnapsackProblem) -> None:
 
 
 def _check_jobs(problem: KnapsackProblem) -> None:
-    """Raise `InvalidProblemError` unless the jobs are distinct, ask for something, and say what the objective needs."""
     if not problem.jobs:
         raise InvalidProblemError("jobs", "no job waits, there must be at least one")
     needed = NEEDED[problem.reward]
@@ -320,13 +314,11 @@ def _check_jobs(problem: KnapsackProblem) -> None:
 
 
 def _check_range(place: str, value: float | None, least: float, largest: float) -> None:
-    """Raise `InvalidProblemError` unless a value that is given is a number within a range."""
     if value is not None and (not isinstance(value, int | float | np.number) or not least <= value <= largest):
         raise InvalidProblemError(place, f"is {value!r}, must be within {least:g} .. {largest:g}")
 
 
 def _check_slots(slots: tuple[int, ...], free: int) -> None:
-    """Raise `InvalidProblemError` unless the slots are no more than what is free."""
     for index, size in enumerate(slots):
         if not isinstance(size, int | np.integer) or size < 1:
             raise InvalidProblemError(f"slots[{index}]", f"is {size!r}, must be a whole number from 1 on")

@@ -29,7 +29,6 @@ def verify_selection(problem: KnapsackProblem, solution: Selection) -> float:
 
 
 def _check_slots(problem: KnapsackProblem, solution: Selection) -> None:
-    """Raise `InvalidSolutionError` unless every selected job has a slot, and the jobs of each fit into it."""
     if problem.slots is None:
         if solution.slots:
             raise InvalidSolutionError("the solution gives slots, but the instance has none")
