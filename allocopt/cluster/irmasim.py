@@ -53,17 +53,9 @@ _LEAST_MB_S = 1000.0
 
 
 def processor(clock_ghz: float, stalled: float = 1.0) -> Processor:
-    """Return a processor of Table III, at 3.4, 2.5 or 1.7 GHz.
+    """Return a processor of Table III, at 3.4, 2.5 or 1.7 GHz; raise `UsageError` for others.
 
-    Parameters
-    ----------
-    stalled
-        Share of a core's power that it draws while it waits for memory; 1 as in the paper.
-
-    Raises
-    ------
-    UsageError
-        If the table has no such row.
+    ``stalled`` is the share of a core's power that it draws while it waits for memory, 1 in the paper.
     """
     if clock_ghz not in POWERS:
         raise UsageError(f"Table III has no row for {clock_ghz:g} GHz, but for 3.4, 2.5 and 1.7")
@@ -90,6 +82,7 @@ def heterogeneous() -> Machine:
 
 
 class _Model(BaseModel):
+    # Keys that are not known are ignored, as IRMaSim does.
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
 
 
@@ -149,17 +142,8 @@ Model = TypeVar("Model", bound=_Model)
 def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, chosen: str | None) -> Machine:
     """Make the machine of what a platform file ``where`` of IRMaSim holds.
 
-    Parameters
-    ----------
-    types
-        Folder of the library of types, if there is one.
-    chosen
-        Name of one of its platforms; None for the only one.
-
-    Raises
-    ------
-    BadFileError
-        If something in it is wrong, or is of another model than the paper's.
+    ``types`` is the folder of the library of types, ``chosen`` the name of one of several platforms. Raises
+    `BadFileError` if something is wrong, or of another model than the paper's.
     """
     name, platform = _platform(obj, where, chosen)
     if platform.model_name != MODEL:

@@ -55,19 +55,11 @@ class NamedTree:
             raise InvalidProblemError("topology nodes", f"node {broken!r} has a control character in its name")
 
     def numbers(self, names: Iterable[str]) -> list[int]:
-        """Return the numbers of nodes.
-
-        Raises
-        ------
-        InvalidProblemError
-            If there is no node of a name.
-        """
-        numbers = []
-        for name in names:
-            if name not in self._numbers:
-                raise InvalidProblemError("topology nodes", f"there is no node {name!r}")
-            numbers.append(self._numbers[name])
-        return numbers
+        """Return the numbers of nodes; raise `InvalidProblemError` if there is no node of a name."""
+        try:
+            return [self._numbers[name] for name in names]
+        except KeyError as error:
+            raise InvalidProblemError("topology nodes", f"there is no node {error.args[0]!r}") from None
 
     def is_like(self, topology: Topology) -> bool:
         """Whether a topology has as many nodes, and puts the same neighbours by number into one group at each level."""
@@ -77,13 +69,7 @@ class NamedTree:
         return own.shape == other.shape and np.array_equal(np.diff(own) != 0, np.diff(other) != 0)
 
     def hostlist(self, numbers: Iterable[int]) -> str:
-        """Write nodes as one hostlist, in the order of their numbers.
-
-        Raises
-        ------
-        HostlistError
-            If a name would be read as something else there.
-        """
+        """Write nodes as one hostlist, by their numbers; raise `HostlistError` for a name that would be misread."""
         names = [self.nodes[number] for number in sorted(numbers)]
         for name in names:
             check_listable(name)
@@ -98,18 +84,9 @@ class NamedTree:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch as a description names it.
+    """A switch as a description names it, with its nodes or the switches below it.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    nodes
-        Names of the nodes that it connects; empty for a switch above others.
-    switches
-        Names of the switches below it.
-    place
-        Where it is described, such as ``line 3``.
+    ``place`` is where it is described, such as ``line 3``.
     """
 
     name: str
@@ -120,6 +97,7 @@ class Switch:
 
 @dataclass(slots=True)
 class _Forest:
+    # Each switch keeps what is left when every node and switch has one place only.
     switches: dict[str, Switch]
     nodes: dict[str, list[str]] = field(default_factory=dict)
     below: dict[str, list[str]] = field(default_factory=dict)
@@ -140,15 +118,10 @@ def tree_in(path: Path, switches: Sequence[Switch]) -> NamedTree:
 
 
 def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
-    """Make the tree of some switches, with hops 2, 4, 6, ...
+    """Make the tree of some switches in any order, with hops 2, 4, 6, ...
 
     A node or switch that stands below two switches stays with the first; a switch without nodes below it is left out.
     Both are remarked. Nodes are numbered from the first switch on top downwards.
-
-    Parameters
-    ----------
-    switches
-        All switches, in any order.
 
     Raises
     ------

@@ -61,10 +61,7 @@ def read_slurm_topology(path: Path) -> NamedTree:
 def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int]) -> Iterator[Switch]:
     """Yield the levels above blocks, which follow each other in the order of the file; last, the top.
 
-    Parameters
-    ----------
-    sizes
-        Block sizes in nodes, that of a block first; each a power of two times the first.
+    The sizes are in nodes, that of a block first; each is a power of two times the first.
     """
     joined, before = [block.name for block in blocks], 1
     for size in sizes[1:]:
@@ -90,10 +87,7 @@ def check_block_sizes(sizes: Sequence[int]) -> None:
 def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
     """Write a ``topology.conf`` of switches, from the leaves upwards.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written, or would not be read again because of the name of a node.
+    Raises `BadFileError` if the file cannot be written, or would not be read again because of the name of a node.
     """
     try:
         text = "".join(f"{line}\n" for line in _written(cluster))

@@ -44,6 +44,7 @@ class _Blocks(_Model):
 
 
 class _Topology(_Model):
+    # Others than the one that is asked for may be of a kind that is not known.
     model_config = ConfigDict(extra="allow", defer_build=True)
 
     topology: Name
@@ -58,12 +59,9 @@ class _Topologies(RootModel[Annotated[list[_Topology], Field(min_length=1)]]):
 
 
 def read_slurm_topology_yaml(path: Path, name: str | None = None) -> NamedTree:
-    """Read the topology of a name, or else the cluster's default or the first; errors are those of `read_topology`.
+    """Read the topology of a name, or else the cluster's default or the first.
 
-    Raises
-    ------
-    MissingPackageError
-        If PyYAML is not installed.
+    Errors are those of `read_topology`, and `MissingPackageError` if PyYAML is not installed.
     """
     topologies = validated(_Topologies, _parsed(path), path).root
     chosen = name or next((one.topology for one in topologies if one.cluster_default), topologies[0].topology)

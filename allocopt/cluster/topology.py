@@ -42,18 +42,7 @@ class Topology(Protocol):
         """Number of nodes; they are numbered ``0 .. size - 1``."""
 
     def groups_of(self, nodes: IntArray) -> IntArray:
-        """Group of each node at the levels below the top.
-
-        Parameters
-        ----------
-        nodes
-            Node numbers, shape ``(m,)``.
-
-        Returns
-        -------
-        IntArray
-            Shape ``(L - 1, m)``; row 0 is the leaf level.
-        """
+        """Group of each of m nodes at the levels below the top, shape ``(L - 1, m)``; row 0 is the leaf level."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Instance files: problems as JSON, one in a ``.json`` file, one a line in a ``.jsonl`` file, ``.gz`` or not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
@@ -10,7 +10,7 @@ from allocopt.files.reading import parse_json, read_text
 from allocopt.files.validation import VERSION, check_header, validated
 from allocopt.files.writing import compact_json, json_by_line, write_text
 from allocopt.problems.base import Problem
-from allocopt.problems.kind import ProblemKind, get_kind, kind_names, kind_of, shipped_instances
+from allocopt.problems.kind import get_kind, kind_names, kind_of, shipped_instances
 
 
 @memory_faults_named
@@ -34,7 +34,9 @@ def read_problems(path: Path | str) -> list[Problem]:
         return [problem_from_object(parse_json(text, path), path)]
     problems: list[Problem] = []
     lines: dict[str, int] = {}
-    for number, line in _filled_lines(text):
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
         where = f"{path}: line {number}"
         problem = problem_from_object(parse_json(line, path, first_line=number), where)
         if problem.name in lines:
@@ -67,27 +69,17 @@ def write_problems(path: Path | str, problems: Sequence[Problem]) -> None:
     elif len(objects) == 1:
         write_text(path, json_by_line(objects[0]))
     else:
-        raise bad_file(
-            path, f"cannot hold {len(objects)} instances; one goes into a .json file, more into a .jsonl file"
-        )
+        fault = f"cannot hold {len(objects)} instances; one goes into a .json file, more into a .jsonl file"
+        raise bad_file(path, fault)
 
 
 def problem_from_object(obj: object, where: Path | str) -> Problem:
-    """Make a problem of a parsed instance.
-
-    Parameters
-    ----------
-    obj
-        What `parse_json` returned.
-    where
-        The file, or ``FILE: line N``, for messages.
-
-    Raises
-    ------
-    BadFileError
-        If anything in it is wrong.
-    """
-    codec = _kind(check_header(obj, where, INSTANCE_FORMAT), where).codec
+    """Make a problem of a parsed instance from a file, or ``FILE: line N``; raise `BadFileError` if it is wrong."""
+    kind, known = check_header(obj, where, INSTANCE_FORMAT).get("kind", ...), kind_names()
+    if not isinstance(kind, str) or kind not in known:
+        fault = "is missing" if kind is ... else f"is {shown(kind)}"
+        raise bad_file(where, "kind", f"{fault}, must be {' or '.join(map(repr, known))}")
+    codec = get_kind(kind).codec
     model = validated(codec.instance_model, obj, where)
     try:
         return codec.problem_of(model)
@@ -97,41 +89,16 @@ def problem_from_object(obj: object, where: Path | str) -> Problem:
 
 def object_from_problem(problem: Problem) -> dict[str, object]:
     """Turn a problem into the object that stands in an instance file."""
-    header: dict[str, object] = {
-        "format": INSTANCE_FORMAT,
-        "version": VERSION,
-        "kind": problem.kind,
-        "name": problem.name,
-    }
-    return header | kind_of(problem).codec.keys_of(problem)
+    header = {"format": INSTANCE_FORMAT, "version": VERSION, "kind": problem.kind, "name": problem.name}
+    return {**header, **kind_of(problem).codec.keys_of(problem)}
 
 
 def _holds_several(path: Path) -> bool:
     return path.name.endswith((".jsonl", ".jsonl.gz"))
 
 
-def _filled_lines(text: str) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
-
-
-def _kind(header: dict[str, object], where: Path | str) -> ProblemKind[Problem, object]:
-    known = " or ".join(map(repr, kind_names()))
-    if "kind" not in header:
-        raise bad_file(where, "kind", f"is missing, must be {known}")
-    kind = header["kind"]
-    if not isinstance(kind, str) or kind not in kind_names():
-        raise bad_file(where, "kind", f"is {shown(kind)}, must be {known}")
-    return get_kind(kind)
-
-
 def read_instances(arguments: Sequence[Path]) -> list[Problem]:
-    """Read the instances of several files, whose names must differ from file to file as well.
-
-    Raises
-    ------
-    BadFileError
-        If a file is wrong, or two instances have the same name.
-    """
+    """Read the instances of several files; raise `BadFileError` if one is wrong or two have the same name."""
     problems: list[Problem] = []
     seen: dict[str, Path] = {}
     for path in map(instance_path, arguments):
@@ -151,12 +118,9 @@ def shipped_problems(kind: str) -> list[Problem]:
 
 
 def instance_path(argument: Path) -> Path:
-    """Return the file that a path or the name of shipped instances, such as ``@tiny``, stands for.
+    """Return the file that a path, or the name of shipped instances such as ``@tiny``, stands for.
 
-    Raises
-    ------
-    UsageError
-        If it begins like such a name and is none.
+    Raises `UsageError` if it begins like such a name and is none.
     """
     name = str(argument)
     if not name.startswith("@") or argument.exists():

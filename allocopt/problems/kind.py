@@ -58,8 +58,6 @@ class AnswerTable:
 
     Parameters
     ----------
-    title
-        What the lines are.
     columns
         Titles, each with the digits behind the point of its numbers, None for texts.
     rows
@@ -77,16 +75,12 @@ class NodeMap:
 
     Parameters
     ----------
-    topology
-        The cluster.
     idle
         Nodes that may be given away.
     names, sizes
         The jobs, and how many nodes each asks for.
-    held
-        Nodes of each job; None without a solution.
-    costs
-        What each job costs.
+    held, costs
+        Nodes of each job and what it costs; None and empty without a solution.
     """
 
     topology: Topology
@@ -106,13 +100,7 @@ class Codec(ABC, Generic[P, S]):
 
     @abstractmethod
     def problem_of(self, model: "InstanceModel") -> P:
-        """Make the problem of an instance file.
-
-        Raises
-        ------
-        InvalidProblemError
-            If its values contradict each other.
-        """
+        """Make the problem of an instance file; raise `InvalidProblemError` if its values contradict each other."""
 
     @abstractmethod
     def keys_of(self, problem: P) -> dict[str, object]:
@@ -204,13 +192,7 @@ class ProblemKind(ABC, Generic[P, S]):
         return None
 
     def posed(self, problem: P, strategy: str | None) -> P:
-        """Return a problem under a strategy of the kind; None keeps its own.
-
-        Raises
-        ------
-        UsageError
-            If there is no such strategy.
-        """
+        """Return a problem under a strategy of the kind, or its own; raise `UsageError` if there is none such."""
         if strategy is None:
             return problem
         raise UsageError(f"a {self.name} problem has no strategy")
@@ -243,15 +225,7 @@ def kind_names() -> list[str]:
 
 @cache
 def get_kind(name: str) -> ProblemKind[Problem, object]:
-    """Return the kind of that name.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    PluginError
-        If it is broken.
-    """
+    """Return the kind of that name; raise `UsageError` if there is none, `PluginError` if it is broken."""
     return cast("ProblemKind[Problem, object]", make_plugin(GROUP, "kind of problem", name, None, ("name", "verify")))
 
 
@@ -262,10 +236,10 @@ def kind_of(problem: Problem) -> ProblemKind[Problem, object]:
 
 def checked_solution(kind: ProblemKind[P, S], solution: object) -> S:
     """Return a solution of the kind's own class; raises `InvalidSolutionError` for anything else."""
-    if isinstance(solution, kind.solution):
-        return solution
-    fault = f"is a {type(solution).__name__}, must be of class {kind.solution.__name__}"
-    raise InvalidSolutionError(f"the solution {fault}")
+    if not isinstance(solution, kind.solution):
+        given, right = type(solution).__name__, kind.solution.__name__
+        raise InvalidSolutionError(f"the solution is a {given}, must be of class {right}")
+    return solution
 
 
 def is_maximized(kind: str) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.errors import InvalidProblemError
+from allocopt.problems.base import check_range
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
 LARGEST_COEFFICIENT = 100.0
@@ -47,10 +47,7 @@ class Interference:
 
     def __post_init__(self) -> None:
         for name in ("cpu", "memory", "io", "paging"):
-            value = getattr(self, name)
-            if not 0 <= value <= LARGEST_COEFFICIENT:
-                fault = f"is {value}, must be within 0 .. {LARGEST_COEFFICIENT:g}"
-                raise InvalidProblemError(f"interference.{name}", fault)
+            check_range(f"interference.{name}", getattr(self, name), 0.0, LARGEST_COEFFICIENT)
 
     @property
     def contention(self) -> FloatArray:
@@ -63,17 +60,7 @@ RESOURCES = ("cpu", "memory", "io")
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A job beside others on a host, as it is now.
-
-    Parameters
-    ----------
-    cores
-        Cores that it asked for.
-    stage
-        The stage that it is in, whose share does not matter.
-    quota
-        Share of the host's cores that it may use, in (0, 1].
-    """
+    """A job beside others on a host: its stage now, and the share in (0, 1] of the host's cores that it may use."""
 
     cores: int
     stage: Stage

@@ -34,14 +34,9 @@ def pairs_refusal(problem: CoallocationProblem) -> str | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Every guest alone on every host at every quota.
+    """Every guest alone on every host at every quota: excess in steps, and what it is worth, shape ``(H, G, Q)``.
 
-    Parameters
-    ----------
-    host_steps, guest_steps
-        Excess in steps, shape ``(H, G, Q)``.
-    values
-        What the placement is worth; minus infinity where it breaks a rule, shape ``(H, G, Q)``.
+    The value is minus infinity where a placement breaks a rule.
     """
 
     host_steps: IntArray

@@ -85,7 +85,7 @@ class Coallocation:
 
     @classmethod
     def from_list(cls, problem: "CoallocationProblem", placements: Sequence[tuple[str, str, float]]) -> "Coallocation":
-        """Bring names into the problem's order.
+        """Return the placements of guests, hosts and quotas.
 
         Raises
         ------
@@ -120,12 +120,8 @@ class CoallocationProblem:
     max_slowdown
         Most that a host, and a guest unless ``max_guest_slowdown`` is given, may be slowed down; also no job is slowed
         down so much that it would pass its limit, and one that passes it anyway not at all.
-    max_guest_slowdown
-        Most that a guest may be slowed down.
     max_guests
         Most guests on a host, 1 .. 9.
-    objective_name
-        What is maximized.
     degradation_weight
         Weight lambda of the excess, not negative.
     sharing
@@ -135,8 +131,6 @@ class CoallocationProblem:
     measured
         Measured slowdowns by the ids of host and guest, ``(host's, guest's)``, at any quota; they stand for all that is
         computed from profiles, and pairs that are not listed do not share. For one guest a host.
-    name
-        Name of the instance.
 
     Raises
     ------

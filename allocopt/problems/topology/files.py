@@ -1,6 +1,6 @@
 """Topology problems and their solutions as files hold them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -43,6 +43,7 @@ class FatTreeModel(FileModel):
 
 
 def _members_tag(members: object) -> str:
+    # Told by the first member, so that a fault names one member.
     return "names" if isinstance(members, list) and members and isinstance(members[0], str) else "nodes"
 
 
@@ -248,13 +249,12 @@ def _topology_object(topology: Topology) -> dict[str, object]:
 
 
 def _placement_of(job: JobModel) -> Placement | None:
-    placement = Placement(
-        only_in=_groups(job.only_in),
-        not_in=_groups(job.not_in),
-        within=job.within,
-        prefer=None if job.prefer is None else Preference(job.prefer.level, job.prefer.penalty),
-        segments=None if job.segments is None else Segments(job.segments.nodes, job.segments.level),
+    only_in, not_in = (
+        tuple(Groups(groups.level, tuple(groups.groups)) for groups in listed) for listed in (job.only_in, job.not_in)
     )
+    prefer = None if job.prefer is None else Preference(job.prefer.level, job.prefer.penalty)
+    segments = None if job.segments is None else Segments(job.segments.nodes, job.segments.level)
+    placement = Placement(only_in, not_in, job.within, prefer, segments)
     return None if placement == Placement() else placement
 
 
@@ -272,7 +272,3 @@ def _rules_of(placement: Placement | None) -> dict[str, object]:
     if placement.segments is not None:
         keys["segments"] = {"nodes": placement.segments.nodes, "level": placement.segments.level}
     return keys
-
-
-def _groups(listed: Sequence[GroupsModel]) -> tuple[Groups, ...]:
-    return tuple(Groups(groups.level, tuple(groups.groups)) for groups in listed)

@@ -28,13 +28,7 @@ RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled
 
 
 class RuledInsertion:
-    """Inserts the jobs of a window with side constraints in any order.
-
-    Parameters
-    ----------
-    problem
-        The window.
-    """
+    """Inserts the jobs of a window with side constraints in any order."""
 
     def __init__(self, problem: TopologyProblem) -> None:
         self._problem = problem
@@ -51,16 +45,9 @@ class RuledInsertion:
     def insert(
         self, order: Sequence[int], may_go_on: Callable[[], bool], prices: FloatArray | None = None
     ) -> Allocation | int | None:
-        """Insert the jobs in an order, each where it then costs least.
+        """Insert the jobs in an order, each where it then costs least, as long as it may go on.
 
-        Parameters
-        ----------
-        order
-            Indices of all jobs.
-        may_go_on
-            Asked before every job.
-        prices
-            What a node of each leaf costs besides, in hops, shape ``(leaves,)``; None for nothing.
+        ``prices`` is what a node of each leaf costs besides, in hops, shape ``(leaves,)``.
 
         Returns
         -------
@@ -89,16 +76,7 @@ class RuledInsertion:
     ) -> Allocation | None:
         """Look for any allocation: a job that does not find nodes comes first the next time.
 
-        Parameters
-        ----------
-        failed
-            The job that found no nodes where the largest came first.
-        tries
-            How often all jobs are inserted, at most.
-        may_go_on
-            Asked before every job.
-        rng
-            Draws prices of leaves, every second time.
+        ``failed`` is the one that found none where the largest came first. Every second time leaves have random prices.
         """
         order = self.largest_first()
         n_leaves = len(self._tree.leaf_first) - 1
@@ -116,10 +94,7 @@ class RuledInsertion:
     def bound(self, may_go_on: Callable[[], bool]) -> float | None:
         """Return the cost where every job, and the leftover, has all nodes for itself.
 
-        Returns
-        -------
-        float or None
-            The bound, infinite if a job has no place even so; None if it had to stop.
+        It is infinite if a job has no place even so, and None if the computation had to stop.
         """
         classes = self._classes._replace(leftover=0.0)
         state = self._fresh_state()._replace(tie_break=0.0)
