@@ -30,15 +30,8 @@ CONTENTION = ContentionConstants(b=-1.85e-5, c=32_000.0, da=1.75, db=3_500.0, dc
 """Table III, for 3.4 GHz; the paper prints none for the other clocks."""
 IDLE_SHARE = 0.05
 """Share of the processor's power that it draws when idle: Table III has no such column, IRMaSim's code this number."""
-POWERS: Mapping[float, PowerConstants] = MappingProxyType(
-    {
-        clock: PowerConstants(core_w, processor_w, IDLE_SHARE * processor_w)
-        for clock, core_w, processor_w in ((3.4, 6.14, 5.59), (2.5, 3.51, 3.20), (1.7, 2.31, 1.59))
-    }
-)
-"""Table III, by clock in GHz."""
-HETEROGENEOUS: Mapping[float, int] = MappingProxyType({3.4: 8, 2.5: 4, 1.7: 3})
-"""Nodes by clock in GHz."""
+WATTS: Mapping[float, tuple[float, float]] = MappingProxyType({3.4: (6.14, 5.59), 2.5: (3.51, 3.20), 1.7: (2.31, 1.59)})
+"""Table III: power of a core and of the processor in watts, by clock in GHz."""
 BANDWIDTH_MB_S, MEMORY_MB, CORES = 38_400.0, 8_000.0, 4
 
 MODEL = "modelV1"
@@ -57,11 +50,11 @@ def processor(clock_ghz: float, stalled: float = 1.0) -> Processor:
 
     ``stalled`` is the share of a core's power that it draws while it waits for memory, 1 in the paper.
     """
-    if clock_ghz not in POWERS:
+    if clock_ghz not in WATTS:
         raise UsageError(f"Table III has no row for {clock_ghz:g} GHz, but for 3.4, 2.5 and 1.7")
-    power = POWERS[clock_ghz]
-    constants = PowerConstants(power.core_w, power.processor_w, power.idle_w, stalled)
-    return Processor(f"i5-7500 {clock_ghz:g} GHz", CORES, clock_ghz, 1.0, BANDWIDTH_MB_S, CONTENTION, constants)
+    core_w, processor_w = WATTS[clock_ghz]
+    power = PowerConstants(core_w, processor_w, IDLE_SHARE * processor_w, stalled)
+    return Processor(f"i5-7500 {clock_ghz:g} GHz", CORES, clock_ghz, 1.0, BANDWIDTH_MB_S, CONTENTION, power)
 
 
 def cluster_of(clocks: Mapping[float, int], stalled: float = 1.0) -> Machine:
@@ -78,7 +71,7 @@ def homogeneous(nodes: int = 15) -> Machine:
 
 def heterogeneous() -> Machine:
     """Return the heterogeneous cluster: 8 nodes at 3.4 GHz, 4 at 2.5 and 3 at 1.7."""
-    return cluster_of(HETEROGENEOUS)
+    return cluster_of({3.4: 8, 2.5: 4, 1.7: 3})
 
 
 class _Model(BaseModel):

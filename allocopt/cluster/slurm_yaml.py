@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import ConfigDict, Field, RootModel
 
 from allocopt.cluster.hostlist import HostlistError, HostlistExpander
 from allocopt.cluster.named import NamedTree, Switch, tree_in
@@ -13,39 +13,37 @@ from allocopt.cluster.slurm import check_block_sizes, joined_blocks
 from allocopt.errors import MissingPackageError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
-from allocopt.files.validation import validated
+from allocopt.files.validation import FileModel, validated
 
 Name = Annotated[str, Field(min_length=1)]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
-
-
-class _SwitchModel(_Model):
+class _SwitchModel(FileModel):
     switch: Name
     nodes: str | None = None
     children: str | None = None
     link_speed: str | int | None = None
 
 
-class _BlockModel(_Model):
+class _BlockModel(FileModel):
     block: Name
     nodes: str | None = None
 
 
-class _Tree(_Model):
+class _Tree(FileModel):
     switches: list[_SwitchModel]
 
 
-class _Blocks(_Model):
+class _Blocks(FileModel):
     blocks: list[_BlockModel]
-    block_sizes: Annotated[list[Annotated[int, Field(ge=1, le=10**8)]], Field(min_length=1)] = [1]
+    block_sizes: Annotated[
+        list[Annotated[int, Field(ge=1, le=10**8)]], Field(min_length=1, default_factory=lambda: [1])
+    ]
 
 
-class _Topology(_Model):
+class _Topology(FileModel):
     # Others than the one that is asked for may be of a kind that is not known.
-    model_config = ConfigDict(extra="allow", defer_build=True)
+    model_config = ConfigDict(extra="allow")
 
     topology: Name
     cluster_default: bool = False

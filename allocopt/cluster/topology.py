@@ -97,10 +97,8 @@ class Tree:
 
     Parameters
     ----------
-    groups
-        Group of every node at each level below the top, shape ``(L - 1, size)``, row 0 the leaf level.
-    names
-        Name of every group, per level below the top.
+    groups, names
+        Group of every node, shape ``(L - 1, size)``, and name of every group, by level below the top, leaves first.
     hops
         Hops between two nodes that meet at level 1, ..., L.
     pairs
@@ -236,14 +234,7 @@ class HopFormula:
     ``(hop_cost / n) * (h_L n^2 - h_1 n - sum_{l<L} (h_{l+1} - h_l) * sum_g A_lg^2)`` where ``A_lg`` is the number of
     the job's n nodes in group g of level l. For hops 2/4/6: ``(6n^2 - 2n - 2 sum A_pod^2 - 2 sum A_leaf^2) / n``.
 
-    Parameters
-    ----------
-    bottom, top
-        Hops at the lowest and the highest level.
-    weights
-        ``h_{l+1} - h_l`` for every level l below the top.
-    scale
-        Cost of one hop, halved where a pair of nodes counts once.
+    The weights are ``h_{l+1} - h_l`` by level, the scale the cost of a hop, halved where a pair of nodes counts once.
     """
 
     bottom: int

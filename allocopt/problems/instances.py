@@ -1,5 +1,6 @@
 """Instance files: problems as JSON, one in a ``.json`` file, one a line in a ``.jsonl`` file, ``.gz`` or not."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,10 +61,9 @@ def write_problems(path: Path | str, problems: Sequence[Problem]) -> None:
     objects = [object_from_problem(problem) for problem in problems]
     for problem, obj in zip(problems, objects, strict=True):
         validated(kind_of(problem).codec.instance_model, obj, f"{path}: instance {shown(problem.name)}")
-    names = [problem.name for problem in problems]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise bad_file(path, f"cannot hold two instances named {shown(twice)}")
+    for name, count in Counter(problem.name for problem in problems).items():
+        if count > 1:
+            raise bad_file(path, f"cannot hold two instances named {shown(name)}")
     if _holds_several(path) and objects:
         write_text(path, "".join(f"{compact_json(obj)}\n" for obj in objects))
     elif len(objects) == 1:
@@ -99,16 +99,14 @@ def _holds_several(path: Path) -> bool:
 
 def read_instances(arguments: Sequence[Path]) -> list[Problem]:
     """Read the instances of several files; raise `BadFileError` if one is wrong or two have the same name."""
-    problems: list[Problem] = []
-    seen: dict[str, Path] = {}
+    problems: dict[str, tuple[Problem, Path]] = {}
     for path in map(instance_path, arguments):
         for problem in read_problems(path):
-            if problem.name in seen:
-                fault = f"{problem.name!r} is the name of an instance in {seen[problem.name]} too"
+            if problem.name in problems:
+                fault = f"{problem.name!r} is the name of an instance in {problems[problem.name][1]} too"
                 raise BadFileError(f"{path}: name: {fault}")
-            seen[problem.name] = path
-            problems.append(problem)
-    return problems
+            problems[problem.name] = problem, path
+    return [problem for problem, _ in problems.values()]
 
 
 def shipped_problems(kind: str) -> list[Problem]:

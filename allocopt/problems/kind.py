@@ -54,14 +54,9 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTable:
-    """A solution as a report shows it: a line per job.
+    """A solution as a report shows it: a line per job, less columns of None alone.
 
-    Parameters
-    ----------
-    columns
-        Titles, each with the digits behind the point of its numbers, None for texts.
-    rows
-        The lines; a column of None alone is left out.
+    Columns are titles, each with the digits behind the point of its numbers, None for texts.
     """
 
     title: str
@@ -73,14 +68,8 @@ class AnswerTable:
 class NodeMap:
     """Nodes of a cluster and who has them, as a report draws them.
 
-    Parameters
-    ----------
-    idle
-        Nodes that may be given away.
-    names, sizes
-        The jobs, and how many nodes each asks for.
-    held, costs
-        Nodes of each job and what it costs; None and empty without a solution.
+    Idle nodes are those that may be given away; names, sizes, held nodes and costs are of the jobs, the latter two None
+    and empty without a solution.
     """
 
     topology: Topology
@@ -108,12 +97,9 @@ class Codec(ABC, Generic[P, S]):
 
     @abstractmethod
     def solution_of(self, problem: P, model: "SolutionModel") -> S:
-        """Return the solution that a file holds; nothing is checked but that names are those of the problem.
+        """Return the solution that a file holds.
 
-        Raises
-        ------
-        InvalidSolutionError
-            If it names what the problem does not have, or leaves out what must be there.
+        Nothing is checked but that it names what the problem has, and leaves out nothing: `InvalidSolutionError`.
         """
 
     @abstractmethod

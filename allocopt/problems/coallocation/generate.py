@@ -155,17 +155,15 @@ def read_pairs(path: Path | str, gpu_type: str, gpus: int = 1) -> MeasuredPairs:
         Throughputs of every job alone and beside every other one, a file of the Gavel scheduler (Narayanan, Santhanam,
         Kazhamiaka, Phanishayee and Zaharia, "Heterogeneity-aware cluster scheduling policies for deep learning
         workloads", OSDI 2020), which does not come with the package.
-    gpu_type
-        Such as ``v100``.
-    gpus
-        GPUs on which both jobs of a pair run.
+    gpu_type, gpus
+        Type such as ``v100``, and number, of the GPUs on which both jobs of a pair run.
 
     Raises
     ------
     BadFileError
         If the file cannot be read or does not hold throughputs.
     UsageError
-        If there is no such type, or no job was measured on so many GPUs.
+        If nothing was measured on such GPUs.
     """
     path = Path(path)
     found = parse_json(read_text(path), path)

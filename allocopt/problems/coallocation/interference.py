@@ -25,7 +25,7 @@ class Sharing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """Coefficients of contention, each not negative.
+    """Coefficients of contention, each within 0 .. 100, or `InvalidProblemError` is raised.
 
     Parameters
     ----------
@@ -33,11 +33,6 @@ class Interference:
         Extra seconds per second of work where a job's own demand and the pressure of the others are both 1.
     paging
         Extra seconds per second of work where the memory is occupied twice.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a coefficient is out of range.
     """
 
     cpu: float = 0.1

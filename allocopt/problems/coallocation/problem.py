@@ -85,13 +85,7 @@ class Coallocation:
 
     @classmethod
     def from_list(cls, problem: "CoallocationProblem", placements: Sequence[tuple[str, str, float]]) -> "Coallocation":
-        """Return the placements of guests, hosts and quotas.
-
-        Raises
-        ------
-        InvalidSolutionError
-            If a name is none of the problem's, or a quota none of whole percent.
-        """
+        """Return the placements of guests, hosts and quotas; raise `InvalidSolutionError` if one is not possible."""
         hosts = {job.id: number for number, job in enumerate(problem.hosts)}
         guests = {job.id: number for number, job in enumerate(problem.guests)}
         places = []

@@ -10,10 +10,7 @@ from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation
 def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) -> float:
     """Check a co-allocation against every rule of its problem and return its objective.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If a rule is broken; it names the guest or the host, and the amount.
+    Raises `InvalidSolutionError` if one is broken, which names the guest or the host, and the amount.
     """
     placed: set[int] = set()
     for place in solution.places:

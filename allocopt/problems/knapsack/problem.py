@@ -99,12 +99,9 @@ class Selection:
     def from_ids(
         cls, problem: "KnapsackProblem", ids: Sequence[str], slot_of: Mapping[str, int] | None = None
     ) -> "Selection":
-        """Bring names of jobs into the problem's order.
+        """Return the selection of jobs by name.
 
-        Raises
-        ------
-        InvalidSolutionError
-            If an id is none of the problem's, or stands twice, or a slot is missing or without its job.
+        Raises `InvalidSolutionError` if one is not there or stands twice, or a slot is missing or without its job.
         """
         index = {job.id: number for number, job in enumerate(problem.jobs)}
         places = dict(slot_of or {})

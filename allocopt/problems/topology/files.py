@@ -1,6 +1,7 @@
 """Topology problems and their solutions as files hold them."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -205,7 +206,10 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         return {
             "topology": _topology_object(problem.topology),
             "idle_nodes": problem.idle_nodes.tolist(),
-            "jobs": [{"id": job.id, "nodes": int(job.nodes), **_rules_of(job.placement)} for job in problem.jobs],
+            "jobs": [
+                {"id": job.id, "nodes": int(job.nodes), **_rules_of(job.placement or Placement())}
+                for job in problem.jobs
+            ],
             "hop_cost": short_number(problem.hop_cost),
             **optional,
         }
@@ -258,17 +262,10 @@ def _placement_of(job: JobModel) -> Placement | None:
     return None if placement == Placement() else placement
 
 
-def _rules_of(placement: Placement | None) -> dict[str, object]:
-    keys: dict[str, object] = {}
-    if placement is None:
-        return keys
-    for key, listed in (("only_in", placement.only_in), ("not_in", placement.not_in)):
-        if listed:
-            keys[key] = [{"level": groups.level, "groups": list(groups.groups)} for groups in listed]
-    if placement.within is not None:
-        keys["within"] = placement.within
+def _rules_of(placement: Placement) -> dict[str, object]:
+    rules = asdict(placement)
+    for key in ("only_in", "not_in"):
+        rules[key] = [{"level": groups.level, "groups": list(groups.groups)} for groups in getattr(placement, key)]
     if placement.prefer is not None:
-        keys["prefer"] = {"level": placement.prefer.level, "penalty": short_number(placement.prefer.penalty)}
-    if placement.segments is not None:
-        keys["segments"] = {"nodes": placement.segments.nodes, "level": placement.segments.level}
-    return keys
+        rules["prefer"]["penalty"] = short_number(placement.prefer.penalty)
+    return {key: rule for key, rule in rules.items() if rule}

@@ -47,12 +47,8 @@ class RuledInsertion:
     ) -> Allocation | int | None:
         """Insert the jobs in an order, each where it then costs least, as long as it may go on.
 
-        ``prices`` is what a node of each leaf costs besides, in hops, shape ``(leaves,)``.
-
-        Returns
-        -------
-        Allocation, int or None
-            The allocation; the first job that does not find nodes; or None if it had to stop.
+        ``prices`` is what a node of each leaf costs besides, in hops, shape ``(leaves,)``. Returns the allocation, the
+        first job that does not find nodes, or None if it had to stop.
         """
         state = self._fresh_state()
         owners = np.full(len(self._problem.idle_nodes), -1, dtype=np.int64)

@@ -94,8 +94,7 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
 
     def node_map(self, problem: TopologyProblem, solution: Allocation | None) -> NodeMap:
         """Return the idle nodes and the jobs."""
-        window = (tuple(job.id for job in problem.jobs), tuple(problem.sizes.tolist()))
-        if solution is None:
-            return NodeMap(problem.topology, problem.idle_nodes, *window)
-        costs = hop_costs(problem.topology, problem.hop_cost, solution.nodes)
-        return NodeMap(problem.topology, problem.idle_nodes, *window, solution.nodes, tuple(costs.tolist()))
+        names, sizes = tuple(job.id for job in problem.jobs), tuple(problem.sizes.tolist())
+        held = None if solution is None else solution.nodes
+        costs = () if held is None else tuple(hop_costs(problem.topology, problem.hop_cost, held).tolist())
+        return NodeMap(problem.topology, problem.idle_nodes, names, sizes, held, costs)

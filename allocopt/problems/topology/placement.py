@@ -56,10 +56,8 @@ class Placement:
 
     Parameters
     ----------
-    only_in
-        The groups that the job is pinned to: every node lies in one of them.
-    not_in
-        Groups in which it gets no node.
+    only_in, not_in
+        Groups in one of which every node lies, and in none of which any does.
     within
         A level: all nodes lie in one group of it.
     prefer

@@ -51,13 +51,7 @@ class Allocation:
 
     @classmethod
     def from_dict(cls, problem: "TopologyProblem", nodes: Mapping[str, Sequence[int]]) -> "Allocation":
-        """Bring nodes by job id into the problem's order.
-
-        Raises
-        ------
-        InvalidSolutionError
-            If a job is missing, or an id is none of the problem's.
-        """
+        """Return the allocation of nodes by job id; raise `InvalidSolutionError` if a job is missing or unknown."""
         ids = {job.id for job in problem.jobs}
         for unknown in sorted(nodes.keys() - ids):
             raise InvalidSolutionError(f"job {unknown!r} is not in the instance")

@@ -15,10 +15,7 @@ from allocopt.problems.topology.problem import Allocation, TopologyProblem
 def verify_allocation(problem: TopologyProblem, solution: Allocation) -> float:
     """Check an allocation against the rules of its strategy and of its jobs, and return its cost.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If a rule is broken; it names the job and the node.
+    Raises `InvalidSolutionError` if one is broken, which names the job and the node.
     """
     owners = _owners(problem, solution)
     if problem.strategy is Strategy.SCAS:
@@ -75,11 +72,7 @@ def allocation_order(problem: TopologyProblem, allocation: Allocation) -> tuple[
 
     The jobs are ordered by the last of their nodes in the sequence that begins with an idle node that is left over (if
     there is one): whatever lies in the gaps of a job is then placed before it. The allocation obeys all other rules.
-
-    Raises
-    ------
-    InvalidSolutionError
-        If there is no such order.
+    Raises `InvalidSolutionError` if there is no such order.
     """
     owners = owners_of(problem, allocation)
     check_non_crossing(problem, owners)
