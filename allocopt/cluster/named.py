@@ -98,7 +98,7 @@ class Switch:
 @dataclass(slots=True)
 class _Forest:
     # Each switch keeps what is left when every node and switch has one place only.
-    switches: dict[str, Switch]
+    switches: dict[str, Switch] = field(default_factory=dict)
     nodes: dict[str, list[str]] = field(default_factory=dict)
     below: dict[str, list[str]] = field(default_factory=dict)
     heights: dict[str, int] = field(default_factory=dict)
@@ -129,7 +129,15 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
         If a switch is given twice, has both nodes and switches below it, is its own ancestor, or has more than
         `MOST_LEVELS` below it, if one below another is not there, or no node is left; its place names the switch.
     """
-    forest = _Forest(_by_name(switches))
+    forest = _Forest()
+    for switch in switches:
+        if switch.name in forest.switches:
+            earlier = forest.switches[switch.name].place
+            raise InvalidProblemError(switch.place, f"switch {switch.name!r} is given twice, before at {earlier}")
+        if switch.nodes and switch.switches:
+            fault = f"switch {switch.name!r} has both nodes and switches below it, must have one of them"
+            raise InvalidProblemError(switch.place, fault)
+        forest.switches[switch.name] = switch
     _give_nodes(forest)
     roots = _roots(forest)
     for root in roots:
@@ -147,19 +155,6 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
         shown = ", ".join(roots[:4]) + (", ..." if len(roots) > 4 else "")
         forest.remarks.append(f"{len(roots)} switches have none above them ({shown}): joined by a level on top")
     return _named_tree(forest, roots)
-
-
-def _by_name(switches: Sequence[Switch]) -> dict[str, Switch]:
-    found: dict[str, Switch] = {}
-    for switch in switches:
-        if switch.name in found:
-            earlier = found[switch.name].place
-            raise InvalidProblemError(switch.place, f"switch {switch.name!r} is given twice, before at {earlier}")
-        if switch.nodes and switch.switches:
-            fault = f"switch {switch.name!r} has both nodes and switches below it, must have one of them"
-            raise InvalidProblemError(switch.place, fault)
-        found[switch.name] = switch
-    return found
 
 
 def _give_nodes(forest: _Forest) -> None:

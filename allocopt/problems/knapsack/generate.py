@@ -60,15 +60,14 @@ def synthetic_knapsack(
         )
         for job in range(jobs)
     )
-    held = _slots(free, slots, rng) if slots else None
+    held = None
+    if slots:
+        # The free nodes are cut at random places.
+        cuts = np.sort(rng.choice(np.arange(1, free), slots - 1, replace=False))
+        held = tuple(np.diff(np.concatenate(([0], cuts, [free]))).tolist())
     return KnapsackProblem(capacity, waiting, Reward(objective), total={"nodes": nodes}, slots=held, name=name)
 
 
 def _log_uniform(low: int, high: int, count: int, rng: np.random.Generator) -> IntArray:
     drawn = np.exp(rng.uniform(np.log(low), np.log(high + 1), count))
     return np.clip(drawn.astype(np.int64), low, high)
-
-
-def _slots(free: int, count: int, rng: np.random.Generator) -> tuple[int, ...]:
-    cuts = np.sort(rng.choice(np.arange(1, free), count - 1, replace=False))
-    return tuple(np.diff(np.concatenate(([0], cuts, [free]))).tolist())
