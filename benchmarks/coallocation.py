@@ -25,7 +25,7 @@ BACK_ENDS = {"scip": scip, "highs": highs, "cp-sat": cp_sat}
 def windows(count: int, hosts: int, guests: int, **options: object) -> list[allocopt.coallocation.CoallocationProblem]:
     """Draw problems; the same options give the same ones."""
     rngs = np.random.default_rng(91).spawn(count)
-    return [synthetic_coallocation(hosts, guests, rng, **options) for rng in rngs]  # type: ignore[arg-type]
+    return [synthetic_coallocation("coallocation", rng, hosts, guests, **options) for rng in rngs]  # type: ignore[arg-type]
 
 
 def solved(

@@ -31,7 +31,7 @@ POLICIES = (
 def windows(count: int, **options: object) -> list[allocopt.knapsack.KnapsackProblem]:
     """Draw problems; the same options give the same ones."""
     rngs = np.random.default_rng(41).spawn(count)
-    return [synthetic_knapsack(NODES, WINDOW, rng, **options) for rng in rngs]  # type: ignore[arg-type]
+    return [synthetic_knapsack("knapsack", rng, NODES, WINDOW, **options) for rng in rngs]  # type: ignore[arg-type]
 
 
 def timed(
@@ -59,7 +59,7 @@ def one_resource(count: int, few: int) -> str:
     rows: list[list[Cell]] = []
     for reward in allocopt.knapsack.Reward:
         for load in (0.0, 0.5, 0.9):
-            problems = windows(count, reward=reward, load=load)
+            problems = windows(count, objective=reward.value, load=load)
             times, objectives, proved = timed(problems, "dp", REPEAT)
             line: list[Cell] = [str(reward), load, f"{proved} of {count}", float(np.mean(times)), max(times)]
             largest = 0.0
@@ -103,7 +103,7 @@ def several(few: int) -> str:
     rows: list[list[Cell]] = []
     for what, options in (("three resources", {"resources": 3}), ("six slots", {"slots": 6, "load": 0.8})):
         for reward in allocopt.knapsack.Reward:
-            problems = windows(few, reward=reward, **options)
+            problems = windows(few, objective=reward.value, **options)
             values = []
             for name in INTEGER:
                 times, objectives, proved = timed(problems, name)

@@ -10,7 +10,7 @@ from page import write_page
 
 import allocopt
 from allocopt.arrays import IntArray
-from allocopt.problems.coallocation.measured_pairs import MeasuredPairs, read_pairs
+from allocopt.problems.coallocation.generate import MeasuredPairs, read_pairs
 from allocopt.report.table import Cell, aligned_table
 from allocopt.traces.job_profile import StageKind
 from learned.asax.agent import Asax, Decision, performance_loss

@@ -54,13 +54,10 @@ SOLVERS = installed()
 SHIPPED = tuple(read_instances([Path("@knapsacks"), Path("@coallocations")]))
 LARGER = (
     *(
-        synthetic_knapsack(300, 20, np.random.default_rng(seed), reward=reward, slots=slots, name=f"{reward}-{slots}")
+        synthetic_knapsack(f"{reward}-{slots}", np.random.default_rng(seed), 300, 20, reward.value, slots=slots)
         for seed, (reward, slots) in enumerate([(reward, slots) for reward in Reward for slots in (0, 3)])
     ),
-    *(
-        synthetic_coallocation(8, 6, np.random.default_rng(most), max_guests=most, name=f"guests-{most}")
-        for most in (1, 3)
-    ),
+    *(synthetic_coallocation(f"guests-{most}", np.random.default_rng(most), 8, 6, max_guests=most) for most in (1, 3)),
 )
 FEW = tuple(problem for problem in SHIPPED if problem.name in ("tiny-means", "tiny-one-guest"))
 

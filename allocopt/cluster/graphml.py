@@ -108,7 +108,6 @@ def graph_of(cluster: NamedTree) -> Graph:
 
 
 def _hosts(links: Graph) -> list[str]:
-    """Return the vertices that are nodes, in the order of the graph."""
     kinds = {
         vertex: next((str(data[key]).lower() for key in KIND_KEYS if key in data), "")
         for vertex, data in links.nodes(data=True)
@@ -118,7 +117,6 @@ def _hosts(links: Graph) -> list[str]:
 
 
 def _cut_dead_ends(links: Graph, hosts: set[str]) -> None:
-    """Remove switches with one link, to another switch, as long as there are any: nothing hangs from them."""
     ends = [vertex for vertex in links if vertex not in hosts and links.degree[vertex] == 1]
     while ends:
         vertex = ends.pop()
@@ -129,7 +127,6 @@ def _cut_dead_ends(links: Graph, hosts: set[str]) -> None:
 
 
 def _switches(graph: Graph, links: Graph, hosts: set[str]) -> Iterator[Switch]:
-    """Yield the switches of a graph without cycles."""
     for vertices in nx.connected_components(links):
         part = links.subgraph(vertices)
         for vertex, below in nx.bfs_successors(part, _root(graph, part, hosts)):
@@ -143,7 +140,6 @@ def _switches(graph: Graph, links: Graph, hosts: set[str]) -> Iterator[Switch]:
 
 
 def _root(graph: Graph, part: Graph, hosts: set[str]) -> str:
-    """Return the vertex from which a part of a graph hangs."""
     switches = [vertex for vertex in graph if vertex in part and vertex not in hosts]
     if not switches:
         raise InvalidProblemError("", f"node {next(iter(part))!r} is linked to no switch")
@@ -155,7 +151,6 @@ def _root(graph: Graph, part: Graph, hosts: set[str]) -> str:
 
 
 def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
-    """Make the tree whose hops are those between the nodes of a graph."""
     if len(hosts) > MOST_COUNTED:
         raise InvalidProblemError("", f"has cycles and {len(hosts)} nodes; hops are counted for up to {MOST_COUNTED}")
     hops = _hops_between(links, hosts)
@@ -184,7 +179,6 @@ def _counted(links: Graph, hosts: Sequence[str]) -> NamedTree:
 
 
 def _hops_between(links: Graph, hosts: Sequence[str]) -> IntArray:
-    """Links between any two nodes, shape ``(nodes, nodes)``."""
     from scipy.sparse.csgraph import dijkstra
 
     position = {vertex: index for index, vertex in enumerate(links)}

@@ -102,7 +102,6 @@ def fold_hostlist(names: Iterable[str]) -> str:
 
 
 def _choice(bracket: str, literal: str, item: str) -> str | list[tuple[range, int]]:
-    """Return the text of a part of a name, or its ranges of numbers, which are filled with zeros to a width."""
     if not literal:
         return [_numbers(part, item) for part in bracket.split(",")]
     if len(literal) > LONGEST_NAME:
@@ -125,7 +124,6 @@ def _numbers(part: str, item: str) -> tuple[range, int]:
 
 
 def _by_width(digits: list[str]) -> list[tuple[int, list[int]]]:
-    """Numbers by the width to which they are filled with zeros, 1 for those that are not, rising."""
     widths: dict[int, list[int]] = {}
     for number in digits:
         widths.setdefault(len(number) if number[0] == "0" else 1, []).append(int(number))

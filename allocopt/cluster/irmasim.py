@@ -30,15 +30,8 @@ CONTENTION = ContentionConstants(b=-1.85e-5, c=32_000.0, da=1.75, db=3_500.0, dc
 """Table III, for 3.4 GHz; the paper prints none for the other clocks."""
 IDLE_SHARE = 0.05
 """Share of the processor's power that it draws when idle: Table III has no such column, IRMaSim's code this number."""
-POWERS: Mapping[float, PowerConstants] = MappingProxyType(
-    {
-        clock: PowerConstants(core_w, processor_w, IDLE_SHARE * processor_w)
-        for clock, core_w, processor_w in ((3.4, 6.14, 5.59), (2.5, 3.51, 3.20), (1.7, 2.31, 1.59))
-    }
-)
-"""Table III, by clock in GHz."""
-HETEROGENEOUS: Mapping[float, int] = MappingProxyType({3.4: 8, 2.5: 4, 1.7: 3})
-"""Nodes by clock in GHz."""
+WATTS: Mapping[float, tuple[float, float]] = MappingProxyType({3.4: (6.14, 5.59), 2.5: (3.51, 3.20), 1.7: (2.31, 1.59)})
+"""Table III: power of a core and of the processor in watts, by clock in GHz."""
 BANDWIDTH_MB_S, MEMORY_MB, CORES = 38_400.0, 8_000.0, 4
 
 MODEL = "modelV1"
@@ -53,23 +46,15 @@ _LEAST_MB_S = 1000.0
 
 
 def processor(clock_ghz: float, stalled: float = 1.0) -> Processor:
-    """Return a processor of Table III, at 3.4, 2.5 or 1.7 GHz.
+    """Return a processor of Table III, at 3.4, 2.5 or 1.7 GHz; raise `UsageError` for others.
 
-    Parameters
-    ----------
-    stalled
-        Share of a core's power that it draws while it waits for memory; 1 as in the paper.
-
-    Raises
-    ------
-    UsageError
-        If the table has no such row.
+    ``stalled`` is the share of a core's power that it draws while it waits for memory, 1 in the paper.
     """
-    if clock_ghz not in POWERS:
+    if clock_ghz not in WATTS:
         raise UsageError(f"Table III has no row for {clock_ghz:g} GHz, but for 3.4, 2.5 and 1.7")
-    power = POWERS[clock_ghz]
-    constants = PowerConstants(power.core_w, power.processor_w, power.idle_w, stalled)
-    return Processor(f"i5-7500 {clock_ghz:g} GHz", CORES, clock_ghz, 1.0, BANDWIDTH_MB_S, CONTENTION, constants)
+    core_w, processor_w = WATTS[clock_ghz]
+    power = PowerConstants(core_w, processor_w, IDLE_SHARE * processor_w, stalled)
+    return Processor(f"i5-7500 {clock_ghz:g} GHz", CORES, clock_ghz, 1.0, BANDWIDTH_MB_S, CONTENTION, power)
 
 
 def cluster_of(clocks: Mapping[float, int], stalled: float = 1.0) -> Machine:
@@ -86,12 +71,11 @@ def homogeneous(nodes: int = 15) -> Machine:
 
 def heterogeneous() -> Machine:
     """Return the heterogeneous cluster: 8 nodes at 3.4 GHz, 4 at 2.5 and 3 at 1.7."""
-    return cluster_of(HETEROGENEOUS)
+    return cluster_of({3.4: 8, 2.5: 4, 1.7: 3})
 
 
 class _Model(BaseModel):
-    """Exact types, no NaN; keys that are not known are ignored, as IRMaSim does."""
-
+    # Keys that are not known are ignored, as IRMaSim does.
     model_config = ConfigDict(strict=True, allow_inf_nan=False, frozen=True, defer_build=True)
 
 
@@ -151,17 +135,8 @@ Model = TypeVar("Model", bound=_Model)
 def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, chosen: str | None) -> Machine:
     """Make the machine of what a platform file ``where`` of IRMaSim holds.
 
-    Parameters
-    ----------
-    types
-        Folder of the library of types, if there is one.
-    chosen
-        Name of one of its platforms; None for the only one.
-
-    Raises
-    ------
-    BadFileError
-        If something in it is wrong, or is of another model than the paper's.
+    ``types`` is the folder of the library of types, ``chosen`` the name of one of several platforms. Raises
+    `BadFileError` if something is wrong, or of another model than the paper's.
     """
     name, platform = _platform(obj, where, chosen)
     if platform.model_name != MODEL:
@@ -183,8 +158,6 @@ def irmasim_machine(obj: Mapping[str, Any], where: Path, types: Path | None, cho
 
 @dataclass(frozen=True, slots=True)
 class _Library:
-    """Types of nodes and processors: those of the file, then those of the library."""
-
     obj: Mapping[str, Any]
     where: Path
     types: Path | None
@@ -253,7 +226,6 @@ def _processor(name: str, library: _Library) -> Processor:
 
 
 def _power(model: _Processor) -> PowerConstants | None:
-    """Return the constants of power: ``pa`` and ``pb``, which the examples call dynamic and static power."""
     core = model.dynamic_power if model.pa is None else model.pa
     shared = model.static_power if model.pb is None else model.pb
     if core is None and shared is None:
@@ -262,7 +234,6 @@ def _power(model: _Processor) -> PowerConstants | None:
 
 
 def _distinct(clusters: list[Cluster]) -> tuple[Cluster, ...]:
-    """Return clusters whose nodes have different names; where they have not, those of their clusters come before."""
     names = [node.name for cluster in clusters for node in cluster.nodes]
     if len(set(names)) == len(names):
         return tuple(clusters)

@@ -38,8 +38,7 @@ CONTROL_PLANE = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.
 
 
 class _Model(BaseModel):
-    """Keys that are not known are left alone: the objects of Kubernetes have many."""
-
+    # Keys that are not known are left alone: the objects of Kubernetes have many.
     model_config = ConfigDict(strict=True, frozen=True, defer_build=True)
 
 
@@ -59,14 +58,9 @@ class _NodeList(_Model):
 def read_kubernetes_nodes(path: Path, labels: Sequence[str] = ()) -> NamedTree:
     """Read the nodes of a Kubernetes cluster and put them into a tree by the values of labels.
 
-    Nodes of the control plane, and nodes that lack one of the labels, are left out and remarked. Errors are those of
-    `read_topology`.
-
-    Parameters
-    ----------
-    labels
-        Keys of the labels that name the levels, from the top downwards, each once; none for those of `KNOWN_LABELS`
-        that every node but those of the control plane has.
+    The labels name the levels, from the top downwards, each once; if none are given, those of `KNOWN_LABELS` that every
+    node but those of the control plane has. Nodes of the control plane, and nodes that lack one of the labels, are left
+    out and remarked. Errors are those of `read_topology`.
     """
     if len(set(labels)) < len(labels):
         raise UsageError(f"labels {','.join(labels)} name one twice")
@@ -92,7 +86,6 @@ def read_kubernetes_nodes(path: Path, labels: Sequence[str] = ()) -> NamedTree:
 
 
 def _switches(nodes: Sequence[_Metadata], keys: Sequence[str]) -> list[Switch]:
-    """Make a switch of every value of a label below the same values above."""
     held: dict[tuple[str, ...], list[str]] = {}
     for node in nodes:
         held.setdefault(tuple(node.labels[key] for key in keys), []).append(node.name)

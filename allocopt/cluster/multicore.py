@@ -1,4 +1,7 @@
-"""Multicore machines: clusters of nodes, whose processors have cores that share memory channels, and power."""
+"""Multicore machines: clusters of nodes, whose processors have cores that share memory channels, and power.
+
+What is out of range is refused with `InvalidProblemError`.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -28,11 +31,6 @@ class ContentionConstants:
         Rate of all tasks together beyond which they slow each other down, positive.
     da, db, dc, dd
         Constants of the least speed factor; ``db`` and ``dd`` not negative, ``dc`` positive.
-
-    Raises
-    ------
-    InvalidProblemError
-        If one is out of its range.
     """
 
     b: float
@@ -57,19 +55,12 @@ class PowerConstants:
 
     Parameters
     ----------
-    core_w
-        Of an active core: ``pa``.
-    processor_w
-        Of what the cores of a processor share, while one of them is active: ``pb``.
+    core_w, processor_w
+        Of an active core (``pa``), and of what the cores share while one of them is active (``pb``).
     idle_w
         Of a processor without an active core.
     stalled
         Share of ``core_w`` that a core draws while it waits for memory, 0 to 1; 1 is the paper's model.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a power is negative or beyond `MOST_WATTS`, or the share is none.
     """
 
     core_w: float
@@ -87,25 +78,16 @@ class PowerConstants:
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor, whose cores share its memory channels.
+    """A type of processor, whose cores share its memory channels.
 
     Parameters
     ----------
-    name
-        Its type.
     operations_per_cycle
         Operations that a core completes in a cycle at one instruction per cycle.
     bandwidth_mb_s
         Bandwidth of the memory channels; None for the rate at which contention begins, if that is known.
-    contention
-        Constants of the slowdown by shared channels; None for none.
-    power
-        Constants of the power; None for none.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a number is not positive, or the speed of a core is not within `LEAST_SPEED` and `MOST_SPEED`.
+    contention, power
+        Constants of the slowdown by shared channels, and of the power; None for none.
     """
 
     name: str
@@ -143,13 +125,7 @@ class Processor:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of at least one processor.
-
-    Parameters
-    ----------
-    memory_mb
-        Memory, positive; None where it does not limit jobs.
-    """
+    """A node of at least one processor, whose memory may not limit jobs (None)."""
 
     name: str
     processors: tuple[Processor, ...]
@@ -179,13 +155,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Clusters, at least one: the root of the hierarchy.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there is no cluster, there are too many cores, or two nodes have the same name.
-    """
+    """Clusters, at least one, whose nodes have different names: the root of the hierarchy."""
 
     name: str
     clusters: tuple[Cluster, ...]

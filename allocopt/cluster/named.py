@@ -55,19 +55,11 @@ class NamedTree:
             raise InvalidProblemError("topology nodes", f"node {broken!r} has a control character in its name")
 
     def numbers(self, names: Iterable[str]) -> list[int]:
-        """Return the numbers of nodes.
-
-        Raises
-        ------
-        InvalidProblemError
-            If there is no node of a name.
-        """
-        numbers = []
-        for name in names:
-            if name not in self._numbers:
-                raise InvalidProblemError("topology nodes", f"there is no node {name!r}")
-            numbers.append(self._numbers[name])
-        return numbers
+        """Return the numbers of nodes; raise `InvalidProblemError` if there is no node of a name."""
+        try:
+            return [self._numbers[name] for name in names]
+        except KeyError as error:
+            raise InvalidProblemError("topology nodes", f"there is no node {error.args[0]!r}") from None
 
     def is_like(self, topology: Topology) -> bool:
         """Whether a topology has as many nodes, and puts the same neighbours by number into one group at each level."""
@@ -77,13 +69,7 @@ class NamedTree:
         return own.shape == other.shape and np.array_equal(np.diff(own) != 0, np.diff(other) != 0)
 
     def hostlist(self, numbers: Iterable[int]) -> str:
-        """Write nodes as one hostlist, in the order of their numbers.
-
-        Raises
-        ------
-        HostlistError
-            If a name would be read as something else there.
-        """
+        """Write nodes as one hostlist, by their numbers; raise `HostlistError` for a name that would be misread."""
         names = [self.nodes[number] for number in sorted(numbers)]
         for name in names:
             check_listable(name)
@@ -98,18 +84,9 @@ class NamedTree:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch as a description names it.
+    """A switch as a description names it, with its nodes or the switches below it.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    nodes
-        Names of the nodes that it connects; empty for a switch above others.
-    switches
-        Names of the switches below it.
-    place
-        Where it is described, such as ``line 3``.
+    ``place`` is where it is described, such as ``line 3``.
     """
 
     name: str
@@ -120,16 +97,14 @@ class Switch:
 
 @dataclass(slots=True)
 class _Forest:
-    """Switches by name, each with what it keeps when every node and switch has one place only."""
-
-    switches: dict[str, Switch]
+    # Each switch keeps what is left when every node and switch has one place only.
+    switches: dict[str, Switch] = field(default_factory=dict)
     nodes: dict[str, list[str]] = field(default_factory=dict)
     below: dict[str, list[str]] = field(default_factory=dict)
     heights: dict[str, int] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
 
     def remark(self, lines: Sequence[str], noun: str) -> None:
-        """Keep the first remark of a kind, with the number of all where there are several."""
         more = f" (the first of {len(lines)} {noun})" if len(lines) > 1 else ""
         self.remarks += [line + more for line in lines[:1]]
 
@@ -143,15 +118,10 @@ def tree_in(path: Path, switches: Sequence[Switch]) -> NamedTree:
 
 
 def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
-    """Make the tree of some switches, with hops 2, 4, 6, ...
+    """Make the tree of some switches in any order, with hops 2, 4, 6, ...
 
     A node or switch that stands below two switches stays with the first; a switch without nodes below it is left out.
     Both are remarked. Nodes are numbered from the first switch on top downwards.
-
-    Parameters
-    ----------
-    switches
-        All switches, in any order.
 
     Raises
     ------
@@ -159,7 +129,15 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
         If a switch is given twice, has both nodes and switches below it, is its own ancestor, or has more than
         `MOST_LEVELS` below it, if one below another is not there, or no node is left; its place names the switch.
     """
-    forest = _Forest(_by_name(switches))
+    forest = _Forest()
+    for switch in switches:
+        if switch.name in forest.switches:
+            earlier = forest.switches[switch.name].place
+            raise InvalidProblemError(switch.place, f"switch {switch.name!r} is given twice, before at {earlier}")
+        if switch.nodes and switch.switches:
+            fault = f"switch {switch.name!r} has both nodes and switches below it, must have one of them"
+            raise InvalidProblemError(switch.place, fault)
+        forest.switches[switch.name] = switch
     _give_nodes(forest)
     roots = _roots(forest)
     for root in roots:
@@ -179,21 +157,7 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
     return _named_tree(forest, roots)
 
 
-def _by_name(switches: Sequence[Switch]) -> dict[str, Switch]:
-    found: dict[str, Switch] = {}
-    for switch in switches:
-        if switch.name in found:
-            earlier = found[switch.name].place
-            raise InvalidProblemError(switch.place, f"switch {switch.name!r} is given twice, before at {earlier}")
-        if switch.nodes and switch.switches:
-            fault = f"switch {switch.name!r} has both nodes and switches below it, must have one of them"
-            raise InvalidProblemError(switch.place, fault)
-        found[switch.name] = switch
-    return found
-
-
 def _give_nodes(forest: _Forest) -> None:
-    """Give every node to the first switch that names it."""
     owner: dict[str, str] = {}
     again: dict[str, str] = {}
     for name, switch in forest.switches.items():
@@ -205,7 +169,6 @@ def _give_nodes(forest: _Forest) -> None:
 
 
 def _roots(forest: _Forest) -> list[str]:
-    """Give every switch to the first one above it, and return those that have none above them."""
     above: dict[str, str] = {}
     again: list[str] = []
     for name, switch in forest.switches.items():
@@ -235,7 +198,6 @@ def _check_no_circle(forest: _Forest, above: dict[str, str]) -> None:
 
 
 def _measure(forest: _Forest, root: str) -> None:
-    """Set the level of a switch and all below it, 0 for those without nodes, which are left out."""
     downwards, left = [], [root]
     while left:
         downwards.append(left.pop())
@@ -247,7 +209,6 @@ def _measure(forest: _Forest, root: str) -> None:
 
 
 def _named_tree(forest: _Forest, roots: list[str]) -> NamedTree:
-    """Give the nodes numbers, and a group at every level below the top."""
     below_top = max(forest.heights[root] for root in roots) - (len(roots) == 1)
     names: list[dict[str, int]] = [{} for _ in range(below_top)]
     columns: list[list[int]] = []
@@ -265,7 +226,6 @@ def _named_tree(forest: _Forest, roots: list[str]) -> NamedTree:
 
 
 def _paths(forest: _Forest, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Yield the switches from the top down to each leaf switch."""
     if not forest.below[path[-1]]:
         yield path
     for child in forest.below[path[-1]]:

@@ -73,10 +73,8 @@ class Platform:
         Units of each resource per node, shape ``(nodes, resources)``; one row for a pool.
     has_nodes
         Whether placement is tracked node by node, or only counted.
-    topology
-        How the nodes are connected; None where that is not known.
-    parts
-        What the nodes are made of, in the order of their numbers, for execution models; empty where it is not known.
+    topology, parts
+        How the nodes are connected, and what they are made of in the order of their numbers; None and empty if unknown.
 
     Raises
     ------
@@ -117,21 +115,12 @@ class Platform:
 
     @classmethod
     def of_parts(cls, parts: Sequence[Part], topology: Topology | None = None, first: str = "cores") -> "Platform":
-        """Return a cluster of nodes that jobs share, from what the nodes are made of.
+        """Return a cluster of nodes that jobs share, from what the nodes are made of, in the order of their numbers.
 
         Parameters
         ----------
-        parts
-            Kinds of nodes with their numbers, in the order in which the nodes are numbered.
-        topology
-            How the nodes are connected.
         first
-            The resource that jobs ask for by their number of processors.
-
-        Raises
-        ------
-        InvalidProblemError
-            If no node has the first resource.
+            The resource that jobs ask for by their number of processors; some node has it.
         """
         others = dict.fromkeys(name for part in parts for name in part.names() if name != first)
         names = (first, *others)

@@ -32,7 +32,7 @@ def read_topology(path: Path | str, labels: Sequence[str] = ()) -> NamedTree:
         If labels are given for another format, or one twice.
     """
     source, name = topology_file(path)
-    suffix = Path(source.name.removesuffix(".gz")).suffix.lower()
+    suffix = _suffix(source).lower()
     if labels and suffix != ".json":
         raise UsageError(f"labels are those of Kubernetes nodes in a .json file, {source.name} is none")
     # What a format needs is loaded for that format.
@@ -73,7 +73,7 @@ def write_topology(path: Path, cluster: NamedTree) -> None:
     UsageError
         If its ending is another one.
     """
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    suffix = _suffix(path).lower()
     if suffix == ".graphml":
         from allocopt.cluster.graphml import write_graphml
 
@@ -87,28 +87,19 @@ def write_topology(path: Path, cluster: NamedTree) -> None:
 
 @memory_faults_named
 def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
-    """Read a multicore platform.
+    """Read a multicore platform from ``.toml``, ``.json`` or ``.xml``, plain or compressed (``.gz``).
 
-    Parameters
-    ----------
-    path
-        ``.toml``, ``.json`` or ``.xml``, plain or compressed (``.gz``). A JSON file is our own if it names its format,
-        otherwise IRMaSim's; one of several platforms is named ``FILE#PLATFORM``.
-    types
-        Folder with IRMaSim's ``node_types.json`` and ``processor_types.json``, for types that its files leave out.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or anything in it is wrong; it names the place.
+    A JSON file is our own if it names its format, otherwise IRMaSim's; one of several platforms is named
+    ``FILE#PLATFORM``. The folder ``types`` has IRMaSim's ``node_types.json`` and ``processor_types.json``, for types
+    that its files leave out. Raises `BadFileError` if the file cannot be read or anything in it is wrong.
     """
     file, _, chosen = str(path).partition("#")
     source = Path(file)
-    suffix = Path(source.name.removesuffix(".gz")).suffix
+    suffix = _suffix(source)
     if chosen and suffix != ".json":
         raise bad_file(source, f"holds one platform, {shown(chosen)} cannot be chosen")
     if suffix == ".xml":
-        from allocopt.cluster.simgrid import read_simgrid
+        from allocopt.cluster.platform_files import read_simgrid
 
         return read_simgrid(source)
     from allocopt.cluster.platform_files import PLATFORM_FORMAT, PlatformFile, machine_of
@@ -123,3 +114,7 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
     if chosen not in ("", machine.name):
         raise bad_file(source, f"holds platform {shown(machine.name)}, {shown(chosen)} cannot be chosen")
     return machine
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix

@@ -61,10 +61,7 @@ def read_slurm_topology(path: Path) -> NamedTree:
 def joined_blocks(blocks: Sequence[Switch], sizes: Sequence[int]) -> Iterator[Switch]:
     """Yield the levels above blocks, which follow each other in the order of the file; last, the top.
 
-    Parameters
-    ----------
-    sizes
-        Block sizes in nodes, that of a block first; each a power of two times the first.
+    The sizes are in nodes, that of a block first; each is a power of two times the first.
     """
     joined, before = [block.name for block in blocks], 1
     for size in sizes[1:]:
@@ -90,10 +87,7 @@ def check_block_sizes(sizes: Sequence[int]) -> None:
 def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
     """Write a ``topology.conf`` of switches, from the leaves upwards.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written, or would not be read again because of the name of a node.
+    Raises `BadFileError` if the file cannot be written, or would not be read again because of the name of a node.
     """
     try:
         text = "".join(f"{line}\n" for line in _written(cluster))
@@ -104,8 +98,6 @@ def write_slurm_topology(path: Path, cluster: NamedTree) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line with its continuations: its (first) number, and what its keys, in small letters, stand for."""
-
     path: Path
     number: int
     values: Mapping[str, str]
@@ -120,17 +112,11 @@ class _Line:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads a file and those that it includes, so many of them together."""
-
     first: Path
     files: int = 0
     characters: int = 0
 
     def lines(self, path: Path, only: str = "", above: int = 0) -> Iterator[_Line]:
-        """Yield the lines that hold something and begin with ``only``, in small letters.
-
-        A line ``Include FILE`` stands for the lines of that file; a relative path begins at the folder of the file.
-        """
         text = read_text(path)
         self.files, self.characters = self.files + 1, self.characters + len(text)
         if self.files > MOST_FILES or self.characters > MOST_CHARACTERS:
@@ -151,7 +137,6 @@ class _Reader:
 
 
 def _joined(text: str) -> Iterator[tuple[int, str]]:
-    """Yield lines without comments, each with those that it goes on with after a backslash, and its number."""
     first, held = 0, ""
     for number, raw in enumerate(text.splitlines(), 1):
         line = _COMMENT.sub("", raw).rstrip()
@@ -184,7 +169,6 @@ def _values(path: Path, number: int, line: str) -> dict[str, str]:
 
 
 def _kind(line: _Line) -> str:
-    """Kind of a line; its keys must be those of the kind."""
     kind = next((key for key in _KEYS if key in line.values), None)
     if kind is None:
         right = ", ".join(_SPELLED[key] for key in _KEYS)
@@ -199,7 +183,6 @@ def _kind(line: _Line) -> str:
 
 
 def _switch(line: _Line, expander: HostlistExpander) -> Switch:
-    """Switch, or block, of a line."""
     name = line.values.get(SWITCH) or line.values[BLOCK]
     below = tuple(_expanded(line, "switches", expander))
     # Above the leaves a switch that is printed with its level lists again the nodes of those below it.
@@ -226,7 +209,6 @@ def _expanded(line: _Line, key: str, expander: HostlistExpander) -> list[str]:
 
 
 def _sizes(lines: Sequence[_Line]) -> list[int]:
-    """Block sizes of a file, or those that its blocks are printed with; 1 where there are none."""
     found = [line for line in lines if SIZES in line.values]
     if len(found) > 1:
         raise found[1].error(f"BlockSizes is given twice, before at {found[0].place}")
@@ -241,7 +223,6 @@ def _sizes(lines: Sequence[_Line]) -> list[int]:
 
 
 def _numbers(line: _Line, key: str) -> list[int]:
-    """Numbers of nodes that a key of a line stands for; none where the key is not there."""
     parts = [part.strip() for part in line.values[key].split(",")] if key in line.values else []
     if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
         raise line.error(f"{_SPELLED[key]} is {shown(line.values[key])}, must be numbers of nodes such as 4,16")
@@ -249,7 +230,6 @@ def _numbers(line: _Line, key: str) -> list[int]:
 
 
 def _written(cluster: NamedTree) -> Iterator[str]:
-    """Yield the lines of a file."""
     used: set[str] = set()
     levels = cluster.tree.to_levels()
     written = {name: _new_name(name, used) for name in levels[0]}
@@ -272,7 +252,6 @@ def _written(cluster: NamedTree) -> Iterator[str]:
 
 
 def _new_name(name: str, used: set[str]) -> str:
-    """Return a name for a switch that Slurm can read and that no other one has."""
     plain = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:LONGEST_STEM] or "switch"
     candidates = (plain, *(f"{plain}-{number}" for number in range(2, len(used) + 3)))
     chosen = next(candidate for candidate in candidates if candidate not in used)

@@ -5,7 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import ConfigDict, Field, RootModel
 
 from allocopt.cluster.hostlist import HostlistError, HostlistExpander
 from allocopt.cluster.named import NamedTree, Switch, tree_in
@@ -13,42 +13,37 @@ from allocopt.cluster.slurm import check_block_sizes, joined_blocks
 from allocopt.errors import MissingPackageError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
-from allocopt.files.validation import validated
+from allocopt.files.validation import FileModel, validated
 
 Name = Annotated[str, Field(min_length=1)]
 
 
-class _Model(BaseModel):
-    """Exact types, no other keys."""
-
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, defer_build=True)
-
-
-class _SwitchModel(_Model):
+class _SwitchModel(FileModel):
     switch: Name
     nodes: str | None = None
     children: str | None = None
     link_speed: str | int | None = None
 
 
-class _BlockModel(_Model):
+class _BlockModel(FileModel):
     block: Name
     nodes: str | None = None
 
 
-class _Tree(_Model):
+class _Tree(FileModel):
     switches: list[_SwitchModel]
 
 
-class _Blocks(_Model):
+class _Blocks(FileModel):
     blocks: list[_BlockModel]
-    block_sizes: Annotated[list[Annotated[int, Field(ge=1, le=10**8)]], Field(min_length=1)] = [1]
+    block_sizes: Annotated[
+        list[Annotated[int, Field(ge=1, le=10**8)]], Field(min_length=1, default_factory=lambda: [1])
+    ]
 
 
-class _Topology(_Model):
-    """A topology; others than the one that is asked for may be of a kind that is not known."""
-
-    model_config = ConfigDict(extra="allow", defer_build=True)
+class _Topology(FileModel):
+    # Others than the one that is asked for may be of a kind that is not known.
+    model_config = ConfigDict(extra="allow")
 
     topology: Name
     cluster_default: bool = False
@@ -62,12 +57,9 @@ class _Topologies(RootModel[Annotated[list[_Topology], Field(min_length=1)]]):
 
 
 def read_slurm_topology_yaml(path: Path, name: str | None = None) -> NamedTree:
-    """Read the topology of a name, or else the cluster's default or the first; errors are those of `read_topology`.
+    """Read the topology of a name, or else the cluster's default or the first.
 
-    Raises
-    ------
-    MissingPackageError
-        If PyYAML is not installed.
+    Errors are those of `read_topology`, and `MissingPackageError` if PyYAML is not installed.
     """
     topologies = validated(_Topologies, _parsed(path), path).root
     chosen = name or next((one.topology for one in topologies if one.cluster_default), topologies[0].topology)
@@ -114,7 +106,6 @@ def _switches(path: Path, place: str, tree: _Tree) -> Iterator[Switch]:
 
 
 def _blocks(path: Path, place: str, model: _Blocks) -> list[Switch]:
-    """Return the blocks, and what is above them."""
     expander = HostlistExpander()
     blocks = []
     for index, block in enumerate(model.blocks):

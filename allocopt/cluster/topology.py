@@ -1,4 +1,4 @@
-"""Tree topologies: how many hops lie between two nodes of a cluster.
+"""Tree topologies: how many hops lie between two nodes of a cluster, and what the hops of a job cost.
 
 A tree has levels 1 (leaf switch) to L (top) with hop counts ``h_1 < ... < h_L``: two nodes whose lowest common
 switch is at level l are ``h_l`` hops apart. Every node belongs to one group (switch) per level, and the groups nest.
@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from allocopt.arrays import IntArray, frozen_integers
+from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError
 
 Pairs = Literal["ordered", "unordered"]
@@ -21,6 +21,9 @@ NamedGroups = Mapping[str, Sequence[int | str]]
 
 LARGEST_CLUSTER = 10_000_000
 """Number of nodes above which a topology is refused, so that a typing error does not exhaust the memory."""
+
+SMALL_TABLE = 10_000
+"""Owners times groups up to which a table of all counts is faster than sorting them."""
 
 
 class Topology(Protocol):
@@ -39,18 +42,7 @@ class Topology(Protocol):
         """Number of nodes; they are numbered ``0 .. size - 1``."""
 
     def groups_of(self, nodes: IntArray) -> IntArray:
-        """Group of each node at the levels below the top.
-
-        Parameters
-        ----------
-        nodes
-            Node numbers, shape ``(m,)``.
-
-        Returns
-        -------
-        IntArray
-            Shape ``(L - 1, m)``; row 0 is the leaf level.
-        """
+        """Group of each of m nodes at the levels below the top, shape ``(L - 1, m)``; row 0 is the leaf level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +97,8 @@ class Tree:
 
     Parameters
     ----------
-    groups
-        Group of every node at each level below the top, shape ``(L - 1, size)``, row 0 the leaf level.
-    names
-        Name of every group, per level below the top.
+    groups, names
+        Group of every node, shape ``(L - 1, size)``, and name of every group, by level below the top, leaves first.
     hops
         Hops between two nodes that meet at level 1, ..., L.
     pairs
@@ -199,7 +189,6 @@ def default_hops(below_top: int) -> tuple[int, ...]:
 
 
 def _owners(level: NamedGroups, members: Sequence[int | str], depth: int) -> IntArray:
-    """Index of the group that holds each of ``members``; each must stand in exactly one group."""
     position: dict[int | str, int] = {member: index for index, member in enumerate(members)}
     owners = np.full(len(members), -1, dtype=np.int64)
     for group, (name, held) in enumerate(level.items()):
@@ -235,3 +224,55 @@ def _check_size(size: int) -> None:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, int | np.integer)
+
+
+@dataclass(frozen=True, slots=True)
+class HopFormula:
+    """Coefficients of the hop cost of a job, a function of how many of its nodes lie in each group.
+
+    NSA paper, Eq. 1 (read as in the project's errata: ordered pairs of the job's own nodes), brought to counts:
+    ``(hop_cost / n) * (h_L n^2 - h_1 n - sum_{l<L} (h_{l+1} - h_l) * sum_g A_lg^2)`` where ``A_lg`` is the number of
+    the job's n nodes in group g of level l. For hops 2/4/6: ``(6n^2 - 2n - 2 sum A_pod^2 - 2 sum A_leaf^2) / n``.
+
+    The weights are ``h_{l+1} - h_l`` by level, the scale the cost of a hop, halved where a pair of nodes counts once.
+    """
+
+    bottom: int
+    top: int
+    weights: tuple[int, ...]
+    scale: float
+
+    @classmethod
+    def of(cls, topology: Topology, hop_cost: float) -> "HopFormula":
+        """Return the coefficients where one hop costs ``hop_cost``."""
+        hops = topology.hops
+        weights = tuple(high - low for low, high in itertools.pairwise(hops))
+        return cls(hops[0], hops[-1], weights, hop_cost if topology.pairs == "ordered" else hop_cost / 2)
+
+
+def hop_costs(topology: Topology, hop_cost: float, node_sets: Sequence[IntArray]) -> FloatArray:
+    """Return the hop cost of every node set, shape ``(sets,)``; an empty set costs nothing."""
+    formula = HopFormula.of(topology, hop_cost)
+    # Floats: the hops of the largest cluster that is taken do not fit 64 bits, and all others are exact.
+    sizes = np.array([len(nodes) for nodes in node_sets], dtype=np.float64)
+    owners = np.repeat(np.arange(len(node_sets)), sizes.astype(np.int64))
+    groups = topology.groups_of(np.concatenate(node_sets))
+    hops = formula.top * sizes * sizes - formula.bottom * sizes
+    for weight, level in zip(formula.weights, groups, strict=True):
+        hops = hops - weight * _squared_counts(owners, level, len(node_sets))
+    costs: FloatArray = formula.scale * hops / np.maximum(sizes, 1)
+    return costs
+
+
+def _squared_counts(owners: IntArray, groups: IntArray, n_owners: int) -> FloatArray:
+    width = int(groups.max()) + 1
+    keys = owners * width + groups
+    if n_owners * width <= SMALL_TABLE:
+        table = np.bincount(keys, minlength=n_owners * width).reshape(n_owners, width).astype(np.float64)
+        return np.asarray((table * table).sum(axis=1))
+    # Where the nodes of every owner rise, as they mostly do, the keys are sorted already, and a stable sort sees that.
+    keys = np.sort(keys, kind="stable")
+    first = np.append(0, np.flatnonzero(keys[1:] != keys[:-1]) + 1)
+    counts = np.append(first[1:], len(keys)) - first
+    squares: FloatArray = np.bincount(keys[first] // width, counts * counts, n_owners).astype(np.float64)
+    return squares

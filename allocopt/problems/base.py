@@ -1,9 +1,15 @@
-"""What every problem has in common."""
+"""What every problem has in common, and checks that several kinds make."""
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from numbers import Real
+from typing import Any, Literal, Protocol, TypeVar
+
+from allocopt.errors import InvalidProblemError
 
 Sense = Literal["min", "max"]
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class Strategy(StrEnum):
@@ -39,3 +45,27 @@ class Problem(Protocol):
 
     def objective(self, solution: Any) -> float:
         """Objective of a feasible solution."""
+
+
+def check_range(place: str, value: float | None, least: float, largest: float) -> None:
+    """Raise `InvalidProblemError` unless a value, if it is given, is a number within a range."""
+    is_number = isinstance(value, Real)
+    if value is not None and not (is_number and least <= value <= largest):
+        given = value if is_number else repr(value)
+        raise InvalidProblemError(place, f"is {given}, must be within {least:g} .. {largest:g}")
+
+
+def check_distinct(place: str, ids: Iterable[str]) -> None:
+    """Raise `InvalidProblemError` if two jobs of a list have one id."""
+    seen: set[str] = set()
+    for index, job in enumerate(ids):
+        if job in seen:
+            raise InvalidProblemError(f"{place}[{index}].id", f"job {job!r} is given twice")
+        seen.add(job)
+
+
+def chosen(place: str, value: str, choices: type[Choice]) -> Choice:
+    """Return a value as one of the choices; raise `InvalidProblemError` for any other."""
+    if value not in list(choices):
+        raise InvalidProblemError(place, f"is {value!r}, must be one of {', '.join(choices)}")
+    return choices(value)

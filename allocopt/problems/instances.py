@@ -1,6 +1,7 @@
 """Instance files: problems as JSON, one in a ``.json`` file, one a line in a ``.jsonl`` file, ``.gz`` or not."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
@@ -10,7 +11,7 @@ from allocopt.files.reading import parse_json, read_text
 from allocopt.files.validation import VERSION, check_header, validated
 from allocopt.files.writing import compact_json, json_by_line, write_text
 from allocopt.problems.base import Problem
-from allocopt.problems.kind import ProblemKind, get_kind, kind_names, kind_of, shipped_instances
+from allocopt.problems.kind import get_kind, kind_names, kind_of, shipped_instances
 
 
 @memory_faults_named
@@ -34,7 +35,9 @@ def read_problems(path: Path | str) -> list[Problem]:
         return [problem_from_object(parse_json(text, path), path)]
     problems: list[Problem] = []
     lines: dict[str, int] = {}
-    for number, line in _filled_lines(text):
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
         where = f"{path}: line {number}"
         problem = problem_from_object(parse_json(line, path, first_line=number), where)
         if problem.name in lines:
@@ -58,36 +61,25 @@ def write_problems(path: Path | str, problems: Sequence[Problem]) -> None:
     objects = [object_from_problem(problem) for problem in problems]
     for problem, obj in zip(problems, objects, strict=True):
         validated(kind_of(problem).codec.instance_model, obj, f"{path}: instance {shown(problem.name)}")
-    names = [problem.name for problem in problems]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise bad_file(path, f"cannot hold two instances named {shown(twice)}")
+    for name, count in Counter(problem.name for problem in problems).items():
+        if count > 1:
+            raise bad_file(path, f"cannot hold two instances named {shown(name)}")
     if _holds_several(path) and objects:
         write_text(path, "".join(f"{compact_json(obj)}\n" for obj in objects))
     elif len(objects) == 1:
         write_text(path, json_by_line(objects[0]))
     else:
-        raise bad_file(
-            path, f"cannot hold {len(objects)} instances; one goes into a .json file, more into a .jsonl file"
-        )
+        fault = f"cannot hold {len(objects)} instances; one goes into a .json file, more into a .jsonl file"
+        raise bad_file(path, fault)
 
 
 def problem_from_object(obj: object, where: Path | str) -> Problem:
-    """Make a problem of a parsed instance.
-
-    Parameters
-    ----------
-    obj
-        What `parse_json` returned.
-    where
-        The file, or ``FILE: line N``, for messages.
-
-    Raises
-    ------
-    BadFileError
-        If anything in it is wrong.
-    """
-    codec = _kind(check_header(obj, where, INSTANCE_FORMAT), where).codec
+    """Make a problem of a parsed instance from a file, or ``FILE: line N``; raise `BadFileError` if it is wrong."""
+    kind, known = check_header(obj, where, INSTANCE_FORMAT).get("kind", ...), kind_names()
+    if not isinstance(kind, str) or kind not in known:
+        fault = "is missing" if kind is ... else f"is {shown(kind)}"
+        raise bad_file(where, "kind", f"{fault}, must be {' or '.join(map(repr, known))}")
+    codec = get_kind(kind).codec
     model = validated(codec.instance_model, obj, where)
     try:
         return codec.problem_of(model)
@@ -97,53 +89,24 @@ def problem_from_object(obj: object, where: Path | str) -> Problem:
 
 def object_from_problem(problem: Problem) -> dict[str, object]:
     """Turn a problem into the object that stands in an instance file."""
-    header: dict[str, object] = {
-        "format": INSTANCE_FORMAT,
-        "version": VERSION,
-        "kind": problem.kind,
-        "name": problem.name,
-    }
-    return header | kind_of(problem).codec.keys_of(problem)
+    header = {"format": INSTANCE_FORMAT, "version": VERSION, "kind": problem.kind, "name": problem.name}
+    return {**header, **kind_of(problem).codec.keys_of(problem)}
 
 
 def _holds_several(path: Path) -> bool:
-    """Whether the name promises one instance a line."""
     return path.name.endswith((".jsonl", ".jsonl.gz"))
 
 
-def _filled_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, with their numbers."""
-    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
-
-
-def _kind(header: dict[str, object], where: Path | str) -> ProblemKind[Problem, object]:
-    known = " or ".join(map(repr, kind_names()))
-    if "kind" not in header:
-        raise bad_file(where, "kind", f"is missing, must be {known}")
-    kind = header["kind"]
-    if not isinstance(kind, str) or kind not in kind_names():
-        raise bad_file(where, "kind", f"is {shown(kind)}, must be {known}")
-    return get_kind(kind)
-
-
 def read_instances(arguments: Sequence[Path]) -> list[Problem]:
-    """Read the instances of several files, whose names must differ from file to file as well.
-
-    Raises
-    ------
-    BadFileError
-        If a file is wrong, or two instances have the same name.
-    """
-    problems: list[Problem] = []
-    seen: dict[str, Path] = {}
+    """Read the instances of several files; raise `BadFileError` if one is wrong or two have the same name."""
+    problems: dict[str, tuple[Problem, Path]] = {}
     for path in map(instance_path, arguments):
         for problem in read_problems(path):
-            if problem.name in seen:
-                fault = f"{problem.name!r} is the name of an instance in {seen[problem.name]} too"
+            if problem.name in problems:
+                fault = f"{problem.name!r} is the name of an instance in {problems[problem.name][1]} too"
                 raise BadFileError(f"{path}: name: {fault}")
-            seen[problem.name] = path
-            problems.append(problem)
-    return problems
+            problems[problem.name] = problem, path
+    return [problem for problem, _ in problems.values()]
 
 
 def shipped_problems(kind: str) -> list[Problem]:
@@ -153,12 +116,9 @@ def shipped_problems(kind: str) -> list[Problem]:
 
 
 def instance_path(argument: Path) -> Path:
-    """Return the file that a path or the name of shipped instances, such as ``@tiny``, stands for.
+    """Return the file that a path, or the name of shipped instances such as ``@tiny``, stands for.
 
-    Raises
-    ------
-    UsageError
-        If it begins like such a name and is none.
+    Raises `UsageError` if it begins like such a name and is none.
     """
     name = str(argument)
     if not name.startswith("@") or argument.exists():

@@ -54,16 +54,9 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class AnswerTable:
-    """A solution as a report shows it: a line per job.
+    """A solution as a report shows it: a line per job, less columns of None alone.
 
-    Parameters
-    ----------
-    title
-        What the lines are.
-    columns
-        Titles, each with the digits behind the point of its numbers, None for texts.
-    rows
-        The lines; a column of None alone is left out.
+    Columns are titles, each with the digits behind the point of its numbers, None for texts.
     """
 
     title: str
@@ -75,18 +68,8 @@ class AnswerTable:
 class NodeMap:
     """Nodes of a cluster and who has them, as a report draws them.
 
-    Parameters
-    ----------
-    topology
-        The cluster.
-    idle
-        Nodes that may be given away.
-    names, sizes
-        The jobs, and how many nodes each asks for.
-    held
-        Nodes of each job; None without a solution.
-    costs
-        What each job costs.
+    Idle nodes are those that may be given away; names, sizes, held nodes and costs are of the jobs, the latter two None
+    and empty without a solution.
     """
 
     topology: Topology
@@ -106,13 +89,7 @@ class Codec(ABC, Generic[P, S]):
 
     @abstractmethod
     def problem_of(self, model: "InstanceModel") -> P:
-        """Make the problem of an instance file.
-
-        Raises
-        ------
-        InvalidProblemError
-            If its values contradict each other.
-        """
+        """Make the problem of an instance file; raise `InvalidProblemError` if its values contradict each other."""
 
     @abstractmethod
     def keys_of(self, problem: P) -> dict[str, object]:
@@ -120,12 +97,9 @@ class Codec(ABC, Generic[P, S]):
 
     @abstractmethod
     def solution_of(self, problem: P, model: "SolutionModel") -> S:
-        """Return the solution that a file holds; nothing is checked but that names are those of the problem.
+        """Return the solution that a file holds.
 
-        Raises
-        ------
-        InvalidSolutionError
-            If it names what the problem does not have, or leaves out what must be there.
+        Nothing is checked but that it names what the problem has, and leaves out nothing: `InvalidSolutionError`.
         """
 
     @abstractmethod
@@ -204,13 +178,7 @@ class ProblemKind(ABC, Generic[P, S]):
         return None
 
     def posed(self, problem: P, strategy: str | None) -> P:
-        """Return a problem under a strategy of the kind; None keeps its own.
-
-        Raises
-        ------
-        UsageError
-            If there is no such strategy.
-        """
+        """Return a problem under a strategy of the kind, or its own; raise `UsageError` if there is none such."""
         if strategy is None:
             return problem
         raise UsageError(f"a {self.name} problem has no strategy")
@@ -243,15 +211,7 @@ def kind_names() -> list[str]:
 
 @cache
 def get_kind(name: str) -> ProblemKind[Problem, object]:
-    """Return the kind of that name.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    PluginError
-        If it is broken.
-    """
+    """Return the kind of that name; raise `UsageError` if there is none, `PluginError` if it is broken."""
     return cast("ProblemKind[Problem, object]", make_plugin(GROUP, "kind of problem", name, None, ("name", "verify")))
 
 
@@ -262,10 +222,10 @@ def kind_of(problem: Problem) -> ProblemKind[Problem, object]:
 
 def checked_solution(kind: ProblemKind[P, S], solution: object) -> S:
     """Return a solution of the kind's own class; raises `InvalidSolutionError` for anything else."""
-    if isinstance(solution, kind.solution):
-        return solution
-    fault = f"is a {type(solution).__name__}, must be of class {kind.solution.__name__}"
-    raise InvalidSolutionError(f"the solution {fault}")
+    if not isinstance(solution, kind.solution):
+        given, right = type(solution).__name__, kind.solution.__name__
+        raise InvalidSolutionError(f"the solution is a {given}, must be of class {right}")
+    return solution
 
 
 def is_maximized(kind: str) -> bool:

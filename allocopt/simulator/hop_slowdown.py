@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from allocopt.cluster.topology import Topology
+from allocopt.cluster.topology import HopFormula, Topology, hop_costs
 from allocopt.errors import UsageError
-from allocopt.problems.topology.hop_cost import HopFormula, hop_costs
 from allocopt.simulator.execution import Change
 
 

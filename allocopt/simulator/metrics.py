@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.simulator.fragmentation import mean_fragmentation
 from allocopt.simulator.job_statistics import JobStatistics, MeasuredJobs, SizeClass
 from allocopt.simulator.schedule import Schedule

@@ -15,6 +15,9 @@ from allocopt.traces.profiles import ShareOfOne
 
 Number = Annotated[float, Field(ge=0)]
 
+SAME_NAMES = {"name", "quotas", "max_slowdown", "max_guest_slowdown", "max_guests", "degradation_weight"}
+"""Fields that files and problems name and hold alike."""
+
 
 class StageModel(FileModel):
     """A stage that is ahead of a job."""
@@ -122,16 +125,11 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
         return CoallocationProblem(
             hosts=tuple(_job(job) for job in model.hosts),
             guests=tuple(_job(job, job.wait_s) for job in model.guests),
-            quotas=tuple(model.quotas),
-            max_slowdown=model.max_slowdown,
-            max_guest_slowdown=model.max_guest_slowdown,
-            max_guests=model.max_guests,
             objective_name=CoallocationObjective(model.objective),
-            degradation_weight=model.degradation_weight,
             sharing=Sharing(model.sharing),
-            interference=Interference(model.interference.cpu, model.interference.memory, model.interference.io),
+            interference=Interference(**model.interference.model_dump()),
             measured=None if model.pairs is None else _measured(model.pairs),
-            name=model.name,
+            **model.model_dump(include=SAME_NAMES),
         )
 
     def keys_of(self, problem: CoallocationProblem) -> dict[str, object]:
@@ -169,7 +167,6 @@ class CoallocationCodec(Codec[CoallocationProblem, Coallocation]):
 
 
 def _job(model: ProfiledJobModel, wait_s: float | None = None) -> ProfiledJob:
-    """Make a job of its object."""
     profile = tuple(
         Stage(stage.share, stage.cpu, stage.memory, stage.io, StageKind(stage.kind)) for stage in model.profile
     )
@@ -177,26 +174,17 @@ def _job(model: ProfiledJobModel, wait_s: float | None = None) -> ProfiledJob:
 
 
 def _job_object(job: ProfiledJob) -> dict[str, object]:
-    """Turn a job into the object that stands in an instance file."""
-    numbers: dict[str, object] = {name: short_number(getattr(job, name)) for name in ("remaining_s", "walltime_s")}
-    if job.wait_s is not None:
-        numbers["wait_s"] = short_number(job.wait_s)
-    return {
-        "id": job.id,
-        "cores": int(job.cores),
-        "profile": [_stage_object(stage) for stage in job.profile],
-        **numbers,
-    }
-
-
-def _stage_object(stage: Stage) -> dict[str, object]:
-    """Turn a stage into its object."""
-    shares = {name: short_number(getattr(stage, name)) for name in ("share", "cpu", "memory", "io")}
-    return {**shares, "kind": str(stage.kind)}
+    stages = [
+        {name: short_number(getattr(stage, name)) for name in ("share", "cpu", "memory", "io")}
+        | {"kind": str(stage.kind)}
+        for stage in job.profile
+    ]
+    times = {name: getattr(job, name) for name in ("remaining_s", "walltime_s", "wait_s")}
+    numbers = {name: short_number(value) for name, value in times.items() if value is not None}
+    return {"id": job.id, "cores": int(job.cores), "profile": stages, **numbers}
 
 
 def _measured(pairs: list[MeasuredPairModel]) -> dict[tuple[str, str], tuple[float, float]]:
-    """Measured slowdowns by host and guest."""
     measured: dict[tuple[str, str], tuple[float, float]] = {}
     for index, pair in enumerate(pairs):
         if (pair.host, pair.guest) in measured:

@@ -1,14 +1,19 @@
-"""Synthetic co-allocation problems: jobs of the ASAX paper's workflows, some running, some waiting."""
+"""Co-allocation problems of jobs that are drawn from the ASAX paper's workflows, and of pairs that were measured."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 import typer
 
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
-from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
-from allocopt.traces.applications import APPLICATIONS, Application
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.reading import parse_json, read_text
+from allocopt.problems.coallocation.problem import LARGEST_SLOWDOWN, CoallocationObjective, CoallocationProblem
+from allocopt.traces.applications import APPLICATIONS
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
 JITTER = 0.2
@@ -16,8 +21,14 @@ JITTER = 0.2
 WALLTIME_FACTORS = (1.1, 3.0)
 MEAN_WAIT_S = 1800.0
 
+ALONE = "null"
+HALF = 0.5
+"""The quota of measured pairs: two jobs take turns on a GPU."""
+LONG_S = 3600.0
+"""Seconds that a measured job takes; a limit is no matter here."""
 
-def drawn_coallocation(
+
+def synthetic_coallocation(
     name: str,
     rng: np.random.Generator,
     hosts: Annotated[int, typer.Option(min=1, max=100_000, help="Number of running jobs.")] = 20,
@@ -30,67 +41,21 @@ def drawn_coallocation(
     max_guests: Annotated[int, typer.Option(min=1, max=9, help="Most guests on a host.")] = 1,
 ) -> CoallocationProblem:
     """Draw co-allocation problems: jobs of the ASAX paper's workflows, running and waiting. Same seed, same files."""
-    return synthetic_coallocation(
-        hosts,
-        guests,
-        rng,
-        objective=CoallocationObjective(objective),
-        max_slowdown=max_slowdown,
-        max_guests=max_guests,
-        name=name,
-    )
-
-
-def synthetic_coallocation(
-    n_hosts: int,
-    n_guests: int,
-    rng: np.random.Generator,
-    *,
-    objective: CoallocationObjective = CoallocationObjective.CAPACITY,
-    max_slowdown: float = 1.5,
-    max_guests: int = 1,
-    name: str = "coallocation",
-) -> CoallocationProblem:
-    """Draw a problem.
-
-    Parameters
-    ----------
-    n_hosts, n_guests
-        Running and waiting jobs, of any application and size; hosts are anywhere in their run.
-    rng
-        Source of randomness.
-    objective
-        What is maximized.
-    max_slowdown
-        Most that a job may be slowed down.
-    max_guests
-        Most guests on a host.
-    name
-        Name of the instance.
-
-    Raises
-    ------
-    UsageError
-        If a number makes no sense.
-    """
-    if n_hosts < 1 or n_guests < 1:
-        raise UsageError(f"there are {n_hosts} hosts and {n_guests} guests, must be at least one of each")
-    hosts = tuple(_running(_drawn(f"host-{number}", rng), rng) for number in range(n_hosts))
-    guests = (_drawn(f"guest-{number}", rng) for number in range(n_guests))
-    waiting = tuple(replace(guest, wait_s=round(float(rng.exponential(MEAN_WAIT_S)))) for guest in guests)
+    running = tuple(_running(_drawn(f"host-{number}", rng), rng) for number in range(hosts))
+    drawn = (_drawn(f"guest-{number}", rng) for number in range(guests))
+    waiting = tuple(replace(guest, wait_s=round(float(rng.exponential(MEAN_WAIT_S)))) for guest in drawn)
     return CoallocationProblem(
-        hosts,
+        running,
         waiting,
         max_slowdown=max_slowdown,
         max_guests=max_guests,
-        objective_name=objective,
+        objective_name=CoallocationObjective(objective),
         name=name,
     )
 
 
 def _drawn(identifier: str, rng: np.random.Generator) -> ProfiledJob:
-    """Draw a job that has not begun."""
-    app: Application = list(APPLICATIONS.values())[rng.integers(len(APPLICATIONS))]
+    app = list(APPLICATIONS.values())[rng.integers(len(APPLICATIONS))]
     cores = int(rng.choice(app.sizes))
     run = round(app.runtime_s(cores) * _factor(rng))
     profile = tuple(_jittered(stage, cores, rng) for stage in app.profile(cores))
@@ -98,18 +63,17 @@ def _drawn(identifier: str, rng: np.random.Generator) -> ProfiledJob:
 
 
 def _factor(rng: np.random.Generator) -> float:
-    """Draw how far a number is from that of its application."""
     return float(rng.uniform(1 - JITTER, 1 + JITTER))
 
 
 def _jittered(stage: Stage, cores: int, rng: np.random.Generator) -> Stage:
-    """Draw the demands of a stage; it keeps no less than one core busy."""
     cpu, memory, io = (round(min(1.0, value * _factor(rng)), 4) for value in (stage.cpu, stage.memory, stage.io))
+    # No less than one core is busy.
     return replace(stage, cpu=max(cpu, round(1.0 / cores, 4)), memory=memory, io=io)
 
 
 def _running(job: ProfiledJob, rng: np.random.Generator) -> ProfiledJob:
-    """Let a job have run for a random share of its time: the stages behind it are gone."""
+    # It has run for a random share of its time, and the stages behind it are gone.
     done = float(rng.uniform(0.0, 0.9))
     ends = np.cumsum([stage.share for stage in job.profile])
     left = [min(stage.share, float(end) - done) for stage, end in zip(job.profile, ends, strict=True)]
@@ -128,3 +92,112 @@ def _running(job: ProfiledJob, rng: np.random.Generator) -> ProfiledJob:
         remaining_s=max(1, round(job.remaining_s - elapsed)),
         walltime_s=max(1, round(job.walltime_s - elapsed)),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredPairs:
+    """What was measured of n real deep-learning jobs that share one type of GPU in pairs.
+
+    ``speeds[i, j]`` is the throughput of job i beside job j over that alone; 0 where they do not run together, shape
+    ``(n, n)``.
+    """
+
+    names: tuple[str, ...]
+    speeds: FloatArray
+
+    def totals(self) -> FloatArray:
+        """Throughput of each pair together, in jobs that run alone, shape ``(n, n)``."""
+        return np.asarray(self.speeds + self.speeds.T)
+
+    def slowdowns(self, host: int, guest: int) -> tuple[float, float] | None:
+        """Slowdowns of two jobs that share, from 1 on; None where they do not run together."""
+        own, other = float(self.speeds[host, guest]), float(self.speeds[guest, host])
+        if min(own, other) * LARGEST_SLOWDOWN <= 1.0:
+            return None
+        return max(1.0, 1.0 / own), max(1.0, 1.0 / other)
+
+    def problem(
+        self, hosts: Sequence[int], guests: Sequence[int], max_slowdown: float = 3.0, name: str = "measured"
+    ) -> CoallocationProblem:
+        """Return the problem of which running jobs share their GPUs with which waiting ones, for most throughput.
+
+        Hosts and guests are numbers of measured jobs.
+        """
+        running = tuple(_measured_job(f"host-{number}") for number in range(len(hosts)))
+        waiting = tuple(_measured_job(f"guest-{number}") for number in range(len(guests)))
+        measured = {
+            (running[row].id, waiting[column].id): slowdowns
+            for row, host in enumerate(hosts)
+            for column, guest in enumerate(guests)
+            if (slowdowns := self.slowdowns(host, guest)) is not None
+        }
+        return CoallocationProblem(
+            running,
+            waiting,
+            quotas=(HALF,),
+            max_slowdown=max_slowdown,
+            objective_name=CoallocationObjective.THROUGHPUT,
+            measured=measured,
+            name=name,
+        )
+
+    def draw(self, count: int, rng: np.random.Generator) -> IntArray:
+        """Draw jobs, each equally likely."""
+        return rng.integers(0, len(self.names), count)
+
+
+def read_pairs(path: Path | str, gpu_type: str, gpus: int = 1) -> MeasuredPairs:
+    """Read the pairs of one type of GPU.
+
+    Parameters
+    ----------
+    path
+        Throughputs of every job alone and beside every other one, a file of the Gavel scheduler (Narayanan, Santhanam,
+        Kazhamiaka, Phanishayee and Zaharia, "Heterogeneity-aware cluster scheduling policies for deep learning
+        workloads", OSDI 2020), which does not come with the package.
+    gpu_type, gpus
+        Type such as ``v100``, and number, of the GPUs on which both jobs of a pair run.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read or does not hold throughputs.
+    UsageError
+        If nothing was measured on such GPUs.
+    """
+    path = Path(path)
+    found = parse_json(read_text(path), path)
+    if not isinstance(found, dict):
+        raise bad_file(path, "top level", f"is {shown(found)}, must be an object")
+    if gpu_type not in found or not isinstance(found[gpu_type], dict):
+        raise UsageError(f"no GPU {gpu_type!r} was measured; there are {', '.join(sorted(found))}")
+    table = {job: row for job, row in found[gpu_type].items() if job.endswith(f", {gpus})")}
+    alone = {job: _throughput(path, job, row) for job, row in table.items()}
+    names = sorted(job for job, throughput in alone.items() if throughput > 0)
+    if not names:
+        raise UsageError(f"no job was measured on {gpus} GPUs of type {gpu_type!r}")
+    speeds = np.zeros((len(names), len(names)))
+    for row, job in enumerate(names):
+        for column, other in enumerate(names):
+            speeds[row, column] = _beside(path, table, job, other) / alone[job]
+    speeds[(speeds == 0) | (speeds.T == 0)] = 0.0
+    return MeasuredPairs(tuple(names), speeds)
+
+
+def _throughput(path: Path, job: str, row: object) -> float:
+    alone = row.get(ALONE) if isinstance(row, dict) else None
+    if not isinstance(alone, int | float) or isinstance(alone, bool) or alone < 0:
+        raise bad_file(path, job, f"{ALONE} is {shown(alone)}, must be a throughput")
+    return float(alone)
+
+
+def _beside(path: Path, table: dict[str, dict[str, object]], job: str, other: str) -> float:
+    pair = table[job].get(other, [0.0, 0.0])
+    if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, int | float) for one in pair):
+        raise bad_file(path, job, f"{other} is {shown(pair)}, must be two throughputs")
+    return float(pair[0])
+
+
+def _measured_job(identifier: str) -> ProfiledJob:
+    # What was measured stands for its profile.
+    return ProfiledJob(identifier, 1, (Stage(1.0, 1.0),), LONG_S, LARGEST_SLOWDOWN * LONG_S)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.errors import InvalidProblemError
+from allocopt.problems.base import check_range
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
 LARGEST_COEFFICIENT = 100.0
@@ -25,7 +25,7 @@ class Sharing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """Coefficients of contention, each not negative.
+    """Coefficients of contention, each within 0 .. 100, or `InvalidProblemError` is raised.
 
     Parameters
     ----------
@@ -33,11 +33,6 @@ class Interference:
         Extra seconds per second of work where a job's own demand and the pressure of the others are both 1.
     paging
         Extra seconds per second of work where the memory is occupied twice.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a coefficient is out of range.
     """
 
     cpu: float = 0.1
@@ -47,10 +42,7 @@ class Interference:
 
     def __post_init__(self) -> None:
         for name in ("cpu", "memory", "io", "paging"):
-            value = getattr(self, name)
-            if not 0 <= value <= LARGEST_COEFFICIENT:
-                fault = f"is {value}, must be within 0 .. {LARGEST_COEFFICIENT:g}"
-                raise InvalidProblemError(f"interference.{name}", fault)
+            check_range(f"interference.{name}", getattr(self, name), 0.0, LARGEST_COEFFICIENT)
 
     @property
     def contention(self) -> FloatArray:
@@ -63,17 +55,7 @@ RESOURCES = ("cpu", "memory", "io")
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A job beside others on the cores of a host, as it is now.
-
-    Parameters
-    ----------
-    cores
-        Cores that it asked for.
-    stage
-        The stage that it is in; its share is of no importance.
-    quota
-        Share of the host's cores that it may use, in (0, 1].
-    """
+    """A job beside others on a host: its stage now, and the share in (0, 1] of the host's cores that it may use."""
 
     cores: int
     stage: Stage
@@ -86,23 +68,9 @@ def slowdowns(
     sharing: Sharing = Sharing.SHARES,
     interference: Interference = Interference(),
 ) -> FloatArray:
-    """Seconds that a second of work takes of each job on the same cores, from 1 on; its rate of progress is 1 over it.
+    """Seconds, from 1 on, that a second of work takes of each job on a host of so many cores, shape ``(tenants,)``.
 
-    Parameters
-    ----------
-    tenants
-        The jobs; the quotas sum to at most 1.
-    cores
-        Cores of the host.
-    sharing
-        What a quota means.
-    interference
-        Coefficients of contention.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape ``(len(tenants),)``.
+    The quotas sum to at most 1.
     """
     size = np.array([tenant.cores / cores for tenant in tenants])
     own = np.array([[getattr(tenant.stage, name) for name in RESOURCES] for tenant in tenants]).reshape(-1, 3)
@@ -116,15 +84,7 @@ def slowdowns(
 
 
 def divided(wanted: FloatArray, weights: FloatArray) -> FloatArray:
-    """Divide one unit among jobs by their weights; nobody gets more than they want, and nothing wanted is left.
-
-    Parameters
-    ----------
-    wanted
-        What each job could use, positive, shape ``(n,)``.
-    weights
-        Weights, positive, shape ``(n,)``.
-    """
+    """Divide one unit among jobs by their weights, all positive; nobody gets more than it wants, nothing is wasted."""
     given = wanted.copy()
     if wanted.sum() <= 1.0:
         return given
@@ -152,12 +112,10 @@ def in_steps(excess: ArrayLike) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demands:
-    """What jobs ask for, as arrays.
+    """What n jobs ask for, as arrays.
 
     Parameters
     ----------
-    cores
-        Shape ``(n,)``.
     shares, cpu
         Shares of work and of busy cores by stage, filled up with stages without work, shape ``(n, stages)``.
     means
@@ -175,8 +133,7 @@ class Demands:
     @classmethod
     def of(cls, jobs: Sequence[ProfiledJob]) -> "Demands":
         """Collect the demands of jobs."""
-        width = max((len(job.profile) for job in jobs), default=1)
-        shares, cpu = np.zeros((len(jobs), width)), np.zeros((len(jobs), width))
+        shares, cpu = np.zeros((2, len(jobs), max((len(job.profile) for job in jobs), default=1)))
         for row, job in enumerate(jobs):
             shares[row, : len(job.profile)] = job.column("share")
             cpu[row, : len(job.profile)] = job.column("cpu")
@@ -185,42 +142,20 @@ class Demands:
         return cls(np.array([job.cores for job in jobs], dtype=np.float64), shares, cpu, means, peaks)
 
 
-def cpu_excess(shares: FloatArray, cpu: FloatArray, room: FloatArray) -> FloatArray:
-    """Excess of jobs that have so much room.
-
-    Parameters
-    ----------
-    shares, cpu
-        Shares of work and of busy cores by stage, shape ``(.., stages)``.
-    room
-        Cores that a job may use over those that it asked for, positive, shape ``(..)``.
-    """
-    longer = np.maximum(0.0, cpu / room[..., None] - 1.0)
-    return np.asarray((shares * longer).sum(axis=-1))
-
-
 def capped_host_steps(hosts: Demands, host: IntArray, percent: IntArray) -> IntArray:
     """CPU excess of hosts in steps where guests hold so many percent of their cores; the arrays broadcast."""
-    room = (100.0 - percent) / 100.0 + 0.0 * host
-    return in_steps(cpu_excess(hosts.shares[host], hosts.cpu[host], room))
+    return _capped_steps(hosts, host, np.divide(100.0 - percent, 100.0))
 
 
-def capped_guest_steps(cores: FloatArray, guests: Demands, guest: IntArray, percent: IntArray) -> IntArray:
-    """CPU excess of guests in steps that hold so many percent of hosts of so many cores; the arrays broadcast."""
-    room = percent / 100.0 * cores / guests.cores[guest]
-    return in_steps(cpu_excess(guests.shares[guest], guests.cpu[guest], room))
+def _capped_steps(jobs: Demands, rows: IntArray, room: FloatArray) -> IntArray:
+    # The room is in cores that a job may use over those that it asked for.
+    longer = np.maximum(0.0, jobs.cpu[rows] / room[..., None] - 1.0)
+    return in_steps((jobs.shares[rows] * longer).sum(axis=-1))
 
 
-def shared_steps(
+def _shared_steps(
     hosts: Demands, guests: Demands, host: IntArray, guest: IntArray, percent: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """CPU excess in steps of one guest on each host and of its host, where they may use what the other leaves.
-
-    Returns
-    -------
-    tuple
-        Excess of the hosts and of the guests; the arrays broadcast.
-    """
     quota = (percent / 100.0)[..., None, None]
     weights = hosts.shares[host][..., :, None] * guests.shares[guest][..., None, :]
     mine = hosts.cpu[host][..., :, None]
@@ -242,83 +177,13 @@ def contention_steps(
 def cpu_steps(
     hosts: Demands, guests: Demands, host: IntArray, guest: IntArray, percent: IntArray, sharing: Sharing
 ) -> tuple[IntArray, IntArray]:
-    """CPU excess in steps of one guest on each host and of its host; the arrays broadcast.
-
-    Returns
-    -------
-    tuple
-        Excess of the hosts and of the guests.
-    """
+    """CPU excess in steps of hosts, and of one guest on each of them; the arrays broadcast."""
     if sharing is Sharing.SHARES:
-        return shared_steps(hosts, guests, host, guest, percent)
+        return _shared_steps(hosts, guests, host, guest, percent)
     of_hosts = capped_host_steps(hosts, host, percent)
     # Hosts of one size are one to a guest, and they come in few sizes.
     sizes, which = np.unique(hosts.cores[host], return_inverse=True)
     if host.ndim == 1 or len(sizes) == host.size:
-        return of_hosts, capped_guest_steps(hosts.cores[host], guests, guest, percent)
-    return of_hosts, capped_guest_steps(sizes[:, None, None], guests, guest, percent)[which.ravel()]
-
-
-LEAST_S = 1e-9
-"""Seconds of work below which a stage is over."""
-
-
-@dataclass
-class _Running:
-    """A job that goes on: its stages with the seconds of work that are left of each."""
-
-    number: int
-    job: ProfiledJob
-    quota: float
-    left: list[tuple[Stage, float]]
-
-
-def finish_times(
-    jobs: Sequence[ProfiledJob],
-    quotas: Sequence[float],
-    cores: int,
-    sharing: Sharing = Sharing.SHARES,
-    interference: Interference | None = None,
-) -> FloatArray:
-    """Return when each job ends, in seconds from now.
-
-    The quota of a job that has ended goes to those that go on, in proportion to theirs: whoever is left alone has all.
-
-    Parameters
-    ----------
-    jobs
-        The jobs that begin to share now, or go on to.
-    quotas
-        Shares of the cores, positive, summing to at most 1.
-    cores
-        Cores that they share.
-    sharing
-        What a quota means.
-    interference
-        Coefficients of contention; None for the default ones.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape ``(len(jobs),)``.
-    """
-    running = [
-        _Running(number, job, quota, [(stage, stage.share * job.remaining_s) for stage in job.profile])
-        for number, (job, quota) in enumerate(zip(jobs, quotas, strict=True))
-    ]
-    ends, now = np.zeros(len(jobs)), 0.0
-    how = interference or Interference()
-    while running:
-        total = sum(one.quota for one in running)
-        tenants = [Tenant(one.job.cores, one.left[0][0], one.quota / total) for one in running]
-        slow = slowdowns(tenants, cores, sharing, how)
-        step = min(one.left[0][1] * slow[place] for place, one in enumerate(running))
-        now += step
-        for place, one in enumerate(running):
-            stage, left = one.left[0]
-            one.left[0] = (stage, left - step / slow[place])
-            if one.left[0][1] <= LEAST_S:
-                one.left.pop(0)
-                ends[one.number] = now
-        running = [one for one in running if one.left]
-    return ends
+        return of_hosts, _capped_steps(guests, guest, percent / 100.0 * hosts.cores[host] / guests.cores[guest])
+    room = percent / 100.0 * sizes[:, None, None] / guests.cores[guest]
+    return of_hosts, _capped_steps(guests, guest, room)[which.ravel()]

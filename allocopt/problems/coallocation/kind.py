@@ -1,16 +1,11 @@
 """Co-allocation problems as a kind."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from allocopt.problems.coallocation.pairs import MOST_TRIPLES, pairs_refusal
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
 from allocopt.problems.coallocation.verify import verify_coallocation
-from allocopt.problems.kind import AnswerTable, ProblemKind, Stage, data_file
-
-if TYPE_CHECKING:
-    from allocopt.problems.coallocation.files import CoallocationCodec
-    from allocopt.problems.kind import Generator
+from allocopt.problems.kind import AnswerTable, Codec, Generator, ProblemKind, Stage, data_file
 
 
 class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
@@ -23,18 +18,18 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
     shipped = ("@coallocations", data_file("coallocations.jsonl"))
 
     @property
-    def codec(self) -> "CoallocationCodec":
+    def codec(self) -> Codec[CoallocationProblem, Coallocation]:
         """Its files."""
         from allocopt.problems.coallocation.files import CoallocationCodec
 
         return CoallocationCodec()
 
     @property
-    def generators(self) -> "dict[str, Generator[CoallocationProblem]]":
+    def generators(self) -> Mapping[str, Generator[CoallocationProblem]]:
         """What draws co-allocations."""
-        from allocopt.problems.coallocation.generate import drawn_coallocation
+        from allocopt.problems.coallocation.generate import synthetic_coallocation
 
-        return {"coallocation": drawn_coallocation}
+        return {"coallocation": synthetic_coallocation}
 
     def verify(self, problem: CoallocationProblem, solution: Coallocation) -> float:
         """Check a solution and return its objective."""

@@ -1,7 +1,7 @@
 """What one guest on one host is worth, for all pairs and quotas at once, and what follows from it."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,14 +34,9 @@ def pairs_refusal(problem: CoallocationProblem) -> str | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Every guest alone on every host at every quota.
+    """Every guest alone on every host at every quota: excess in steps, and what it is worth, shape ``(H, G, Q)``.
 
-    Parameters
-    ----------
-    host_steps, guest_steps
-        Excess in steps, shape ``(H, G, Q)``.
-    values
-        What the placement is worth; minus infinity where it breaks a rule, shape ``(H, G, Q)``.
+    The value is minus infinity where a placement breaks a rule.
     """
 
     host_steps: IntArray
@@ -51,11 +46,23 @@ class Pairs:
     @classmethod
     def of(cls, problem: CoallocationProblem) -> "Pairs":
         """Make the tables of a problem."""
-        host_steps, guest_steps, fits = _steps(problem)
-        fits = fits & (host_steps <= problem.host_limits[:, None, None])
+        shape = (len(problem.hosts), len(problem.guests), len(problem.percents))
+        hosts, guests = problem.host_demands, problem.guest_demands
+        host, guest = np.arange(shape[0])[:, None], np.arange(shape[1])[None, :]
+        room = fitting(problem)
+        if problem.measured_steps is not None:
+            host_steps, guest_steps = (np.broadcast_to(steps[..., None], shape) for steps in problem.measured_steps)
+            room &= host_steps[..., 0] >= 0
+        else:
+            triple = (host[..., None], guest[..., None], problem.percents[None, None, :])
+            host_steps, guest_steps = cpu_steps(hosts, guests, *triple, problem.sharing)
+            cores, how = hosts.cores[host], problem.interference
+            host_steps = host_steps + contention_steps(hosts, host, guests, guest, cores, how)[..., None]
+            guest_steps = guest_steps + contention_steps(guests, guest, hosts, host, cores, how)[..., None]
+        fits = room[..., None] & (host_steps <= problem.host_limits[:, None, None])
         fits &= guest_steps <= problem.guest_limits[:, None]
-        host, guest = np.arange(len(problem.hosts))[:, None, None], np.arange(len(problem.guests))[None, :, None]
-        values = problem.guest_worth(guest, guest_steps) - problem.host_losses(host, host_steps)
+        worth = problem.guest_worth(guest[..., None], guest_steps)
+        values = worth - problem.host_losses(host[..., None], host_steps)
         return cls(host_steps, guest_steps, np.where(fits, values, -np.inf))
 
     def best_quota(self) -> IntArray:
@@ -89,23 +96,6 @@ def alone_bound(values: FloatArray) -> float:
     return float(np.maximum(0.0, values.max(axis=(0, 2))).sum())
 
 
-def _steps(problem: CoallocationProblem) -> tuple[IntArray, IntArray, BoolArray]:
-    """Excess of hosts and guests in steps, and where there is room, shape ``(H, G, Q)`` each."""
-    shape = (len(problem.hosts), len(problem.guests), len(problem.percents))
-    room = fitting(problem)
-    if problem.measured_steps is not None:
-        of_hosts, of_guests = (np.broadcast_to(steps[..., None], shape) for steps in problem.measured_steps)
-        return of_hosts, of_guests, np.broadcast_to((room & (of_hosts[..., 0] >= 0))[..., None], shape)
-    hosts, guests = problem.host_demands, problem.guest_demands
-    host, guest = np.arange(shape[0])[:, None], np.arange(shape[1])[None, :]
-    triple = (host[..., None], guest[..., None], problem.percents[None, None, :])
-    host_steps, guest_steps = cpu_steps(hosts, guests, *triple, problem.sharing)
-    cores, how = hosts.cores[host], problem.interference
-    host_steps = host_steps + contention_steps(hosts, host, guests, guest, cores, how)[..., None]
-    guest_steps = guest_steps + contention_steps(guests, guest, hosts, host, cores, how)[..., None]
-    return host_steps, guest_steps, np.broadcast_to(room[..., None], shape)
-
-
 NOBODY = -1
 
 
@@ -114,25 +104,19 @@ def greedy_coallocations(
 ) -> Iterator[Coallocation]:
     """Place the guests in a few orders, and yield each solution: the worthiest first, the largest, the pickiest.
 
-    The pickiest is who loses most if another one takes its best place.
-
-    Parameters
-    ----------
-    problem, pairs
-        The problem and its tables.
-    is_over
-        Asked before every guest whether the time is up; then those that are placed are a solution.
+    The pickiest is who loses most if another one takes its best place. Before every guest ``is_over`` is asked whether
+    the time is up; then those that are placed are a solution.
     """
     best = np.maximum(0.0, pairs.best())
     worth, sizes = best.max(axis=0), problem.guest_demands.cores
     second = np.sort(best, axis=0)[-2] if len(best) > 1 else np.zeros(len(worth))
     for key in (worth, sizes, worth - second):
-        packing = Packing(problem, pairs)
+        packing = _Packing(problem, pairs)
         for guest in np.argsort(-key, kind="stable").tolist():
             if is_over():
                 break
             packing.place_best(guest)
-        yield packing.coallocation()
+        yield Coallocation(tuple(packing.places))
 
 
 def first_fit(problem: CoallocationProblem, pairs: Pairs, percent: int) -> Coallocation:
@@ -148,89 +132,59 @@ def first_fit(problem: CoallocationProblem, pairs: Pairs, percent: int) -> Coall
     return Coallocation(tuple(places))
 
 
-@dataclass
-class Packing:
-    """Guests that are placed, and what another one would be worth.
-
-    Parameters
-    ----------
-    problem
-        The problem.
-    pairs
-        Its tables.
-    """
-
-    problem: CoallocationProblem
-    pairs: Pairs
-    places: list[GuestPlace] = field(init=False, default_factory=list)
-    _members: IntArray = field(init=False)
-    _count: IntArray = field(init=False)
-    _percent: IntArray = field(init=False)
-    _memory: IntArray = field(init=False)
-    _stalls: IntArray = field(init=False)
-    _slack: IntArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        n_hosts = len(self.problem.hosts)
-        self._members = np.full((n_hosts, self.problem.max_guests), NOBODY, dtype=np.int64)
-        self._count, self._percent, self._stalls = (np.zeros(n_hosts, dtype=np.int64) for _ in range(3))
-        self._memory, self._taken = memory_steps(self.problem)
-        self._slack = self.problem.guest_limits.copy()
+class _Packing:
+    def __init__(self, problem: CoallocationProblem, pairs: Pairs) -> None:
+        self.problem, self.pairs = problem, pairs
+        self.places: list[GuestPlace] = []
+        n_hosts = len(problem.hosts)
+        self._members = np.full((n_hosts, problem.max_guests), NOBODY, dtype=np.int64)
+        self._count, self._percent, self._stalls = np.zeros((3, n_hosts), dtype=np.int64)
+        self._memory, self._taken = memory_steps(problem)
+        self._slack = problem.guest_limits
         totals = np.arange(LARGEST_PERCENT + 1)[None, :]
-        self._alone = capped_host_steps(self.problem.host_demands, np.arange(n_hosts)[:, None], totals)
+        self._alone = capped_host_steps(problem.host_demands, np.arange(n_hosts)[:, None], totals)
 
-    def coallocation(self) -> Coallocation:
-        """Return what is placed."""
-        return Coallocation(tuple(self.places))
-
-    def place_best(self, guest: int) -> bool:
-        """Place a guest where it is worth most, if that is worth anything, and say whether."""
+    def place_best(self, guest: int) -> None:
         worth = self.pairs.values[:, guest].copy() if self.problem.max_guests == 1 else self._worth(guest)
         worth[self._count >= self.problem.max_guests] = -np.inf
         host, quota = np.unravel_index(int(worth.argmax()), worth.shape)
-        if worth[host, quota] <= 0:
-            return False
-        self._take(guest, int(host), int(self.problem.percents[quota]))
-        return True
+        if worth[host, quota] > 0:
+            self._take(guest, int(host), int(quota))
 
     def _worth(self, guest: int) -> FloatArray:
-        """Return what a guest adds by host and quota, minus infinity where it breaks a rule, shape ``(H, Q)``."""
+        # What it adds by host and quota, minus infinity where it breaks a rule.
         problem, pairs = self.problem, self.pairs
         rows, total = np.arange(len(problem.hosts))[:, None], self._percent[:, None] + problem.percents
-        mine, theirs = self._stalls_with(guest)
-        held, own = self._alone[rows, np.minimum(total, LARGEST_PERCENT)], pairs.guest_steps[:, guest]
-        added = held - self._alone[rows, self._percent[:, None]] + self._contention(guest)[:, None]
-        own = own + mine.sum(axis=1)[:, None]
+        (mine, theirs), contention = self._stalls_with(guest), self._contention(guest)
+        held = self._alone[rows, np.minimum(total, LARGEST_PERCENT)]
+        added = held - self._alone[rows, self._percent[:, None]] + contention[:, None]
+        own = pairs.guest_steps[:, guest] + mine.sum(axis=1)[:, None]
         room = np.asarray((self._taken[:, guest] <= self._memory) & (theirs <= self._slack[self._members]).all(axis=1))
         fits = (total <= LARGEST_PERCENT) & room[:, None]
         fits &= np.isfinite(pairs.values[:, guest]) & (own <= problem.guest_limits[guest])
-        fits &= held + (self._stalls + self._contention(guest))[:, None] <= problem.host_limits[:, None]
+        fits &= held + (self._stalls + contention)[:, None] <= problem.host_limits[:, None]
         costs = (theirs * problem.guest_costs[self._members]).sum(axis=1)[:, None]
         worth = problem.gains[guest] - problem.guest_costs[guest] * own - problem.host_costs[:, None] * added - costs
         return np.where(fits, worth, -np.inf)
 
     def _contention(self, guest: int) -> IntArray:
-        """Excess in steps that each host has from a guest, cores apart, shape ``(H,)``."""
         rows, hosts = np.arange(len(self.problem.hosts)), self.problem.host_demands
         guests, how = self.problem.guest_demands, self.problem.interference
         return contention_steps(hosts, rows, guests, np.full(len(rows), guest), hosts.cores, how)
 
     def _stalls_with(self, guest: int) -> tuple[IntArray, IntArray]:
-        """Excess that a guest has from each member of each host, and each member from it, shape ``(H, K)`` each."""
+        # Excess that it has from each member of each host, and each member from it.
         guests, how, there = self.problem.guest_demands, self.problem.interference, self._members != NOBODY
         cores, one = self.problem.host_demands.cores[:, None], np.full_like(self._members, guest)
         mine = contention_steps(guests, one, guests, self._members, cores, how)
         theirs = contention_steps(guests, self._members, guests, one, cores, how)
         return mine * there, theirs * there
 
-    def _take(self, guest: int, host: int, percent: int) -> None:
-        """Place a guest."""
+    def _take(self, guest: int, host: int, quota: int) -> None:
         mine, theirs = self._stalls_with(guest)
-        n_members = self._count[host]
-        members = self._members[host, :n_members]
-        self._slack[members] -= theirs[host, :n_members]
-        self._slack[guest] -= self.pairs.guest_steps[host, guest, np.searchsorted(self.problem.percents, percent)]
-        self._slack[guest] -= mine[host].sum()
+        n_members, percent = self._count[host], int(self.problem.percents[quota])
+        self._slack[self._members[host, :n_members]] -= theirs[host, :n_members]
+        self._slack[guest] -= self.pairs.guest_steps[host, guest, quota] + mine[host].sum()
         self._members[host, n_members] = guest
         self._count[host] += 1
         self._percent[host] += percent

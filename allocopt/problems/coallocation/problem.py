@@ -23,7 +23,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.notebook import html_table
-from allocopt.problems.base import Sense
+from allocopt.problems.base import Sense, check_distinct, check_range, chosen
 from allocopt.problems.coallocation.interference import (
     STEPS,
     Demands,
@@ -40,101 +40,6 @@ LARGEST_CORES = 10**7
 LEAST_S, LARGEST_S = 1e-3, 1e12
 LARGEST_SLOWDOWN, LARGEST_WEIGHT, LARGEST_GUESTS = 100.0, 1e6, 9
 WHOLE_PERCENT = 1e-9
-
-
-def check_jobs(place: str, jobs: Sequence[ProfiledJob]) -> None:
-    """Check that jobs are there and distinct, and that their numbers make sense."""
-    if not jobs:
-        raise InvalidProblemError(place, "is empty, must hold at least one job")
-    seen: set[str] = set()
-    for index, job in enumerate(jobs):
-        where = f"{place}[{index}]"
-        if job.id in seen:
-            raise InvalidProblemError(f"{where}.id", f"job {job.id!r} is given twice")
-        seen.add(job.id)
-        if not 1 <= job.cores <= LARGEST_CORES or int(job.cores) != job.cores:
-            raise InvalidProblemError(f"{where}.cores", f"is {job.cores}, must be a whole number to {LARGEST_CORES:,}")
-        check_profile(f"{where}.profile", job.profile)
-        check_range(f"{where}.remaining_s", job.remaining_s, LEAST_S, LARGEST_S)
-        check_range(f"{where}.walltime_s", job.walltime_s, 0.0, LARGEST_S)
-        if job.wait_s is not None:
-            check_range(f"{where}.wait_s", job.wait_s, 0.0, LARGEST_S)
-
-
-def check_range(place: str, value: float, least: float, largest: float) -> None:
-    """Check that a value lies within a range."""
-    if not least <= value <= largest:
-        raise InvalidProblemError(place, f"is {value}, must be within {least:g} .. {largest:g}")
-
-
-def check_enum(place: str, value: str, choices: type[StrEnum]) -> None:
-    """Check that a value is one of a few."""
-    if value not in list(choices):
-        raise InvalidProblemError(place, f"is {value!r}, must be one of {', '.join(choices)}")
-
-
-def check_numbers(max_slowdown: float, max_guest_slowdown: float | None, max_guests: int, weight: float) -> None:
-    """Check the bounds and the weight."""
-    check_range("max_slowdown", max_slowdown, 1.0, LARGEST_SLOWDOWN)
-    if max_guest_slowdown is not None:
-        check_range("max_guest_slowdown", max_guest_slowdown, 1.0, LARGEST_SLOWDOWN)
-    if not isinstance(max_guests, int) or not 1 <= max_guests <= LARGEST_GUESTS:
-        raise InvalidProblemError("max_guests", f"is {max_guests}, must be a whole number within 1 .. {LARGEST_GUESTS}")
-    check_range("degradation_weight", weight, 0.0, LARGEST_WEIGHT)
-
-
-def check_waits(guests: Sequence[ProfiledJob]) -> None:
-    """Check that every guest says for how long it would still wait."""
-    for index, job in enumerate(guests):
-        if job.wait_s is None:
-            fault = f"is missing, the objective 'response' needs it of guest {job.id!r}"
-            raise InvalidProblemError(f"guests[{index}].wait_s", fault)
-
-
-def check_for_several(is_capped: bool, is_computed: bool, is_linear: bool) -> None:
-    """Check what several guests on a host ask for."""
-    if not is_capped:
-        raise InvalidProblemError("sharing", "is 'shares', which is for one guest a host; several need 'caps'")
-    if not is_computed:
-        raise InvalidProblemError("pairs", "are measured for one guest a host; several need profiles")
-    if not is_linear:
-        raise InvalidProblemError("objective", "is 'throughput', which is for one guest a host")
-
-
-def check_measured(
-    measured: Mapping[tuple[str, str], tuple[float, float]], hosts: Sequence[ProfiledJob], guests: Sequence[ProfiledJob]
-) -> None:
-    """Check that measured slowdowns are of jobs that are there, and from 1 on."""
-    known = {job.id for job in hosts}, {job.id for job in guests}
-    for index, ((host, guest), slowdowns) in enumerate(measured.items()):
-        for name, job, ids in (("host", host, known[0]), ("guest", guest, known[1])):
-            if job not in ids:
-                raise InvalidProblemError(f"pairs[{index}].{name}", f"is {job!r}, which is none of the {name}s")
-        for name, slowdown in zip(("host_slowdown", "guest_slowdown"), slowdowns, strict=True):
-            check_range(f"pairs[{index}].{name}", slowdown, 1.0, LARGEST_SLOWDOWN)
-
-
-def percent_of(quota: float) -> int | None:
-    """Return a quota in percent; None if it is not whole."""
-    percent = round(100 * quota)
-    return percent if abs(100 * quota - percent) <= 100 * WHOLE_PERCENT else None
-
-
-def percents_of(quotas: Sequence[float], largest: int) -> list[int]:
-    """Return quotas in percent, checked: rising, whole, within range, at least one above 0."""
-    percents: list[int] = []
-    for index, quota in enumerate(quotas):
-        percent = percent_of(quota)
-        if percent is None or not 0 <= percent <= largest:
-            fault = f"is {quota}, must be of whole percent, within 0 .. {largest / 100}"
-            raise InvalidProblemError(f"quotas[{index}]", fault)
-        if percents and percent <= percents[-1]:
-            raise InvalidProblemError(f"quotas[{index}]", f"is {quota}, must be above the one before it")
-        percents.append(percent)
-    if not any(percents):
-        raise InvalidProblemError("quotas", "hold none above 0, there must be at least one")
-    return percents
-
 
 LARGEST_PERCENT = 90
 """Percent of a host's cores that its guests may hold together."""
@@ -164,13 +69,7 @@ class GuestPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coallocation:
-    """The guests that are placed.
-
-    Parameters
-    ----------
-    places
-        Where each of them is, by guest.
-    """
+    """Where the guests are that are placed, by guest."""
 
     places: tuple[GuestPlace, ...] = ()
 
@@ -186,13 +85,7 @@ class Coallocation:
 
     @classmethod
     def from_list(cls, problem: "CoallocationProblem", placements: Sequence[tuple[str, str, float]]) -> "Coallocation":
-        """Bring names into the problem's order.
-
-        Raises
-        ------
-        InvalidSolutionError
-            If a name is none of the problem's, or a quota none of whole percent.
-        """
+        """Return the placements of guests, hosts and quotas; raise `InvalidSolutionError` if one is not possible."""
         hosts = {job.id: number for number, job in enumerate(problem.hosts)}
         guests = {job.id: number for number, job in enumerate(problem.guests)}
         places = []
@@ -201,7 +94,7 @@ class Coallocation:
                 raise InvalidSolutionError(f"guest {guest!r} is not in the instance")
             if host not in hosts:
                 raise InvalidSolutionError(f"host {host!r} is not in the instance")
-            percent = percent_of(quota)
+            percent = _percent_of(quota)
             if percent is None:
                 raise InvalidSolutionError(f"the quota of guest {guest!r} is {quota}, must be of whole percent")
             places.append(GuestPlace(guests[guest], hosts[host], percent))
@@ -214,21 +107,15 @@ class CoallocationProblem:
 
     Parameters
     ----------
-    hosts
-        The running allocations, not empty.
-    guests
-        The waiting jobs, not empty.
+    hosts, guests
+        The running allocations and the waiting jobs, at least one of each.
     quotas
         Shares of a host's cores that a guest may get, rising, of whole percent, within 0 .. 0.9; 0 is no placement.
     max_slowdown
         Most that a host, and a guest unless ``max_guest_slowdown`` is given, may be slowed down; also no job is slowed
         down so much that it would pass its limit, and one that passes it anyway not at all.
-    max_guest_slowdown
-        Most that a guest may be slowed down.
     max_guests
-        Most guests on a host.
-    objective_name
-        What is maximized.
+        Most guests on a host, 1 .. 9.
     degradation_weight
         Weight lambda of the excess, not negative.
     sharing
@@ -238,8 +125,6 @@ class CoallocationProblem:
     measured
         Measured slowdowns by the ids of host and guest, ``(host's, guest's)``, at any quota; they stand for all that is
         computed from profiles, and pairs that are not listed do not share. For one guest a host.
-    name
-        Name of the instance.
 
     Raises
     ------
@@ -272,29 +157,20 @@ class CoallocationProblem:
     def __post_init__(self) -> None:
         for name in ("hosts", "guests", "quotas"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        check_jobs("hosts", self.hosts)
-        check_jobs("guests", self.guests)
-        check_enum("objective", self.objective_name, CoallocationObjective)
-        check_enum("sharing", self.sharing, Sharing)
-        object.__setattr__(self, "objective_name", CoallocationObjective(self.objective_name))
-        object.__setattr__(self, "sharing", Sharing(self.sharing))
-        check_numbers(self.max_slowdown, self.max_guest_slowdown, self.max_guests, self.degradation_weight)
-        if self.objective_name is CoallocationObjective.RESPONSE:
-            check_waits(self.guests)
-        if self.max_guests > 1:
-            linear = self.objective_name is not CoallocationObjective.THROUGHPUT
-            check_for_several(self.sharing is Sharing.CAPS, self.measured is None, linear)
+        _check_jobs("hosts", self.hosts)
+        _check_jobs("guests", self.guests)
+        object.__setattr__(self, "objective_name", chosen("objective", self.objective_name, CoallocationObjective))
+        object.__setattr__(self, "sharing", chosen("sharing", self.sharing, Sharing))
+        _check_options(self)
         if self.measured is not None:
             object.__setattr__(self, "measured", dict(self.measured))
-            check_measured(self.measured, self.hosts, self.guests)
-        percents = [percent for percent in percents_of(self.quotas, LARGEST_PERCENT) if percent > 0]
-        object.__setattr__(self, "percents", frozen_integers(np.array(percents, dtype=np.int64)))
+        object.__setattr__(self, "measured_steps", None if self.measured is None else _measured_steps(self))
+        percents = [percent for percent in _percents_of(self.quotas) if percent > 0]
+        object.__setattr__(self, "percents", frozen_integers(percents))
         object.__setattr__(self, "host_demands", Demands.of(self.hosts))
         object.__setattr__(self, "guest_demands", Demands.of(self.guests))
-        object.__setattr__(self, "measured_steps", None if self.measured is None else _measured_steps(self))
 
     def _repr_html_(self) -> str:
-        """Describe it in a notebook."""
         facts = (
             ("hosts", len(self.hosts)),
             ("guests", len(self.guests)),
@@ -353,27 +229,14 @@ class CoallocationProblem:
 
     def excess_steps(self, solution: Coallocation) -> tuple[IntArray, IntArray]:
         """Excess in steps of every host and guest of a solution, shapes ``(H,)`` and ``(G,)``."""
-        of_hosts = np.zeros(len(self.hosts), dtype=np.int64)
-        of_guests = np.zeros(len(self.guests), dtype=np.int64)
-        beside: dict[int, list[GuestPlace]] = {}
-        for place in solution.places:
-            beside.setdefault(place.host, []).append(place)
-        for host, places in beside.items():
-            guest = np.array([place.guest for place in places])
-            percent = np.array([place.percent for place in places])
-            of_host, of_placed = self._steps_on(host, guest, percent)
-            of_hosts[host] = of_host
-            of_guests[guest] = of_placed
+        of_hosts, of_guests = (np.zeros(len(jobs), dtype=np.int64) for jobs in (self.hosts, self.guests))
+        guests, hosts, percents = np.array(solution.places, dtype=np.int64).reshape(-1, 3).T
+        for host in np.unique(hosts).tolist():
+            there = hosts == host
+            of_hosts[host], of_guests[guests[there]] = self._steps_on(host, guests[there], percents[there])
         return of_hosts, of_guests
 
-    def may_share(self, host: int, guest: int) -> bool:
-        """Whether a guest asks for no more cores than a host has, and has been measured beside it where that counts."""
-        if self.measured_steps is not None and self.measured_steps[0, host, guest] < 0:
-            return False
-        return self.guests[guest].cores <= self.hosts[host].cores
-
     def _steps_on(self, host: int, guest: IntArray, percent: IntArray) -> tuple[int, IntArray]:
-        """Excess in steps of one host and of the guests on it."""
         if self.measured_steps is not None:
             of_hosts, of_guests = self.measured_steps
             return int(of_hosts[host, guest].sum()), of_guests[host, guest]
@@ -389,25 +252,81 @@ class CoallocationProblem:
         return whole, of_guest + pairs.sum(axis=1) - np.diag(pairs)
 
     def _costs(self, jobs: Sequence[ProfiledJob]) -> FloatArray:
-        """Cost of a step of excess of each job."""
-        if self.objective_name is CoallocationObjective.RESPONSE:
-            own = [job.remaining_s for job in jobs]
-        else:
-            own = [float(job.cores) for job in jobs]
-        return self.degradation_weight * np.array(own) / STEPS
+        is_response = self.objective_name is CoallocationObjective.RESPONSE
+        own = [job.remaining_s if is_response else job.cores for job in jobs]
+        return self.degradation_weight * np.array(own, dtype=np.float64) / STEPS
+
+
+def _check_jobs(place: str, jobs: Sequence[ProfiledJob]) -> None:
+    if not jobs:
+        raise InvalidProblemError(place, "is empty, must hold at least one job")
+    check_distinct(place, (job.id for job in jobs))
+    for index, job in enumerate(jobs):
+        where = f"{place}[{index}]"
+        if not 1 <= job.cores <= LARGEST_CORES or int(job.cores) != job.cores:
+            raise InvalidProblemError(f"{where}.cores", f"is {job.cores}, must be a whole number to {LARGEST_CORES:,}")
+        check_profile(f"{where}.profile", job.profile)
+        check_range(f"{where}.remaining_s", job.remaining_s, LEAST_S, LARGEST_S)
+        check_range(f"{where}.walltime_s", job.walltime_s, 0.0, LARGEST_S)
+        check_range(f"{where}.wait_s", job.wait_s, 0.0, LARGEST_S)
+
+
+def _check_options(problem: CoallocationProblem) -> None:
+    check_range("max_slowdown", problem.max_slowdown, 1.0, LARGEST_SLOWDOWN)
+    check_range("max_guest_slowdown", problem.max_guest_slowdown, 1.0, LARGEST_SLOWDOWN)
+    most = problem.max_guests
+    if not isinstance(most, int) or not 1 <= most <= LARGEST_GUESTS:
+        raise InvalidProblemError("max_guests", f"is {most}, must be a whole number within 1 .. {LARGEST_GUESTS}")
+    check_range("degradation_weight", problem.degradation_weight, 0.0, LARGEST_WEIGHT)
+    if problem.objective_name is CoallocationObjective.RESPONSE:
+        for index, job in enumerate(problem.guests):
+            if job.wait_s is None:
+                fault = f"is missing, the objective 'response' needs it of guest {job.id!r}"
+                raise InvalidProblemError(f"guests[{index}].wait_s", fault)
+    if most == 1:
+        return
+    if problem.sharing is Sharing.SHARES:
+        raise InvalidProblemError("sharing", "is 'shares', which is for one guest a host; several need 'caps'")
+    if problem.measured is not None:
+        raise InvalidProblemError("pairs", "are measured for one guest a host; several need profiles")
+    if problem.objective_name is CoallocationObjective.THROUGHPUT:
+        raise InvalidProblemError("objective", "is 'throughput', which is for one guest a host")
+
+
+def _percent_of(quota: float) -> int | None:
+    percent = round(100 * quota)
+    return percent if abs(100 * quota - percent) <= 100 * WHOLE_PERCENT else None
+
+
+def _percents_of(quotas: Sequence[float]) -> list[int]:
+    percents: list[int] = []
+    for index, quota in enumerate(quotas):
+        percent = _percent_of(quota)
+        if percent is None or not 0 <= percent <= LARGEST_PERCENT:
+            fault = f"is {quota}, must be of whole percent, within 0 .. {LARGEST_PERCENT / 100}"
+            raise InvalidProblemError(f"quotas[{index}]", fault)
+        if percents and percent <= percents[-1]:
+            raise InvalidProblemError(f"quotas[{index}]", f"is {quota}, must be above the one before it")
+        percents.append(percent)
+    if not any(percents):
+        raise InvalidProblemError("quotas", "hold none above 0, there must be at least one")
+    return percents
 
 
 def _measured_steps(problem: CoallocationProblem) -> IntArray:
-    """Measured excess in steps, -1 where a pair does not share, shape ``(2, H, G)``."""
     hosts = {job.id: number for number, job in enumerate(problem.hosts)}
     guests = {job.id: number for number, job in enumerate(problem.guests)}
     steps = np.full((2, len(hosts), len(guests)), -1, dtype=np.int64)
-    for (host, guest), slowdowns in (problem.measured or {}).items():
+    for index, ((host, guest), slowdowns) in enumerate((problem.measured or {}).items()):
+        for name, job, known in (("host", host, hosts), ("guest", guest, guests)):
+            if job not in known:
+                raise InvalidProblemError(f"pairs[{index}].{name}", f"is {job!r}, which is none of the {name}s")
+        for name, slowdown in zip(("host", "guest"), slowdowns, strict=True):
+            check_range(f"pairs[{index}].{name}_slowdown", slowdown, 1.0, LARGEST_SLOWDOWN)
         steps[:, hosts[host], guests[guest]] = in_steps(np.array(slowdowns) - 1.0)
     steps.setflags(write=False)
     return steps
 
 
 def _limits(jobs: Sequence[ProfiledJob], most: float) -> IntArray:
-    """Largest excess in steps: the bound for all, or what keeps a job within its limit."""
     return in_steps([min(most, max(1.0, job.happiness)) - 1.0 for job in jobs])

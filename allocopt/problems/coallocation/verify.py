@@ -10,10 +10,7 @@ from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation
 def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) -> float:
     """Check a co-allocation against every rule of its problem and return its objective.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If a rule is broken; it names the guest or the host, and the amount.
+    Raises `InvalidSolutionError` if one is broken, which names the guest or the host, and the amount.
     """
     placed: set[int] = set()
     for place in solution.places:
@@ -23,12 +20,19 @@ def verify_coallocation(problem: CoallocationProblem, solution: Coallocation) ->
         placed.add(place.guest)
     for host in sorted({place.host for place in solution.places}):
         _check_host(problem, host, [place for place in solution.places if place.host == host])
-    _check_slowdowns(problem, solution)
+    of_hosts, of_guests = problem.excess_steps(solution)
+    for what, jobs, steps, limits in (
+        ("host", problem.hosts, of_hosts, problem.host_limits),
+        ("guest", problem.guests, of_guests, problem.guest_limits),
+    ):
+        for number in np.flatnonzero(steps > limits).tolist():
+            slowdown, limit = 1 + steps[number] / STEPS, 1 + limits[number] / STEPS
+            fault = f"{what} {jobs[number].id!r} is slowed down {slowdown:.4f} times, at most {limit:.4f} times may be"
+            raise InvalidSolutionError(fault)
     return problem.objective(solution)
 
 
 def _check_place(problem: CoallocationProblem, place: GuestPlace) -> None:
-    """Raise `InvalidSolutionError` unless a placement is one of the problem's."""
     if not 0 <= place.guest < len(problem.guests):
         raise InvalidSolutionError(f"guest number {place.guest} does not exist")
     if not 0 <= place.host < len(problem.hosts):
@@ -39,12 +43,11 @@ def _check_place(problem: CoallocationProblem, place: GuestPlace) -> None:
     if guest.cores > host.cores:
         fault = f"guest {guest.id!r} asks for {guest.cores} cores, host {host.id!r} has {host.cores}"
         raise InvalidSolutionError(fault)
-    if not problem.may_share(place.host, place.guest):
+    if problem.measured_steps is not None and problem.measured_steps[0, place.host, place.guest] < 0:
         raise InvalidSolutionError(f"guest {guest.id!r} was not measured beside host {host.id!r}")
 
 
 def _check_host(problem: CoallocationProblem, number: int, places: list[GuestPlace]) -> None:
-    """Raise `InvalidSolutionError` unless the guests of a host fit in number, cores and memory."""
     host = problem.hosts[number]
     if len(places) > problem.max_guests:
         raise InvalidSolutionError(f"host {host.id!r} has {len(places)} guests, at most {problem.max_guests} may be")
@@ -56,16 +59,3 @@ def _check_host(problem: CoallocationProblem, number: int, places: list[GuestPla
     taken = in_steps(host.peak_memory()) + in_steps(np.array(peaks) / host.cores).sum()
     if taken > in_steps(1.0):
         raise InvalidSolutionError(f"the jobs on host {host.id!r} take {taken / STEPS:.4f} of its memory")
-
-
-def _check_slowdowns(problem: CoallocationProblem, solution: Coallocation) -> None:
-    """Raise `InvalidSolutionError` unless no job is slowed down beyond its bound."""
-    of_hosts, of_guests = problem.excess_steps(solution)
-    for what, jobs, steps, limits in (
-        ("host", problem.hosts, of_hosts, problem.host_limits),
-        ("guest", problem.guests, of_guests, problem.guest_limits),
-    ):
-        for number in np.flatnonzero(steps > limits).tolist():
-            slowdown, limit = 1 + steps[number] / STEPS, 1 + limits[number] / STEPS
-            fault = f"{what} {jobs[number].id!r} is slowed down {slowdown:.4f} times, at most {limit:.4f} times may be"
-            raise InvalidSolutionError(fault)

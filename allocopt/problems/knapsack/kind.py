@@ -1,16 +1,11 @@
 """Knapsack problems as a kind."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from allocopt.problems.kind import AnswerTable, ProblemKind, Stage, data_file
+from allocopt.problems.kind import AnswerTable, Codec, Generator, ProblemKind, Stage, data_file
 from allocopt.problems.knapsack.packing import MOST_JOBS, packing_refusal
 from allocopt.problems.knapsack.problem import KnapsackProblem, Selection
 from allocopt.problems.knapsack.verify import verify_selection
-
-if TYPE_CHECKING:
-    from allocopt.problems.kind import Generator
-    from allocopt.problems.knapsack.files import KnapsackCodec
 
 
 class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
@@ -23,18 +18,18 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
     shipped = ("@knapsacks", data_file("knapsacks.jsonl"))
 
     @property
-    def codec(self) -> "KnapsackCodec":
+    def codec(self) -> Codec[KnapsackProblem, Selection]:
         """Its files."""
         from allocopt.problems.knapsack.files import KnapsackCodec
 
         return KnapsackCodec()
 
     @property
-    def generators(self) -> "dict[str, Generator[KnapsackProblem]]":
+    def generators(self) -> Mapping[str, Generator[KnapsackProblem]]:
         """What draws knapsacks."""
-        from allocopt.problems.knapsack.generate import drawn_knapsack
+        from allocopt.problems.knapsack.generate import synthetic_knapsack
 
-        return {"knapsack": drawn_knapsack}
+        return {"knapsack": synthetic_knapsack}
 
     def verify(self, problem: KnapsackProblem, solution: Selection) -> float:
         """Check a selection and return its objective."""

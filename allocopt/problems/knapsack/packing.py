@@ -48,12 +48,8 @@ class Gains:
         first, second, third = problem.weights
         waits, sizes = problem.numbers, problem.sizes / problem.size
         starvation = waits / max(float(waits.max()), 1e-300)
-        return cls(
-            third * problem.in_use / problem.size,
-            first * starvation + second * sizes,
-            third * sizes,
-            third / problem.size,
-        )
+        constant, rate = third * problem.in_use / problem.size, third / problem.size
+        return cls(constant, first * starvation + second * sizes, third * sizes, rate)
 
 
 def fits_alone(problem: KnapsackProblem) -> IntArray:
@@ -65,7 +61,7 @@ def fits_alone(problem: KnapsackProblem) -> IntArray:
 
 
 def packing_refusal(problem: KnapsackProblem) -> str | None:
-    """Why packing the jobs one after the other would take too long; None if it does not."""
+    """Return why packing the jobs one after the other would take too long; None if it does not."""
     n_jobs = len(problem.jobs)
     places = n_jobs * (len(problem.resources) + len(problem.slots or ()))
     if n_jobs > MOST_JOBS:
@@ -91,7 +87,10 @@ def greedy_selections(problem: KnapsackProblem, gains: Gains) -> Iterator[Select
     for key in (gain, gain / np.maximum(share, 1e-12), sizes, -sizes):
         order = fitting[np.argsort(-key[fitting], kind="stable")]
         chosen, slots = _packed(problem, order.tolist())
-        count = len(chosen) if gains.shared is None else _best_beginning(gains, np.array(chosen, dtype=np.int64))
+        count = len(chosen)
+        if gains.shared is not None and chosen:
+            means = np.cumsum(gains.shared[chosen]) / np.arange(1, count + 1)
+            count = int(np.argmax(means + np.cumsum(gains.own[chosen]))) + 1
         yield selection_of(chosen[:count], slots[:count])
 
 
@@ -104,7 +103,6 @@ def selection_of(jobs: Sequence[int], slots: Sequence[int] = ()) -> Selection:
 
 
 def _packed(problem: KnapsackProblem, order: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Take the jobs in an order, each if it still fits, into the tightest slot; return them and their slots."""
     left = list(problem.capacity.values())
     room = None if problem.slots is None else list(problem.slots)
     requests = problem.requests.tolist()
@@ -123,16 +121,6 @@ def _packed(problem: KnapsackProblem, order: Sequence[int]) -> tuple[list[int], 
         left = list(map(sub, left, asked))
         chosen.append(job)
     return chosen, slots
-
-
-def _best_beginning(gains: Gains, chosen: IntArray) -> int:
-    """Count the jobs from the first on that are worth the most."""
-    assert gains.shared is not None, "only means make fewer jobs worth more"
-    if not len(chosen):
-        return 0
-    counts = np.arange(1, len(chosen) + 1)
-    worth = np.cumsum(gains.shared[chosen]) / counts + np.cumsum(gains.own[chosen])
-    return int(np.argmax(worth)) + 1
 
 
 def count_bounds(problem: KnapsackProblem, gains: Gains) -> FloatArray:
@@ -157,8 +145,13 @@ def most_jobs(problem: KnapsackProblem, fitting: IntArray) -> int:
     return min(counts)
 
 
-def fractional_bound(problem: KnapsackProblem, gains: Gains) -> float:
-    """Bound without a mean: jobs may be split, and one resource at a time is scarce (Dantzig 1957)."""
+def simple_bound(problem: KnapsackProblem, gains: Gains) -> float:
+    """Bound on the objective of every selection, without a search.
+
+    Without a mean, jobs may be split, and one resource at a time is scarce (Dantzig 1957).
+    """
+    if gains.shared is not None:
+        return float(count_bounds(problem, gains).max())
     fitting = fits_alone(problem)
     fitting = fitting[gains.own[fitting] > 0]
     if (problem.requests[fitting].sum(axis=0) <= list(problem.capacity.values())).all():
@@ -171,10 +164,3 @@ def fractional_bound(problem: KnapsackProblem, gains: Gains) -> float:
         share = np.clip((free - before) / np.maximum(units, 1), 0.0, 1.0)
         best = min(best, float((np.where(units > 0, share, 1.0) * worth).sum()))
     return gains.constant + best + ROUNDING * (abs(gains.constant) + best)
-
-
-def simple_bound(problem: KnapsackProblem, gains: Gains) -> float:
-    """Bound on the objective of every selection, without a search."""
-    if gains.shared is None:
-        return fractional_bound(problem, gains)
-    return float(count_bounds(problem, gains).max())

@@ -10,7 +10,8 @@ Every objective is maximized:
 - ``linear``: the values of the selected jobs.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, TypeVar
@@ -20,7 +21,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.notebook import html_table
-from allocopt.problems.base import Sense
+from allocopt.problems.base import Sense, check_distinct, check_range, chosen
 
 JobT = TypeVar("JobT", bound=Hashable)
 
@@ -52,14 +53,10 @@ class KnapsackJob:
 
     Parameters
     ----------
-    id
-        Its name, unique in the problem.
     request
         Units that it asks for, by resource; none of those that are left out.
-    wait_s
-        Seconds for which it has waited.
-    estimate_s
-        Run time that it asks for, in seconds.
+    wait_s, estimate_s
+        Seconds for which it has waited, and of the run time that it asks for.
     value
         What selecting it is worth under the objective ``linear``.
     """
@@ -102,27 +99,24 @@ class Selection:
     def from_ids(
         cls, problem: "KnapsackProblem", ids: Sequence[str], slot_of: Mapping[str, int] | None = None
     ) -> "Selection":
-        """Bring names of jobs into the problem's order.
+        """Return the selection of jobs by name.
 
-        Raises
-        ------
-        InvalidSolutionError
-            If an id is none of the problem's, or stands twice, or a slot is missing or without its job.
+        Raises `InvalidSolutionError` if one is not there or stands twice, or a slot is missing or without its job.
         """
         index = {job.id: number for number, job in enumerate(problem.jobs)}
+        places = dict(slot_of or {})
         for job in ids:
             if job not in index:
                 raise InvalidSolutionError(f"job {job!r} is not in the instance")
         for job in repeated(ids):
             raise InvalidSolutionError(f"job {job!r} is selected twice")
-        chosen = sorted(ids, key=index.__getitem__)
-        places = dict(slot_of or {})
         for job in sorted(places.keys() - set(ids)):
             raise InvalidSolutionError(f"job {job!r} has a slot, but is not selected")
-        for job in chosen if places else ():
+        selected = sorted(ids, key=index.__getitem__)
+        for job in selected if places else ():
             if job not in places:
                 raise InvalidSolutionError(f"job {job!r} has no slot")
-        return cls(tuple(index[job] for job in chosen), tuple(places[job] for job in chosen) if places else ())
+        return cls(tuple(index[job] for job in selected), tuple(places[job] for job in selected if places))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,8 +129,6 @@ class KnapsackProblem:
         Free units by resource. The first resource is the one that Eq. 1 counts and that slots divide: the nodes.
     jobs
         The waiting jobs, not empty; a job may ask for more than is free, and cannot be selected then.
-    reward
-        What is maximized: ``capability``, ``capacity`` or ``linear``.
     weights
         w1, w2 and w3 of Eq. 1, not negative.
     total, used
@@ -146,8 +138,6 @@ class KnapsackProblem:
     slots
         Sizes of the slots of contiguous nodes that the free units of the first resource come in, together no more
         than are free: a job has to fit into one slot. None where any units will do.
-    name
-        Name of the instance.
 
     Raises
     ------
@@ -176,7 +166,11 @@ class KnapsackProblem:
         object.__setattr__(self, "weights", tuple(self.weights))
         _check_units("capacity", self.capacity, None)
         _check_machine(self)
-        _check_objective(self)
+        object.__setattr__(self, "reward", chosen("objective", self.reward, Reward))
+        if len(self.weights) != 3:
+            raise InvalidProblemError("weights", f"has {len(self.weights)} values, must have 3: w1, w2, w3")
+        for index, weight in enumerate(self.weights):
+            check_range(f"weights[{index}]", weight, 0.0, LARGEST_WEIGHT)
         _check_jobs(self)
         table = [[job.request.get(resource, 0) for resource in self.capacity] for job in self.jobs]
         object.__setattr__(self, "requests", frozen_integers(table))
@@ -188,7 +182,6 @@ class KnapsackProblem:
             _check_slots(self.slots, self.free)
 
     def _repr_html_(self) -> str:
-        """Describe it in a notebook."""
         capacities = ((f"free {name}", int(units)) for name, units in self.capacity.items())
         facts = (("jobs", len(self.jobs)), *capacities, ("objective", str(self.reward)))
         return html_table(f"Knapsack problem {self.name}", facts)
@@ -220,37 +213,28 @@ class KnapsackProblem:
 
     def objective(self, solution: Selection) -> float:
         """Objective of a selection; whether it fits is for `allocopt.verify` to say."""
-        chosen = np.array(solution.jobs, dtype=np.int64)
+        jobs = np.array(solution.jobs, dtype=np.int64)
         if self.reward is Reward.LINEAR:
-            return float(self.numbers[chosen].sum())
+            return float(self.numbers[jobs].sum())
         if self.reward is Reward.CAPACITY:
-            left = np.delete(self.numbers, chosen)
+            left = np.delete(self.numbers, jobs)
             return -float((1.0 / left).sum()) / len(self.jobs) if len(left) else 0.0
-        return self._capability(chosen)
-
-    def _capability(self, chosen: IntArray) -> float:
-        """Eq. 1."""
         starvation = size = 0.0
-        if len(chosen):
+        if len(jobs):
             longest = float(self.numbers.max())
-            starvation = float(self.numbers[chosen].mean()) / longest if longest > 0 else 0.0
-            size = float(self.sizes[chosen].mean()) / self.size
-        utilization = (self.in_use + int(self.sizes[chosen].sum())) / self.size
+            starvation = float(self.numbers[jobs].mean()) / longest if longest > 0 else 0.0
+            size = float(self.sizes[jobs].mean()) / self.size
+        utilization = (self.in_use + int(self.sizes[jobs].sum())) / self.size
         first, second, third = self.weights
         return first * starvation + second * size + third * utilization
 
 
-def repeated(jobs: Iterable[JobT]) -> Iterator[JobT]:
-    """Yield every job that was there before."""
-    seen: set[JobT] = set()
-    for job in jobs:
-        if job in seen:
-            yield job
-        seen.add(job)
+def repeated(jobs: Sequence[JobT]) -> Iterator[JobT]:
+    """Yield the jobs that are there several times."""
+    return (job for job, count in Counter(jobs).items() if count > 1)
 
 
 def _check_units(place: str, units: Mapping[str, int], known: Mapping[str, int] | None) -> None:
-    """Raise `InvalidProblemError` unless these are units of (known) resources."""
     if known is None and not units:
         raise InvalidProblemError(place, "is empty, must name at least one resource")
     for resource, count in units.items():
@@ -263,7 +247,6 @@ def _check_units(place: str, units: Mapping[str, int], known: Mapping[str, int] 
 
 
 def _check_machine(problem: KnapsackProblem) -> None:
-    """Complete what the machine has and what is in use; raise `InvalidProblemError` unless they fit the capacity."""
     _check_units("total", problem.total, problem.capacity)
     _check_units("used", problem.used, problem.capacity)
     total: dict[str, int] = {}
@@ -284,49 +267,25 @@ def _check_machine(problem: KnapsackProblem) -> None:
     object.__setattr__(problem, "used", used)
 
 
-def _check_objective(problem: KnapsackProblem) -> None:
-    """Raise `InvalidProblemError` unless objective and weights are such."""
-    if problem.reward not in list(Reward):
-        fault = f"is {problem.reward!r}, must be one of {', '.join(Reward)}"
-        raise InvalidProblemError("objective", fault)
-    object.__setattr__(problem, "reward", Reward(problem.reward))
-    if len(problem.weights) != 3:
-        raise InvalidProblemError("weights", f"has {len(problem.weights)} values, must have 3: w1, w2, w3")
-    for index, weight in enumerate(problem.weights):
-        if not isinstance(weight, int | float | np.number) or not 0 <= weight <= LARGEST_WEIGHT:
-            raise InvalidProblemError(f"weights[{index}]", f"is {weight!r}, must be within 0 .. {LARGEST_WEIGHT:g}")
-
-
 def _check_jobs(problem: KnapsackProblem) -> None:
-    """Raise `InvalidProblemError` unless the jobs are distinct, ask for something, and say what the objective needs."""
     if not problem.jobs:
         raise InvalidProblemError("jobs", "no job waits, there must be at least one")
+    check_distinct("jobs", (job.id for job in problem.jobs))
     needed = NEEDED[problem.reward]
-    seen: set[str] = set()
     for index, job in enumerate(problem.jobs):
         place = f"jobs[{index}]"
-        if job.id in seen:
-            raise InvalidProblemError(f"{place}.id", f"job {job.id!r} is given twice")
-        seen.add(job.id)
         _check_units(f"{place}.request", job.request, problem.capacity)
         if not any(job.request.values()):
             raise InvalidProblemError(f"{place}.request", f"job {job.id!r} asks for nothing, must ask for a unit")
         if getattr(job, needed) is None:
             fault = f"is missing, the objective {str(problem.reward)!r} needs it of job {job.id!r}"
             raise InvalidProblemError(f"{place}.{needed}", fault)
-        _check_range(f"{place}.wait_s", job.wait_s, 0.0, LARGEST_WAIT_S)
-        _check_range(f"{place}.estimate_s", job.estimate_s, LEAST_ESTIMATE_S, LARGEST_ESTIMATE_S)
-        _check_range(f"{place}.value", job.value, -LARGEST_VALUE, LARGEST_VALUE)
-
-
-def _check_range(place: str, value: float | None, least: float, largest: float) -> None:
-    """Raise `InvalidProblemError` unless a value that is given is a number within a range."""
-    if value is not None and (not isinstance(value, int | float | np.number) or not least <= value <= largest):
-        raise InvalidProblemError(place, f"is {value!r}, must be within {least:g} .. {largest:g}")
+        check_range(f"{place}.wait_s", job.wait_s, 0.0, LARGEST_WAIT_S)
+        check_range(f"{place}.estimate_s", job.estimate_s, LEAST_ESTIMATE_S, LARGEST_ESTIMATE_S)
+        check_range(f"{place}.value", job.value, -LARGEST_VALUE, LARGEST_VALUE)
 
 
 def _check_slots(slots: tuple[int, ...], free: int) -> None:
-    """Raise `InvalidProblemError` unless the slots are no more than what is free."""
     for index, size in enumerate(slots):
         if not isinstance(size, int | np.integer) or size < 1:
             raise InvalidProblemError(f"slots[{index}]", f"is {size!r}, must be a whole number from 1 on")

@@ -9,10 +9,7 @@ from allocopt.problems.knapsack.problem import KnapsackProblem, Selection, repea
 def verify_selection(problem: KnapsackProblem, solution: Selection) -> float:
     """Check a selection against every rule of its problem and return its objective.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If a rule is broken; it names the job, the resource or the slot, and the amount.
+    Raises `InvalidSolutionError` if one is broken, which names the job, the resource or the slot, and the amount.
     """
     for number in solution.jobs:
         if not 0 <= number < len(problem.jobs):
@@ -29,7 +26,6 @@ def verify_selection(problem: KnapsackProblem, solution: Selection) -> float:
 
 
 def _check_slots(problem: KnapsackProblem, solution: Selection) -> None:
-    """Raise `InvalidSolutionError` unless every selected job has a slot, and the jobs of each fit into it."""
     if problem.slots is None:
         if solution.slots:
             raise InvalidSolutionError("the solution gives slots, but the instance has none")

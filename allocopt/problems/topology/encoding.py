@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from allocopt.arrays import Encoding, IntArray
-from allocopt.problems.topology.hop_cost import HopFormula
+from allocopt.cluster.topology import HopFormula
 from allocopt.problems.topology.placement import broken_rule
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 
@@ -18,7 +18,14 @@ def encode(problem: TopologyProblem) -> Encoding:
     groups = np.ascontiguousarray(problem.topology.groups_of(problem.idle_nodes))
     n_groups = np.zeros(len(groups), dtype=np.int64)
     for level, row in enumerate(groups):
-        groups[level], n_groups[level] = _renumbered(row)
+        steps = np.diff(row)
+        if steps.size and steps.min() < 0:
+            present, groups[level] = np.unique(row, return_inverse=True)
+            n_groups[level] = len(present)
+        else:
+            # Where the nodes are numbered from switch to switch, no value has to be looked for.
+            groups[level] = np.concatenate(([0], np.cumsum(steps > 0)))
+            n_groups[level] = groups[level, -1] + 1
     return encoded(problem, groups, n_groups)
 
 
@@ -34,18 +41,6 @@ def encoded(problem: TopologyProblem, groups: IntArray, n_groups: IntArray) -> E
         float(formula.scale),
         problem.sizes,
     )
-
-
-def _renumbered(row: IntArray) -> tuple[IntArray, int]:
-    """Return numbers from 0 for the values of a row, in their order, and how many values there are."""
-    steps = np.diff(row)
-    if steps.size and steps.min() < 0:
-        present, numbers = np.unique(row, return_inverse=True)
-        return numbers, len(present)
-    # Where the nodes are numbered from switch to switch, no value has to be looked for.
-    numbers = np.zeros(row.size, dtype=np.int64)
-    np.cumsum(steps > 0, out=numbers[1:])
-    return numbers, int(numbers[-1]) + 1
 
 
 def allocation_at(problem: TopologyProblem, positions: list[IntArray]) -> Allocation:

@@ -1,6 +1,7 @@
 """Topology problems and their solutions as files hold them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -43,7 +44,7 @@ class FatTreeModel(FileModel):
 
 
 def _members_tag(members: object) -> str:
-    """Tell groups of names from groups of nodes by the first member, so that a fault names one member."""
+    # Told by the first member, so that a fault names one member.
     return "names" if isinstance(members, list) and members and isinstance(members[0], str) else "nodes"
 
 
@@ -71,8 +72,6 @@ class TreeModel(FileModel):
 
 
 def _number_or_name(least: int) -> Callable[[Any], Any]:
-    """Make the check of a value that is a whole number from ``least`` on, or a name."""
-
     def checked(value: Any) -> Any:
         if isinstance(value, str) and value:
             return printable_text(value)
@@ -84,7 +83,6 @@ def _number_or_name(least: int) -> Callable[[Any], Any]:
 
 
 def _number_or_name_schema(least: int) -> WithJsonSchema:
-    """Describe such a value."""
     return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": least}, {"type": "string", "minLength": 1}]})
 
 
@@ -208,7 +206,10 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
         return {
             "topology": _topology_object(problem.topology),
             "idle_nodes": problem.idle_nodes.tolist(),
-            "jobs": [{"id": job.id, "nodes": int(job.nodes), **_rules_of(job.placement)} for job in problem.jobs],
+            "jobs": [
+                {"id": job.id, "nodes": int(job.nodes), **_rules_of(job.placement or Placement())}
+                for job in problem.jobs
+            ],
             "hop_cost": short_number(problem.hop_cost),
             **optional,
         }
@@ -233,14 +234,12 @@ class TopologyCodec(Codec[TopologyProblem, Allocation]):
 
 
 def _topology(model: FatTreeModel | TreeModel) -> Topology:
-    """Make the cluster."""
     if isinstance(model, TreeModel):
         return Tree.from_levels(model.levels, model.hops, model.pairs)
     return FatTree(model.pods, model.leaves_per_pod, model.nodes_per_leaf, tuple(model.hops), model.pairs)
 
 
 def _topology_object(topology: Topology) -> dict[str, object]:
-    """Turn the cluster into the object that stands in an instance file."""
     options: dict[str, object] = {} if topology.pairs == "ordered" else {"pairs": topology.pairs}
     hops = [int(hop) for hop in topology.hops]
     if isinstance(topology, Tree):
@@ -254,34 +253,19 @@ def _topology_object(topology: Topology) -> dict[str, object]:
 
 
 def _placement_of(job: JobModel) -> Placement | None:
-    """Return the rules of a job; None if it has none."""
-    placement = Placement(
-        only_in=_groups(job.only_in),
-        not_in=_groups(job.not_in),
-        within=job.within,
-        prefer=None if job.prefer is None else Preference(job.prefer.level, job.prefer.penalty),
-        segments=None if job.segments is None else Segments(job.segments.nodes, job.segments.level),
+    only_in, not_in = (
+        tuple(Groups(groups.level, tuple(groups.groups)) for groups in listed) for listed in (job.only_in, job.not_in)
     )
+    prefer = None if job.prefer is None else Preference(job.prefer.level, job.prefer.penalty)
+    segments = None if job.segments is None else Segments(job.segments.nodes, job.segments.level)
+    placement = Placement(only_in, not_in, job.within, prefer, segments)
     return None if placement == Placement() else placement
 
 
-def _rules_of(placement: Placement | None) -> dict[str, object]:
-    """Turn the rules of a job into the keys that stand in an instance file."""
-    keys: dict[str, object] = {}
-    if placement is None:
-        return keys
-    for key, listed in (("only_in", placement.only_in), ("not_in", placement.not_in)):
-        if listed:
-            keys[key] = [{"level": groups.level, "groups": list(groups.groups)} for groups in listed]
-    if placement.within is not None:
-        keys["within"] = placement.within
+def _rules_of(placement: Placement) -> dict[str, object]:
+    rules = asdict(placement)
+    for key in ("only_in", "not_in"):
+        rules[key] = [{"level": groups.level, "groups": list(groups.groups)} for groups in getattr(placement, key)]
     if placement.prefer is not None:
-        keys["prefer"] = {"level": placement.prefer.level, "penalty": short_number(placement.prefer.penalty)}
-    if placement.segments is not None:
-        keys["segments"] = {"nodes": placement.segments.nodes, "level": placement.segments.level}
-    return keys
-
-
-def _groups(listed: Sequence[GroupsModel]) -> tuple[Groups, ...]:
-    """Return groups as a problem takes them."""
-    return tuple(Groups(groups.level, tuple(groups.groups)) for groups in listed)
+        rules["prefer"]["penalty"] = short_number(placement.prefer.penalty)
+    return {key: rule for key, rule in rules.items() if rule}

@@ -65,35 +65,18 @@ def synthetic_problem(
     hop_cost: float = 1000.0,
     name: str = "synthetic",
 ) -> TopologyProblem:
-    """Draw a window.
+    """Draw a window; see `idle_runs` and `fitting_sizes`.
 
     Parameters
     ----------
-    topology
-        The cluster.
-    n_idle
-        Number of idle nodes, exactly.
-    n_jobs
-        Number of jobs, exactly; their ids count from 1.
-    rng
-        Source of randomness.
+    n_idle, n_jobs
+        Number of idle nodes and of jobs, whose ids count from 1.
     nodes
-        Range of the number of nodes of a job, uniform; where the jobs would ask for too much, their sizes are shrunk
-        towards the smallest, all in the same proportion.
+        Range of the number of nodes of a job.
     mean_run
-        Mean number of consecutive idle nodes, at least 1: see `idle_runs`. In windows of the NSA paper's workload it
-        is 3 to 5.
+        Mean number of consecutive idle nodes, at least 1; in windows of the NSA paper's workload it is 3 to 5.
     load
         Largest share of the idle nodes that the jobs ask for together, at most 1.
-    hop_cost
-        Cost of one hop.
-    name
-        Name of the instance.
-
-    Raises
-    ------
-    UsageError
-        If so many nodes are not there, or so many jobs cannot fit them.
     """
     idle_nodes = idle_runs(topology.size, n_idle, mean_run, rng)
     sizes = fitting_sizes(n_jobs, nodes, n_idle, load, rng)
@@ -102,27 +85,11 @@ def synthetic_problem(
 
 
 def idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator) -> IntArray:
-    """Draw the idle nodes of a cluster: idle and busy runs take turns, with geometric lengths.
+    """Draw the idle nodes of a cluster of so many nodes: idle and busy runs take turns, with geometric lengths.
 
     Independent geometric lengths, given their number and their sum, are a uniformly random composition of the sum.
     So the number of idle runs is set to ``n_idle / mean_run``, rounded (fewer where the busy nodes cannot separate
-    so many), and both the idle and the busy nodes are composed at random.
-
-    Parameters
-    ----------
-    size
-        Number of nodes of the cluster.
-    n_idle
-        Number of idle nodes, 1 .. size.
-    mean_run
-        Mean length of an idle run, at least 1.
-    rng
-        Source of randomness.
-
-    Raises
-    ------
-    UsageError
-        If a number is out of range.
+    so many), and both the idle and the busy nodes are composed at random. Raises `UsageError` for numbers out of range.
     """
     if not 1 <= n_idle <= size:
         raise UsageError(f"the number of idle nodes is {n_idle}, must be within 1..{size}, the cluster's size")
@@ -140,23 +107,8 @@ def idle_runs(size: int, n_idle: int, mean_run: float, rng: np.random.Generator)
 def fitting_sizes(n_jobs: int, nodes: Range, n_idle: int, load: float, rng: np.random.Generator) -> IntArray:
     """Draw uniform job sizes that together ask for at most ``load * n_idle`` nodes, shape ``(n_jobs,)``.
 
-    Parameters
-    ----------
-    n_jobs
-        Number of jobs.
-    nodes
-        Range of the sizes.
-    n_idle
-        Number of idle nodes.
-    load
-        Share of them, in (0, 1].
-    rng
-        Source of randomness.
-
-    Raises
-    ------
-    UsageError
-        If the load or the range makes no sense, or so many jobs do not fit even at the smallest size.
+    Where they would ask for more, they are shrunk towards the smallest, all in the same proportion. Raises `UsageError`
+    if the load or the range makes no sense, or so many jobs do not fit even at the smallest size.
     """
     check_range("nodes", nodes, 1)
     if n_jobs < 1:
@@ -175,6 +127,5 @@ def fitting_sizes(n_jobs: int, nodes: Range, n_idle: int, load: float, rng: np.r
 
 
 def _composition(total: int, parts: int, rng: np.random.Generator) -> IntArray:
-    """Draw one of all ways to write ``total`` as an ordered sum of positive parts, shape ``(parts,)``."""
     cuts = np.sort(rng.choice(total - 1, parts - 1, replace=False)) + 1
     return np.diff(np.concatenate(([0], cuts, [total])))

@@ -28,13 +28,7 @@ RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled
 
 
 class RuledInsertion:
-    """Inserts the jobs of a window with side constraints in any order.
-
-    Parameters
-    ----------
-    problem
-        The window.
-    """
+    """Inserts the jobs of a window with side constraints in any order."""
 
     def __init__(self, problem: TopologyProblem) -> None:
         self._problem = problem
@@ -51,21 +45,10 @@ class RuledInsertion:
     def insert(
         self, order: Sequence[int], may_go_on: Callable[[], bool], prices: FloatArray | None = None
     ) -> Allocation | int | None:
-        """Insert the jobs in an order, each where it then costs least.
+        """Insert the jobs in an order, each where it then costs least, as long as it may go on.
 
-        Parameters
-        ----------
-        order
-            Indices of all jobs.
-        may_go_on
-            Asked before every job.
-        prices
-            What a node of each leaf costs besides, in hops, shape ``(leaves,)``; None for nothing.
-
-        Returns
-        -------
-        Allocation, int or None
-            The allocation; the first job that does not find nodes; or None if it had to stop.
+        ``prices`` is what a node of each leaf costs besides, in hops, shape ``(leaves,)``. Returns the allocation, the
+        first job that does not find nodes, or None if it had to stop.
         """
         state = self._fresh_state()
         owners = np.full(len(self._problem.idle_nodes), -1, dtype=np.int64)
@@ -89,16 +72,7 @@ class RuledInsertion:
     ) -> Allocation | None:
         """Look for any allocation: a job that does not find nodes comes first the next time.
 
-        Parameters
-        ----------
-        failed
-            The job that found no nodes where the largest came first.
-        tries
-            How often all jobs are inserted, at most.
-        may_go_on
-            Asked before every job.
-        rng
-            Draws prices of leaves, every second time.
+        ``failed`` is the one that found none where the largest came first. Every second time leaves have random prices.
         """
         order = self.largest_first()
         n_leaves = len(self._tree.leaf_first) - 1
@@ -116,10 +90,7 @@ class RuledInsertion:
     def bound(self, may_go_on: Callable[[], bool]) -> float | None:
         """Return the cost where every job, and the leftover, has all nodes for itself.
 
-        Returns
-        -------
-        float or None
-            The bound, infinite if a job has no place even so; None if it had to stop.
+        It is infinite if a job has no place even so, and None if the computation had to stop.
         """
         classes = self._classes._replace(leftover=0.0)
         state = self._fresh_state()._replace(tie_break=0.0)
@@ -139,7 +110,6 @@ class RuledInsertion:
         return self._encoding.scale * (hops - saving - 1e-9 * max(1.0, abs(hops)))
 
     def _most_left_squares(self) -> float:
-        """Largest weighted sum of squares of the leftover: packed into the largest groups of every level."""
         left, total = self._problem.n_left, 0.0
         for groups, weight in zip(self._encoding.groups, self._encoding.weights.tolist(), strict=True):
             falling = np.sort(np.bincount(groups))[::-1]
@@ -148,6 +118,5 @@ class RuledInsertion:
         return total
 
     def _fresh_state(self) -> InsertionState:
-        """Make the state in which all nodes are idle."""
         state = insertion_state(self._tree, self._largest)
         return state._replace(tie_break=TIE_BREAK * state.tie_break)

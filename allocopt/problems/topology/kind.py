@@ -1,19 +1,14 @@
 """Topology problems as a kind."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.kind import NodeMap, ProblemKind, Stage, data_file
+from allocopt.problems.kind import Codec, Generator, NodeMap, ProblemKind, Stage, data_file
 from allocopt.problems.topology.encoding import trivial_allocation
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 from allocopt.problems.topology.verify import verify_allocation
-
-if TYPE_CHECKING:
-    from allocopt.problems.kind import Generator
-    from allocopt.problems.topology.files import TopologyCodec
 
 FEW_JOBS = 12
 """Jobs up to which an unrestricted window is mostly solved to proof; beyond, prices bound it better and faster."""
@@ -37,14 +32,14 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
     shipped = ("@tiny", data_file("tiny.jsonl"))
 
     @property
-    def codec(self) -> "TopologyCodec":
+    def codec(self) -> Codec[TopologyProblem, Allocation]:
         """Its files."""
         from allocopt.problems.topology.files import TopologyCodec
 
         return TopologyCodec()
 
     @property
-    def generators(self) -> "dict[str, Generator[TopologyProblem]]":
+    def generators(self) -> Mapping[str, Generator[TopologyProblem]]:
         """What draws windows."""
         from allocopt.problems.topology.generate import drawn_window
 
@@ -99,8 +94,7 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
 
     def node_map(self, problem: TopologyProblem, solution: Allocation | None) -> NodeMap:
         """Return the idle nodes and the jobs."""
-        window = (tuple(job.id for job in problem.jobs), tuple(problem.sizes.tolist()))
-        if solution is None:
-            return NodeMap(problem.topology, problem.idle_nodes, *window)
-        costs = hop_costs(problem.topology, problem.hop_cost, solution.nodes)
-        return NodeMap(problem.topology, problem.idle_nodes, *window, solution.nodes, tuple(costs.tolist()))
+        names, sizes = tuple(job.id for job in problem.jobs), tuple(problem.sizes.tolist())
+        held = None if solution is None else solution.nodes
+        costs = () if held is None else tuple(hop_costs(problem.topology, problem.hop_cost, held).tolist())
+        return NodeMap(problem.topology, problem.idle_nodes, names, sizes, held, costs)

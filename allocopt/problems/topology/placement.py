@@ -4,16 +4,14 @@ Every rule speaks of the number A of the job's nodes in a group: A = 0 in a grou
 them where the job has to stay within one group of a level, a multiple of the segment where it comes in segments.
 """
 
-import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import BoolArray, IntArray
 from allocopt.cluster.topology import FatTree, Topology
+from allocopt.errors import InvalidProblemError
+from allocopt.problems.base import check_range
 
 Level = int | str
 """A level below the top: its number from 1 on, or ``leaf`` (1) or ``pod`` (2)."""
@@ -58,10 +56,8 @@ class Placement:
 
     Parameters
     ----------
-    only_in
-        The groups that the job is pinned to: every node lies in one of them.
-    not_in
-        Groups in which it gets no node.
+    only_in, not_in
+        Groups in one of which every node lies, and in none of which any does.
     within
         A level: all nodes lie in one group of it.
     prefer
@@ -81,14 +77,8 @@ class Placement:
         object.__setattr__(self, "not_in", tuple(self.not_in))
 
 
-def level_index(topology: Topology, level: Level) -> int:
-    """Index of a level, 0 for the leaves.
-
-    Raises
-    ------
-    ValueError
-        If there is no such level below the top.
-    """
+def level_index(topology: Topology, level: Level, place: str = "") -> int:
+    """Return the index of a level, 0 for the leaves; raise `InvalidProblemError` if it is none below the top."""
     below = len(topology.hops) - 1
     names = LEVEL_NAMES[:below]
     if isinstance(level, str) and level in names:
@@ -96,23 +86,20 @@ def level_index(topology: Topology, level: Level) -> int:
     if isinstance(level, int | np.integer) and not isinstance(level, bool) and 1 <= level <= below:
         return int(level) - 1
     if below == 0:
-        raise ValueError(f"is {level!r}, but the tree has no level below its top")
+        raise InvalidProblemError(place, f"is {level!r}, but the tree has no level below its top")
     numbers = "1" if below == 1 else f"1..{below}"
-    raise ValueError(f"is {level!r}, must be a level below the top: {numbers} or {' or '.join(names)}")
+    fault = f"is {level!r}, must be a level below the top: {numbers} or {' or '.join(names)}"
+    raise InvalidProblemError(place, fault)
 
 
-def group_numbers(topology: Topology, groups: Groups) -> IntArray:
-    """Numbers of the groups.
-
-    Raises
-    ------
-    ValueError
-        If a group or the level does not exist.
-    """
-    level = level_index(topology, groups.level)
-    n_groups = _n_groups(topology, level)
-    names = _names(topology, level)
-    numbers = []
+def _group_numbers(topology: Topology, groups: Groups, place: str = "") -> list[int]:
+    level = level_index(topology, groups.level, place)
+    names, numbers = _names(topology, level), []
+    if isinstance(topology, FatTree):
+        n_groups = topology.pods * (topology.leaves_per_pod if level == 0 else 1)
+    else:
+        # All nodes are looked at only where the topology is a stranger.
+        n_groups = len(names) or int(topology.groups_of(np.arange(topology.size))[level].max()) + 1
     for group in groups.groups:
         if isinstance(group, str) and group in names:
             numbers.append(names.index(group))
@@ -120,31 +107,23 @@ def group_numbers(topology: Topology, groups: Groups) -> IntArray:
             numbers.append(int(group))
         else:
             known = f"a number in 0..{n_groups - 1}" + (" or a name of the level" if names else "")
-            raise ValueError(f"holds {group!r}, must hold {known}")
-    return np.array(numbers, dtype=np.int64)
-
-
-def _n_groups(topology: Topology, level: int) -> int:
-    """Count the groups of a level; the nodes are looked at only where the topology is a stranger."""
-    if isinstance(topology, FatTree):
-        return topology.pods * (topology.leaves_per_pod if level == 0 else 1)
-    return len(_names(topology, level)) or int(topology.groups_of(np.arange(topology.size))[level].max()) + 1
+            raise InvalidProblemError(place, f"holds {group!r}, must hold {known}")
+    return numbers
 
 
 def _names(topology: Topology, level: int) -> tuple[str, ...]:
-    """Names of the groups of a level; none where they have only numbers."""
     names: tuple[tuple[str, ...], ...] = getattr(topology, "names", ())
     return names[level] if level < len(names) else ()
 
 
-def allowed_nodes(topology: Topology, placement: Placement, nodes: IntArray) -> NDArray[np.bool_]:
+def allowed_nodes(topology: Topology, placement: Placement, nodes: IntArray) -> BoolArray:
     """Whether the job may have each of the nodes at all, by ``only_in`` and ``not_in``."""
     levels = topology.groups_of(nodes)
     allowed = np.full(len(nodes), not placement.only_in)
     for wanted in placement.only_in:
-        allowed |= np.isin(levels[level_index(topology, wanted.level)], group_numbers(topology, wanted))
+        allowed |= np.isin(levels[level_index(topology, wanted.level)], _group_numbers(topology, wanted))
     for forbidden in placement.not_in:
-        allowed &= ~np.isin(levels[level_index(topology, forbidden.level)], group_numbers(topology, forbidden))
+        allowed &= ~np.isin(levels[level_index(topology, forbidden.level)], _group_numbers(topology, forbidden))
     return allowed
 
 
@@ -157,7 +136,7 @@ def penalty(topology: Topology, placement: Placement, nodes: IntArray) -> float:
 
 
 def broken_rule(topology: Topology, placement: Placement, nodes: IntArray) -> str | None:
-    """Say which group has how many nodes that it must not have; None if all rules are kept."""
+    """Return which group has how many nodes that it must not have; None if all rules are kept."""
     levels = topology.groups_of(nodes)
     outside = nodes[~allowed_nodes(topology, placement, nodes)]
     if len(outside):
@@ -181,40 +160,29 @@ def broken_rule(topology: Topology, placement: Placement, nodes: IntArray) -> st
 
 
 def _kind(level: int) -> str:
-    """Name of the groups of a level."""
     return LEVEL_NAMES[level] if level < len(LEVEL_NAMES) else f"group of level {level + 1}"
 
 
 def _described(topology: Topology, level: int, group: int) -> str:
-    """Name a group for people."""
     names = _names(topology, level)
     return f"{_kind(level)} {names[group]!r}" if names else f"{_kind(level)} {group}"
 
 
-def placement_faults(topology: Topology, placement: Placement, n_nodes: int) -> Iterator[tuple[str, str]]:
-    """Say field and fault of everything in the rules of a job of so many nodes that makes no sense."""
+def check_placement(place: str, topology: Topology, placement: Placement, n_nodes: int) -> None:
+    """Raise `InvalidProblemError` unless the rules of a job of so many nodes, which stand at a place, make sense."""
     for field in ("only_in", "not_in"):
         for index, groups in enumerate(getattr(placement, field)):
             if not groups.groups:
-                yield f"{field}[{index}].groups", "is empty, must hold at least one group"
-            yield from _faults_of(f"{field}[{index}]", partial(group_numbers, topology, groups))
+                raise InvalidProblemError(f"{place}.{field}[{index}].groups", "is empty, must hold at least one group")
+            _group_numbers(topology, groups, f"{place}.{field}[{index}]")
     if placement.within is not None:
-        yield from _faults_of("within", partial(level_index, topology, placement.within))
+        level_index(topology, placement.within, f"{place}.within")
     if placement.prefer is not None:
-        prefer = placement.prefer
-        yield from _faults_of("prefer.level", partial(level_index, topology, prefer.level))
-        if not 0 <= prefer.penalty <= LARGEST_PENALTY or math.isnan(prefer.penalty):
-            yield "prefer.penalty", f"is {prefer.penalty}, must be within 0 .. {LARGEST_PENALTY:g}"
+        level_index(topology, placement.prefer.level, f"{place}.prefer.level")
+        check_range(f"{place}.prefer.penalty", placement.prefer.penalty, 0.0, LARGEST_PENALTY)
     if placement.segments is not None:
-        segments = placement.segments
-        yield from _faults_of("segments.level", partial(level_index, topology, segments.level))
-        if segments.nodes < 1 or n_nodes % segments.nodes:
-            yield "segments.nodes", f"is {segments.nodes}, must divide the {n_nodes} nodes of the job"
-
-
-def _faults_of(field: str, resolve: Callable[[], object]) -> Iterator[tuple[str, str]]:
-    """Say what resolving a level or groups finds."""
-    try:
-        resolve()
-    except ValueError as error:
-        yield field, str(error)
+        level_index(topology, placement.segments.level, f"{place}.segments.level")
+        nodes = placement.segments.nodes
+        if nodes < 1 or n_nodes % nodes:
+            fault = f"is {nodes}, must divide the {n_nodes} nodes of the job"
+            raise InvalidProblemError(f"{place}.segments.nodes", fault)

@@ -7,12 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import IntArray, frozen_integers
-from allocopt.cluster.topology import Topology
+from allocopt.cluster.topology import Topology, hop_costs
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.notebook import html_table
-from allocopt.problems.base import Sense, Strategy
-from allocopt.problems.topology.hop_cost import hop_costs
-from allocopt.problems.topology.placement import Placement, penalty, placement_faults
+from allocopt.problems.base import Sense, Strategy, check_distinct, check_range, chosen
+from allocopt.problems.topology.placement import Placement, check_placement, penalty
 
 LEAST_HOP_COST, LARGEST_HOP_COST = 1e-6, 1e12
 """Beyond them sums of costs could leave the range in which the package's tolerances tell two costs apart."""
@@ -26,8 +25,6 @@ class Job:
 
     Parameters
     ----------
-    id
-        Its name, unique in the window.
     nodes
         Number of nodes it asks for, at least 1.
     placement
@@ -54,13 +51,7 @@ class Allocation:
 
     @classmethod
     def from_dict(cls, problem: "TopologyProblem", nodes: Mapping[str, Sequence[int]]) -> "Allocation":
-        """Bring nodes by job id into the problem's order.
-
-        Raises
-        ------
-        InvalidSolutionError
-            If a job is missing, or an id is none of the problem's.
-        """
+        """Return the allocation of nodes by job id; raise `InvalidSolutionError` if a job is missing or unknown."""
         ids = {job.id for job in problem.jobs}
         for unknown in sorted(nodes.keys() - ids):
             raise InvalidSolutionError(f"job {unknown!r} is not in the instance")
@@ -78,18 +69,12 @@ class TopologyProblem:
 
     Parameters
     ----------
-    topology
-        The cluster.
     idle_nodes
         Distinct nodes that may be given away, in any order; kept sorted, which is the sequence Q of section III-B.
     jobs
         The window, not empty; together they ask for no more nodes than are idle.
     hop_cost
         Cost of one hop, in ``LEAST_HOP_COST .. LARGEST_HOP_COST``; 1000 in Table I.
-    name
-        Name of the instance.
-    strategy
-        Which node sets are allowed.
     fragmentation_weight
         What the hops of the leftover nodes cost, as if they were one job, in hop costs of a job; 0 for nothing.
 
@@ -114,21 +99,15 @@ class TopologyProblem:
         _check_idle_nodes(self.idle_nodes, self.topology.size)
         object.__setattr__(self, "idle_nodes", frozen_integers(np.sort(self.idle_nodes)))
         object.__setattr__(self, "jobs", tuple(self.jobs))
-        if self.strategy not in list(Strategy):
-            raise InvalidProblemError("strategy", f"is {self.strategy!r}, must be one of {', '.join(Strategy)}")
-        object.__setattr__(self, "strategy", Strategy(self.strategy))
+        object.__setattr__(self, "strategy", chosen("strategy", self.strategy, Strategy))
         _check_jobs(self.jobs, len(self.idle_nodes))
-        if not LEAST_HOP_COST <= self.hop_cost <= LARGEST_HOP_COST:
-            raise InvalidProblemError(
-                "hop_cost", f"is {self.hop_cost}, must be within {LEAST_HOP_COST} .. {LARGEST_HOP_COST}"
-            )
-        if not 0 <= self.fragmentation_weight <= LARGEST_FRAGMENTATION_WEIGHT:
-            fault = f"is {self.fragmentation_weight}, must be within 0 .. {LARGEST_FRAGMENTATION_WEIGHT:g}"
-            raise InvalidProblemError("fragmentation_weight", fault)
-        _check_placements(self.jobs, self.topology)
+        check_range("hop_cost", self.hop_cost, LEAST_HOP_COST, LARGEST_HOP_COST)
+        check_range("fragmentation_weight", self.fragmentation_weight, 0.0, LARGEST_FRAGMENTATION_WEIGHT)
+        for index, job in enumerate(self.jobs):
+            if job.placement is not None:
+                check_placement(f"jobs[{index}]", self.topology, job.placement, job.nodes)
 
     def _repr_html_(self) -> str:
-        """Describe it in a notebook."""
         facts = (
             ("strategy", str(self.strategy)),
             ("nodes", self.topology.size),
@@ -163,14 +142,10 @@ class TopologyProblem:
         return replace(self, idle_nodes=np.setdiff1d(self.idle_nodes, excluded))
 
     @property
-    def has_placements(self) -> bool:
-        """Whether the nodes of some job are restricted, or cost more in some places."""
-        return any(job.placement is not None and job.placement != Placement() for job in self.jobs)
-
-    @property
     def has_side_constraints(self) -> bool:
         """Whether there is more to it than the hops of the jobs: restricted jobs, or a fragmentation weight."""
-        return self.fragmentation_weight > 0 or self.has_placements
+        are_ruled = any(job.placement not in (None, Placement()) for job in self.jobs)
+        return self.fragmentation_weight > 0 or are_ruled
 
     @property
     def n_left(self) -> int:
@@ -197,23 +172,16 @@ class TopologyProblem:
         """
         every = np.concatenate(solution.nodes)
         if not 0 <= every.min() <= every.max() < self.topology.size:
-            self._raise_outside(solution)
-        cost = float(hop_costs(self.topology, self.hop_cost, solution.nodes).sum())
-        if self.has_placements:
-            cost += self.penalties(solution)
+            for job, nodes in zip(self.jobs, solution.nodes, strict=False):
+                for node in nodes[(nodes < 0) | (nodes >= self.topology.size)]:
+                    raise InvalidSolutionError(f"job {job.id!r} gets node {node}, which is not idle")
+        cost = float(hop_costs(self.topology, self.hop_cost, solution.nodes).sum()) + self.penalties(solution)
         if self.fragmentation_weight > 0:
             cost += self.fragmentation_weight * self.fragmentation(solution)
         return cost
 
-    def _raise_outside(self, solution: Allocation) -> None:
-        """Raise `InvalidSolutionError` for the first node that does not exist."""
-        for job, nodes in zip(self.jobs, solution.nodes, strict=False):
-            for node in nodes[(nodes < 0) | (nodes >= self.topology.size)]:
-                raise InvalidSolutionError(f"job {job.id!r} gets node {node}, which is not idle")
-
 
 def _check_idle_nodes(nodes: IntArray, size: int) -> None:
-    """Raise `InvalidProblemError` unless the nodes exist and are distinct."""
     nodes = np.asarray(nodes)
     if nodes.ndim != 1 or (nodes.size and nodes.dtype.kind not in "iu"):
         raise InvalidProblemError("idle_nodes", f"has dtype {nodes.dtype} and {nodes.ndim} axes, must list integers")
@@ -228,26 +196,13 @@ def _check_idle_nodes(nodes: IntArray, size: int) -> None:
 
 
 def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:
-    """Raise `InvalidProblemError` unless the jobs are distinct, of positive size, and fit together."""
     if not jobs:
         raise InvalidProblemError("jobs", "the window is empty, must hold at least one job")
-    seen: set[str] = set()
+    check_distinct("jobs", (job.id for job in jobs))
     for index, job in enumerate(jobs):
-        if job.id in seen:
-            raise InvalidProblemError(f"jobs[{index}].id", f"job {job.id!r} is given twice")
         if not isinstance(job.nodes, int | np.integer) or job.nodes < 1:
             fault = f"job {job.id!r} asks for {job.nodes} nodes, must be a whole number from 1 on"
             raise InvalidProblemError(f"jobs[{index}].nodes", fault)
-        seen.add(job.id)
     asked = sum(job.nodes for job in jobs)
     if asked > n_idle:
         raise InvalidProblemError("jobs", f"ask for {asked} nodes together, but only {n_idle} are idle")
-
-
-def _check_placements(jobs: Sequence[Job], topology: Topology) -> None:
-    """Raise `InvalidProblemError` unless the rules of every job make sense in this cluster."""
-    for index, job in enumerate(jobs):
-        if job.placement is None:
-            continue
-        for field, fault in placement_faults(topology, job.placement, job.nodes):
-            raise InvalidProblemError(f"jobs[{index}].{field}", fault)

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import boolean, float64, int64, types
-from numpy.typing import NDArray
 
-from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.arrays import BoolArray, Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GROUP_TREE, GroupTree, circular_block_costs
@@ -17,7 +16,6 @@ from allocopt.problems.topology.placement import Placement, allowed_nodes, level
 
 @helper(allocates=True)
 def _sorted_by(keys: IntArray, n_keys: int) -> tuple[IntArray, IntArray]:
-    """Return where every key's indices begin, and the indices sorted by key, equal ones in their order."""
     first = np.zeros(n_keys + 1, dtype=np.int64)
     for key in keys:
         first[key + 1] += 1
@@ -32,7 +30,6 @@ def _sorted_by(keys: IntArray, n_keys: int) -> tuple[IntArray, IntArray]:
 
 @kernel(GROUP_TREE(int64[:, ::1], int64[::1], float64[::1]), allocates=True)
 def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTree:
-    """Build the tree from the group of every idle position by level; see `Encoding`."""
     n_levels, m = groups.shape
     n_vertices = n_groups.sum() + 1
     parent = np.full(n_vertices, n_vertices - 1)
@@ -57,7 +54,6 @@ def _tree(groups: IntArray, n_groups: IntArray, weights: FloatArray) -> GroupTre
 
 @kernel(types.Tuple((int64[::1], boolean))(int64[:, ::1]), allocates=True)
 def _renumber(groups: IntArray) -> tuple[IntArray, bool]:
-    """Give the groups of every level numbers from 0, if they never fall; return how many there are, and if so."""
     n_groups = np.zeros(groups.shape[0], dtype=np.int64)
     for level in range(groups.shape[0]):
         for i in range(1, groups.shape[1]):
@@ -101,13 +97,8 @@ def job_classes(
 ) -> tuple[JobClasses, IntArray]:
     """Return the classes, rising by size and the order in which their rules come first, and the class of every job.
 
-    Parameters
-    ----------
-    problem, encoding, tree
-        The window, its arrays and its groups.
-    leftover_is_job
-        Whether the nodes that are left over, where their fragmentation has a weight, are one more job: the last one, a
-        class of its own. Otherwise their weight is a part of every table.
+    Where the fragmentation has a weight, the nodes that are left over may be one more job, the last one, a class of
+    its own (``leftover_is_job``). Otherwise their weight is a part of every table.
     """
     placements = [job.placement or EVERYWHERE for job in problem.jobs]
     first = {placement: index for index, placement in reversed(list(enumerate(placements)))}
@@ -123,14 +114,16 @@ def job_classes(
         else:
             leftover = problem.fragmentation_weight / problem.n_left
     area, is_open = _areas(problem, tree, rules)
+    step, bonus = _steps_and_bonuses(problem, encoding, rules, sizes)
     classes = JobClasses(
         sizes=np.ascontiguousarray(sizes),
         factor=factor,
-        step=_steps(problem, rules, sizes),
-        bonus=_bonuses(problem, encoding, rules),
+        step=step,
+        bonus=bonus,
         area=area,
         is_open=is_open,
-        level=_levels(encoding, tree),
+        # Of every vertex of the tree, the top being the last one.
+        level=np.repeat(np.arange(len(encoding.n_groups) + 1), np.append(encoding.n_groups, 1)),
         leftover=leftover,
         ruled=int(problem.has_side_constraints),
     )
@@ -147,46 +140,31 @@ def constant_hops(problem: TopologyProblem, encoding: Encoding) -> float:
     return hops
 
 
-def _steps(problem: TopologyProblem, rules: list[Placement], sizes: IntArray) -> IntArray:
-    """Of what the nodes in a group are a multiple, by class and level."""
-    step = np.ones((len(rules), len(problem.topology.hops)), dtype=np.int64)
+def _steps_and_bonuses(
+    problem: TopologyProblem, encoding: Encoding, rules: list[Placement], sizes: IntArray
+) -> tuple[IntArray, FloatArray]:
+    # Of what the nodes in a group are a multiple, and what a job saves within one group in hops, by class and level.
+    shape = (len(rules), len(problem.topology.hops))
+    step, bonus = np.ones(shape, dtype=np.int64), np.zeros(shape)
     for r, placement in enumerate(rules):
         if placement.segments is not None:
             step[r, level_index(problem.topology, placement.segments.level)] = placement.segments.nodes
         if placement.within is not None:
             # All or none; the segments divide it.
             step[r, level_index(problem.topology, placement.within)] = sizes[r]
-    return step
-
-
-def _bonuses(problem: TopologyProblem, encoding: Encoding, rules: list[Placement]) -> FloatArray:
-    """Return what a job saves within one group, in hops, by class and level."""
-    bonus = np.zeros((len(rules), len(problem.topology.hops)))
-    for r, placement in enumerate(rules):
         if placement.prefer is not None:
             bonus[r, level_index(problem.topology, placement.prefer.level)] = placement.prefer.penalty / encoding.scale
-    return bonus
+    return step, bonus
 
 
-def _areas(problem: TopologyProblem, tree: GroupTree, rules: list[Placement]) -> tuple[IntArray, NDArray[np.bool_]]:
-    """Return the area of every class, and the leaves of every area."""
+def _areas(problem: TopologyProblem, tree: GroupTree, rules: list[Placement]) -> tuple[IntArray, BoolArray]:
+    # The area of every class, and the leaves of every area.
     nodes = problem.idle_nodes[tree.leaf_positions[tree.leaf_first[:-1]]]
-    known: dict[tuple[object, object], int] = {}
-    rows: list[NDArray[np.bool_]] = []
-    area = []
-    for placement in rules:
-        key = (placement.only_in, placement.not_in)
-        if key not in known:
-            known[key] = len(rows)
-            rows.append(allowed_nodes(problem.topology, placement, nodes))
-        area.append(known[key])
-    return np.array(area, dtype=np.int64), np.array(rows)
-
-
-def _levels(encoding: Encoding, tree: GroupTree) -> IntArray:
-    """Level of every vertex."""
-    counts = np.append(encoding.n_groups, 1)
-    return np.repeat(np.arange(len(counts)), counts)
+    areas = {(placement.only_in, placement.not_in): placement for placement in rules}
+    number = {area: index for index, area in enumerate(areas)}
+    of_class = [number[placement.only_in, placement.not_in] for placement in rules]
+    is_open = [allowed_nodes(problem.topology, placement, nodes) for placement in areas.values()]
+    return np.array(of_class, dtype=np.int64), np.array(is_open)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,10 +173,8 @@ class Blocks:
 
     Parameters
     ----------
-    sizes
-        Distinct job sizes, rising, shape ``(R,)``.
-    counts
-        Number of jobs of each size, shape ``(R,)``.
+    sizes, counts
+        Distinct job sizes, rising, and the number of jobs of each, shape ``(R,)``.
     costs
         Hop cost of the block of size r that begins at position i, shape ``(R, m)``.
     """

@@ -15,14 +15,11 @@ from allocopt.problems.topology.problem import Allocation, TopologyProblem
 def verify_allocation(problem: TopologyProblem, solution: Allocation) -> float:
     """Check an allocation against the rules of its strategy and of its jobs, and return its cost.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If a rule is broken; it names the job and the node.
+    Raises `InvalidSolutionError` if one is broken, which names the job and the node.
     """
     owners = _owners(problem, solution)
     if problem.strategy is Strategy.SCAS:
-        check_blocks(problem, owners)
+        _check_blocks(problem, owners)
     elif problem.strategy is Strategy.DCAS:
         check_non_crossing(problem, owners)
     for job, nodes in zip(problem.jobs, solution.nodes, strict=True):
@@ -32,16 +29,7 @@ def verify_allocation(problem: TopologyProblem, solution: Allocation) -> float:
     return problem.objective(solution)
 
 
-def check_blocks(problem: TopologyProblem, owners: IntArray) -> None:
-    """Raise `InvalidSolutionError` unless every job has consecutive positions of the static circular sequence.
-
-    Parameters
-    ----------
-    problem
-        Names the jobs and nodes in the error.
-    owners
-        Job index, or -1, of every idle position, shape ``(m,)``.
-    """
+def _check_blocks(problem: TopologyProblem, owners: IntArray) -> None:
     # A job's block begins wherever its owner differs from the position before, around the circle.
     begins = np.flatnonzero(owners != np.roll(owners, 1))
     seen: set[int] = set()
@@ -49,9 +37,8 @@ def check_blocks(problem: TopologyProblem, owners: IntArray) -> None:
         owner = int(owners[position])
         if owner in seen:
             node = problem.idle_nodes[position]
-            raise InvalidSolutionError(
-                f"scas: job {problem.jobs[owner].id!r} is not contiguous: it is cut at node {node}"
-            )
+            fault = f"scas: job {problem.jobs[owner].id!r} is not contiguous: it is cut at node {node}"
+            raise InvalidSolutionError(fault)
         if owner >= 0:
             seen.add(owner)
 
@@ -60,14 +47,8 @@ def check_non_crossing(problem: TopologyProblem, owners: IntArray) -> None:
     """Raise `InvalidSolutionError` unless jobs and leftover are a non-crossing partition of the circle.
 
     That is exactly when the jobs can be placed in some order, each contiguous in the then current circular sequence
-    of idle nodes: see ``docs/dcas.md`` for the theorem and its proof.
-
-    Parameters
-    ----------
-    problem
-        Names the jobs and nodes in the error.
-    owners
-        Job index, or -1 for the leftover, of every idle position, shape ``(m,)``.
+    of idle nodes: see ``docs/dcas.md`` for the theorem and its proof. ``owners`` has the job index, or -1 for the
+    leftover, of every idle position, shape ``(m,)``.
     """
     left = np.bincount(owners + 1, minlength=len(problem.jobs) + 1)
     open_blocks: list[int] = []
@@ -75,34 +56,23 @@ def check_non_crossing(problem: TopologyProblem, owners: IntArray) -> None:
         while open_blocks and left[open_blocks[-1] + 1] == 0:
             open_blocks.pop()
         if owner in open_blocks and open_blocks[-1] != owner:
-            raise InvalidSolutionError(_crossing(problem, owner, open_blocks[-1], position))
+            one, other = (
+                f"job {problem.jobs[block].id!r}" if block >= 0 else "the leftover"
+                for block in (owner, open_blocks[-1])
+            )
+            where = f"dcas: {one} and {other} cross at node {problem.idle_nodes[position]}"
+            raise InvalidSolutionError(f"{where}: neither can be placed first")
         if not open_blocks or open_blocks[-1] != owner:
             open_blocks.append(owner)
         left[owner + 1] -= 1
 
 
 def allocation_order(problem: TopologyProblem, allocation: Allocation) -> tuple[int, ...]:
-    """Order of the jobs in which each one's nodes are consecutive in the then current circular sequence.
+    """Return an order of the jobs in which each one's nodes are consecutive in the then current circular sequence.
 
     The jobs are ordered by the last of their nodes in the sequence that begins with an idle node that is left over (if
-    there is one): whatever lies in the gaps of a job is then placed before it.
-
-    Parameters
-    ----------
-    problem
-        The window.
-    allocation
-        Disjoint sets of its idle nodes, of the sizes its jobs ask for.
-
-    Returns
-    -------
-    tuple[int, ...]
-        Indices of the problem's jobs, the one to be placed first leading.
-
-    Raises
-    ------
-    InvalidSolutionError
-        If there is no such order.
+    there is one): whatever lies in the gaps of a job is then placed before it. The allocation obeys all other rules.
+    Raises `InvalidSolutionError` if there is no such order.
     """
     owners = owners_of(problem, allocation)
     check_non_crossing(problem, owners)
@@ -116,14 +86,7 @@ def allocation_order(problem: TopologyProblem, allocation: Allocation) -> tuple[
 def check_order(problem: TopologyProblem, allocation: Allocation, order: Sequence[str]) -> None:
     """Raise `InvalidSolutionError` unless each job's nodes are consecutive among the idle ones when it is placed.
 
-    Parameters
-    ----------
-    problem
-        The window.
-    allocation
-        Disjoint sets of its idle nodes, of the sizes its jobs ask for.
-    order
-        Job ids, the one that is placed first leading.
+    ``order`` has the job ids; the allocation obeys all other rules.
     """
     index = {job.id: job_index for job_index, job in enumerate(problem.jobs)}
     _check_ids(index, order)
@@ -148,7 +111,6 @@ def check_order(problem: TopologyProblem, allocation: Allocation, order: Sequenc
 
 
 def _check_ids(index: Mapping[str, int], order: Sequence[str]) -> None:
-    """Raise `InvalidSolutionError` unless an order names every job once."""
     seen: set[str] = set()
     for job_id in order:
         if job_id not in index:
@@ -161,14 +123,7 @@ def _check_ids(index: Mapping[str, int], order: Sequence[str]) -> None:
             raise InvalidSolutionError(f"order: job {job_id!r} is missing")
 
 
-def _crossing(problem: TopologyProblem, owner: int, other: int, position: int) -> str:
-    """Say which two blocks cross, and where."""
-    names = [f"job {problem.jobs[block].id!r}" if block >= 0 else "the leftover" for block in (owner, other)]
-    return f"dcas: {names[0]} and {names[1]} cross at node {problem.idle_nodes[position]}: neither can be placed first"
-
-
 def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:
-    """Job index (or -1) of every idle position, checking counts, idleness and exclusivity."""
     counts = [len(nodes) for nodes in allocation.nodes]
     if counts == [job.nodes for job in problem.jobs]:
         nodes = np.concatenate(allocation.nodes)
@@ -181,7 +136,6 @@ def _owners(problem: TopologyProblem, allocation: Allocation) -> IntArray:
 
 
 def _fault(problem: TopologyProblem, allocation: Allocation) -> str:
-    """Say which job has nodes that are too few or too many, not idle, or given twice."""
     if len(allocation.nodes) != len(problem.jobs):
         return f"there are {len(allocation.nodes)} node sets for {len(problem.jobs)} jobs"
     owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)

@@ -10,11 +10,11 @@ import numpy as np
 from simanneal import Annealer
 
 from allocopt.arrays import IntArray
+from allocopt.cluster.topology import hop_costs
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, owners_of
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.verify import check_non_crossing
 from allocopt.solving.budget import Clock
 from allocopt.solving.protocol import Capabilities, Promise

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.kernels.random import lehmer_state
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason

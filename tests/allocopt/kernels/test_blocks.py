@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from support.windows import paper_window, windows
 
+from allocopt.cluster.topology import hop_costs
 from allocopt.kernels.tree import circular_block_costs
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.hop_cost import hop_costs
 
 
 def sliding_costs(problem: TopologyProblem, sizes: np.ndarray) -> np.ndarray:

@@ -8,11 +8,10 @@ from support.brute_force import hop_matrix, pairwise_cost, single_job_costs, swi
 from support.windows import fat_trees, paper_window, trees, window, windows
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.topology import FatTree
+from allocopt.cluster.topology import FatTree, hop_costs
 from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.tables import group_tree
 
 

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from support.windows import fat_trees, window
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.topology import FatTree, Topology
+from allocopt.cluster.topology import FatTree, Topology, hop_costs
 from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.placement import Share
 from allocopt.simulator.topology_allocator import TopologyAllocator

@@ -9,11 +9,10 @@ from support.brute_force import free_allocations
 from support.side import keeps, ruled_windows
 from support.windows import window
 
-from allocopt.cluster.topology import FatTree, Tree
+from allocopt.cluster.topology import FatTree, Tree, hop_costs
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve

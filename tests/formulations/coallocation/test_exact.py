@@ -89,7 +89,7 @@ def test_a_solution_costs_in_the_program_what_it_is_worth(problem: CoallocationP
 
 
 def test_an_exported_program_names_hosts_guests_and_quotas() -> None:
-    problem = synthetic_coallocation(8, 6, np.random.default_rng(3), max_guests=3)
+    problem = synthetic_coallocation("drawn", np.random.default_rng(3), 8, 6, max_guests=3)
     names = ScipCoallocation().program(problem).column_names()
     assert len(set(names)) == len(names)
     assert {name[0] for name in names} == {"x", "y", "z"}

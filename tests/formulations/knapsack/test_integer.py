@@ -96,7 +96,7 @@ def slots_of(problem: KnapsackProblem, chosen: tuple[int, ...]):  # type: ignore
 @EVERY
 @pytest.mark.parametrize("reward", list(Reward))
 def test_it_agrees_with_dynamic_programming_on_larger_windows(name: str, reward: Reward) -> None:
-    problem = synthetic_knapsack(500, 25, np.random.default_rng(7), reward=reward)
+    problem = synthetic_knapsack("drawn", np.random.default_rng(7), 500, 25, reward.value)
     expected = KnapsackDynamicProgram().solve(problem, Budget(), 0)
     assert expected.status is Status.OPTIMAL
     assert solved(name, problem).objective == pytest.approx(expected.objective, rel=1e-9)
@@ -104,7 +104,7 @@ def test_it_agrees_with_dynamic_programming_on_larger_windows(name: str, reward:
 
 @EVERY
 def test_a_limit_that_is_too_short_still_gives_a_valid_answer_and_bound(name: str) -> None:
-    problem = synthetic_knapsack(4360, 60, np.random.default_rng(2), resources=3)
+    problem = synthetic_knapsack("drawn", np.random.default_rng(2), 4360, 60, resources=3)
     for seconds in (1e-9, 1e-3, 0.05):
         result = solved(name, problem, Budget(seconds))
         assert result.objective is not None
@@ -147,7 +147,7 @@ def test_where_nobody_fits_there_is_no_model() -> None:
 
 @pytest.mark.parametrize("suffix", ["mps", "lp"])
 def test_another_program_finds_the_same_optimum_in_an_exported_model(suffix: str, tmp_path: Path) -> None:
-    problem = synthetic_knapsack(64, 6, np.random.default_rng(4), slots=2)
+    problem = synthetic_knapsack("drawn", np.random.default_rng(4), 64, 6, slots=2)
     path = tmp_path / f"model.{suffix}"
     ScipKnapsack().export(problem, path)
     model = Model()

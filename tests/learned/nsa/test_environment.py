@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import IntArray
+from allocopt.cluster.topology import hop_costs
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, sequential_allocation
-from allocopt.problems.topology.hop_cost import hop_costs
 from learned.nsa.environment import REWARD_SCALE, WALK_STEPS, RepairEnvironment
 from learned.nsa.environment_kernels import MOVES, N_IDLE, PLACED, REMOVED, WINDOW
 from learned.nsa.windows import training_windows

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.windows import fat_trees, paper_window, trees, window, windows
 
-from allocopt.cluster.topology import FatTree
+from allocopt.cluster.topology import FatTree, hop_costs
 from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Job, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode, sequential_allocation
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve

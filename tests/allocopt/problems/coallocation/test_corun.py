@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.coallocations import job, problem, solution, stages
+from support.corun import finish_times
 
-from allocopt.problems.coallocation.interference import STEPS, Interference, Sharing, Tenant, finish_times, slowdowns
+from allocopt.problems.coallocation.interference import STEPS, Interference, Sharing, Tenant, slowdowns
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
 QUIET = Interference(0.0, 0.0, 0.0, 0.0)

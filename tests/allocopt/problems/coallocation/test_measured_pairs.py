@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.problems.coallocation.measured_pairs import MeasuredPairs, read_pairs
+from allocopt.problems.coallocation.generate import MeasuredPairs, read_pairs
 from allocopt.solving.solve import solve
 
 A, B, C = (f"('{name}', 1)" for name in "ABC")

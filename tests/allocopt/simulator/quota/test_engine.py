@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.coallocations import stages
+from support.corun import finish_times
 
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.problems.coallocation.interference import Interference, Sharing, finish_times
+from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.quota.decisions import QuotaDecision, QuotaScheduler

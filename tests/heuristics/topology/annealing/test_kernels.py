@@ -10,12 +10,11 @@ from support.brute_force import dcas_allocations, free_allocations
 from support.windows import fat_trees, paper_window, trees, window, windows
 
 from allocopt.arrays import IntArray
-from allocopt.cluster.topology import FatTree
+from allocopt.cluster.topology import FatTree, hop_costs
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
-from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.verify import check_non_crossing
 from heuristics.topology.annealing import reference
 from heuristics.topology.annealing.kernels import Walk, anneal, destroy_and_repair, is_non_crossing

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from support.brute_force import cost_of, hop_matrix, pairwise_cost
 from support.windows import fat_trees, trees, window, windows
 
-from allocopt.cluster.topology import FatTree
+from allocopt.cluster.topology import FatTree, HopFormula, hop_costs
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners
-from allocopt.problems.topology.hop_cost import HopFormula, hop_costs
 
 
 @given(windows(most_idle=12), st.data())
