@@ -92,7 +92,6 @@ class LockedLines:
 
 
 def _open(path: Path, shown_path: Path) -> int:
-    """Open a file to append to, and lock it for this process; no other program that it starts inherits it."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):

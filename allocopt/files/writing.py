@@ -92,10 +92,10 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _write_through(descriptor: int, data: bytes) -> None:
-    """Write to an open file where it stands; to open it again would begin at its start."""
     stream = {1: sys.stdout, 2: sys.stderr}.get(descriptor)
     if stream is not None:
         # What was printed before comes before.
         stream.flush()
+    # To open it again would begin at its start.
     with open(descriptor, "wb", closefd=False) as file:
         file.write(data)

@@ -66,7 +66,7 @@ class Clock:
     started
         Reading of `time.perf_counter` at the start.
     stopped
-        Whether the time is up whatever the limit says, for the answer is good enough.
+        Whether the time is up whatever the limit says, the answer being good enough.
     """
 
     seconds: float | None

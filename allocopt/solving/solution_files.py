@@ -10,13 +10,20 @@ from pydantic import AfterValidator, ConfigDict, Field, RootModel
 
 from allocopt.errors import InvalidSolutionError
 from allocopt.files.faults import bad_file
-from allocopt.files.models import SOLUTION_FORMAT, InstanceName, SolutionModel
+from allocopt.files.models import (
+    SOLUTION_FORMAT,
+    VERSION,
+    FileModel,
+    InstanceName,
+    SolutionModel,
+    check_header,
+    validated,
+)
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import VERSION, FileModel, check_header, validated
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import get_kind, kind_names, kind_of
-from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, gap_between
+from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, gap_between, sign_of
 from allocopt.solving.verify import check_stated, verify
 
 
@@ -39,16 +46,7 @@ def read_solution(path: Path | str) -> SolutionModel:
 
 
 def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
-    """Write a solver's answer. It holds no times: equal answers give equal files.
-
-    Parameters
-    ----------
-    path
-        The file; ``.gz`` is compressed.
-    problem
-        What was solved, under the strategy it was solved under.
-    result
-        The answer; without a solution the key of its kind is null.
+    """Write a solver's answer; ``.gz`` is compressed. It holds no times: equal answers give equal files.
 
     Raises
     ------
@@ -62,7 +60,7 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
 
 
 def solution_object(problem: Problem, result: Result) -> dict[str, object]:
-    """Turn a result into the object that stands in its file; what is not finite is null."""
+    """Turn a result into the object that stands in its file; what is not finite, or was not found, is null."""
     kind = kind_of(problem)
     optional = {"seed": int(result.seed), "solver_version": result.version or None}
     if result.solution is None:
@@ -105,7 +103,7 @@ def check_solution(problem: Problem, stored: SolutionModel) -> float:
     posed = kind.posed(problem, stored.strategy)
     objective = verify(posed, solution)
     kind.codec.check(posed, solution, stored)
-    check_stated(objective, stored.objective, stored.bound, 1.0 if kind.sense == "min" else -1.0)
+    check_stated(objective, stored.objective, stored.bound, sign_of(problem))
     gap = gap_between(objective, stored.bound)
     if stored.status == Status.OPTIMAL and gap is not None and gap > EQUAL_RELATIVE:
         side = "below" if kind.sense == "min" else "above"
@@ -135,9 +133,6 @@ def _finite(value: float | None) -> float | None:
 
 
 FILE_NAME = "best_known.json"
-"""Name of the file in a folder of instances."""
-
-
 NO_STRATEGY = ""
 """The key that stands for the strategy of problems of a kind without strategies."""
 
@@ -164,15 +159,7 @@ class BestKnownFile(RootModel[dict[InstanceName, dict[Annotated[str, AfterValida
 
 @dataclass(frozen=True, slots=True)
 class BestKnown:
-    """The best objective known.
-
-    Parameters
-    ----------
-    objective
-        Total hop cost.
-    proved
-        Whether it is proved to be the optimum.
-    """
+    """The best objective known, and whether it is proved to be the optimum."""
 
     objective: float
     proved: bool
@@ -183,13 +170,7 @@ BestKnownValues = dict[str, dict[str, BestKnown]]
 
 
 def read_best_known(path: Path | str) -> BestKnownValues:
-    """Read best-known values by instance name and strategy.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or anything in it is wrong.
-    """
+    """Read best-known values; raise `BadFileError` if the file cannot be read or anything in it is wrong."""
     path = Path(path)
     model = validated(BestKnownFile, parse_json(read_text(path), path), path)
     return {
@@ -216,12 +197,7 @@ def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKno
 
 
 def best_known_beside(paths: Iterable[Path | str]) -> BestKnownValues:
-    """Merge the best-known values that lie in the folders of instance files.
-
-    Parameters
-    ----------
-    paths
-        Instance files; a folder without best-known values adds none.
+    """Merge the best-known values that lie beside instance files, in their folders.
 
     Raises
     ------
@@ -229,17 +205,12 @@ def best_known_beside(paths: Iterable[Path | str]) -> BestKnownValues:
         If a file cannot be read, or two folders state different values of one instance.
     """
     merged: BestKnownValues = {}
-    for folder in dict.fromkeys(Path(path).parent for path in paths):
-        if (folder / FILE_NAME).exists():
-            _merge(merged, read_best_known(folder / FILE_NAME), folder / FILE_NAME)
+    files = (folder / FILE_NAME for folder in dict.fromkeys(Path(path).parent for path in paths))
+    for path in filter(Path.exists, files):
+        for name, known in read_best_known(path).items():
+            for strategy, best in known.items():
+                other = merged.setdefault(name, {}).setdefault(strategy, best)
+                if other != best:
+                    fault = f"is {best.objective:g}, but another folder of this call says {other.objective:g}"
+                    raise bad_file(path, f"{name}.{strategy}", fault)
     return merged
-
-
-def _merge(merged: BestKnownValues, values: BestKnownValues, path: Path) -> None:
-    """Add the values of one file."""
-    for name, known in values.items():
-        for strategy, best in known.items():
-            other = merged.setdefault(name, {}).setdefault(strategy, best)
-            if other != best:
-                fault = f"is {best.objective:g}, but another folder of this call says {other.objective:g}"
-                raise bad_file(path, f"{name}.{strategy}", fault)

@@ -50,8 +50,6 @@ def solve(
 
     Parameters
     ----------
-    problem
-        The problem.
     strategy
         ``scas``, ``dcas`` or ``free`` for a topology problem; None keeps the problem's own, which is ``free`` unless
         it was set, and is all that a problem of another kind takes.
@@ -74,7 +72,7 @@ def solve(
     Returns
     -------
     Result
-        Verified: its solution obeys the rules of the problem, and its objective was recomputed from the raw problem.
+        Its solution obeys the rules of the problem, and its objective was recomputed from the raw problem.
 
     Raises
     ------
@@ -120,7 +118,7 @@ def _fenced(
     warm_start: Any,
     on_incumbent: IncumbentCallback | None,
 ) -> Result:
-    """Let a solver run; an error is its own, unless it is one of the caller's ``on_incumbent``."""
+    # An error is the solver's own, unless it is one of the caller's `on_incumbent`.
     callers: list[Exception] = []
 
     def tell(incumbent: Incumbent) -> None:
@@ -174,7 +172,6 @@ def _takes(solver: Solver, problem: Problem) -> bool:
 
 
 def _solvers_that_take(problem: Problem) -> list[str]:
-    """Names of the installed and available solvers that take the problem's kind and strategy."""
     names = []
     for name in solver_names(problem.kind):
         # A plug-in that is broken is no reason to hide the others.
