@@ -37,18 +37,16 @@ def unit_interval(bits: "np.uint64") -> float:
 WORDS = uint64[::1]
 """Numba type of the state."""
 
-_MOST_SEED = 2**63
 _17, _19, _23, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 41, 45))
 _16, _32, _48, _LOW = (np.uint64(number) for number in (16, 32, 48, 0xFFFF))
-_MEAN, _DEVIATION = 4 * 32767.5, 65536.0 / 3.0**0.5
-"""Mean and standard deviation of the sum of four numbers of 16 bits."""
+_MEAN, _DEVIATION = 4 * 32767.5, 65536.0 / 3.0**0.5  # of the sum of four numbers of 16 bits
 
 _MODULUS = 2**31 - 1
 
 
 def folded(seed: int) -> int:
     """Return a seed of any size as one that kernels take."""
-    return seed % _MOST_SEED
+    return seed % 2**63
 
 
 @helper(allocates=True)

@@ -19,13 +19,13 @@ from heuristics.topology.greedy import insert_by_rules
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
 from heuristics.topology.lns.start import RULED_START_KERNELS, START_KERNELS, Window, parts_of
 from heuristics.topology.lns.state import Moves, Rules, State
-from heuristics.topology.nested.search import NESTED_KERNELS, search_nested
+from heuristics.topology.nested import NESTED_KERNELS, search_nested
 from heuristics.topology.production_rules import BestFit
+from heuristics.topology.schedule import Schedule
 
 LARGEST, MOST_IDLE = 50_000_000, 300_000
 """Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
 number of idle nodes above which reading the problem does."""
-MOST_REMOVED = 100
 FEW_JOBS = 30  # up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments
 
 STEPS_PER_JOB = 200  # that a cycle has at least, if the budget has
@@ -82,14 +82,9 @@ class Lns(TopologySolver):
     )
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise UsageError(f"steps is {self.steps}, must be at least 1")
-        if not 0 < self.coldest <= self.hottest < float("inf"):
-            raise UsageError(f"temperatures must fall and be positive, not from {self.hottest} to {self.coldest}")
+        Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
         if not 0 <= self.price < float("inf"):
             raise UsageError(f"price is {self.price}, must not be negative")
-        if not 1 <= self.most_removed <= MOST_REMOVED:
-            raise UsageError(f"most_removed is {self.most_removed}, must be within 1 .. {MOST_REMOVED}")
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
@@ -111,7 +106,8 @@ class Lns(TopologySolver):
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search from the warm start, or a greedy allocation if that is better; see `TopologySolver.search`."""
         if problem.strategy is Strategy.DCAS:
-            return search_nested(problem, run, budget, seed, self.steps, self.hottest, self.coldest, self.most_removed)
+            schedule = Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
+            return search_nested(problem, run, budget, seed, schedule)
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         window, given, moves = Window.of(problem), run.objective, self.moves(len(problem.jobs))
