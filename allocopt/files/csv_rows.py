@@ -48,11 +48,8 @@ def read_cell(cell: str) -> str:
 def csv_rows(path: Path, needed: Sequence[str], noun: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the rows of a file, each with its place for messages, such as ``line 2``; ``noun`` is what they are.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, lacks a needed column or has it twice, or if a row has more or fewer cells than the
-        first line, or there is none.
+    Raises `BadFileError` if the file cannot be read, lacks a needed column or has it twice, or if a row has more or
+    fewer cells than the first line, or there is none.
     """
     reader = csv.DictReader(lines_of(read_text(path)), skipinitialspace=True)
     try:
@@ -87,10 +84,8 @@ def number_at_least_0(path: Path, place: str, row: Mapping[str, str], name: str,
 def read_columns(path: Path | str, needed: Sequence[str], optional: Sequence[str] = ()) -> Mapping[str, FloatArray]:
     """Read columns of numbers, none of them negative, the optional ones if they are there; ignore other columns.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, a needed column is missing, or a cell is no number; it names line and column.
+    Raises `BadFileError` if the file cannot be read, a needed column is missing, or a cell is no number; it names line
+    and column.
     """
     path = Path(path)
     columns: dict[str, list[float]] = {}

@@ -6,7 +6,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from allocopt.errors import BadFileError
+from allocopt.errors import AllocoptError, BadFileError
 
 LONGEST_VALUE, LONGEST_PART = 60, 500
 """Characters of a faulty value that a message shows, and of a place or a fault."""
@@ -70,8 +70,12 @@ def memory_faults_named(read: Reader) -> Reader:
 
 @contextmanager
 def write_faults_named(path: Path) -> Iterator[None]:
-    """Turn what the operating system refuses while a file is written into an error that names it."""
+    """Turn what is refused while a file is written into an error that names it."""
     try:
         yield
+    except AllocoptError:
+        raise
     except OSError as error:
         raise bad_file(path, f"cannot be written: {os_fault(error)}") from None
+    except ValueError as error:
+        raise bad_file(path, f"cannot be written: {error}") from None

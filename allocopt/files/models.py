@@ -13,8 +13,9 @@ from pydantic_core import ErrorDetails
 
 from allocopt.files.faults import bad_file, shown
 
-VERSION = 1
-"""Version of our file formats."""
+INSTANCE_FORMAT, SOLUTION_FORMAT, VERSION = "allocopt-instance", "allocopt-solution", 1
+INT64_MAX = 2**63 - 1
+LONGEST_NAME = 200  # bytes of an instance name, which becomes a file name
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -33,17 +34,6 @@ def printable_text(text: str) -> str:
     return text
 
 
-Text = Annotated[str, Field(min_length=1), AfterValidator(printable_text)]
-
-
-INT64_MAX = 2**63 - 1
-LONGEST_NAME = 200
-"""Bytes of an instance name, which becomes a file name."""
-
-INSTANCE_FORMAT = "allocopt-instance"
-SOLUTION_FORMAT = "allocopt-solution"
-
-
 def _file_stem(name: str) -> str:
     for separator in "/\\":
         if separator in name:
@@ -55,6 +45,7 @@ def _file_stem(name: str) -> str:
     return name
 
 
+Text = Annotated[str, Field(min_length=1), AfterValidator(printable_text)]
 InstanceName = Annotated[
     Text, AfterValidator(_file_stem), Field(description="Name of the instance; usable as a file name.")
 ]
@@ -108,10 +99,7 @@ class SolutionModel(FileModel):
 def check_header(obj: object, where: Path | str, file_format: str) -> dict[str, object]:
     """Check that a value is an object of this format and version, before anything else in it is looked at.
 
-    Raises
-    ------
-    BadFileError
-        If it is not.
+    Raises `BadFileError` if it is not.
     """
     if not isinstance(obj, dict):
         raise bad_file(where, "top level", f"is {shown(obj)}, must be an object")
@@ -128,10 +116,7 @@ def check_header(obj: object, where: Path | str, file_format: str) -> dict[str, 
 def validated(model: type[Model], obj: object, where: Path | str) -> Model:
     """Validate a parsed value against a model.
 
-    Raises
-    ------
-    BadFileError
-        If it does not fit; it names the first fault and counts the others.
+    Raises `BadFileError` if it does not fit; it names the first fault and counts the others.
     """
     try:
         return model.model_validate(obj)

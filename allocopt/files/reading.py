@@ -35,10 +35,8 @@ class _RefusedError(ValueError):
 def read_text(path: Path) -> str:
     """Read a whole text file in UTF-8; one whose name ends in ``.gz`` is decompressed.
 
-    Raises
-    ------
-    BadFileError
-        If there is no such file, it is a directory, may not be read, is damaged or too large, or is not text.
+    Raises `BadFileError` if there is no such file, it is a directory, may not be read, is damaged or too large, or is
+    not text.
     """
     data = read_bytes(path)
     if path.suffix == ".gz":
@@ -53,10 +51,8 @@ def read_text(path: Path) -> str:
 def read_bytes(path: Path) -> bytes:
     """Read a whole file as it is on disk.
 
-    Raises
-    ------
-    BadFileError
-        If there is no such file, it is a directory, may not be read, or is larger than `LARGEST_FILE`.
+    Raises `BadFileError` if there is no such file, it is a directory, may not be read, or is larger than
+    `LARGEST_FILE`.
     """
     try:
         with path.open("rb") as stream:
@@ -73,10 +69,8 @@ def read_bytes(path: Path) -> bytes:
 def decompressed(where: Path | str, data: bytes) -> bytes:
     """Undo compression by gzip.
 
-    Raises
-    ------
-    BadFileError
-        If the data are damaged, or grow beyond `LARGEST_FILE` or to more than `MOST_UNPACKED` times their size.
+    Raises `BadFileError` if the data are damaged, or grow beyond `LARGEST_FILE` or to more than `MOST_UNPACKED` times
+    their size.
     """
     most = min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * len(data)))
     try:
@@ -109,10 +103,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
     """Parse strict JSON: no NaN or Infinity, no key twice, no number beyond the range of a computer.
 
-    Raises
-    ------
-    BadFileError
-        If it is not JSON; it names line and column, the text beginning on line ``first_line`` of the file.
+    Raises `BadFileError` if it is not JSON; it names line and column, the text beginning on line ``first_line`` of the
+    file.
     """
     if not text.strip():
         raise bad_file(where, "is empty, must hold JSON")

@@ -128,8 +128,7 @@ def single_job_savings(tree: GroupTree, state: InsertionState, largest: int) -> 
 
 
 @inlined
-def split_among_children(tree: GroupTree, state: InsertionState, vertex: int) -> None:
-    """Split ``state.take[vertex]`` nodes best among the children of a vertex."""
+def _split_among_children(tree: GroupTree, state: InsertionState, vertex: int) -> None:
     first, last = tree.first_child[vertex], tree.first_child[vertex + 1]
     nodes = state.take[vertex]
     combine_children(tree, state, vertex, nodes)
@@ -142,16 +141,32 @@ def split_among_children(tree: GroupTree, state: InsertionState, vertex: int) ->
         nodes -= a
 
 
-@helper()
-def place_job(tree: GroupTree, state: InsertionState, size: int) -> None:
-    """Find the best nodes for one job by the tables as they are: ``state.take`` says how many of each vertex."""
+@kernel(boolean(GROUP_TREE, INSERTION_STATE, int64))
+def place_if_possible(tree: GroupTree, state: InsertionState, size: int) -> bool:
+    """Find the best nodes for one job by the tables as they are: ``state.take`` says how many of each vertex.
+
+    Return whether there are any: rules may leave none.
+    """
     n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
     for vertex in range(n_vertices):
         state.take[vertex] = 0
-    state.take[n_vertices - 1] = size
-    for vertex in range(n_vertices - 1, n_leaves - 1, -1):
+    top = n_vertices - 1
+    state.take[top] = size
+    n_children = tree.first_child[top + 1] - tree.first_child[top]
+    if n_children > 0:
+        _split_among_children(tree, state, top)
+        if state.reach[n_children] < size or state.prefix[n_children, size] == -np.inf:
+            return False
+    for vertex in range(top - 1, n_leaves - 1, -1):
         if state.take[vertex] > 0:
-            split_among_children(tree, state, vertex)
+            _split_among_children(tree, state, vertex)
+    return True
+
+
+@helper()
+def place_job(tree: GroupTree, state: InsertionState, size: int) -> None:
+    """Find the best nodes for a job without rules; see `place_if_possible`."""
+    place_if_possible(tree, state, size)
 
 
 @helper()
@@ -217,25 +232,6 @@ def apply_rules(tree: GroupTree, state: InsertionState, classes: JobClasses, r: 
             state.tables[start + k] += (square * k + linear) * k
     if size <= last:
         state.tables[start + size] += size * classes.bonus[r, level]
-
-
-@kernel(boolean(GROUP_TREE, INSERTION_STATE, int64))
-def place_if_possible(tree: GroupTree, state: InsertionState, size: int) -> bool:
-    """Find the best nodes for one job by the tables as they are, as `place_job` does; return whether there are any."""
-    n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
-    for vertex in range(n_vertices):
-        state.take[vertex] = 0
-    top = n_vertices - 1
-    state.take[top] = size
-    n_children = tree.first_child[top + 1] - tree.first_child[top]
-    if n_children > 0:
-        split_among_children(tree, state, top)
-        if state.reach[n_children] < size or state.prefix[n_children, size] == -np.inf:
-            return False
-    for vertex in range(top - 1, n_leaves - 1, -1):
-        if state.take[vertex] > 0:
-            split_among_children(tree, state, vertex)
-    return True
 
 
 @kernel(void(GROUP_TREE, INSERTION_STATE, JOB_CLASSES, int64, int64))

@@ -19,12 +19,11 @@ if TYPE_CHECKING:
     from allocopt.kernels.compiled import Kernel
 
 PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
-LOOK_S, TELL_S = 0.05, 5.0
-"""Seconds between two looks at what is compiled, and between two signs of life."""
+LOOK_S, TELL_S = 0.05, 5.0  # between two looks at what is compiled, and between two signs of life
 
 logger = logging.getLogger("allocopt")
+# Who compiles which kernel for this process: a solve that could not wait leaves its compilers to later ones.
 _workers: dict[str, "subprocess.Popen[bytes]"] = {}
-"""Who compiles which kernel for this process: a solve that could not wait leaves its compilers to later ones."""
 
 
 def make_ready(kernels: Iterable[Callable[..., Any]], seconds: float = math.inf) -> bool:

@@ -17,8 +17,7 @@ from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 
-UNHURRIED_S = 1.0
-"""Limit from which loading the kernels of a stage that is seldom reached, some ten milliseconds, may count."""
+UNHURRIED_S = 1.0  # from which limit on loading kernels that are seldom needed, some ten milliseconds, may count
 
 
 @dataclass(frozen=True)

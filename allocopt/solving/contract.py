@@ -3,7 +3,7 @@
 import io
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,11 +21,9 @@ from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, S
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 
-ENOUGH = Budget(60.0)
-"""What every exact solver proves a shipped problem within."""
-
+ENOUGH = Budget(60.0)  # every exact solver proves a shipped problem within it
+# Seconds beyond its limit that only a solver takes time and again that ignores it, and how often that is looked at.
 LATE_S, TRIES = 2.0, 3
-"""Seconds beyond its limit that only a solver takes time and again that ignores it, and how often that is looked at."""
 
 
 class ContractError(AssertionError):
@@ -83,8 +81,10 @@ def contract_checks(
             _claim(each.name == solver, f"solver {solver!r} calls itself {each.name!r}")
         return [check for each in named for check in contract_checks(each, problems)]
     _check_declaration(solver)
-    given = shipped_problems(solver.kind) if problems is None else problems
-    asked = [variant for problem in given for variant in _variants(solver, problem)]
+    kind_of_solver = get_kind(solver.kind)
+    given = shipped_problems(solver.kind) if problems is None else [one for one in problems if one.kind == solver.kind]
+    posed = [kind_of_solver.posed(one, strategy) for one in given for strategy in kind_of_solver.strategies or (None,)]
+    asked = [problem for problem in posed if solver.takes(problem) and solver.refusal(problem) is None]
     _claim(bool(asked), f"solver {solver.name!r} takes none of the problems")
     return [
         ContractCheck(claim, solver, problem, _unchanging(look, problem))
@@ -101,15 +101,6 @@ def _check_declaration(solver: Solver) -> None:
     _claim(bool(able.largest), "the largest size it takes is not said")
     _claim(bool(solver.version), "it has no version")
     _claim(solver.is_available(), "it is not available here")
-
-
-def _variants(solver: Solver, problem: Problem) -> Iterator[Problem]:
-    if problem.kind != solver.kind:
-        return
-    kind = kind_of(problem)
-    for variant in [kind.posed(problem, name) for name in kind.strategies] or [problem]:
-        if solver.takes(variant) and solver.refusal(variant) is None:
-            yield variant
 
 
 def _unchanging(look: Callable[[Solver, Problem], None], problem: Problem) -> Callable[[Solver, Problem], None]:

@@ -12,16 +12,9 @@ from allocopt.solving.result import Incumbent, Result, Status, StopReason, gap_b
 
 
 class Run:
-    """Keeps the clock, the incumbent and the bound of one solve; the clock starts now.
+    """Keeps the clock, which starts now, the incumbent, at first the warm start, and the bound of one solve.
 
-    Parameters
-    ----------
-    seed
-        Seed to be recorded.
-    warm_start
-        A solution to begin with.
-    on_incumbent
-        Called with every improvement.
+    ``on_incumbent`` is called with every improvement; the seed is recorded.
     """
 
     def __init__(

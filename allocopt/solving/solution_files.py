@@ -30,10 +30,8 @@ from allocopt.solving.verify import check_stated, verify
 def read_solution(path: Path | str) -> SolutionModel:
     """Read a solution file.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or is not in the format; whether the solution is right, `check_solution` says.
+    Raises `BadFileError` if the file cannot be read or is not in the format; whether the solution is right,
+    `check_solution` says.
     """
     path = Path(path)
     held = check_header(parse_json(read_text(path), path), path, SOLUTION_FORMAT)
@@ -48,10 +46,7 @@ def read_solution(path: Path | str) -> SolutionModel:
 def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
     """Write a solver's answer; ``.gz`` is compressed. It holds no times: equal answers give equal files.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written, or would not be read again.
+    Raises `BadFileError` if the file cannot be written, or would not be read again.
     """
     path = Path(path)
     held = solution_object(problem, result)
@@ -62,11 +57,7 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
 def solution_object(problem: Problem, result: Result) -> dict[str, object]:
     """Turn a result into the object that stands in its file; what is not finite, or was not found, is null."""
     kind = kind_of(problem)
-    optional = {"seed": int(result.seed), "solver_version": result.version or None}
-    if result.solution is None:
-        answer: dict[str, object] = {kind.codec.solution_model.answer_key: None}
-    else:
-        answer = kind.codec.answer_of(problem, result.solution)
+    nothing = {kind.codec.solution_model.answer_key: None}
     return {
         "format": SOLUTION_FORMAT,
         "version": VERSION,
@@ -76,19 +67,17 @@ def solution_object(problem: Problem, result: Result) -> dict[str, object]:
         "status": str(result.status),
         "objective": _finite(result.objective),
         "bound": _finite(result.bound),
-        **{key: value for key, value in optional.items() if value is not None},
-        **answer,
+        "seed": int(result.seed),
+        **({"solver_version": result.version} if result.version else {}),
+        **(nothing if result.solution is None else kind.codec.answer_of(problem, result.solution)),
     }
 
 
 def check_solution(problem: Problem, stored: SolutionModel) -> float:
     """Verify a stored solution against its instance and return its objective.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If it is of another instance or kind, has no solution, breaks a rule of its problem, or states
-        an objective, bound, optimality or order that does not hold.
+    Raises `InvalidSolutionError` if it is of another instance or kind, has no solution, breaks a rule of its problem,
+    or states an objective, bound, optimality or order that does not hold.
     """
     if stored.instance != problem.name:
         raise InvalidSolutionError(f"the solution is of instance {stored.instance!r}, not of {problem.name!r}")
@@ -114,10 +103,8 @@ def check_solution(problem: Problem, stored: SolutionModel) -> float:
 def solution_of(problem: Problem, stored: SolutionModel) -> object:
     """Return a stored solution as its problem has it; nothing is checked but the ids of the jobs.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If it is of another kind, names jobs that the problem does not have, or leaves out what must be there.
+    Raises `InvalidSolutionError` if it is of another kind, names jobs that the problem does not have, or leaves out
+    what must be there.
     """
     _check_kind(problem, stored)
     return kind_of(problem).codec.solution_of(problem, stored)
@@ -182,10 +169,7 @@ def read_best_known(path: Path | str) -> BestKnownValues:
 def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKnown]]) -> None:
     """Write best-known values, one instance a line.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written, or would not be read again.
+    Raises `BadFileError` if the file cannot be written, or would not be read again.
     """
     path = Path(path)
     obj = {
@@ -199,10 +183,7 @@ def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKno
 def best_known_beside(paths: Iterable[Path | str]) -> BestKnownValues:
     """Merge the best-known values that lie beside instance files, in their folders.
 
-    Raises
-    ------
-    BadFileError
-        If a file cannot be read, or two folders state different values of one instance.
+    Raises `BadFileError` if a file cannot be read, or two folders state different values of one instance.
     """
     merged: BestKnownValues = {}
     files = (folder / FILE_NAME for folder in dict.fromkeys(Path(path).parent for path in paths))

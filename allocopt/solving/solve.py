@@ -24,8 +24,7 @@ from allocopt.solving.result import Incumbent, Result
 from allocopt.solving.verify import verify, verify_result
 from allocopt.values import converted
 
-VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1
-"""What verifying an answer takes, and at most which share of a limit is kept for it."""
+VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1  # what verifying an answer takes, and its largest share of a limit
 
 
 def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
@@ -144,12 +143,8 @@ def _fenced(
 def check_takes(solver: Solver, problem: Problem) -> None:
     """Raise unless the solver can run here and takes this problem: kind, strategy and size.
 
-    Raises
-    ------
-    MissingPackageError
-        If what the solver needs is not installed.
-    UsageError
-        If it does not take the problem; the message names the solvers that do, or the size it takes.
+    It is a `MissingPackageError` if what the solver needs is not installed, else a `UsageError`, which names the
+    solvers that do take the problem, or the size that this one takes.
     """
     kind = kind_of(problem)
     misposed = kind.misposed(problem)

@@ -21,10 +21,8 @@ def verify(problem: Problem, solution: object) -> float:
 def verify_result(problem: Problem, result: Result) -> None:
     """Check a solver's answer: its solution, the objective it states, its bound and its status.
 
-    Raises
-    ------
-    WrongAnswerError
-        If the solution breaks a rule, the objective is not the solution's, or bound or status contradict it.
+    Raises `WrongAnswerError` if the solution breaks a rule, the objective is not the solution's, or bound or status
+    contradict it.
     """
     if not isinstance(result, Result):
         raise WrongAnswerError(f"the solver returned {type(result).__name__}, must return a Result")
@@ -50,10 +48,8 @@ def _check_result(problem: Problem, result: Result) -> None:
 def check_stated(objective: float, stated: float | None, bound: float | None, sign: float = 1.0) -> None:
     """Compare an objective, recomputed from the raw solution, with a stated one and its bound, if there is one.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If they differ by more than 1e-6 relative, or the bound excludes the solution; ``sign`` is that of `sign_of`.
+    Raises `InvalidSolutionError` if they differ by more than 1e-6 relative, or the bound excludes the solution;
+    ``sign`` is that of `sign_of`.
     """
     tolerance = tolerance_of(objective)
     if stated is None or not abs(stated - objective) <= tolerance:

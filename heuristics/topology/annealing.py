@@ -22,15 +22,11 @@ from allocopt.kernels.arrays import IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import lehmer_state, lehmer_uniform
 from allocopt.kernels.tree import ENCODING
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
 from allocopt.problems.topology.hop_cost import hop_costs
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
-from allocopt.topology import TopologySolver
+from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
 from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
 from heuristics.topology.schedule import Schedule
 

@@ -11,14 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_at, encode, sequential_allocation
+from allocopt.solving import Capabilities, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
-from allocopt.topology import OneShot, TopologySolver
+from allocopt.topology import Allocation, OneShot, Strategy, TopologyProblem, TopologySolver
 
 LARGEST_WINDOW, MOST_JOBS = 1_000_000, 20_000
 

@@ -11,25 +11,13 @@ MOST_REMOVED = 100
 class Schedule:
     """A geometric cooling schedule, in units that do not depend on the cost of a hop.
 
-    Parameters
-    ----------
-    hottest, coldest
-        Temperature at the first and the last step, as multiples of the cost of one hop, positive and falling.
-    steps
-        Steps from the one to the other, at least 1.
-    most_removed
-        Largest number of jobs that a move removes, 1 .. 100; n_D in the NSA paper.
-
-    Raises
-    ------
-    UsageError
-        If a value is out of range.
+    Raises `UsageError` if a value is out of range.
     """
 
-    hottest: float
-    coldest: float
-    steps: int
-    most_removed: int
+    hottest: float  # temperature at the first step, as a multiple of the cost of one hop
+    coldest: float  # the same at the last step; positive, and not above the hottest
+    steps: int  # from the one to the other, at least 1
+    most_removed: int  # largest number of jobs that a move removes, 1 .. 100; n_D in the NSA paper
 
     def __post_init__(self) -> None:
         if not 0 < self.coldest <= self.hottest < float("inf"):

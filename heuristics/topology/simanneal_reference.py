@@ -16,10 +16,8 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, owners_of
 from allocopt.problems.topology.hop_cost import hop_costs
 from allocopt.problems.topology.verify import check_non_crossing
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Clock
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from heuristics.topology.annealing import DRAWS, WindowAnnealing
 from heuristics.topology.schedule import Schedule
 

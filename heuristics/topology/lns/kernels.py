@@ -24,7 +24,6 @@ from heuristics.topology.lns.state import (
     STATE,
     STEPS,
     Groups,
-    Holdings,
     Moves,
     Open,
     Rules,
@@ -401,18 +400,6 @@ def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, coun
 
 
 @inlined
-def _keep_best(search: Search, present: Holdings, best: Holdings) -> None:
-    search.savings[1] = search.savings[0]
-    for i in range(search.counters[CHANGED]):
-        job = search.changed[i]
-        search.is_changed[job] = 0
-        best.length[job], best.saving[job] = present.length[job], present.saving[job]
-        for entry in range(present.first[job], present.first[job] + present.length[job]):
-            best.leaf[entry], best.nodes[entry] = present.leaf[entry], present.nodes[entry]
-    search.counters[CHANGED] = 0
-
-
-@inlined
 def _settle(groups: Groups, search: Search, change: float, temperature: float, count: int, words: WordArray) -> None:
     holdings = search.present
     if change >= 0 or uniform(words) < np.exp(change / temperature):
@@ -429,7 +416,14 @@ def _settle(groups: Groups, search: Search, change: float, temperature: float, c
                 search.counters[CHANGED] += 1
         # Savings are sums of fractions; what is better by less than this is not better.
         if search.savings[0] > search.savings[1] + 1e-9:
-            _keep_best(search, holdings, search.best)
+            search.savings[1], best = search.savings[0], search.best
+            for i in range(search.counters[CHANGED]):
+                job = search.changed[i]
+                search.is_changed[job] = 0
+                best.length[job], best.saving[job] = holdings.length[job], holdings.saving[job]
+                for entry in range(holdings.first[job], holdings.first[job] + holdings.length[job]):
+                    best.leaf[entry], best.nodes[entry] = holdings.leaf[entry], holdings.nodes[entry]
+            search.counters[CHANGED] = 0
     for i in range(count):
         hold_nodes(groups, holdings, search.removed[i])
 

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from allocopt.errors import UsageError
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.insertion import RULED_KERNELS, RuledInsertion
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason, tolerance_of
-from allocopt.solving.run import Run
-from allocopt.topology import TopologySolver
+from allocopt.solving.result import tolerance_of
+from allocopt.topology import Strategy, TopologyProblem, TopologySolver
 from heuristics.topology.greedy import insert_by_rules
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
 from heuristics.topology.lns.state import RULED_START_KERNELS, START_KERNELS, Moves, Rules, State, Window, parts_of
