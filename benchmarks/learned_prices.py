@@ -22,8 +22,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.traces.generators import uniform_workload
 from heuristics.topology.lns.solver import Lns
-from heuristics.topology.lns.start import Window
-from heuristics.topology.lns.state import Moves, State
+from heuristics.topology.lns.state import Moves, State, Window
 from learned.prices.features import features_of
 from learned.prices.glance import begin_following, glance
 from learned.prices.network import Prediction, predict

@@ -5,10 +5,8 @@ from typing import ClassVar
 from allocopt.coallocation import CoallocationSolver
 from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs, first_fit
 from allocopt.problems.coallocation.problem import CoallocationProblem
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 
 LARGEST = f"{MOST_TRIPLES:,} hosts x guests x quotas"
 HALF = 50

@@ -2,13 +2,10 @@
 
 from typing import ClassVar
 
-from allocopt.knapsack import KnapsackSolver
-from allocopt.problems.knapsack import KnapsackProblem
+from allocopt.knapsack import KnapsackProblem, KnapsackSolver
 from allocopt.problems.knapsack.packing import MOST_JOBS, Gains
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 
 
 class GreedyKnapsack(KnapsackSolver):

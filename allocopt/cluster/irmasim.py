@@ -23,8 +23,8 @@ from allocopt.cluster.multicore import (
 from allocopt.cluster.platform_files import Count, PositiveNumber, numbered
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import validated
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import validated
 
 CONTENTION = ContentionConstants(b=-1.85e-5, c=32_000.0, da=1.75, db=3_500.0, dc=45_000.0, dd=3_000.0)
 """Table III, for 3.4 GHz; the paper prints none for the other clocks."""

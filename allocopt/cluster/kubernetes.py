@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from allocopt.cluster.named import NamedTree, Switch, tree_in
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file
+from allocopt.files.models import validated
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import validated
 
 KNOWN_LABELS = (
     "topology.kubernetes.io/region",

@@ -20,8 +20,8 @@ from allocopt.cluster.multicore import (
 )
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import FileModel, Text
 from allocopt.files.reading import read_text
-from allocopt.files.validation import FileModel, Text
 
 PLATFORM_FORMAT = "allocopt-platform"
 MOST = 1_000_000

@@ -103,7 +103,7 @@ def read_machine(path: Path | str, types: Path | str | None = None) -> Machine:
 
         return read_simgrid(source)
     from allocopt.cluster.platform_files import PLATFORM_FORMAT, PlatformFile, machine_of
-    from allocopt.files.validation import check_header, validated
+    from allocopt.files.models import check_header, validated
 
     obj = read_toml(source) if suffix == ".toml" else parse_json(read_text(source), source)
     if suffix != ".toml" and isinstance(obj, dict) and "format" not in obj:

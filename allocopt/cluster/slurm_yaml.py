@@ -12,8 +12,8 @@ from allocopt.cluster.named import NamedTree, Switch, tree_in
 from allocopt.cluster.slurm import check_block_sizes, joined_blocks
 from allocopt.errors import MissingPackageError
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import FileModel, validated
 from allocopt.files.reading import read_text
-from allocopt.files.validation import FileModel, validated
 
 Name = Annotated[str, Field(min_length=1)]
 

@@ -6,24 +6,16 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from allocopt.errors import BadFileError
+from allocopt.errors import AllocoptError, BadFileError
 
-LONGEST_VALUE = 60
-"""Characters of a faulty value that a message shows."""
-
-LONGEST_PART = 500
-"""Characters of a place or a fault that a message shows; what is left out stands in the middle."""
+LONGEST_VALUE, LONGEST_PART = 60, 500
+"""Characters of a faulty value that a message shows, and of a place or a fault."""
 
 
 def bad_file(where: Path | str, *parts: str) -> BadFileError:
-    """Make the error ``where: part: ...``, always one printable line.
+    """Make the error ``where: place: fault``, always one printable line.
 
-    Parameters
-    ----------
-    where
-        The file, or ``FILE: line N`` in a file of several instances.
-    parts
-        Place, if there is one, and fault; empty ones are left out, the middle of long ones too.
+    Empty parts are left out, and so is the middle of long ones.
     """
     half = LONGEST_PART // 2
     short = (part if len(part) <= LONGEST_PART else f"{part[:half]} ... {part[-half:]}" for part in parts if part)
@@ -78,8 +70,12 @@ def memory_faults_named(read: Reader) -> Reader:
 
 @contextmanager
 def write_faults_named(path: Path) -> Iterator[None]:
-    """Turn what the operating system refuses while a file is written into an error that names it."""
+    """Turn what is refused while a file is written into an error that names it."""
     try:
         yield
+    except AllocoptError:
+        raise
     except OSError as error:
         raise bad_file(path, f"cannot be written: {os_fault(error)}") from None
+    except ValueError as error:
+        raise bad_file(path, f"cannot be written: {error}") from None

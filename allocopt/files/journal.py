@@ -20,21 +20,9 @@ from allocopt.files.writing import keep_mode
 class LockedLines:
     """The lines of a file that this process alone writes; ``lines`` are those that were there.
 
-    Parameters
-    ----------
-    path
-        The file; it is made if it is not there.
-    begins
-        What every such file begins with.
-    whose
-        Whose journal it is, such as "a sweep's".
-
-    Raises
-    ------
-    BadFileError
-        If it cannot be read or written, or is something else, which is left as it is.
-    UsageError
-        If another process has it.
+    The file is made if it is not there. ``begins`` is what every such file begins with, ``whose`` whose journal it is,
+    such as "a sweep's". Raises `BadFileError` if it cannot be read or written, or is something else, which is left as
+    it is, and `UsageError` if another process has it.
     """
 
     def __init__(self, path: Path, begins: str, whose: str) -> None:
@@ -92,7 +80,6 @@ class LockedLines:
 
 
 def _open(path: Path, shown_path: Path) -> int:
-    """Open a file to append to, and lock it for this process; no other program that it starts inherits it."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):

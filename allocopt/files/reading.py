@@ -8,19 +8,16 @@ import re
 import tomllib
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from allocopt.files.faults import bad_file, memory_faults_named, os_fault, shown
 
 LARGEST_FILE = 1_000_000_000
 """Bytes, decompressed, above which a file is refused, so that an endless one does not exhaust the memory."""
-
 MOST_UNPACKED, LEAST_UNPACKED = 200, 50_000_000
 """Times its size to which a compressed file may grow, and bytes to which any may: traces of jobs grow tenfold."""
-
 LONGEST_INTEGER = 20
 """Characters of an integer, sign included, above which it is refused unread; 64 bits need no more."""
-
 DEEPEST_NESTING = 64
 """Brackets inside brackets that are told apart when a file is nested too deeply to be read."""
 
@@ -38,10 +35,8 @@ class _RefusedError(ValueError):
 def read_text(path: Path) -> str:
     """Read a whole text file in UTF-8; one whose name ends in ``.gz`` is decompressed.
 
-    Raises
-    ------
-    BadFileError
-        If there is no such file, it is a directory, may not be read, is damaged or too large, or is not text.
+    Raises `BadFileError` if there is no such file, it is a directory, may not be read, is damaged or too large, or is
+    not text.
     """
     data = read_bytes(path)
     if path.suffix == ".gz":
@@ -56,10 +51,8 @@ def read_text(path: Path) -> str:
 def read_bytes(path: Path) -> bytes:
     """Read a whole file as it is on disk.
 
-    Raises
-    ------
-    BadFileError
-        If there is no such file, it is a directory, may not be read, or is larger than `LARGEST_FILE`.
+    Raises `BadFileError` if there is no such file, it is a directory, may not be read, or is larger than
+    `LARGEST_FILE`.
     """
     try:
         with path.open("rb") as stream:
@@ -76,10 +69,8 @@ def read_bytes(path: Path) -> bytes:
 def decompressed(where: Path | str, data: bytes) -> bytes:
     """Undo compression by gzip.
 
-    Raises
-    ------
-    BadFileError
-        If the data are damaged, or grow beyond `LARGEST_FILE` or to more than `MOST_UNPACKED` times their size.
+    Raises `BadFileError` if the data are damaged, or grow beyond `LARGEST_FILE` or to more than `MOST_UNPACKED` times
+    their size.
     """
     most = min(LARGEST_FILE, max(LEAST_UNPACKED, MOST_UNPACKED * len(data)))
     try:
@@ -101,13 +92,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Raises
-    ------
-    BadFileError
-        If it cannot be read or is not TOML.
-    """
+    """Read a TOML file; raise `BadFileError` if it cannot be read or is not TOML."""
     text = read_text(path)
     try:
         return tomllib.loads(text)
@@ -118,19 +103,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 def parse_json(text: str, where: Path | str, first_line: int = 1) -> object:
     """Parse strict JSON: no NaN or Infinity, no key twice, no number beyond the range of a computer.
 
-    Parameters
-    ----------
-    text
-        One JSON value.
-    where
-        The file, for messages.
-    first_line
-        Line of the file on which the text starts.
-
-    Raises
-    ------
-    BadFileError
-        If it is not JSON; it names line and column.
+    Raises `BadFileError` if it is not JSON; it names line and column, the text beginning on line ``first_line`` of the
+    file.
     """
     if not text.strip():
         raise bad_file(where, "is empty, must hold JSON")
@@ -155,22 +129,18 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return made
 
 
-def _refuse(constant: str) -> object:
-    raise _RefusedError(constant)
+def _refuse(text: str) -> NoReturn:
+    raise _RefusedError(text)
 
 
 def _finite_float(text: str) -> float:
     value = float(text)
-    if math.isinf(value):
-        raise _RefusedError(text)
-    return value
+    return value if math.isfinite(value) else _refuse(text)
 
 
 def _short_integer(text: str) -> int:
     # Refused before time is spent on its digits.
-    if len(text) > LONGEST_INTEGER:
-        raise _RefusedError(text)
-    return int(text)
+    return int(text) if len(text) <= LONGEST_INTEGER else _refuse(text)
 
 
 def _first_refused(text: str) -> tuple[int, str]:

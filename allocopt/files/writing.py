@@ -11,15 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from allocopt.files.faults import bad_file, os_fault
+from allocopt.files.faults import write_faults_named
 
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in UTF-8, as `write_bytes` does; ``.gz`` is compressed, to the same bytes every time."""
-    try:
+    with write_faults_named(path):
         data = text.encode("utf-8")
-    except ValueError as error:
-        raise bad_file(path, f"cannot be written: {error}") from None
     if path.suffix == ".gz":
         buffer = io.BytesIO()
         # Neither time nor file name go into the header: equal texts give equal files.
@@ -32,15 +30,11 @@ def write_text(path: Path, text: str) -> None:
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file beside its place and rename it.
 
-    A missing folder is made. On failure an older file stays as it was; otherwise the new one gets its permissions.
-    What is no regular file, such as a pipe, a device or ``/dev/stdout``, is written to as it is.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
+    A missing folder is made. On failure an older file stays as it was; otherwise the new one gets its permissions. What
+    is no regular file, such as a pipe, a device or ``/dev/stdout``, is written to as it is. Raises `BadFileError` if
+    the file cannot be written.
     """
-    try:
+    with write_faults_named(path):
         descriptor = _descriptor(path)
         if descriptor is not None:
             _write_through(descriptor, data)
@@ -49,10 +43,6 @@ def write_bytes(path: Path, data: bytes) -> None:
             path.write_bytes(data)
         else:
             _write_beside(Path(os.path.realpath(path)), data)
-    except OSError as error:
-        raise bad_file(path, f"cannot be written: {os_fault(error)}") from None
-    except ValueError as error:
-        raise bad_file(path, f"cannot be written: {error}") from None
 
 
 def compact_json(value: object) -> str:
@@ -92,10 +82,10 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _write_through(descriptor: int, data: bytes) -> None:
-    """Write to an open file where it stands; to open it again would begin at its start."""
     stream = {1: sys.stdout, 2: sys.stderr}.get(descriptor)
     if stream is not None:
         # What was printed before comes before.
         stream.flush()
+    # To open it again would begin at its start.
     with open(descriptor, "wb", closefd=False) as file:
         file.write(data)

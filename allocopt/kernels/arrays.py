@@ -1,14 +1,45 @@
-"""Copying and sorting for kernels: what numba has of its own takes seconds to compile.
+"""Arrays of kernels: records of them, and copying and sorting, for what numba has takes seconds to compile.
 
 Assigning an array to a slice costs three, for the text of the error where shapes differ, and sorting one and a half for
 every type of keys.
 """
 
+from typing import Annotated, get_args, get_origin, get_type_hints
+
 import numpy as np
+from numba import boolean, float64, from_dtype, int64, types
 from numpy.typing import NDArray
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.kernels.compiled import helper, inlined
+
+IntMatrix = Annotated[IntArray, 2]
+FloatMatrix = Annotated[FloatArray, 2]
+BoolMatrix = Annotated[BoolArray, 2]
+
+
+def record_type(record: type) -> types.BaseNamedTuple:
+    """Return numba's type of a named tuple of numbers, arrays and other named tuples, by its annotations.
+
+    Arrays are C-contiguous, and of one dimension, or of as many as `Annotated` says.
+    """
+    made: types.BaseNamedTuple = types.BaseTuple.from_types(list(field_types(record).values()), record)
+    return made
+
+
+def field_types(record: type) -> dict[str, types.Type]:
+    """Return numba's types of the annotated fields of a class, by name; see `record_type`."""
+    return {name: _type_of(hint) for name, hint in get_type_hints(record, include_extras=True).items()}
+
+
+def _type_of(hint: type) -> types.Type:
+    if hint in (int, float, bool):
+        return {int: int64, float: float64, bool: boolean}[hint]
+    if hasattr(hint, "_fields"):
+        return record_type(hint)
+    array, n_dimensions = get_args(hint) if get_origin(hint) is Annotated else (hint, 1)
+    (dtype,) = get_args(get_args(array)[1])
+    return types.Array(from_dtype(np.dtype(dtype)), n_dimensions, "C")
 
 
 @inlined
@@ -20,12 +51,9 @@ def put(values: NDArray[np.number], target: NDArray[np.number]) -> None:
 
 @helper(allocates=True)
 def stable_order(keys: FloatArray | IntArray) -> IntArray:
-    """Return the indices of the keys, the least key first, equal ones in their order: a merge sort from the bottom up.
+    """Return the indices of keys, none of them NaN, by rising key, equal ones in their order.
 
-    Parameters
-    ----------
-    keys
-        Numbers, none of them NaN, shape ``(n,)``.
+    It is a merge sort from the bottom up.
     """
     n, width = keys.size, 1
     order, merged = np.arange(n), np.empty(n, dtype=np.int64)

@@ -18,21 +18,10 @@ from allocopt.kernels.store import KernelStore
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 OPTIONS: dict[str, Any] = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True}
-"""Options of `numba.njit` that all have."""
 
 
 class Kernel(CPUDispatcher):  # type: ignore[misc]
-    """An entry, for arguments of one list of types; others are converted to them as numba does in a call.
-
-    Parameters
-    ----------
-    function
-        What is compiled.
-    signature
-        Numba's types of its result and arguments.
-    options
-        Options of `numba.njit`.
-    """
+    """An entry, for arguments of one list of types; others are converted to them as numba does in a call."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
         given = {**OPTIONS, **options}
@@ -78,15 +67,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
 
 class Helper(CPUDispatcher):  # type: ignore[misc]
-    """A part of the entries that call it; Python, which means a test, may call it too, slowly.
-
-    Parameters
-    ----------
-    function
-        What is compiled.
-    options
-        Options of `numba.njit`.
-    """
+    """A part of the entries that call it; Python, which means a test, may call it too, slowly."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function, targetoptions={**OPTIONS, **options, "no_cpython_wrapper": True})
@@ -107,8 +88,6 @@ class Helper(CPUDispatcher):  # type: ignore[misc]
 
 
 class _LinkingCompiler(_FunctionCompiler):  # type: ignore[misc]
-    """Compiles a function into a library that is given."""
-
     def _compile_into(self, library: Any, flags: Any, args: Any, return_type: Any) -> Any:
         library.enable_object_caching()
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)

@@ -3,73 +3,36 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int64, types, void
-from numpy.typing import NDArray
+from numba import boolean, float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import BoolMatrix, FloatMatrix, IntMatrix, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 
 
 class InsertionState(NamedTuple):
-    """What changes while jobs are inserted.
+    """What changes while jobs are inserted."""
 
-    Parameters
-    ----------
-    idle
-        Nodes of each vertex that are still idle, shape ``(V,)``.
-    offset
-        The table of vertex v begins at ``tables[offset[v]]``.
-    tables
-        Largest saving by vertex and number of nodes.
-    prefix
-        Working space: products over the first children, shape ``(widest vertex + 1, largest job + 1)``.
-    take
-        Nodes that the job inserted last took from each vertex, shape ``(V,)``.
-    reach
-        Working space: lengths of the products, shape ``(widest vertex + 1,)``.
-    cap
-        Most nodes that a job may take from each vertex, shape ``(V,)``.
-    price
-        What a job pays for a node of each leaf, in units of savings, shape ``(leaves,)``; may be negative.
-    tie_break
-        Price of one node per idle node of its leaf. It is too small to change which saving is the largest (savings
-        are integers), and sends ties to the leaves with the fewest idle nodes.
-    """
-
-    idle: IntArray
-    offset: IntArray
-    tables: FloatArray
-    prefix: FloatArray
-    take: IntArray
-    reach: IntArray
-    cap: IntArray
-    price: FloatArray
+    idle: IntArray  # nodes of each vertex that are still idle, shape (V,)
+    offset: IntArray  # the table of vertex v begins at tables[offset[v]]
+    tables: FloatArray  # largest saving by vertex and number of nodes
+    prefix: FloatMatrix  # working space: products over the first children, shape (widest vertex + 1, largest job + 1)
+    take: IntArray  # nodes that the job inserted last took from each vertex, shape (V,)
+    reach: IntArray  # working space: lengths of the products, shape (widest vertex + 1,)
+    cap: IntArray  # most nodes that a job may take from each vertex, shape (V,)
+    price: FloatArray  # what a job pays for a node of each leaf, in units of savings, shape (leaves,); may be negative
+    # Price of one node per idle node of its leaf. It is too small to change which saving is the largest (savings are
+    # integers), and sends ties to the leaves with the fewest idle nodes.
     tie_break: float
 
 
-INSERTION_STATE = types.NamedTuple(
-    (
-        *(int64[::1], int64[::1], float64[::1], float64[:, ::1], int64[::1]),
-        *(int64[::1], int64[::1], float64[::1], float64),
-    ),
-    InsertionState,
-)
+INSERTION_STATE = record_type(InsertionState)
 
 
 @helper(allocates=True)
 def idle_state(tree: GroupTree, largest: int, tie_break: float) -> InsertionState:
-    """Allocate a state in which all nodes are idle; its tables are not filled.
-
-    Parameters
-    ----------
-    tree
-        The groups.
-    largest
-        Nodes of the largest job.
-    tie_break
-        See `InsertionState`.
-    """
+    """Allocate a state in which all nodes are idle, for jobs of at most ``largest``; its tables are not filled."""
     n_vertices, widest = tree.idle.size, 1
     offset = np.zeros(n_vertices + 1, dtype=np.int64)
     for vertex in range(n_vertices):
@@ -89,7 +52,7 @@ def idle_state(tree: GroupTree, largest: int, tie_break: float) -> InsertionStat
 
 
 @inlined
-def combine_child(
+def _combine_child(
     prefix: FloatArray, reach: int, table: FloatArray, limit: int, most: int, combined: FloatArray
 ) -> int:
     """Max-plus product of ``prefix[0 .. reach]`` and ``table[0 .. limit]``, cut at ``most``; return its reach."""
@@ -115,7 +78,7 @@ def combine_children(tree: GroupTree, state: InsertionState, vertex: int, most: 
         child = tree.children[first + i]
         limit = min(state.idle[child], state.cap[child], most)
         table = state.tables[state.offset[child] :]
-        state.reach[i + 1] = combine_child(state.prefix[i], state.reach[i], table, limit, most, state.prefix[i + 1])
+        state.reach[i + 1] = _combine_child(state.prefix[i], state.reach[i], table, limit, most, state.prefix[i + 1])
 
 
 @inlined
@@ -165,8 +128,7 @@ def single_job_savings(tree: GroupTree, state: InsertionState, largest: int) -> 
 
 
 @inlined
-def split_among_children(tree: GroupTree, state: InsertionState, vertex: int) -> None:
-    """Split ``state.take[vertex]`` nodes best among the children of a vertex."""
+def _split_among_children(tree: GroupTree, state: InsertionState, vertex: int) -> None:
     first, last = tree.first_child[vertex], tree.first_child[vertex + 1]
     nodes = state.take[vertex]
     combine_children(tree, state, vertex, nodes)
@@ -179,16 +141,32 @@ def split_among_children(tree: GroupTree, state: InsertionState, vertex: int) ->
         nodes -= a
 
 
-@helper()
-def place_job(tree: GroupTree, state: InsertionState, size: int) -> None:
-    """Find the best nodes for one job by the tables as they are: ``state.take`` says how many of each vertex."""
+@kernel(boolean(GROUP_TREE, INSERTION_STATE, int64))
+def place_if_possible(tree: GroupTree, state: InsertionState, size: int) -> bool:
+    """Find the best nodes for one job by the tables as they are: ``state.take`` says how many of each vertex.
+
+    Return whether there are any: rules may leave none.
+    """
     n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
     for vertex in range(n_vertices):
         state.take[vertex] = 0
-    state.take[n_vertices - 1] = size
-    for vertex in range(n_vertices - 1, n_leaves - 1, -1):
+    top = n_vertices - 1
+    state.take[top] = size
+    n_children = tree.first_child[top + 1] - tree.first_child[top]
+    if n_children > 0:
+        _split_among_children(tree, state, top)
+        if state.reach[n_children] < size or state.prefix[n_children, size] == -np.inf:
+            return False
+    for vertex in range(top - 1, n_leaves - 1, -1):
         if state.take[vertex] > 0:
-            split_among_children(tree, state, vertex)
+            _split_among_children(tree, state, vertex)
+    return True
+
+
+@helper()
+def place_job(tree: GroupTree, state: InsertionState, size: int) -> None:
+    """Find the best nodes for a job without rules; see `place_if_possible`."""
+    place_if_possible(tree, state, size)
 
 
 @helper()
@@ -204,18 +182,10 @@ def hold_taken(tree: GroupTree, state: InsertionState, most: int) -> None:
 def insert_jobs(
     tree: GroupTree, state: InsertionState, sizes: IntArray, first: int, last: int, owners: IntArray
 ) -> None:
-    """Insert the jobs ``first .. last - 1`` one after the other, each exactly.
+    """Insert the jobs ``first .. last - 1``, those before having their nodes, one after the other, each exactly.
 
-    Parameters
-    ----------
-    tree, state
-        The groups, and the state after the jobs before ``first``.
-    sizes
-        Nodes of each job, falling, shape ``(J,)``.
-    first, last
-        Which jobs to insert.
-    owners
-        Index of the job in ``sizes`` that gets each idle position, written in place, shape ``(m,)``.
+    ``sizes``: nodes of each job, falling, shape ``(J,)``. ``owners``: index of the job that gets each idle position,
+    written in place, shape ``(m,)``.
     """
     n_leaves = tree.leaf_first.size - 1
     for job in range(first, last):
@@ -228,49 +198,20 @@ def insert_jobs(
 
 
 class JobClasses(NamedTuple):
-    """Jobs of equal size and equal rules are one class.
+    """Jobs of equal size and equal rules are one class."""
 
-    Parameters
-    ----------
-    sizes
-        Nodes of a job of each class, shape ``(R,)``.
-    factor
-        What its squared counts save besides the weights of the groups, shape ``(R,)``; 1 for jobs.
-    step
-        Its number of nodes in a group of each level is a multiple of this, shape ``(R, L)``, the top included.
-    bonus
-        What it saves where one group of a level has all of its nodes, in hops, shape ``(R, L)``.
-    area
-        Index of the leaves in which it may have nodes, shape ``(R,)``.
-    is_open
-        Whether a leaf belongs to an area, shape ``(areas, leaves)``.
-    level
-        Level of each vertex, shape ``(V,)``.
-    leftover
-        What the squared numbers of idle nodes save besides the weights of the groups, in hops.
-    ruled
-        1 if anything of this differs from plain jobs, else 0.
-    """
-
-    sizes: IntArray
-    factor: FloatArray
-    step: IntArray
-    bonus: FloatArray
-    area: IntArray
-    is_open: NDArray[np.bool_]
-    level: IntArray
-    leftover: float
-    ruled: int
+    sizes: IntArray  # nodes of a job of each class, shape (R,)
+    factor: FloatArray  # what its squared counts save besides the weights of the groups, shape (R,); 1 for jobs
+    step: IntMatrix  # its number of nodes in a group of each level is a multiple of it, shape (R, L), the top included
+    bonus: FloatMatrix  # what it saves where one group of a level has all of its nodes, in hops, shape (R, L)
+    area: IntArray  # index of the leaves in which it may have nodes, shape (R,)
+    is_open: BoolMatrix  # whether a leaf belongs to an area, shape (areas, leaves)
+    level: IntArray  # level of each vertex, shape (V,)
+    leftover: float  # what the squared numbers of idle nodes save besides the weights of the groups, in hops
+    ruled: int  # 1 if anything of this differs from plain jobs, else 0
 
 
-JOB_CLASSES = types.NamedTuple(
-    (
-        *(int64[::1], float64[::1], int64[:, ::1], float64[:, ::1], int64[::1], boolean[:, ::1], int64[::1]),
-        *(float64, int64),
-    ),
-    JobClasses,
-)
-"""Numba type of `JobClasses`."""
+JOB_CLASSES = record_type(JobClasses)
 
 
 @inlined
@@ -293,57 +234,21 @@ def apply_rules(tree: GroupTree, state: InsertionState, classes: JobClasses, r: 
         state.tables[start + size] += size * classes.bonus[r, level]
 
 
-@inlined
-def fill_ruled_table(
-    tree: GroupTree, state: InsertionState, classes: JobClasses, r: int, vertex: int, most: int
-) -> None:
-    """Fill the table of one vertex for a job of a class from the tables of its children."""
-    fill_table(tree, state, vertex, most)
-    apply_rules(tree, state, classes, r, vertex, most)
-
-
-@kernel(boolean(GROUP_TREE, INSERTION_STATE, int64))
-def place_if_possible(tree: GroupTree, state: InsertionState, size: int) -> bool:
-    """Find the best nodes for one job by the tables as they are, as `place_job` does; return whether there are any."""
-    n_vertices, n_leaves = tree.idle.size, tree.leaf_first.size - 1
-    for vertex in range(n_vertices):
-        state.take[vertex] = 0
-    top = n_vertices - 1
-    state.take[top] = size
-    n_children = tree.first_child[top + 1] - tree.first_child[top]
-    if n_children > 0:
-        split_among_children(tree, state, top)
-        if state.reach[n_children] < size or state.prefix[n_children, size] == -np.inf:
-            return False
-    for vertex in range(top - 1, n_leaves - 1, -1):
-        if state.take[vertex] > 0:
-            split_among_children(tree, state, vertex)
-    return True
-
-
 @kernel(void(GROUP_TREE, INSERTION_STATE, JOB_CLASSES, int64, int64))
 def fill_ruled_tables(tree: GroupTree, state: InsertionState, classes: JobClasses, r: int, most: int) -> None:
     """Fill the tables of all vertices but the top for a job of a class."""
     for vertex in range(tree.idle.size - 1):
-        fill_ruled_table(tree, state, classes, r, vertex, most)
+        fill_table(tree, state, vertex, most)
+        apply_rules(tree, state, classes, r, vertex, most)
 
 
 @kernel(boolean(GROUP_TREE, INSERTION_STATE, JOB_CLASSES, int64, int64[::1], int64))
 def insert_ruled_job(
     tree: GroupTree, state: InsertionState, classes: JobClasses, r: int, owners: IntArray, job: int
 ) -> bool:
-    """Insert one job exactly, the tables being those of its class before; return False if there is no place for it.
+    """Insert one job of class r exactly, the tables being those of its class before and after.
 
-    Parameters
-    ----------
-    tree, state
-        The groups, and the state, tables filled for the class, before and after.
-    classes, r
-        The classes, and that of the job.
-    owners
-        The owner of each idle position, written in place, shape ``(m,)``.
-    job
-        What is written for the positions of the job.
+    ``job`` is written for its positions in ``owners``, shape ``(m,)``. Return False if there is no place for it.
     """
     size = classes.sizes[r]
     if not place_if_possible(tree, state, size):
@@ -355,5 +260,6 @@ def insert_ruled_job(
     for vertex in range(tree.idle.size):
         state.idle[vertex] -= state.take[vertex]
         if vertex < tree.idle.size - 1 and state.take[vertex] > 0:
-            fill_ruled_table(tree, state, classes, r, vertex, size)
+            fill_table(tree, state, vertex, size)
+            apply_rules(tree, state, classes, r, vertex, size)
     return True

@@ -7,16 +7,17 @@ steps. Lehmer's, one multiplication a number.
 """
 
 import numpy as np
-from numba import uint64
 
 from allocopt.arrays import IntArray, WordArray
 from allocopt.kernels.compiled import helper, inlined
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
-"""What the state is raised by before every draw."""
-
+STEP = np.uint64(0x9E3779B97F4A7C15)  # what splitmix64's state is raised by before every draw
 _FACTOR, _OTHER_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_11, _27, _30, _31 = (np.uint64(bits) for bits in (11, 27, 30, 31))
+_11, _16, _17, _19, _23, _27 = (np.uint64(bits) for bits in (11, 16, 17, 19, 23, 27))
+_30, _31, _32, _41, _45, _48 = (np.uint64(bits) for bits in (30, 31, 32, 41, 45, 48))
+_LOW = np.uint64(0xFFFF)
+_MEAN, _DEVIATION = 4 * 32767.5, 65536.0 / 3.0**0.5  # of the sum of four numbers of 16 bits
+_MODULUS = 2**31 - 1
 
 
 @inlined
@@ -34,21 +35,9 @@ def unit_interval(bits: "np.uint64") -> float:
     return float(bits >> _11) * 2.0**-53
 
 
-WORDS = uint64[::1]
-"""Numba type of the state."""
-
-_MOST_SEED = 2**63
-_17, _19, _23, _41, _45 = (np.uint64(bits) for bits in (17, 19, 23, 41, 45))
-_16, _32, _48, _LOW = (np.uint64(number) for number in (16, 32, 48, 0xFFFF))
-_MEAN, _DEVIATION = 4 * 32767.5, 65536.0 / 3.0**0.5
-"""Mean and standard deviation of the sum of four numbers of 16 bits."""
-
-_MODULUS = 2**31 - 1
-
-
 def folded(seed: int) -> int:
     """Return a seed of any size as one that kernels take."""
-    return seed % _MOST_SEED
+    return seed % 2**63
 
 
 @helper(allocates=True)

@@ -19,28 +19,17 @@ if TYPE_CHECKING:
     from allocopt.kernels.compiled import Kernel
 
 PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
-LOOK_S, TELL_S = 0.05, 5.0
-"""Seconds between two looks at what is compiled, and between two signs of life."""
+LOOK_S, TELL_S = 0.05, 5.0  # between two looks at what is compiled, and between two signs of life
 
 logger = logging.getLogger("allocopt")
+# Who compiles which kernel for this process: a solve that could not wait leaves its compilers to later ones.
 _workers: dict[str, "subprocess.Popen[bytes]"] = {}
-"""Who compiles which kernel for this process: a solve that could not wait leaves its compilers to later ones."""
 
 
 def make_ready(kernels: Iterable[Callable[..., Any]], seconds: float = math.inf) -> bool:
-    """Load kernels, compiling at first what no file has.
+    """Load entries, compiling at first what no file has; return whether all are loaded.
 
-    Parameters
-    ----------
-    kernels
-        Entries, as `allocopt.kernels.compiled.kernel` makes them.
-    seconds
-        How long to wait for compilers; they go on when it is over.
-
-    Returns
-    -------
-    bool
-        Whether all are loaded.
+    Compilers are waited for so many seconds, and go on when these are over.
     """
     wanted = unloaded(kernels)
     # One kernel alone is compiled soonest here, where numba is imported already.
@@ -87,7 +76,6 @@ def all_kernels() -> "list[Kernel]":
 
 
 def _compiled(missing: "list[Kernel]", seconds: float) -> bool:
-    """Wait for those who compile kernels; return False if they take longer than that."""
     started = told = time.perf_counter()
     try:
         while any(_workers[entry.word].poll() is None for entry in missing if entry.word in _workers):
@@ -110,7 +98,7 @@ def _compiled(missing: "list[Kernel]", seconds: float) -> bool:
 
 
 def _start_workers(missing: "list[Kernel]") -> None:
-    """Let as many processes as there are processors compile kernels, each the next that nobody works on."""
+    # As many processes as there are processors, each compiles the next that nobody works on.
     if not missing:
         return
     from allocopt.kernels.store import VARIABLE, announce, writable_folder
@@ -122,7 +110,8 @@ def _start_workers(missing: "list[Kernel]") -> None:
     environment = {**os.environ, VARIABLE: str(writable_folder()), "PYTHONPATH": path}
     missing.sort(key=lambda entry: -len(entry.store.parts))
     words = [entry.word for entry in missing]
-    for _ in range(min(_processors(), len(missing))):
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    for _ in range(min(processors, len(missing))):
         worker = subprocess.Popen(
             [sys.executable, "-m", __name__, *words],
             env=environment,
@@ -135,12 +124,7 @@ def _start_workers(missing: "list[Kernel]") -> None:
         _workers.update((word, worker) for word in words)
 
 
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _work(words: list[str]) -> None:
-    """Compile the kernels of these words that no other process compiles; wait for those."""
     logger.setLevel(logging.ERROR)
     # A sixth of the time would go into looking for garbage among what the compiler still needs.
     gc.disable()

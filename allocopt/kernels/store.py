@@ -41,15 +41,7 @@ logger = logging.getLogger("allocopt")
 
 
 class KernelStore(_Cache):  # type: ignore[misc]
-    """The file of one kernel, as numba's dispatchers ask for it.
-
-    Parameters
-    ----------
-    function
-        The kernel before it is compiled.
-    signature, options
-        How it is compiled.
-    """
+    """The file of one kernel, which is a function before it is compiled, as numba's dispatchers ask for it."""
 
     def __init__(self, function: Callable[..., Any], signature: Any, options: dict[str, Any]) -> None:
         self._function, self._recipe = function, repr((str(signature), _told(options)))
@@ -82,13 +74,7 @@ class KernelStore(_Cache):  # type: ignore[misc]
 
     @contextmanager
     def claimed(self, *, waits: bool) -> Iterator[None]:
-        """Be the only process that compiles the kernel.
-
-        Raises
-        ------
-        BlockingIOError
-            If another one does and this one does not wait.
-        """
+        """Be the only process that compiles the kernel; raise `BlockingIOError` if one does that is not waited for."""
         writable_folder().mkdir(parents=True, exist_ok=True)
         with open(writable_folder() / "compiling.lock", "ab") as file:
             place = int(hashlib.sha256(self.name.encode()).hexdigest()[:7], 16)
@@ -130,16 +116,9 @@ class KernelStore(_Cache):  # type: ignore[misc]
             _remark(f"allocopt: compiled kernels cannot be kept in {folder}: {error.strerror}")
 
     def enable(self) -> None:
-        """Do nothing: numba asks for it."""
+        """Do nothing: numba's class has it, but nothing here calls it."""
 
-    def disable(self) -> None:
-        """Do nothing: numba asks for it."""
-
-    def flush(self) -> None:
-        """Remove the file."""
-        path, self._path = self.find(), None
-        if path is not None:
-            path.unlink(missing_ok=True)
+    disable = flush = enable
 
 
 class _Unpickler(pickle.Unpickler):
@@ -194,19 +173,17 @@ def _parts(function: Callable[..., Any], seen: set[int]) -> Iterator[bytes]:
 
 
 def _told(options: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Return options in an order that is the same in every process, which a set's is not."""
+    # A set's order is another one in every process.
     return sorted((name, sorted(value) if isinstance(value, set) else value) for name, value in options.items())
 
 
 @cache
 def _machine() -> str:
-    """Return a word for the processor and the versions of what compiles."""
     parts = cpu_target.target_context.codegen().magic_tuple(), numba.__version__, np.__version__, sys.version
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
 def _folders() -> Iterator[Path]:
-    """Yield the folders that may hold kernels: the one that is given, the installation's, the user's."""
     if given := os.environ.get(VARIABLE):
         yield Path(given)
     yield _installed()
@@ -246,5 +223,4 @@ def announce() -> None:
 
 @cache
 def _remark(text: str) -> None:
-    """Tell something once in a process."""
     logger.warning(text)

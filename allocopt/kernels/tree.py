@@ -6,6 +6,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import kernel
 
 ENCODING = types.NamedTuple((int64[:, ::1], int64[::1], float64[::1], float64, float64, float64, int64[::1]), Encoding)
@@ -13,52 +14,26 @@ ENCODING = types.NamedTuple((int64[:, ::1], int64[::1], float64[::1], float64, f
 
 
 class GroupTree(NamedTuple):
-    """Vertices are the groups with idle nodes, leaves first, then level by level; the last one is the top.
-
-    Parameters
-    ----------
-    first_child, children
-        The children of vertex v are ``children[first_child[v] : first_child[v + 1]]``.
-    weight
-        What the squared count of a job in a vertex saves, shape ``(V,)``; 0 at the top.
-    idle
-        Idle nodes of each vertex, shape ``(V,)``.
-    leaf_positions
-        Idle positions, leaf by leaf, shape ``(m,)``.
-    leaf_first
-        The positions of leaf v are ``leaf_positions[leaf_first[v] : leaf_first[v + 1]]``; the leaves are the
-        vertices ``0 .. len(leaf_first) - 2``.
-    """
+    """Vertices are the groups with idle nodes, leaves first, then level by level; the last one is the top."""
 
     first_child: IntArray
-    children: IntArray
-    weight: FloatArray
-    idle: IntArray
-    leaf_positions: IntArray
+    children: IntArray  # those of vertex v are children[first_child[v] : first_child[v + 1]]
+    weight: FloatArray  # what the squared count of a job in a vertex saves, shape (V,); 0 at the top
+    idle: IntArray  # idle nodes of each vertex, shape (V,)
+    leaf_positions: IntArray  # idle positions, leaf by leaf, shape (m,)
+    # The positions of leaf v are leaf_positions[leaf_first[v] : leaf_first[v + 1]]; the leaves are the vertices
+    # 0 .. len(leaf_first) - 2.
     leaf_first: IntArray
 
 
-GROUP_TREE = types.NamedTuple((int64[::1], int64[::1], float64[::1], int64[::1], int64[::1], int64[::1]), GroupTree)
-"""Numba type of `GroupTree`."""
+GROUP_TREE = record_type(GroupTree)
 
 
 @kernel(float64[:, ::1](ENCODING, int64[::1]), allocates=True)
 def circular_block_costs(encoding: Encoding, sizes: IntArray) -> FloatArray:
-    """Cost of the block of ``sizes[r]`` idle positions that begins at position i and wraps around, for all r and i.
+    """Return the cost of the block of ``sizes[r]`` idle positions that begins at i and wraps around, shape ``(R, m)``.
 
-    O(m L) per size: when the block slides by one, one count falls and one rises.
-
-    Parameters
-    ----------
-    encoding
-        The problem.
-    sizes
-        Block sizes in ``1 .. m``.
-
-    Returns
-    -------
-    FloatArray
-        Shape ``(len(sizes), m)``.
+    O(m L) per size, which is in ``1 .. m``: when the block slides by one, one count falls and one rises.
     """
     groups = encoding.groups
     n_levels, m = groups.shape

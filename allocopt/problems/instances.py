@@ -6,9 +6,8 @@ from pathlib import Path
 
 from allocopt.errors import BadFileError, InvalidProblemError, UsageError
 from allocopt.files.faults import bad_file, memory_faults_named, shown
-from allocopt.files.models import INSTANCE_FORMAT
+from allocopt.files.models import INSTANCE_FORMAT, VERSION, check_header, validated
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import VERSION, check_header, validated
 from allocopt.files.writing import compact_json, json_by_line, write_text
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import get_kind, kind_names, kind_of, shipped_instances

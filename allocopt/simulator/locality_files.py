@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import VERSION, check_header, validated
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import VERSION, check_header, validated
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.simulator.locality import Line, PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.locality_fit import Measured

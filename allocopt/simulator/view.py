@@ -74,9 +74,9 @@ class View:
     @property
     def queue(self) -> IntArray:
         """Waiting jobs in the order of the queue: for a scheduler of one's own, that in which they joined it."""
-        clock = self._state.clock[0]
-        queue = self._state.lists[QUEUE, clock["first"] : clock["first"] + clock["n_queued"] + clock["n_gone"]]
-        return queue[queue >= 0] if clock["n_gone"] else queue.copy()
+        first, n_queued, n_gone = (self._state.clock[name][0] for name in ("first", "n_queued", "n_gone"))
+        queue = self._state.lists[QUEUE, first : first + n_queued + n_gone]
+        return queue[queue >= 0] if n_gone else queue.copy()
 
     @property
     def running(self) -> IntArray:

@@ -2,21 +2,22 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from allocopt.errors import MissingPackageError
 from allocopt.kernels.ready import begin_compiling, load_stored
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import Stage, get_kind
 from allocopt.solving.base import SearchSolver, ask
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
-from allocopt.solving.registry import Shortlist
+from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 
-UNHURRIED_S = 1.0
-"""Limit from which loading the kernels of a stage that is seldom reached, some ten milliseconds, may count."""
+UNHURRIED_S = 1.0  # from which limit on loading kernels that are seldom needed, some ten milliseconds, may count
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,6 @@ class Auto(SearchSolver[Problem, Any]):
     """Goes through the stages of its kind, and never returns worse than the best of them.
 
     A stage of a narrower strategy gives solutions, one of a wider strategy bounds, one of the same strategy both.
-
-    Parameters
-    ----------
-    kind
-        The kind of its problems.
     """
 
     name: ClassVar[str] = "auto"
@@ -38,10 +34,8 @@ class Auto(SearchSolver[Problem, Any]):
     _kernels: ClassVar[dict[tuple[str, str, tuple[Stage, ...]], tuple[Callable[..., object], ...]]] = {}
     """Asking the solvers takes a fifth of a millisecond; it is done once in a process, for they all answer alike."""
 
-    _shortlist: Shortlist = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_shortlist", Shortlist(self.kind))
+    _solvers: dict[str, Solver | None] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """Solvers by name, each made when it is first asked for; None for one that cannot run here."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -125,4 +119,17 @@ class Auto(SearchSolver[Problem, Any]):
 
     def _solver(self, problem: Problem, stage: Stage) -> Solver | None:
         posed = get_kind(self.kind).posed(problem, stage.strategy)
-        return self._shortlist.first_that_takes(stage.solvers, posed)
+        for name in stage.solvers:
+            if name not in self._solvers:
+                self._solvers[name] = _available(name, self.kind)
+            solver = self._solvers[name]
+            if solver is not None and solver.takes(posed) and solver.refusal(posed) is None:
+                return solver
+        return None
+
+
+def _available(name: str, kind: str) -> Solver | None:
+    with suppress(MissingPackageError):
+        solver = get_solver(name, None, kind)
+        return solver if solver.is_available() else None
+    return None

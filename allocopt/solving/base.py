@@ -15,13 +15,11 @@ from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.run import Run
 from allocopt.version import __version__
 
-LARGEST_FLOAT_EXPONENT = 300
-
 
 def rounded(number: int) -> str:
     """Write a whole number of any size with three digits; beyond the range of a float, as more than a power of ten."""
-    if number > 10**LARGEST_FLOAT_EXPONENT:
-        return f"more than 1e{LARGEST_FLOAT_EXPONENT}"
+    if number > 10**300:
+        return "more than 1e300"
     return f"{number:,}" if number < 1_000_000 else f"{number:.3g}"
 
 
@@ -76,7 +74,7 @@ class SearchSolver(ABC, Generic[P, S]):
 
     @abstractmethod
     def search(self, problem: P, run: Run, budget: Budget, seed: int) -> StopReason:
-        """Offer solutions and prove bounds until done or out of time.
+        """Offer solutions and prove bounds until done or out of time; return why it ended, if nothing is proved.
 
         Parameters
         ----------
@@ -84,15 +82,8 @@ class SearchSolver(ABC, Generic[P, S]):
             A problem of a size that the solver takes.
         run
             The record, with the warm start as incumbent if there is one, and the running clock.
-        budget
-            What may be spent.
         seed
             Fixes every random choice.
-
-        Returns
-        -------
-        StopReason
-            Why the search ended, if nothing is proved.
         """
 
     def solve(
@@ -121,9 +112,7 @@ def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Prob
 
     Parameters
     ----------
-    solver
-        Who is asked.
-    asked, budget, seed
+    asked
         What it is asked for: the same window, maybe under another strategy. A narrower one gives solutions, a wider one
         bounds, the same both; problems without a strategy are the same.
     problem, run
@@ -148,7 +137,7 @@ def ask(solver: Solver, asked: Problem, budget: Budget, seed: int, problem: Prob
 
 
 def _rank(problem: Problem) -> int:
-    """Return the place of a problem's strategy among those of its kind, each of which holds those before."""
+    # Of the strategies of a kind, each holds those before.
     kind = kind_of(problem)
     strategy = kind.strategy_of(problem)
     return 0 if strategy is None else kind.strategies.index(strategy)

@@ -9,8 +9,8 @@ from allocopt.values import LARGEST_INTEGER, converted
 
 ENDLESS_S = 1e9
 MOST_ITERATIONS = LARGEST_INTEGER
+# What a part is granted where nothing is left, for a limit is positive: it ends where it first looks at its clock.
 LEAST_S = 1e-9
-"""What a part is granted where nothing is left, for a limit is positive: it ends where it first looks at its clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +57,11 @@ class Budget:
 
 @dataclass(slots=True)
 class Clock:
-    """The running time of one solve, which every solver watches.
+    """The running time of one solve, which every solver watches."""
 
-    Parameters
-    ----------
-    seconds
-        The limit, or None.
-    started
-        Reading of `time.perf_counter` at the start.
-    stopped
-        Whether the time is up whatever the limit says, for the answer is good enough.
-    """
-
-    seconds: float | None
-    started: float
-    stopped: bool = False
+    seconds: float | None  # the limit
+    started: float  # reading of `time.perf_counter`
+    stopped: bool = False  # whether the time is up whatever the limit says, the answer being good enough
 
     def elapsed(self) -> float:
         """Seconds since the start."""

@@ -3,7 +3,7 @@
 import io
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,15 +17,13 @@ from allocopt.problems.kind import get_kind, kind_names, kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Promise, Solver
 from allocopt.solving.registry import get_solver, kinds_of_solver
-from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason
+from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason, sign_of, tolerance_of
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 
-ENOUGH = Budget(60.0)
-"""What every exact solver proves a shipped problem within."""
-
+ENOUGH = Budget(60.0)  # every exact solver proves a shipped problem within it
+# Seconds beyond its limit that only a solver takes time and again that ignores it, and how often that is looked at.
 LATE_S, TRIES = 2.0, 3
-"""Seconds beyond its limit that only a solver takes time and again that ignores it, and how often that is looked at."""
 
 
 class ContractError(AssertionError):
@@ -37,17 +35,6 @@ class ContractCheck:
     """One claim about a solver on one problem; calling it raises where the claim does not hold.
 
     It raises `ContractError`, or `allocopt.errors.WrongAnswerError` where the verifier refutes the answer.
-
-    Parameters
-    ----------
-    claim
-        What is claimed, in words.
-    solver
-        Of whom.
-    problem
-        On what, under its strategy.
-    look
-        Raises if it does not hold.
     """
 
     claim: str
@@ -73,7 +60,7 @@ def contract_checks(
     Parameters
     ----------
     solver
-        A solver, or its name among the installed ones, by which it must also call itself.
+        A solver, or the name of an installed one, by which it must also call itself.
     problems
         Problems small enough to be proved in seconds; None for those that come with the kind. Each is taken under
         every strategy that the solver takes.
@@ -94,8 +81,10 @@ def contract_checks(
             _claim(each.name == solver, f"solver {solver!r} calls itself {each.name!r}")
         return [check for each in named for check in contract_checks(each, problems)]
     _check_declaration(solver)
-    given = shipped_problems(solver.kind) if problems is None else problems
-    asked = [variant for problem in given for variant in _variants(solver, problem)]
+    kind_of_solver = get_kind(solver.kind)
+    given = shipped_problems(solver.kind) if problems is None else [one for one in problems if one.kind == solver.kind]
+    posed = [kind_of_solver.posed(one, strategy) for one in given for strategy in kind_of_solver.strategies or (None,)]
+    asked = [problem for problem in posed if solver.takes(problem) and solver.refusal(problem) is None]
     _claim(bool(asked), f"solver {solver.name!r} takes none of the problems")
     return [
         ContractCheck(claim, solver, problem, _unchanging(look, problem))
@@ -105,7 +94,6 @@ def contract_checks(
 
 
 def _check_declaration(solver: Solver) -> None:
-    """Raise where a solver declares what there is not."""
     able, strategies = solver.capabilities, get_kind(solver.kind).strategies
     _claim(bool(solver.name), "it has no name")
     _claim(able.strategies <= frozenset(strategies), f"unknown strategies: {able.strategies}")
@@ -115,18 +103,7 @@ def _check_declaration(solver: Solver) -> None:
     _claim(solver.is_available(), "it is not available here")
 
 
-def _variants(solver: Solver, problem: Problem) -> Iterator[Problem]:
-    """Yield a problem under every strategy that the solver takes it under."""
-    if problem.kind != solver.kind:
-        return
-    kind = kind_of(problem)
-    for variant in [kind.posed(problem, name) for name in kind.strategies] or [problem]:
-        if solver.takes(variant) and solver.refusal(variant) is None:
-            yield variant
-
-
 def _unchanging(look: Callable[[Solver, Problem], None], problem: Problem) -> Callable[[Solver, Problem], None]:
-    """Return a look that also raises where the problem is not what it is now, whatever else is wrong then."""
     before = object_from_problem(problem)
 
     def looked(solver: Solver, given: Problem) -> None:
@@ -145,7 +122,7 @@ def _look_at_answer(solver: Solver, problem: Problem) -> None:
     _claim((result.solver, result.seed) == (solver.name, 5), "the result names another solver or seed")
     _claim(tuple(told) == result.incumbents, "`on_incumbent` was not called with every incumbent of the result")
     _claim(bool(told) and told[-1].objective == result.objective, "the last incumbent is not the answer")
-    sign = _sign(problem)
+    sign = sign_of(problem)
     for before, after in pairwise(told):
         _claim(sign * after.objective < sign * before.objective, "an incumbent is no better than the one before")
         _claim(before.time_s <= after.time_s, "an incumbent is older than the one before")
@@ -159,10 +136,10 @@ def _look_at_promises(solver: Solver, problem: Problem) -> None:
 
 def _look_at_optimum(solver: Solver, problem: Problem) -> None:
     best = solve(problem, solver="auto", time_limit=ENOUGH.seconds)
-    result, sign = solver.solve(problem, ENOUGH, 0), _sign(problem)
+    result, sign = solver.solve(problem, ENOUGH, 0), sign_of(problem)
     if best.status is not Status.OPTIMAL or best.objective is None or result.objective is None:
         return
-    slack = EQUAL_RELATIVE * max(1e-9, abs(best.objective))
+    slack = tolerance_of(best.objective)
     _claim(sign * (result.objective - best.objective) >= -slack, f"{result.objective} is better than the optimum")
     if result.bound is not None:
         _claim(sign * (best.objective - result.bound) >= -slack, f"its bound {result.bound} excludes the optimum")
@@ -178,8 +155,9 @@ def _look_at_warm_start(solver: Solver, problem: Problem) -> None:
     best = solve(problem, solver="auto", time_limit=ENOUGH.seconds).solution
     result = solver.solve(problem, Budget(iterations=5), 0, best)
     _check_result(problem, result)
-    worse = _sign(problem) * ((result.objective or 0.0) - problem.objective(best))
-    _claim(worse <= EQUAL_RELATIVE * max(1e-9, abs(problem.objective(best))), "the warm start was made worse")
+    given = problem.objective(best)
+    worse = sign_of(problem) * ((result.objective or 0.0) - given)
+    _claim(worse <= tolerance_of(given), "the warm start was made worse")
 
 
 def _look_at_short_limit(solver: Solver, problem: Problem) -> None:
@@ -188,17 +166,12 @@ def _look_at_short_limit(solver: Solver, problem: Problem) -> None:
     # Once in time is enough; another program may have had the processor.
     late = []
     for _ in range(TRIES):
-        late.append(_seconds_beyond(solver, problem, 1e-3))
+        started = time.perf_counter()
+        solver.solve(problem, Budget(1e-3), 0)
+        late.append(time.perf_counter() - started - 1e-3)
         if late[-1] <= LATE_S:
             return
     raise ContractError(f"it goes on {min(late):.1f} s beyond its limit")
-
-
-def _seconds_beyond(solver: Solver, problem: Problem, limit_s: float) -> float:
-    """Return how long a solver goes on when its time is over."""
-    started = time.perf_counter()
-    solver.solve(problem, Budget(limit_s), 0)
-    return time.perf_counter() - started - limit_s
 
 
 def _look_at_interruption(solver: Solver, problem: Problem) -> None:
@@ -234,7 +207,6 @@ _LOOKS: dict[str, Callable[[Solver, Problem], None]] = {
 
 
 def _check_result(problem: Problem, result: Result) -> None:
-    """Raise unless there is a verified answer whose status fits its bound."""
     verify_result(problem, result)
     _claim(result.solution is not None, f"there is no answer, it says {result.status}")
     _claim(result.objective == verify(problem, result.solution), "the objective is not that of the solution")
@@ -242,18 +214,11 @@ def _check_result(problem: Problem, result: Result) -> None:
     _claim((result.status is Status.OPTIMAL) is proved, f"it says {result.status} at a gap of {result.gap}")
 
 
-def _sign(problem: Problem) -> float:
-    """Return 1 where the objective is minimized, -1 where it is maximized."""
-    return 1.0 if problem.sense == "min" else -1.0
-
-
 def _global_generators() -> Any:
-    """Return the states of the generators that nobody may touch."""
     state: Any = np.random.get_state(legacy=False)
     return random.getstate(), state["state"]["key"].tolist(), state["state"]["pos"]
 
 
 def _claim(holds: bool, fault: str) -> None:
-    """Raise `ContractError` where something does not hold."""
     if not holds:
         raise ContractError(fault)

@@ -37,8 +37,6 @@ class Capabilities:
     ----------
     strategies
         Strategies that it takes; empty where its kind has none.
-    promises
-        What it can promise.
     largest
         The largest size it takes, in words.
     side_constraints
@@ -90,14 +88,10 @@ class Solver(Protocol[P_contra, S]):
         warm_start: S | None = None,
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result[S]:
-        """Solve ``problem`` within ``budget``.
+        """Solve a problem that the solver takes, within the budget.
 
         Parameters
         ----------
-        problem
-            A problem that the solver takes.
-        budget
-            What it may spend.
         seed
             Fixes every random choice.
         warm_start

@@ -4,12 +4,11 @@ Those of a kind stand in the group ``allocopt.solvers.KIND``; those of every kin
 in ``allocopt.solvers``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
-from allocopt.errors import MissingPackageError, UsageError
+from allocopt.errors import UsageError
 from allocopt.plugins import make_plugin, plugin_names
-from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_names
 from allocopt.solving.protocol import Solver
 
@@ -18,7 +17,6 @@ DEFAULT_KIND = "topology"
 """The kind that is meant where a name says none."""
 
 NEEDS = ("name", "kind", "capabilities", "version", "is_available", "takes", "refusal", "kernels", "solve")
-"""What every solver has."""
 
 
 def solver_names(kind: str | None = None) -> list[str]:
@@ -37,12 +35,10 @@ def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | 
 
     Parameters
     ----------
-    name
-        One of `solver_names` of the kind.
     options
         Values for the solver's own parameters.
     kind
-        The kind of its problems; None for `DEFAULT_KIND`, or else the first that has a solver of that name.
+        The kind of its problems; None for ``topology``, or else the first that has a solver of that name.
 
     Raises
     ------
@@ -53,36 +49,13 @@ def get_solver(name: str, options: Mapping[str, Any] | None = None, kind: str | 
     PluginError
         If the solver is broken.
     """
+    kinds = kinds_of_solver(name)
     if kind is None:
-        kind = DEFAULT_KIND if name in solver_names(DEFAULT_KIND) else next(iter(kinds_of_solver(name)), DEFAULT_KIND)
+        kind = DEFAULT_KIND if DEFAULT_KIND in kinds or not kinds else kinds[0]
     if name in plugin_names(GROUP):
         return cast(Solver, make_plugin(GROUP, "solver", name, {**(options or {}), "kind": kind}, NEEDS))
     group = f"{GROUP}.{kind}"
-    if name not in plugin_names(group) and kinds_of_solver(name):
+    if kinds and kind not in kinds:
         able = ", ".join(solver_names(kind))
         raise UsageError(f"solver {name!r} does not take {kind} problems; solvers that do: {able}")
     return cast(Solver, make_plugin(group, "solver", name, options, NEEDS))
-
-
-class Shortlist:
-    """Solvers of a kind, each made once, when it is first asked for; those that cannot run here are left out."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-        self._solvers: dict[str, Solver | None] = {}
-
-    def load(self, name: str) -> Solver | None:
-        """Return the solver of a name; None where what it needs is not installed."""
-        if name not in self._solvers:
-            try:
-                solver = get_solver(name, None, self._kind)
-            except MissingPackageError:
-                self._solvers[name] = None
-            else:
-                self._solvers[name] = solver if solver.is_available() else None
-        return self._solvers[name]
-
-    def first_that_takes(self, names: Iterable[str], problem: Problem) -> Solver | None:
-        """Return the first of these solvers that is there and takes a problem of this size."""
-        there = (solver for name in names if (solver := self.load(name)) is not None)
-        return next((solver for solver in there if solver.takes(problem) and solver.refusal(problem) is None), None)

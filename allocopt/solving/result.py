@@ -1,6 +1,6 @@
 """What a solve returns."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Generic
 
@@ -8,10 +8,10 @@ from typing_extensions import TypeVar
 
 from allocopt.errors import NoSolutionError
 from allocopt.notebook import html_table
+from allocopt.problems.base import Problem
 
 EQUAL_RELATIVE = 1e-6
 """Objectives and bounds within this relative distance are equal."""
-
 
 S = TypeVar("S", default=Any)
 
@@ -55,10 +55,8 @@ class Result(Generic[S]):
 
     Parameters
     ----------
-    status
-        What is known of the solution.
-    stopped_by
-        Why the solve ended.
+    status, stopped_by
+        What is known of the solution, and why the solve ended.
     objective
         Objective of the solution; None without a solution.
     bound
@@ -66,9 +64,7 @@ class Result(Generic[S]):
     runtime_s
         Wall-clock seconds of the solve.
     solution
-        The best solution found, of the problem's own type, or None.
-    seed
-        Seed that the solver was given.
+        The best solution found, of the problem's own type; None where none was found.
     solver, version
         Name of the solver, and the version of what did the work.
     incumbents
@@ -92,13 +88,7 @@ class Result(Generic[S]):
         return gap_between(self.objective, self.bound)
 
     def found(self) -> S:
-        """Return the solution.
-
-        Raises
-        ------
-        NoSolutionError
-            If there is none.
-        """
+        """Return the solution; raise `NoSolutionError` if there is none."""
         if self.solution is None:
             raise NoSolutionError(f"solver {self.solver!r} found no solution: {self.status}")
         return self.solution
@@ -122,23 +112,23 @@ class Result(Generic[S]):
             raise SolveInterrupted(self)
         return self
 
-    def with_runtime(self, runtime_s: float) -> "Result[S]":
-        """Return the same answer with another running time."""
-        return replace(self, runtime_s=runtime_s)
-
 
 class SolveInterrupted(KeyboardInterrupt):
-    """Ctrl-C came during a solve.
-
-    Parameters
-    ----------
-    result
-        The answer so far.
-    """
+    """Ctrl-C came during a solve; ``result`` is the answer so far."""
 
     def __init__(self, result: Result[Any]) -> None:
         super().__init__()
         self.result = result
+
+
+def sign_of(problem: Problem) -> float:
+    """Return 1 where the objective is minimized, -1 where it is maximized."""
+    return 1.0 if problem.sense == "min" else -1.0
+
+
+def tolerance_of(objective: float) -> float:
+    """Return the distance from an objective within which others are equal."""
+    return EQUAL_RELATIVE * max(1e-9, abs(objective))
 
 
 def gap_between(objective: float | None, bound: float | None) -> float | None:

@@ -8,26 +8,13 @@ from typing import Any
 from allocopt.problems.base import Problem
 from allocopt.solving.budget import Budget, Clock
 from allocopt.solving.protocol import IncumbentCallback, Solver
-from allocopt.solving.result import EQUAL_RELATIVE, Incumbent, Result, Status, StopReason, gap_between
+from allocopt.solving.result import Incumbent, Result, Status, StopReason, gap_between, sign_of, tolerance_of
 
 
 class Run:
-    """Keeps the clock, the incumbent and the bound of one solve.
+    """Keeps the clock, which starts now, the incumbent, at first the warm start, and the bound of one solve.
 
-    Parameters
-    ----------
-    solver
-        Who solves.
-    problem
-        What is solved; minimized or maximized as its ``sense`` says.
-    budget
-        What may be spent; the clock starts now.
-    seed
-        Seed to be recorded.
-    warm_start
-        A solution to begin with, or None.
-    on_incumbent
-        Called with every improvement, or None.
+    ``on_incumbent`` is called with every improvement; the seed is recorded.
     """
 
     def __init__(
@@ -49,21 +36,16 @@ class Run:
         self._problem = problem
         self._seed = seed
         self._gap = budget.gap
-        self._sign = 1.0 if problem.sense == "min" else -1.0
+        self._sign = sign_of(problem)
         self._on_incumbent = on_incumbent
         self._incumbents: list[Incumbent] = []
         if warm_start is not None:
             self.offer(warm_start)
 
     def offer(self, solution: Any, objective: float | None = None) -> bool:
-        """Take a feasible solution if it is better than the incumbent, and say whether it was.
+        """Take a feasible solution if it is better than the incumbent, and return whether it was.
 
-        Parameters
-        ----------
-        solution
-            The solution.
-        objective
-            Its objective, where it is known.
+        Its objective is computed where it is not given.
         """
         if objective is None:
             objective = self._problem.objective(solution)
@@ -102,16 +84,12 @@ class Run:
             return True
         if self.objective is None or self.bound is None:
             return False
-        return self._sign * (self.objective - self.bound) <= EQUAL_RELATIVE * max(1e-9, abs(self.objective))
-
-    def is_close(self) -> bool:
-        """Whether incumbent and bound are as close as the budget asks."""
-        gap = gap_between(self.objective, self.bound)
-        return self.is_proved() or (gap is not None and gap <= self._gap)
+        return self._sign * (self.objective - self.bound) <= tolerance_of(self.objective)
 
     def _stop_if_close(self) -> None:
-        """End the time of a solve that is good enough: its solver watches the clock, wherever it is."""
-        if self._gap > 0.0 and self.is_close():
+        gap = gap_between(self.objective, self.bound)
+        if self._gap > 0.0 and (self.is_proved() or (gap is not None and gap <= self._gap)):
+            # Its solver watches the clock, wherever it is.
             self.clock.stopped = True
 
     @contextmanager
@@ -123,14 +101,7 @@ class Run:
             self.interrupted = True
 
     def result(self, stopped_by: StopReason = StopReason.COMPLETED) -> Result:
-        """Close the record.
-
-        Parameters
-        ----------
-        stopped_by
-            Why the method ended, unless the record knows better: an interruption, a proof, or a gap that was asked
-            for.
-        """
+        """Close the record, which knows better why the method ended after an interruption, a proof or at a gap."""
         status = Status.UNKNOWN if self.solution is None else Status.FEASIBLE
         if self.infeasible:
             self.bound = None

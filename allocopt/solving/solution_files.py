@@ -10,23 +10,28 @@ from pydantic import AfterValidator, ConfigDict, Field, RootModel
 
 from allocopt.errors import InvalidSolutionError
 from allocopt.files.faults import bad_file
-from allocopt.files.models import SOLUTION_FORMAT, InstanceName, SolutionModel
+from allocopt.files.models import (
+    SOLUTION_FORMAT,
+    VERSION,
+    FileModel,
+    InstanceName,
+    SolutionModel,
+    check_header,
+    validated,
+)
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import VERSION, FileModel, check_header, validated
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import get_kind, kind_names, kind_of
-from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, gap_between
+from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, gap_between, sign_of
 from allocopt.solving.verify import check_stated, verify
 
 
 def read_solution(path: Path | str) -> SolutionModel:
     """Read a solution file.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or is not in the format; whether the solution is right, `check_solution` says.
+    Raises `BadFileError` if the file cannot be read or is not in the format; whether the solution is right,
+    `check_solution` says.
     """
     path = Path(path)
     held = check_header(parse_json(read_text(path), path), path, SOLUTION_FORMAT)
@@ -39,21 +44,9 @@ def read_solution(path: Path | str) -> SolutionModel:
 
 
 def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
-    """Write a solver's answer. It holds no times: equal answers give equal files.
+    """Write a solver's answer; ``.gz`` is compressed. It holds no times: equal answers give equal files.
 
-    Parameters
-    ----------
-    path
-        The file; ``.gz`` is compressed.
-    problem
-        What was solved, under the strategy it was solved under.
-    result
-        The answer; without a solution the key of its kind is null.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written, or would not be read again.
+    Raises `BadFileError` if the file cannot be written, or would not be read again.
     """
     path = Path(path)
     held = solution_object(problem, result)
@@ -62,13 +55,9 @@ def write_solution(path: Path | str, problem: Problem, result: Result) -> None:
 
 
 def solution_object(problem: Problem, result: Result) -> dict[str, object]:
-    """Turn a result into the object that stands in its file; what is not finite is null."""
+    """Turn a result into the object that stands in its file; what is not finite, or was not found, is null."""
     kind = kind_of(problem)
-    optional = {"seed": int(result.seed), "solver_version": result.version or None}
-    if result.solution is None:
-        answer: dict[str, object] = {kind.codec.solution_model.answer_key: None}
-    else:
-        answer = kind.codec.answer_of(problem, result.solution)
+    nothing = {kind.codec.solution_model.answer_key: None}
     return {
         "format": SOLUTION_FORMAT,
         "version": VERSION,
@@ -78,19 +67,17 @@ def solution_object(problem: Problem, result: Result) -> dict[str, object]:
         "status": str(result.status),
         "objective": _finite(result.objective),
         "bound": _finite(result.bound),
-        **{key: value for key, value in optional.items() if value is not None},
-        **answer,
+        "seed": int(result.seed),
+        **({"solver_version": result.version} if result.version else {}),
+        **(nothing if result.solution is None else kind.codec.answer_of(problem, result.solution)),
     }
 
 
 def check_solution(problem: Problem, stored: SolutionModel) -> float:
     """Verify a stored solution against its instance and return its objective.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If it is of another instance or kind, has no solution, breaks a rule of its problem, or states
-        an objective, bound, optimality or order that does not hold.
+    Raises `InvalidSolutionError` if it is of another instance or kind, has no solution, breaks a rule of its problem,
+    or states an objective, bound, optimality or order that does not hold.
     """
     if stored.instance != problem.name:
         raise InvalidSolutionError(f"the solution is of instance {stored.instance!r}, not of {problem.name!r}")
@@ -105,7 +92,7 @@ def check_solution(problem: Problem, stored: SolutionModel) -> float:
     posed = kind.posed(problem, stored.strategy)
     objective = verify(posed, solution)
     kind.codec.check(posed, solution, stored)
-    check_stated(objective, stored.objective, stored.bound, 1.0 if kind.sense == "min" else -1.0)
+    check_stated(objective, stored.objective, stored.bound, sign_of(problem))
     gap = gap_between(objective, stored.bound)
     if stored.status == Status.OPTIMAL and gap is not None and gap > EQUAL_RELATIVE:
         side = "below" if kind.sense == "min" else "above"
@@ -116,10 +103,8 @@ def check_solution(problem: Problem, stored: SolutionModel) -> float:
 def solution_of(problem: Problem, stored: SolutionModel) -> object:
     """Return a stored solution as its problem has it; nothing is checked but the ids of the jobs.
 
-    Raises
-    ------
-    InvalidSolutionError
-        If it is of another kind, names jobs that the problem does not have, or leaves out what must be there.
+    Raises `InvalidSolutionError` if it is of another kind, names jobs that the problem does not have, or leaves out
+    what must be there.
     """
     _check_kind(problem, stored)
     return kind_of(problem).codec.solution_of(problem, stored)
@@ -135,9 +120,6 @@ def _finite(value: float | None) -> float | None:
 
 
 FILE_NAME = "best_known.json"
-"""Name of the file in a folder of instances."""
-
-
 NO_STRATEGY = ""
 """The key that stands for the strategy of problems of a kind without strategies."""
 
@@ -164,15 +146,7 @@ class BestKnownFile(RootModel[dict[InstanceName, dict[Annotated[str, AfterValida
 
 @dataclass(frozen=True, slots=True)
 class BestKnown:
-    """The best objective known.
-
-    Parameters
-    ----------
-    objective
-        Total hop cost.
-    proved
-        Whether it is proved to be the optimum.
-    """
+    """The best objective known, and whether it is proved to be the optimum."""
 
     objective: float
     proved: bool
@@ -183,13 +157,7 @@ BestKnownValues = dict[str, dict[str, BestKnown]]
 
 
 def read_best_known(path: Path | str) -> BestKnownValues:
-    """Read best-known values by instance name and strategy.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or anything in it is wrong.
-    """
+    """Read best-known values; raise `BadFileError` if the file cannot be read or anything in it is wrong."""
     path = Path(path)
     model = validated(BestKnownFile, parse_json(read_text(path), path), path)
     return {
@@ -201,10 +169,7 @@ def read_best_known(path: Path | str) -> BestKnownValues:
 def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKnown]]) -> None:
     """Write best-known values, one instance a line.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written, or would not be read again.
+    Raises `BadFileError` if the file cannot be written, or would not be read again.
     """
     path = Path(path)
     obj = {
@@ -216,30 +181,17 @@ def write_best_known(path: Path | str, values: Mapping[str, Mapping[str, BestKno
 
 
 def best_known_beside(paths: Iterable[Path | str]) -> BestKnownValues:
-    """Merge the best-known values that lie in the folders of instance files.
+    """Merge the best-known values that lie beside instance files, in their folders.
 
-    Parameters
-    ----------
-    paths
-        Instance files; a folder without best-known values adds none.
-
-    Raises
-    ------
-    BadFileError
-        If a file cannot be read, or two folders state different values of one instance.
+    Raises `BadFileError` if a file cannot be read, or two folders state different values of one instance.
     """
     merged: BestKnownValues = {}
-    for folder in dict.fromkeys(Path(path).parent for path in paths):
-        if (folder / FILE_NAME).exists():
-            _merge(merged, read_best_known(folder / FILE_NAME), folder / FILE_NAME)
+    files = (folder / FILE_NAME for folder in dict.fromkeys(Path(path).parent for path in paths))
+    for path in filter(Path.exists, files):
+        for name, known in read_best_known(path).items():
+            for strategy, best in known.items():
+                other = merged.setdefault(name, {}).setdefault(strategy, best)
+                if other != best:
+                    fault = f"is {best.objective:g}, but another folder of this call says {other.objective:g}"
+                    raise bad_file(path, f"{name}.{strategy}", fault)
     return merged
-
-
-def _merge(merged: BestKnownValues, values: BestKnownValues, path: Path) -> None:
-    """Add the values of one file."""
-    for name, known in values.items():
-        for strategy, best in known.items():
-            other = merged.setdefault(name, {}).setdefault(strategy, best)
-            if other != best:
-                fault = f"is {best.objective:g}, but another folder of this call says {other.objective:g}"
-                raise bad_file(path, f"{name}.{strategy}", fault)

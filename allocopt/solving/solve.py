@@ -24,8 +24,7 @@ from allocopt.solving.result import Incumbent, Result
 from allocopt.solving.verify import verify, verify_result
 from allocopt.values import converted
 
-VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1
-"""What verifying an answer takes, and at most which share of a limit is kept for it."""
+VERIFYING_S, VERIFYING_SHARE = 0.0005, 0.1  # what verifying an answer takes, and its largest share of a limit
 
 
 def prepare(solver: Solver, problems: Iterable[Problem]) -> None:
@@ -50,8 +49,6 @@ def solve(
 
     Parameters
     ----------
-    problem
-        The problem.
     strategy
         ``scas``, ``dcas`` or ``free`` for a topology problem; None keeps the problem's own, which is ``free`` unless
         it was set, and is all that a problem of another kind takes.
@@ -74,7 +71,7 @@ def solve(
     Returns
     -------
     Result
-        Verified: its solution obeys the rules of the problem, and its objective was recomputed from the raw problem.
+        Its solution obeys the rules of the problem, and its objective was recomputed from the raw problem.
 
     Raises
     ------
@@ -120,7 +117,7 @@ def _fenced(
     warm_start: Any,
     on_incumbent: IncumbentCallback | None,
 ) -> Result:
-    """Let a solver run; an error is its own, unless it is one of the caller's ``on_incumbent``."""
+    # An error is the solver's own, unless it is one of the caller's `on_incumbent`.
     callers: list[Exception] = []
 
     def tell(incumbent: Incumbent) -> None:
@@ -146,12 +143,8 @@ def _fenced(
 def check_takes(solver: Solver, problem: Problem) -> None:
     """Raise unless the solver can run here and takes this problem: kind, strategy and size.
 
-    Raises
-    ------
-    MissingPackageError
-        If what the solver needs is not installed.
-    UsageError
-        If it does not take the problem; the message names the solvers that do, or the size it takes.
+    It is a `MissingPackageError` if what the solver needs is not installed, else a `UsageError`, which names the
+    solvers that do take the problem, or the size that this one takes.
     """
     kind = kind_of(problem)
     misposed = kind.misposed(problem)
@@ -174,7 +167,6 @@ def _takes(solver: Solver, problem: Problem) -> bool:
 
 
 def _solvers_that_take(problem: Problem) -> list[str]:
-    """Names of the installed and available solvers that take the problem's kind and strategy."""
     names = []
     for name in solver_names(problem.kind):
         # A plug-in that is broken is no reason to hide the others.

@@ -3,7 +3,7 @@
 from allocopt.errors import InvalidSolutionError, WrongAnswerError
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import checked_solution, kind_of
-from allocopt.solving.result import EQUAL_RELATIVE, Result, Status
+from allocopt.solving.result import EQUAL_RELATIVE, Result, Status, sign_of, tolerance_of
 
 
 def verify(problem: Problem, solution: object) -> float:
@@ -21,10 +21,8 @@ def verify(problem: Problem, solution: object) -> float:
 def verify_result(problem: Problem, result: Result) -> None:
     """Check a solver's answer: its solution, the objective it states, its bound and its status.
 
-    Raises
-    ------
-    WrongAnswerError
-        If the solution breaks a rule, the objective is not the solution's, or bound or status contradict it.
+    Raises `WrongAnswerError` if the solution breaks a rule, the objective is not the solution's, or bound or status
+    contradict it.
     """
     if not isinstance(result, Result):
         raise WrongAnswerError(f"the solver returned {type(result).__name__}, must return a Result")
@@ -35,7 +33,6 @@ def verify_result(problem: Problem, result: Result) -> None:
 
 
 def _check_result(problem: Problem, result: Result) -> None:
-    """Raise `InvalidSolutionError` for what `verify_result` names."""
     if result.solution is None:
         if result.status in (Status.OPTIMAL, Status.FEASIBLE):
             raise InvalidSolutionError(f"it says {result.status} and returns no solution")
@@ -43,31 +40,18 @@ def _check_result(problem: Problem, result: Result) -> None:
     if result.status in (Status.INFEASIBLE, Status.UNKNOWN):
         raise InvalidSolutionError(f"it says {result.status} and returns a solution")
     objective = verify(problem, result.solution)
-    check_stated(objective, result.objective, result.bound, 1.0 if problem.sense == "min" else -1.0)
+    check_stated(objective, result.objective, result.bound, sign_of(problem))
     if result.status is Status.OPTIMAL and (result.gap is None or result.gap > EQUAL_RELATIVE):
         raise InvalidSolutionError(f"it says OPTIMAL, but its bound is {result.bound}")
 
 
 def check_stated(objective: float, stated: float | None, bound: float | None, sign: float = 1.0) -> None:
-    """Compare a recomputed objective with a stated one and its bound.
+    """Compare an objective, recomputed from the raw solution, with a stated one and its bound, if there is one.
 
-    Parameters
-    ----------
-    objective
-        Recomputed from the raw solution.
-    stated
-        What the solver or the file says; None says nothing.
-    bound
-        The bound that it says; None says nothing.
-    sign
-        1 where the objective is minimized, -1 where it is maximized.
-
-    Raises
-    ------
-    InvalidSolutionError
-        If they differ by more than 1e-6 relative, or the bound excludes the solution.
+    Raises `InvalidSolutionError` if they differ by more than 1e-6 relative, or the bound excludes the solution;
+    ``sign`` is that of `sign_of`.
     """
-    tolerance = EQUAL_RELATIVE * max(1e-9, abs(objective))
+    tolerance = tolerance_of(objective)
     if stated is None or not abs(stated - objective) <= tolerance:
         raise InvalidSolutionError(f"the stated objective is {stated}, recomputed it is {objective:.12g}")
     if bound is not None and not sign * (bound - objective) <= tolerance:

@@ -9,9 +9,8 @@ from pydantic import Field
 
 from allocopt.errors import AllocoptError, MissingPackageError
 from allocopt.files.faults import bad_file
-from allocopt.files.models import Node, Positive
+from allocopt.files.models import FileModel, Node, Positive, Text, validated
 from allocopt.files.reading import read_toml
-from allocopt.files.validation import FileModel, Text, validated
 
 DEFAULT_TIME_LIMIT_S = 10.0
 """Limit on each solve where a file gives neither a time limit nor iterations."""

@@ -12,8 +12,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import validated
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import validated
 from allocopt.traces.names import trace_name
 from allocopt.traces.records import Places, Records, workload_of
 from allocopt.traces.table import LARGEST

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import validated
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import validated
 from allocopt.traces.names import trace_name
 from allocopt.traces.tasks import TaskWorkload
 

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file
+from allocopt.files.models import FileModel, Text, validated
 from allocopt.files.reading import read_toml
-from allocopt.files.validation import FileModel, Text, validated
 from allocopt.traces.executables import Executable, Executables
 from allocopt.traces.job_profile import Stage, StageKind
 

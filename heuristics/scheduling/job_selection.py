@@ -62,7 +62,7 @@ POLICIES = ("depth-first", "breadth-first", "oracle")
 def list_values(rule: str, jobs: JobSet, machine: Machine, rng: np.random.Generator) -> FloatArray:
     """Return values of each job, shape ``(k, n)``: the job in the queue with the lowest starts, the first of equals.
 
-    The rows take turns after each start: a random job is drawn anew every time.
+    The rows take turns after each start, since a random job is drawn anew every time.
     """
     order, workload = order_of(rule, jobs, machine), jobs.workload()
     draws = len(jobs) if rule == RandomOrder.name else 1
@@ -88,16 +88,9 @@ def run_baseline(
     options: Options | None = None,
     backfill: Backfill | None = None,
 ) -> dict[str, FloatArray]:
-    """Schedule job sets by a baseline; return what `Episodes.metrics` gives, one value for each of them.
+    """Schedule job sets by one of `RULES` and one of `POLICIES`; return the `Episodes.metrics`, a value for each.
 
-    Parameters
-    ----------
-    rule, policy
-        One of `RULES` and one of `POLICIES`.
-    options
-        Queue and rewards; None for the paper's.
-    backfill
-        Which jobs may start where the first of the list does not fit; None for the rule's own.
+    Options are the paper's, and backfilling is the rule's own, unless they are given.
     """
     episodes, rng = Episodes(jobsets, machine, 1, options), np.random.default_rng(seed)
     how = BACKFILLS.get(rule, Backfill.FIRST_FIT) if backfill is None else backfill

@@ -26,17 +26,8 @@ def bin_packing() -> ListScheduler:
 class RandomRunnable:
     """Start a random runnable job, again and again, every one equally likely at every scheduling point.
 
-    The queue order ``random`` draws one order for the whole simulation instead, in which an unlucky job stays last.
-
-    Parameters
-    ----------
-    seed
-        Fixes every choice.
-
-    Raises
-    ------
-    UsageError
-        If the seed is negative.
+    The queue order ``random`` draws one order for the whole simulation instead, in which an unlucky job stays last. A
+    negative seed is a `UsageError`.
     """
 
     name: ClassVar[str] = "random-runnable"

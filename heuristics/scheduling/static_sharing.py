@@ -19,14 +19,9 @@ class StaticSharing:
     Parameters
     ----------
     percent
-        Quota of every guest.
+        Quota of every guest, above 0 and at most 90; any other is a `UsageError`.
     heeds_memory
         Whether the first one must have the memory, too. The paper's *Static* does not look at what jobs use.
-
-    Raises
-    ------
-    UsageError
-        If the quota is not above 0 and at most 90.
     """
 
     percent: int = 50

@@ -21,8 +21,7 @@ from heuristics.scheduling.queue_orders import LargestFirst
 
 @dataclass(slots=True, eq=False)
 class _Keys:
-    """What orders the jobs of the simulation that was seen last, at each level."""
-
+    # Of the simulation that was seen last, what orders its jobs at each level.
     view: View | None = None
     keys: tuple[QueueKeys, ...] = ()
 
@@ -38,8 +37,6 @@ class InOrder:
     ----------
     order, fill
         Orders at level 1 and at level 2; ``fill`` is None for that of level 1.
-    seed
-        Fixes an order that is drawn.
     """
 
     order: QueueOrder
@@ -92,8 +89,6 @@ class AtRandom:
 
 @dataclass(slots=True, eq=False)
 class _Answer:
-    """The decisions of a scheduler at an instance, and when the next one is due."""
-
     view: View | None = None
     # Time, waiting and running jobs: another one whenever something has happened.
     moment: tuple[float, int, int] = (-np.inf, 0, 0)
@@ -138,6 +133,8 @@ class Following:
 class TwoLevelOrders:
     """Jobs are started, reserved and backfilled by queue orders; a reservation is kept where EASY would renew it.
 
+    Anything but the values below, and a negative seed, is a `UsageError`.
+
     Parameters
     ----------
     order, fill
@@ -146,13 +143,6 @@ class TwoLevelOrders:
         Waiting jobs among which is chosen, at least 1.
     reservations
         ``kept``, ``renewed`` or ``none``; see `allocopt.simulator.two_level_rules.Reservations`.
-    seed
-        Fixes an order that is drawn.
-
-    Raises
-    ------
-    UsageError
-        If a value is not one of these.
     """
 
     name: ClassVar[str] = "two-level"

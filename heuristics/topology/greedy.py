@@ -7,26 +7,20 @@ import numpy as np
 
 from allocopt.arrays import Encoding, FloatArray
 from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode
 from allocopt.problems.topology.insertion import RULED_KERNELS, RuledInsertion
 from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
-from allocopt.topology import TopologySolver
+from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
 
+# Idle nodes times levels times nodes of the largest job above which a single insertion may take a noticeable part of a
+# second, and the number of jobs above which writing the answer down does.
 LARGEST_INSERTION, MOST_JOBS = 50_000_000, 20_000
-"""Idle nodes times levels times nodes of the largest job above which a single insertion may take a noticeable part of
-a second, and the number of jobs above which writing the answer down does."""
-
 SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
 TRIES = 200  # orders of the jobs that are tried where rules leave no place for one of them
 
 GREEDY_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, insert_jobs)
-"""Entries that inserting jobs without rules calls."""
 
 
 class Greedy(TopologySolver):

@@ -11,14 +11,10 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_at, encode, sequential_allocation
+from allocopt.solving import Capabilities, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
-from allocopt.topology import OneShot, TopologySolver
+from allocopt.topology import Allocation, OneShot, Strategy, TopologyProblem, TopologySolver
 
 LARGEST_WINDOW, MOST_JOBS = 1_000_000, 20_000
 
@@ -35,30 +31,24 @@ class Sequential(OneShot):
 
 
 class IdleSwitches:
-    """The idle positions of every leaf and the idle counts of every switch, as jobs take them one after the other.
-
-    Parameters
-    ----------
-    groups
-        Group of each idle position per level below the top, shape ``(L - 1, m)``.
-    """
+    """The idle positions of every leaf and the idle counts of every switch, as jobs take them one after the other."""
 
     def __init__(self, groups: IntArray) -> None:
+        # `groups`: of each idle position per level below the top, shape (L - 1, m).
         levels = np.vstack((groups, np.zeros((1, groups.shape[1]), dtype=np.int64)))
         order = np.argsort(levels[0], kind="stable")
         first = np.flatnonzero(np.diff(levels[0][order], prepend=-1))
         self._positions: IntArray = order
         self._end = np.append(first[1:], len(order))
+        # Switch of every level above each leaf, itself the first, shape (L, leaves).
         self.above_leaves = levels[:, order[first]]
-        """Switch of every level above each leaf, itself the first, shape ``(L, leaves)``."""
+        # Idle nodes of every switch, per level from the leaves up to the top switch, and the leaves under it.
         self.idle = [np.bincount(level) for level in levels]
-        """Idle nodes of every switch, per level from the leaves up to the top switch."""
         self.leaves = [_members(groups) for groups in self.above_leaves]
-        """Leaves under every switch, per level."""
         first_leaves = [np.unique(groups, return_index=True)[1] for groups in self.above_leaves]
         above = zip(first_leaves, self.above_leaves[1:], strict=False)
+        # Switches of the level below under every switch, per level above the leaves.
         self.children = [_members(groups[leaves]) for leaves, groups in above]
-        """Switches of the level below under every switch, per level above the leaves."""
 
     def positions(self) -> IntArray:
         """Positions that are still idle, rising."""
@@ -247,6 +237,6 @@ def _fit(idle: IntArray, size: int) -> IntArray:
 
 
 def _levels_apart(above: IntArray, row: int) -> IntArray:
-    """Return how many levels lie between the leaves of each row, that of ``row``, and their common switch."""
+    # How many levels lie between the leaves of each row, that of `row`, and their common switch.
     apart: IntArray = np.count_nonzero(above != above[:, [row]], axis=0)
     return apart

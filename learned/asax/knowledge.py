@@ -14,8 +14,8 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import check_header
 from allocopt.files.reading import parse_json, read_text
-from allocopt.files.validation import check_header
 from allocopt.files.writing import json_by_line, write_text
 from learned.asax.weights import Update, Weights
 

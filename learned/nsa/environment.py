@@ -8,7 +8,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
-from heuristics.topology.annealing.kernels import Rules
+from heuristics.topology.annealing import Rules
 from learned.networks.layers import Shape
 from learned.nsa.environment_kernels import Repairs, WindowPool, observe_all, start_all, step_all
 from learned.nsa.features import LARGEST_JOB, node_features

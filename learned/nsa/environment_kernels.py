@@ -8,7 +8,7 @@ from numba import boolean, float32, float64, int64, types, void
 from allocopt.arrays import Encoding, Float32Array, FloatArray, IntArray
 from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import helper, kernel
-from heuristics.topology.annealing.kernels import (
+from heuristics.topology.annealing import (
     RULES,
     Rules,
     Walk,
@@ -71,7 +71,7 @@ class Repairs(NamedTuple):
     costs
         Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``.
     totals
-        As in `heuristics.topology.annealing.kernels.Walk`, shape ``(E, 2)``.
+        As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``.
     """
 
     counters: IntArray

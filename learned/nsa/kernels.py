@@ -14,7 +14,7 @@ from numba import float32, float64, int64, types, void
 from allocopt.arrays import Encoding, Float32Array, IntArray
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.tree import ENCODING
-from heuristics.topology.annealing.kernels import (
+from heuristics.topology.annealing import (
     DRAWS,
     RULES,
     WALK,

@@ -22,7 +22,8 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
-from heuristics.topology.annealing.solvers import MOST_JOBS, Schedule, rules_of, walk_from
+from heuristics.topology.annealing import MOST_JOBS, rules_of, walk_from
+from heuristics.topology.schedule import Schedule
 from learned.inference.packed import buffers_for
 from learned.nsa.features import LARGEST_JOB, node_features
 from learned.nsa.kernels import Guide, anneal_guided
@@ -55,7 +56,7 @@ class Nsa(TopologySolver):
         on windows of a seed that is neither trained on nor evaluated.
     walk
         ``metropolis`` as Algorithm 1 says, or ``published``: as in the authors' code a rejected move restores the cost
-        but not the allocation (see `heuristics.topology.annealing.solvers`).
+        but not the allocation (see `heuristics.topology.annealing`).
 
     Raises
     ------

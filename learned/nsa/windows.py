@@ -13,7 +13,7 @@ from allocopt.simulator.trace_windows import windows
 from allocopt.solving.budget import Budget
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.workload import COLUMNS, Workload
-from heuristics.topology.annealing.solvers import Annealing
+from heuristics.topology.annealing import Annealing
 from learned.training.seeds import check_training_seed
 
 PAPER_CLUSTER = FatTree(10, 10, 10)

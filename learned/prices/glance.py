@@ -10,8 +10,17 @@ from allocopt.kernels.arrays import put, stable_order
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savings
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from heuristics.topology.lns.start import begin_at, no_holdings, note_nodes
-from heuristics.topology.lns.state import HOLDINGS, MOVES, STATE, Holdings, Moves, State
+from heuristics.topology.lns.state import (
+    HOLDINGS,
+    MOVES,
+    STATE,
+    Holdings,
+    Moves,
+    State,
+    begin_at,
+    no_holdings,
+    note_nodes,
+)
 from learned.prices.dual import bound_alone
 from learned.prices.features import features_of
 from learned.prices.insertion import insert_priced
@@ -121,7 +130,7 @@ def begin_following(
     hunt
         By what the destruction scores are multiplied.
     most_removed, moves, seed
-        See `heuristics.topology.lns.start.begin_at`.
+        See `heuristics.topology.lns.state.begin_at`.
     """
     seen = follow(tree, sizes, prediction, fading, True)
     state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)

@@ -4,7 +4,7 @@ import numpy as np
 
 from allocopt.problems.topology import Allocation, TopologyProblem
 from heuristics.topology.lns.kernels import search_neighbourhoods
-from heuristics.topology.lns.start import Window
+from heuristics.topology.lns.state import Window
 from learned.prices.network import Weights, network_of
 from learned.prices.solver import LnsPrices
 from learned.prices.start import guided_state

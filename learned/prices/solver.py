@@ -14,8 +14,7 @@ from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
-from heuristics.topology.lns.start import START_KERNELS, Window
-from heuristics.topology.lns.state import Moves, State
+from heuristics.topology.lns.state import START_KERNELS, Moves, State, Window
 from learned.prices.glance import begin_guided
 from learned.prices.network import network_of
 from learned.prices.start import guided_state

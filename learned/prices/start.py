@@ -1,8 +1,7 @@
 """The state that the guided search begins with."""
 
 from allocopt.kernels.random import folded
-from heuristics.topology.lns.start import Window
-from heuristics.topology.lns.state import Moves, State
+from heuristics.topology.lns.state import Moves, State, Window
 from learned.prices.glance import begin_guided
 from learned.prices.network import Network
 
@@ -23,7 +22,7 @@ def guided_state(
     hunt
         By what the destruction scores are multiplied.
     most_removed, moves, seed
-        See `heuristics.topology.lns.start.begin_at`.
+        See `heuristics.topology.lns.state.begin_at`.
     """
     sizes = window.encoding.sizes
     state, most = begin_guided(window.tree, sizes, network, fading, hunt, most_removed, moves, folded(seed))

@@ -1,7 +1,6 @@
 """Solutions as their files hold them, without files."""
 
-from allocopt.files.models import SolutionModel
-from allocopt.files.validation import validated
+from allocopt.files.models import SolutionModel, validated
 from allocopt.problems.base import Problem
 from allocopt.problems.kind import kind_of
 from allocopt.solving.result import Result

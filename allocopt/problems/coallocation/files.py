@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from allocopt.errors import InvalidProblemError
-from allocopt.files.models import InstanceModel, Positive, SolutionModel, short_number
-from allocopt.files.validation import FileModel, Text
+from allocopt.files.models import FileModel, InstanceModel, Positive, SolutionModel, Text, short_number
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationObjective, CoallocationProblem
 from allocopt.problems.kind import Codec

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from allocopt.files.models import InstanceModel, Node, Positive, SolutionModel, short_number
-from allocopt.files.validation import FileModel, Text
+from allocopt.files.models import FileModel, InstanceModel, Node, Positive, SolutionModel, Text, short_number
 from allocopt.problems.kind import Codec
 from allocopt.problems.knapsack.problem import EQUAL_WEIGHTS, KnapsackJob, KnapsackProblem, Reward, Selection
 

@@ -10,8 +10,17 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema
 from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import shown
-from allocopt.files.models import INT64_MAX, InstanceModel, Node, Positive, SolutionModel, short_number
-from allocopt.files.validation import FileModel, Text, printable_text
+from allocopt.files.models import (
+    INT64_MAX,
+    FileModel,
+    InstanceModel,
+    Node,
+    Positive,
+    SolutionModel,
+    Text,
+    printable_text,
+    short_number,
+)
 from allocopt.problems.base import Strategy
 from allocopt.problems.kind import Codec
 from allocopt.problems.topology.placement import LARGEST_PENALTY, Groups, Placement, Preference, Segments

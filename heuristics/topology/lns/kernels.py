@@ -15,14 +15,15 @@ from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.random import bell, below, uniform
 from heuristics.topology.lns.state import (
+    AHEAD,
     CHANGED,
     MOVES,
     N_OPEN,
+    PAD,
     RULES,
     STATE,
     STEPS,
     Groups,
-    Holdings,
     Moves,
     Open,
     Rules,
@@ -33,13 +34,11 @@ from heuristics.topology.lns.state import (
 )
 
 DRAWS = 4  # jobs that are drawn until one is found that is not removed already
-AHEAD = 4  # numbers of nodes that are worked on at once
-PAD = 4  # where the entry for 0 nodes is in a row of `Open.products`: minus infinity stands before it
 
 
 @inlined
 def _regret(groups: Groups, search: Search, moves: Moves, job: int) -> float:
-    """Say by how many hops a job is placed worse than it could be alone, what it is charged counted."""
+    # By how many hops a job is placed worse than it could be alone, what it is charged counted.
     holdings, first = search.present, search.present.first[job]
     worse: float = search.alone[job] - holdings.saving[job] + search.eagerness[job]
     if moves.guidance > 0.0:
@@ -66,7 +65,6 @@ def _draw_near(groups: Groups, search: Search, moves: Moves, job: int, words: Wo
 
 @inlined
 def _draw_removed(groups: Groups, search: Search, moves: Moves, words: WordArray) -> int:
-    """Draw the jobs to remove, and return how many: first any, or of some the one that is placed worst."""
     n_jobs = search.sizes.size
     wanted, count = 1 + below(words, search.removed.size), 1
     first = below(words, n_jobs)
@@ -164,7 +162,6 @@ def _open_children(groups: Groups, part: Open, search: Search, moves: Moves, ver
 
 @inlined
 def _open_part(groups: Groups, part: Open, search: Search, moves: Moves, words: WordArray) -> None:
-    """Open a part of the tree around the removed jobs, and draw what a node of its vertices costs."""
     search.counters[N_OPEN] = 0
     _open_vertex(groups, part, search, groups.parent.size - 1)
     i = 0
@@ -193,7 +190,6 @@ def _larger(x: float, y: float) -> float:
 
 @inlined
 def _end_row(row: FloatArray, last: int) -> None:
-    """Let nothing be possible beyond ``last``, as far as one looks."""
     for k in range(last + 1, last + AHEAD):
         row[k] = -np.inf
 
@@ -226,7 +222,6 @@ def _multiply(product: FloatArray, reach: int, table: FloatArray, limit: int, mo
 
 @inlined
 def _set_prices(part: Open, n_open: int, factor: float) -> None:
-    """Let the next job pay the charges, times a factor."""
     for i in range(n_open):
         part.price[i] = factor * part.charge[i]
 
@@ -300,7 +295,6 @@ def _place(groups: Groups, part: Open, search: Search, number: int, size: int) -
 
 @inlined
 def _hold(part: Open, n_open: int, most: int) -> None:
-    """Let the job placed last hold its nodes, and correct the tables for jobs of at most ``most`` nodes."""
     for i in range(n_open - 1, -1, -1):
         if part.take[i] == 0:
             continue
@@ -356,7 +350,6 @@ def insert_guided(part: Open, groups: Groups, search: Search, moves: Moves, coun
 
 @inlined
 def _fill_all_ruled(groups: Groups, part: Open, classes: JobClasses, left: IntArray, n_open: int, r: int) -> bool:
-    """Fill all tables by the rules of a class, for a job of it; return whether there is a place for it."""
     size = classes.sizes[r]
     for i in range(n_open - 1, 0, -1):
         _fill(part, i, part.first[i], size)
@@ -381,10 +374,7 @@ def _fill_all_ruled(groups: Groups, part: Open, classes: JobClasses, left: IntAr
 
 @inlined
 def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, count: int) -> float:
-    """Insert the removed jobs one after the other, each exactly under the tables of its own class.
-
-    Return what is saved; minus infinity if one finds no nodes in the open part, which ends the step.
-    """
+    # Minus infinity if one finds no nodes in the open part, which ends the step.
     classes, left = rules.classes, rules.left
     n_open, saved = search.counters[N_OPEN], 0.0
     _set_prices(part, n_open, float(_largest_of(search, 0, count)))
@@ -410,20 +400,7 @@ def _insert_ruled(groups: Groups, part: Open, search: Search, rules: Rules, coun
 
 
 @inlined
-def _keep_best(search: Search, present: Holdings, best: Holdings) -> None:
-    search.savings[1] = search.savings[0]
-    for i in range(search.counters[CHANGED]):
-        job = search.changed[i]
-        search.is_changed[job] = 0
-        best.length[job], best.saving[job] = present.length[job], present.saving[job]
-        for entry in range(present.first[job], present.first[job] + present.length[job]):
-            best.leaf[entry], best.nodes[entry] = present.leaf[entry], present.nodes[entry]
-    search.counters[CHANGED] = 0
-
-
-@inlined
 def _settle(groups: Groups, search: Search, change: float, temperature: float, count: int, words: WordArray) -> None:
-    """Accept the new places of the removed jobs or not, as in annealing; then they hold their nodes again."""
     holdings = search.present
     if change >= 0 or uniform(words) < np.exp(change / temperature):
         search.savings[0] += change
@@ -439,7 +416,14 @@ def _settle(groups: Groups, search: Search, change: float, temperature: float, c
                 search.counters[CHANGED] += 1
         # Savings are sums of fractions; what is better by less than this is not better.
         if search.savings[0] > search.savings[1] + 1e-9:
-            _keep_best(search, holdings, search.best)
+            search.savings[1], best = search.savings[0], search.best
+            for i in range(search.counters[CHANGED]):
+                job = search.changed[i]
+                search.is_changed[job] = 0
+                best.length[job], best.saving[job] = holdings.length[job], holdings.saving[job]
+                for entry in range(holdings.first[job], holdings.first[job] + holdings.length[job]):
+                    best.leaf[entry], best.nodes[entry] = holdings.leaf[entry], holdings.nodes[entry]
+            search.counters[CHANGED] = 0
     for i in range(count):
         hold_nodes(groups, holdings, search.removed[i])
 
@@ -455,7 +439,7 @@ def _walk(
     steps: int,
     words: WordArray,
 ) -> float:
-    """Take some steps; it allocates nothing, so that no reference is counted in its loop."""
+    # It allocates nothing, so that no reference is counted in its loop.
     for _ in range(steps):
         search.counters[STEPS] += 1
         count = _draw_removed(groups, search, moves, words)

@@ -7,25 +7,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from allocopt.errors import UsageError
-from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.insertion import RULED_KERNELS, RuledInsertion
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import EQUAL_RELATIVE, StopReason
-from allocopt.solving.run import Run
-from allocopt.topology import TopologySolver
+from allocopt.solving.result import tolerance_of
+from allocopt.topology import Strategy, TopologyProblem, TopologySolver
 from heuristics.topology.greedy import insert_by_rules
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
-from heuristics.topology.lns.start import RULED_START_KERNELS, START_KERNELS, Window, parts_of
-from heuristics.topology.lns.state import Moves, Rules, State
-from heuristics.topology.nested.search import NESTED_KERNELS, search_nested
+from heuristics.topology.lns.state import RULED_START_KERNELS, START_KERNELS, Moves, Rules, State, Window, parts_of
+from heuristics.topology.nested import NESTED_KERNELS, search_nested
 from heuristics.topology.production_rules import BestFit
+from heuristics.topology.schedule import Schedule
 
+# Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
+# number of idle nodes above which reading the problem does.
 LARGEST, MOST_IDLE = 50_000_000, 300_000
-"""Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
-number of idle nodes above which reading the problem does."""
-MOST_REMOVED = 100
 FEW_JOBS = 30  # up to which the best allocation to begin with is the greedy one; beyond, it leaves worse fragments
 
 STEPS_PER_JOB = 200  # that a cycle has at least, if the budget has
@@ -41,8 +37,8 @@ LONG_S = 0.01  # from which on the first allocation is told before it is improve
 SLICE = 4_000_000  # nodes of the largest job, squared, times steps between two looks where there is no clock to look at
 SLICE_S = 0.005  # between two looks at the clock
 FIRST_STEPS = 16  # after which their speed is known
+# What a step takes at least; and at most, where the time is so short that few can be taken to learn it.
 SHORTEST_S, LONGEST_S = 1e-7, 5e-6
-"""What a step takes at least; and at most, where the time is so short that few can be taken to learn it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +78,9 @@ class Lns(TopologySolver):
     )
 
     def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise UsageError(f"steps is {self.steps}, must be at least 1")
-        if not 0 < self.coldest <= self.hottest < float("inf"):
-            raise UsageError(f"temperatures must fall and be positive, not from {self.hottest} to {self.coldest}")
+        Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
         if not 0 <= self.price < float("inf"):
             raise UsageError(f"price is {self.price}, must not be negative")
-        if not 1 <= self.most_removed <= MOST_REMOVED:
-            raise UsageError(f"most_removed is {self.most_removed}, must be within 1 .. {MOST_REMOVED}")
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
@@ -111,7 +102,8 @@ class Lns(TopologySolver):
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search from the warm start, or a greedy allocation if that is better; see `TopologySolver.search`."""
         if problem.strategy is Strategy.DCAS:
-            return search_nested(problem, run, budget, seed, self.steps, self.hottest, self.coldest, self.most_removed)
+            schedule = Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
+            return search_nested(problem, run, budget, seed, schedule)
         if run.clock.expired():
             return StopReason.TIME_LIMIT
         window, given, moves = Window.of(problem), run.objective, self.moves(len(problem.jobs))
@@ -138,7 +130,6 @@ class Lns(TopologySolver):
         )
 
     def _better(self, window: Window, state: State, moves: Moves, run: Run) -> State:
-        """Return the state to begin with: that of the warm start if it is better; else, given time, tell of it."""
         if run.objective is not None and run.objective <= window.cost(float(parts_of(state)[2].savings[1])):
             return window.moved(state, run.solution, moves)
         if run.clock.remaining() > LONG_S:
@@ -215,9 +206,8 @@ class Cooling:
     hottest: float
     coldest: float
     cycle: int  # steps of the present cycle
-    full: (
-        int  # steps that a cycle needs to begin at the hottest temperature; a shorter one begins colder, in proportion
-    )
+    # Steps that a cycle needs to begin at the hottest temperature; a shorter one begins colder, in proportion.
+    full: int
     idle_cycles: int = 0  # number of cycles, up to now, that have found nothing better
     _temperature: float | None = None
     _done: int = 0
@@ -251,17 +241,11 @@ class Cooling:
 
 
 class Pace:
-    """Counts the steps of a search, at most ``steps``, and foretells how many are left.
-
-    Parameters
-    ----------
-    per_slice
-        Steps between two looks at the clock where there is no time limit: what is found then depends on the seed alone.
-    reserve_s
-        Time that is needed after the last step, in seconds.
-    """
+    """Counts the steps of a search, at most ``steps``, and foretells how many are left."""
 
     def __init__(self, clock: Clock, steps: int, per_slice: int, reserve_s: float) -> None:
+        # `per_slice`: steps between two looks at the clock where there is no time limit, so that what is found depends
+        # on the seed alone. `reserve_s`: seconds that are needed after the last step.
         self.done, self.steps = 0, steps
         self._clock, self._per_slice, self._reserve_s = clock, per_slice, reserve_s
         self._step_s, self._started = SLICE_S, 0.0
@@ -297,8 +281,6 @@ class Pace:
 
 
 class _Journal:
-    """Offers the best state at the end, and at times before; ``takes_s``: how long offering takes, about."""
-
     def __init__(self, window: Window, run: Run, state: State, takes_s: float) -> None:
         self._window, self._run, self._state = window, run, state
         self._savings = parts_of(state)[2].savings
@@ -308,23 +290,20 @@ class _Journal:
 
     @property
     def best(self) -> float:
-        """What the best state saves, in hops."""
         return float(self._savings[1])
 
     def is_proved(self) -> bool:
-        """Whether the best state costs what the bound of the run is."""
         cost = self._window.cost(self.best)
-        return self._run.bound is not None and cost - self._run.bound <= EQUAL_RELATIVE * max(1e-9, abs(cost))
+        return self._run.bound is not None and cost - self._run.bound <= tolerance_of(cost)
 
     def look(self) -> bool:
-        """Offer the best state if it is time, or if it is proved optimal; return whether it is."""
+        # Offer the best state if it is time, or if it is proved optimal; return whether it is.
         proved = self.best > self._offered and self.is_proved()
         if proved or OFFER_SHARE * (time.perf_counter() - self._at) > self._took_s:
             self.offer()
         return proved and self._run.is_proved()
 
     def offer(self) -> None:
-        """Offer the best state if it is better than the last one offered."""
         if self.best <= self._offered:
             return
         started = time.perf_counter()

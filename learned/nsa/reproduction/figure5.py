@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
-from heuristics.topology.annealing.solvers import Annealing, AnnealingAsPublished
+from heuristics.topology.annealing import Annealing, AnnealingAsPublished
 from learned.nsa.networks import NETWORKS
 from learned.nsa.reproduction.epochs import (
     LEADER,

@@ -9,7 +9,7 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Result
-from heuristics.topology.annealing.solvers import Annealing, AnnealingAsPublished
+from heuristics.topology.annealing import Annealing, AnnealingAsPublished
 from learned.nsa.reproduction.epochs import (
     LEADER,
     Method,

@@ -6,7 +6,7 @@ from typing import Any
 
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.solving.registry import get_solver
-from heuristics.topology.annealing.solvers import Annealing, AnnealingAsPublished
+from heuristics.topology.annealing import Annealing, AnnealingAsPublished
 from learned.nsa.reproduction.epochs import (
     LEADER,
     Method,

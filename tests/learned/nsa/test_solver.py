@@ -20,7 +20,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
-from heuristics.topology.annealing.solvers import rules_of, walk_from
+from heuristics.topology.annealing import rules_of, walk_from
 from learned.networks.files import Card, read_weights, write_weights
 from learned.nsa.features import node_features
 from learned.nsa.kernels import anneal_guided, draw_action

@@ -15,7 +15,7 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.verify import verify
-from heuristics.topology.lns.start import Window, parts_of
+from heuristics.topology.lns.state import Window, parts_of
 from learned.prices.glance import glance
 from learned.prices.insertion import insert_priced
 from learned.prices.network import SHAPES, Weights, network_of

@@ -16,7 +16,7 @@ from allocopt.solving.verify import verify_result
 from heuristics.topology.greedy import Greedy
 from heuristics.topology.lns.kernels import search_ruled_neighbourhoods
 from heuristics.topology.lns.solver import Lns
-from heuristics.topology.lns.start import Window, parts_of
+from heuristics.topology.lns.state import Window, parts_of
 
 
 def solved(problem: TopologyProblem, steps: int = 300, seed: int = 0) -> Result:

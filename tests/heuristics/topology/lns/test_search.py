@@ -20,8 +20,7 @@ from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.solver import Lns
-from heuristics.topology.lns.start import Window, parts_of
-from heuristics.topology.lns.state import N_OPEN, Groups, Holdings, Moves, Open, Search, State
+from heuristics.topology.lns.state import N_OPEN, Groups, Holdings, Moves, Open, Search, State, Window, parts_of
 
 MOVES = Lns().moves(5)
 NARROW = MOVES._replace(few=2, others=1)

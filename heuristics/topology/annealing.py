@@ -1,19 +1,42 @@
-"""The walks of simulated annealing as kernels: by the move of the NSA paper, and by swaps on counts."""
+"""Simulated annealing: solvers ``annealing`` and ``annealing-as-published``, and their walks as kernels.
 
-from typing import NamedTuple
+The NSA paper's move removes 1 to n_D jobs and re-inserts them, the largest first, each on consecutive idle nodes from a
+random first one. Removing a job nested inside another leaves a hole that others may fill, so that the move reaches more
+than DCAS: under strategy ``dcas`` every state is checked, and a move that leads to a crossing one is drawn again, some
+times at most.
+
+Under ``free`` the cost depends on counts alone: a move lets a job exchange nodes of one leaf for as many of another,
+which other jobs have or nobody.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int32, int64, types, void
+from numba import float64, int64, types, void
 from numpy.typing import NDArray
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
-from allocopt.kernels.arrays import put
+from allocopt.cluster.topology import hop_costs
+from allocopt.kernels.arrays import IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.kernels.random import lehmer_uniform
+from allocopt.kernels.random import lehmer_state, lehmer_uniform
 from allocopt.kernels.tree import ENCODING
+from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
+from allocopt.solving import Capabilities, Promise, Run, StopReason
+from allocopt.solving.budget import Budget
+from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
+from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
+from heuristics.topology.schedule import Schedule
 
-DRAWS = 6
-"""A move that crosses is drawn again, up to this many times in all: two moves of three cross."""
+MOST_JOBS = 20_000
+
+# Between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
+WALK_SLICE, SWAPS_SLICE = 2_000_000, 100_000
+OVERHEAD = 200  # work of a step by the paper's move on a window without nodes and jobs, counted in nodes
+LARGEST_TABLE = 50_000_000  # groups times jobs up to which the counts are kept, 4 bytes each
+DRAWS = 6  # how often a move is drawn at most until none cross: two of three do
 
 
 class Walk(NamedTuple):
@@ -40,8 +63,7 @@ class Rules(NamedTuple):
     restores: bool
 
 
-WALK = types.NamedTuple((int64[::1],) * 3 + (float64[::1],) * 3, Walk)
-RULES = types.NamedTuple((float64, float64, int64, int64, boolean, boolean), Rules)
+WALK, RULES = record_type(Walk), record_type(Rules)
 
 
 @helper(allocates=True)
@@ -220,8 +242,8 @@ class Swapping(NamedTuple):
     """Where the walk on counts is; what nobody has belongs to one more owner, whose size is infinite."""
 
     owners: IntArray  # job of each idle position, or J where it has none, shape (m,)
-    counts: NDArray[np.int32]  # nodes of each owner by group, all levels numbered through, shape (J + 1, V)
-    groups: IntArray  # group of each idle position at each level, shape (m, levels)
+    counts: Annotated[NDArray[np.int32], 2]  # nodes of each owner by group, levels numbered through, shape (J + 1, V)
+    groups: IntMatrix  # group of each idle position at each level, shape (m, levels)
     members: IntArray  # the positions of group u of the lowest level are members[first[u] : first[u + 1]]
     first: IntArray
     weights: FloatArray  # what a squared count saves at each level, in hops, shape (levels,)
@@ -230,14 +252,8 @@ class Swapping(NamedTuple):
     random: IntArray  # state of Lehmer's generator
 
 
-SWAPPING = types.NamedTuple(
-    (int64[::1], int32[:, ::1], int64[:, ::1], *[int64[::1]] * 2, *[float64[::1]] * 3, int64[::1]), Swapping
-)
-
-
 @inlined
 def _hand_over(swapping: Swapping, a: int, b: int, group: int, k: int) -> None:
-    """Give k positions of an owner in a group of the lowest level to another one."""
     index = swapping.first[group]
     while k > 0:
         position = swapping.members[index]
@@ -247,7 +263,7 @@ def _hand_over(swapping: Swapping, a: int, b: int, group: int, k: int) -> None:
             k -= 1
 
 
-@kernel(void(SWAPPING, int64, float64, float64))
+@kernel(void(record_type(Swapping), int64, float64, float64))
 def anneal_by_swaps(swapping: Swapping, steps: int, hottest: float, coldest: float) -> None:
     """Take some steps of the walk on counts, which changes in place; O(levels) each on a window of any size.
 
@@ -285,3 +301,198 @@ def anneal_by_swaps(swapping: Swapping, steps: int, hottest: float, coldest: flo
             _hand_over(swapping, a, b, leaf_p, k)
             _hand_over(swapping, b, a, leaf_q, k)
             swapping.saving[0] += change
+
+
+def walk_from(problem: TopologyProblem, allocation: Allocation) -> Walk:
+    """Return a walk by the paper's move that stands at an allocation."""
+    owners = owners_of(problem, allocation)
+    costs = hop_costs(problem.topology, problem.hop_cost, allocation.nodes)
+    totals = np.array([costs.sum(), costs.sum()])
+    return Walk(owners, owners.copy(), owners.copy(), costs, costs.copy(), totals)
+
+
+def rules_of(problem: TopologyProblem, schedule: Schedule, steps: int, *, restores: bool) -> Rules:
+    """Return the rules of that walk for a problem: under ``dcas`` every state must be non-crossing."""
+    return Rules(
+        float(schedule.hottest * problem.hop_cost),
+        float(schedule.coldest * problem.hop_cost),
+        steps,
+        schedule.most_removed,
+        problem.strategy is Strategy.DCAS,
+        restores,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAnnealing(TopologySolver):
+    """Annealing with the paper's move; O(m) a step.
+
+    Parameters
+    ----------
+    hottest, coldest
+        First and last temperature, as multiples of the cost of one hop.
+    steps
+        Where the budget sets no iterations.
+    most_removed
+        Jobs removed in a move, at most; 2 in Table I of the paper, 3 is better at equal time.
+    """
+
+    hottest: float = 5.0
+    coldest: float = 0.25
+    steps: int = 1000
+    most_removed: int = 3
+
+    restores: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
+
+    def refusal(self, problem: TopologyProblem) -> str | None:
+        """Why the window is too large, or None."""
+        n_jobs = len(problem.jobs)
+        return None if n_jobs <= MOST_JOBS else f"it has {n_jobs:,} jobs, at most {MOST_JOBS:,} are taken"
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        return (anneal,)
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""
+        if run.solution is None:
+            run.offer(sequential_allocation(problem))
+        schedule = Schedule(self.hottest, self.coldest, budget.iterations or self.steps, self.most_removed)
+        return self.walk(problem, schedule, seed, run)
+
+    def walk(self, problem: TopologyProblem, schedule: Schedule, seed: int, run: Run) -> StopReason:
+        """Take all steps from the incumbent, or as many as the time allows; offer what a slice ends with if better."""
+        window, walk = encode(problem), walk_from(problem, run.solution)
+        rules = rules_of(problem, schedule, schedule.steps, restores=self.restores)
+        rng, best = np.random.default_rng(seed), float("inf")
+        per_slice = max(1, WALK_SLICE // (len(problem.idle_nodes) + len(problem.jobs) + OVERHEAD))
+        for first in range(0, rules.steps, per_slice):
+            if run.clock.expired():
+                return StopReason.TIME_LIMIT
+            anneal(window, walk, rules, first, min(rules.steps, first + per_slice), rng)
+            if walk.totals[1] < best:
+                best = float(walk.totals[1])
+                run.offer(allocation_of_owners(problem, walk.best))
+        return StopReason.ITERATIONS
+
+
+@dataclass(frozen=True, slots=True)
+class AnnealingAsPublished(WindowAnnealing):
+    """The walk that the NSA authors' code takes, to reproduce the paper's Table III; only there to be compared with.
+
+    A rejected move restores the energy that the next one is compared with, but not the allocation that it starts from,
+    so that most moves start from a state that was not accepted. The temperatures are those of the code (25,000 to 2.5
+    at 1,000 a hop), not of Table I. Its reachable set is wider than DCAS: strategy ``free``.
+    """
+
+    hottest: float = 25.0
+    coldest: float = 0.0025
+    most_removed: int = 2
+
+    name: ClassVar[str] = "annealing-as-published"
+    restores: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.FREE}), frozenset({Promise.ANYTIME}), f"{MOST_JOBS:,} jobs"
+    )
+
+
+def has_table(problem: TopologyProblem) -> bool:
+    """Whether the counts of the window are few enough to be kept, and there is a level that tells nodes apart."""
+    levels = len(problem.topology.hops) - 1
+    most = levels * len(problem.idle_nodes) * (len(problem.jobs) + 1)
+    if 0 < most <= LARGEST_TABLE:
+        return True
+    n_groups = int(encode(problem).n_groups.sum())
+    return levels > 0 and n_groups * (len(problem.jobs) + 1) <= LARGEST_TABLE
+
+
+def swapping_from(problem: TopologyProblem, allocation: Allocation, seed: int) -> Swapping:
+    """Return a walk on counts that stands at an allocation."""
+    encoding, n_jobs = encode(problem), len(problem.jobs)
+    first = np.cumsum(encoding.n_groups) - encoding.n_groups
+    groups = np.ascontiguousarray((encoding.groups + first[:, np.newaxis]).T)
+    owners = owners_of(problem, allocation)
+    owners[owners < 0] = n_jobs
+    counts = np.zeros((n_jobs + 1, int(encoding.n_groups.sum())), dtype=np.int32)
+    for of_level in groups.T:
+        np.add.at(counts, (owners, of_level), 1)
+    return Swapping(
+        owners,
+        counts,
+        groups,
+        np.argsort(groups[:, 0], kind="stable"),
+        np.append(0, np.cumsum(np.bincount(groups[:, 0]))),
+        encoding.weights,
+        np.append(1.0 / encoding.sizes, 0.0),
+        np.zeros(1),
+        lehmer_state(seed),
+    )
+
+
+def allocation_at(problem: TopologyProblem, swapping: Swapping) -> Allocation:
+    """Return the allocation where a walk on counts stands."""
+    n_jobs = len(problem.jobs)
+    return allocation_of_owners(problem, np.where(swapping.owners == n_jobs, -1, swapping.owners))
+
+
+@dataclass(frozen=True, slots=True)
+class Annealing(WindowAnnealing):
+    """Proper Metropolis annealing: the paper's move under ``dcas``, swaps of nodes under ``free``.
+
+    Where the counts of a window would not fit into memory, ``free`` is searched with the paper's move too.
+
+    Parameters
+    ----------
+    hottest, coldest, steps, most_removed
+        Under ``dcas``; see `WindowAnnealing`.
+    swap_hottest, swap_coldest
+        First and last temperature under ``free``, as multiples of the cost of one hop.
+    swaps
+        Steps under ``free`` where the budget sets no iterations; O(levels) each.
+    """
+
+    swap_hottest: float = 1.0
+    swap_coldest: float = 0.05
+    swaps: int = 100_000
+
+    name: ClassVar[str] = "annealing"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset({Strategy.DCAS, Strategy.FREE}), frozenset({Promise.ANYTIME}), f"{MOST_JOBS:,} jobs"
+    )
+
+    def __post_init__(self) -> None:
+        WindowAnnealing.__post_init__(self)
+        Schedule(self.swap_hottest, self.swap_coldest, self.swaps, self.most_removed)
+
+    def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
+        """Compiled entries that the search may call."""
+        if problem.strategy is Strategy.DCAS or not has_table(problem):
+            return WindowAnnealing.kernels(self, problem)
+        return (*GREEDY_KERNELS, anneal_by_swaps)
+
+    def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Anneal from the warm start, or under ``free`` from the greedy one; see `TopologySolver.search`."""
+        if problem.strategy is Strategy.DCAS or not has_table(problem):
+            return WindowAnnealing.search(self, problem, run, budget, seed)
+        if run.solution is None:
+            run.offer(sequential_allocation(problem))
+            if Greedy().refusal(problem) is None:
+                run.offer(insert_largest_first(problem, run)[0])
+        if run.is_proved():
+            return StopReason.PROVED
+        swapping, steps, offered = swapping_from(problem, run.solution, seed), budget.iterations or self.swaps, 0.0
+        cooling = np.log(self.swap_coldest / self.swap_hottest) / steps
+        for first in range(0, steps, SWAPS_SLICE):
+            if run.clock.expired():
+                return StopReason.TIME_LIMIT
+            last = min(steps, first + SWAPS_SLICE)
+            hot, cold = (float(self.swap_hottest * np.exp(cooling * step)) for step in (first, last))
+            anneal_by_swaps(swapping, last - first, hot, cold)
+            # Sums of fractions: what is better by less than this is not better.
+            if swapping.saving[0] > offered + 1e-9:
+                offered = float(swapping.saving[0])
+                run.offer(allocation_at(problem, swapping))
+        return StopReason.ITERATIONS

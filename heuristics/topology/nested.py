@@ -1,24 +1,46 @@
-"""Large neighbourhood search over non-crossing partitions: remove some jobs, insert each on its best window, accept.
+"""Search for DCAS: remove some jobs from a non-crossing partition, insert each on its best window, accept.
 
 On the circle of idle positions, those left over are linked to the next and the previous one of them: the ring. The
 nodes of a job are kept as a *chain*: in the order in which they follow one another from the gap that holds the leftover
 to that gap again. What lies in the other gaps are whole jobs, which are nested in it.
 """
 
+import time
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, types, void
+from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import IntMatrix, record_type
 from allocopt.kernels.compiled import inlined, kernel
-from allocopt.kernels.random import lehmer_uniform
+from allocopt.kernels.insertion import insertion_state, single_job_savings
+from allocopt.kernels.random import lehmer_state, lehmer_uniform
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
+from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import StopReason
+from allocopt.solving.run import Run
+from heuristics.topology.greedy import alone_bound
+from heuristics.topology.schedule import Schedule
 
-NOBODY = -1
-"""Owner of a position that is left over."""
+NOBODY = -1  # owner of a position that is left over
+MANY_GROUPS = 256  # of the lowest level, from which on a step draws new prices only where it removes jobs
+PLACED_PER_SLICE = 2_000_000  # windows looked at between two looks at the clock: some milliseconds
 
-MANY_GROUPS = 256
-"""Groups of the lowest level from which on a step draws new prices only where it removes jobs."""
+# Largest difference of the prices of two nodes, in hops: the jobs of a small window stand in each other's way all at
+# once.
+FEW_JOBS, PRICE_OF_FEW, PRICE_OF_MANY = 30, 3.0, 1.0
+REACH, FEW_LEFT, RELATED = 16, 300, 0.3  # see `Moves`
+
+STEPS_PER_JOB = 500  # where the budget sets no iterations, if that is more than what was asked for
+PATIENCE = 4  # cycles without an improvement after which the search ends before its time limit
+
+FIRST_SLICE, LONGEST_SLICE = 16, 4096  # steps under a time limit: of the first slice, which tells the speed, and of any
+SHARE, LONGEST_S = 0.1, 0.02  # share of the time left that a slice may take, and seconds that it shall take at most
+REPORTING = 0.05  # share of the time that may go into offering solutions on the way
 
 
 class Circle(NamedTuple):
@@ -28,7 +50,7 @@ class Circle(NamedTuple):
     of one position crosses no other, so that it forbids nothing.
     """
 
-    groups: IntArray  # group of each position at each level that tells nodes apart, numbered through, (M, levels)
+    groups: IntMatrix  # group of each position at each level that tells nodes apart, numbered through, (M, levels)
     weights: FloatArray  # what a squared count saves at each level, in hops, shape (levels,)
     sizes: IntArray  # nodes of each job, shape (J,)
     offset: IntArray  # the chain of job j is chains[offset[j] : offset[j + 1]]
@@ -79,11 +101,7 @@ class Moves(NamedTuple):
     related: float  # share of the moves that remove neighbours on the circle
 
 
-CIRCLE = types.NamedTuple((int64[:, ::1], float64[::1], int64[::1], int64[::1], int64), Circle)
-RING = types.NamedUniTuple(int64[::1], 5, Ring)
-SLIDE = types.NamedTuple((int64[::1], float64[::1], int64[::1], float64[::1]), Slide)
-SEARCH = types.NamedTuple((float64[::1], float64[::1], *[int64[::1]] * 6, float64[::1], int64[::1]), Search)
-MOVES = types.NamedTuple((float64, int64, int64, int64, float64), Moves)
+CIRCLE, RING, SLIDE, SEARCH, MOVES = map(record_type, (Circle, Ring, Slide, Search, Moves))
 
 
 @inlined
@@ -131,7 +149,6 @@ def parent_of(circle: Circle, ring: Ring, job: int) -> int:
 
 @inlined
 def _left_over_before(circle: Circle, ring: Ring, position: int) -> int:
-    """Last left-over position before one, or that one itself."""
     while ring.owners[position] != NOBODY:
         position = _left_of(ring, _first_of(circle, ring, ring.owners[position]))
     return position
@@ -139,7 +156,6 @@ def _left_over_before(circle: Circle, ring: Ring, position: int) -> int:
 
 @inlined
 def _link_chain(circle: Circle, ring: Ring, job: int, previous: int) -> None:
-    """Give a job's chain to the leftover, behind one of its positions."""
     following = ring.after[previous]
     for index in range(circle.offset[job], circle.offset[job + 1]):
         position = ring.chains[index]
@@ -154,7 +170,6 @@ def _link_chain(circle: Circle, ring: Ring, job: int, previous: int) -> None:
 
 @inlined
 def _unlink_chain(circle: Circle, ring: Ring, job: int) -> None:
-    """Give a job its chain, which is consecutive in the ring."""
     previous = ring.before[_first_of(circle, ring, job)]
     following = ring.after[_last_of(circle, ring, job)]
     ring.after[previous] = following
@@ -184,7 +199,7 @@ def _take_out(circle: Circle, ring: Ring, search: Search, job: int, count: int) 
 
 @inlined
 def _neighbour_of(circle: Circle, ring: Ring, search: Search, job: int) -> int:
-    """Draw a job that is near on the circle: behind a random number of left-over nodes, to the left or to the right."""
+    # Behind a random number of nodes, to the left or to the right.
     found, steps = job, _below(search.random, 2 * circle.sizes[job] + 4)
     rightwards = lehmer_uniform(search.random) < 0.5
     position = _last_of(circle, ring, job) if rightwards else _first_of(circle, ring, job)
@@ -202,7 +217,6 @@ def _neighbour_of(circle: Circle, ring: Ring, search: Search, job: int) -> int:
 
 @inlined
 def _draw_removed(circle: Circle, ring: Ring, search: Search, moves: Moves) -> int:
-    """Remove some random jobs, or some that are near one another on the circle; return how many."""
     n_jobs = circle.sizes.size
     wanted = 1 + _below(search.random, min(moves.most_removed, n_jobs))
     related = lehmer_uniform(search.random) < moves.related
@@ -220,7 +234,6 @@ def _draw_removed(circle: Circle, ring: Ring, search: Search, moves: Moves) -> i
 
 @inlined
 def _draw_prices(circle: Circle, search: Search, slide: Slide, n_groups: int, count: int, scale: float) -> None:
-    """Draw prices for all groups of the lowest level, or where there are many for those of the removed jobs."""
     if n_groups <= MANY_GROUPS:
         for group in range(n_groups):
             slide.price[group] = scale * (lehmer_uniform(search.random) - 0.5)
@@ -319,7 +332,7 @@ def _insert(circle: Circle, ring: Ring, search: Search, slide: Slide, moves: Mov
 
 @inlined
 def _undo(circle: Circle, ring: Ring, search: Search, count: int) -> None:
-    """Put the removed jobs back where they were: all links as they were, last in, first out."""
+    # Last in, first out, so that all links are as they were.
     for i in range(count - 1, -1, -1):
         job = search.order[i]
         _link_chain(circle, ring, job, ring.before[_first_of(circle, ring, job)])
@@ -342,10 +355,9 @@ def search_partitions(
     hottest: float,
     coldest: float,
 ) -> None:
-    """Take some steps of the search, which changes in place.
+    """Take some steps of the search, which changes in place; ``n_groups``: groups of the lowest level.
 
     The first one is taken at the hottest temperature, in hops; the coldest would be that of the step after the last.
-    ``n_groups``: groups of the lowest level.
     """
     temperature, cooling = hottest, np.exp(np.log(coldest / hottest) / steps)
     for _ in range(steps):
@@ -387,3 +399,184 @@ def place_in_order(circle: Circle, ring: Ring, slide: Slide, jobs: IntArray, fir
         slide.least[0] = np.inf
         _scan_from_the_start(circle, ring, slide, jobs[i], most)
         _take_best(circle, ring, slide, jobs[i])
+
+
+NESTED_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, place_in_order, search_partitions)
+"""Entries that the search calls."""
+
+
+def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int, schedule: Schedule) -> StopReason:
+    """Search from the incumbent or the jobs placed largest first, whichever is better; prove the bound of FREE.
+
+    See `allocopt.solving.base.SearchSolver.search`; the strategy is ``dcas``. Temperatures are in hops. Where the
+    budget sets no iterations, the schedule has the least number of steps: of all where the budget sets no time either,
+    else of the first cycle.
+    """
+    if run.solution is None:
+        run.offer(sequential_allocation(problem))
+    start, encoding = Start.of(problem), encode(problem)
+    largest, tree = int(encoding.sizes.max()), group_tree(encoding)
+    run.prove(alone_bound(encoding, single_job_savings(tree, insertion_state(tree, largest), largest)))
+    if len(start.circle.weights) == 0 or run.is_proved():
+        return StopReason.COMPLETED
+    _place_largest_first(start, run)
+    price = PRICE_OF_FEW if len(problem.jobs) <= FEW_JOBS else PRICE_OF_MANY
+    improvement = _Improvement(start, run, Moves(price, schedule.most_removed, REACH, FEW_LEFT, RELATED), seed)
+    steps = max(schedule.steps, STEPS_PER_JOB * len(problem.jobs))
+    if budget.iterations is not None or budget.seconds is None:
+        return improvement.cool(budget.iterations or steps, schedule)
+    # In cycles, each twice as long as the one before.
+    idle, stopped_by = 0, StopReason.ITERATIONS
+    while idle < PATIENCE and stopped_by is StopReason.ITERATIONS:
+        before = improvement.offered
+        stopped_by = improvement.cool(steps, schedule)
+        idle = 0 if improvement.offered > before else idle + 1
+        steps *= 2
+    return stopped_by
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """A problem as the search takes it: between allocations and the chains that the search works on."""
+
+    problem: TopologyProblem
+    circle: Circle
+    n_groups: int  # groups of the lowest level that tells idle nodes apart
+    n_vertices: int  # groups of all levels
+
+    @classmethod
+    def of(cls, problem: TopologyProblem) -> "Start":
+        """Prepare a problem."""
+        encoding = encode(problem)
+        # A level of one group saves the same for every allocation.
+        telling = np.flatnonzero(encoding.n_groups > 1)
+        counts = encoding.n_groups[telling]
+        groups = encoding.groups[telling] + (np.cumsum(counts) - counts)[:, np.newaxis]
+        sizes = encoding.sizes.astype(np.int64)
+        full = int(sizes.sum()) == encoding.n_idle
+        circle = Circle(
+            np.ascontiguousarray(np.hstack((groups, np.zeros((len(telling), int(full)), dtype=np.int64))).T),
+            encoding.weights[telling],
+            sizes,
+            np.append(0, np.cumsum(sizes)),
+            encoding.n_idle if full else -1,
+        )
+        return cls(problem, circle, int(counts[0]) if len(counts) else 0, int(counts.sum()))
+
+    def slide(self) -> Slide:
+        """Return working space of the insertion, without prices."""
+        counts = np.zeros(self.n_vertices, dtype=np.int64)
+        return Slide(counts, np.zeros(self.n_vertices), np.zeros(1, dtype=np.int64), np.zeros(2))
+
+    def empty_ring(self) -> Ring:
+        """Return the ring of all positions, all of them left over."""
+        positions = np.arange(len(self.circle.groups))
+        return Ring(
+            np.full(len(positions), NOBODY, dtype=np.int64),
+            np.roll(positions, -1),
+            np.roll(positions, 1),
+            np.zeros(int(self.circle.offset[-1]), dtype=np.int64),
+            np.array([len(positions)]),
+        )
+
+    def ring(self, allocation: Allocation) -> Ring:
+        """Return the ring of an allocation that is non-crossing."""
+        ring = self.empty_ring()
+        ring.owners[: len(self.problem.idle_nodes)] = owners_of(self.problem, allocation)
+        left = np.flatnonzero(ring.owners == NOBODY)
+        ring.after[left], ring.before[left] = np.roll(left, -1), np.roll(left, 1)
+        ring.idle[0] = len(left)
+        # From a left-over position on, every job's nodes come in the order of its chain.
+        turned = np.roll(np.arange(len(ring.owners)), -int(left[0]))
+        order = np.argsort(ring.owners[turned], kind="stable")
+        ring.chains[:] = turned[order[len(left) :]]
+        return ring
+
+    def search(self, ring: Ring, seed: int) -> Search:
+        """Begin at a ring."""
+        savings = self.savings(ring.chains)
+        totals = np.full(2, savings.sum())
+        changed, removed, order, out = np.zeros((4, len(savings)), dtype=np.int64)
+        best, held = ring.chains.copy(), np.zeros_like(ring.chains)
+        saved = np.zeros(len(savings))
+        return Search(savings, totals, best, changed, removed, order, out, held, saved, lehmer_state(seed))
+
+    def savings(self, chains: IntArray) -> FloatArray:
+        """Return what each job saves of its hop cost, in hops, shape ``(J,)``."""
+        circle = self.circle
+        jobs = np.repeat(np.arange(len(circle.sizes)), circle.sizes)
+        savings = np.zeros(len(circle.sizes))
+        for level, weight in enumerate(circle.weights):
+            pairs, counts = np.unique(jobs * self.n_vertices + circle.groups[chains, level], return_counts=True)
+            np.add.at(savings, pairs // self.n_vertices, weight * counts.astype(np.float64) ** 2)
+        return savings / circle.sizes
+
+    def allocation(self, chains: IntArray) -> Allocation:
+        """Return the allocation of some chains."""
+        owners = np.full(len(self.problem.idle_nodes), NOBODY, dtype=np.int64)
+        owners[chains] = np.repeat(np.arange(len(self.circle.sizes)), self.circle.sizes)
+        return allocation_of_owners(self.problem, owners)
+
+
+def _place_largest_first(start: Start, run: Run) -> None:
+    # When the time has run out, the jobs that are left take any windows.
+    ring, slide = start.empty_ring(), start.slide()
+    order, size = np.argsort(-start.circle.sizes, kind="stable"), len(ring.owners)
+    per_slice = max(1, PLACED_PER_SLICE // size)
+    placed = 0
+    while placed < len(order):
+        in_time = not run.clock.expired()
+        last = min(len(order), placed + per_slice) if in_time else len(order)
+        place_in_order(start.circle, ring, slide, order, placed, last, size if in_time else 1)
+        placed = last
+    run.offer(start.allocation(ring.chains))
+
+
+class _Improvement:
+    def __init__(self, start: Start, run: Run, moves: Moves, seed: int) -> None:
+        self._start, self._run, self._moves = start, run, moves
+        self._ring = start.ring(run.solution)
+        self._search, self._slide = start.search(self._ring, seed), start.slide()
+        self.offered = float(self._search.totals[1])
+
+    def cool(self, steps: int, schedule: Schedule) -> StopReason:
+        # Without a time limit the slices depend on the number of steps alone.
+        start, clock, left, reporting_s = self._start, self._run.clock, steps, 0.0
+        began, time_s = time.perf_counter(), clock.remaining()
+
+        def temperature(elapsed_s: float) -> float:
+            # By the share of the steps or of the time that is done, what is more.
+            of_time = elapsed_s / time_s if time_s > 0 else 1.0
+            done = min(1.0, max(1.0 - left / steps, of_time))
+            return float(schedule.hottest * (schedule.coldest / schedule.hottest) ** done)
+
+        try:
+            while left > 0 and not clock.expired():
+                if self._run.is_proved():
+                    return StopReason.PROVED
+                elapsed, count, per_step = time.perf_counter() - began, LONGEST_SLICE, 0.0
+                if clock.seconds is not None and left == steps:
+                    count = FIRST_SLICE
+                elif clock.seconds is not None:
+                    per_step = elapsed / (steps - left)
+                    seconds = min(LONGEST_S, SHARE * clock.remaining())
+                    count = min(LONGEST_SLICE, max(FIRST_SLICE, int(seconds / per_step)))
+                hot, elapsed = temperature(elapsed), elapsed + count * per_step
+                count = min(count, left)
+                left -= count
+                cold = min(hot, temperature(elapsed))
+                search_partitions(
+                    start.circle, self._ring, self._search, self._slide, self._moves, start.n_groups, count, hot, cold
+                )
+                ended = time.perf_counter()
+                if reporting_s <= REPORTING * (ended - began):
+                    self._offer_best()
+                    reporting_s += time.perf_counter() - ended
+        finally:
+            self._offer_best()
+        return StopReason.ITERATIONS if left == 0 else StopReason.TIME_LIMIT
+
+    def _offer_best(self) -> None:
+        if self._search.totals[1] > self.offered:
+            self.offered = float(self._search.totals[1])
+            self._run.offer(self._start.allocation(self._search.best))

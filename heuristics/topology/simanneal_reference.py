@@ -16,12 +16,10 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, owners_of
 from allocopt.problems.topology.verify import check_non_crossing
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Clock
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
-from heuristics.topology.annealing.kernels import DRAWS
-from heuristics.topology.annealing.solvers import Schedule, WindowAnnealing
+from heuristics.topology.annealing import DRAWS, WindowAnnealing
+from heuristics.topology.schedule import Schedule
 
 LARGEST_WINDOW, MOST_JOBS = 20_000, 1_000
 
@@ -40,10 +38,7 @@ def destroy_and_repair(owners: IntArray, sizes: IntArray, most_removed: int, rng
 
 
 class WindowAnnealer(Annealer):  # type: ignore[misc]
-    """A window as simanneal sees it; the state is the owner of every idle position.
-
-    The base class's constructor is not called: it would replace the process's handler of Ctrl-C for good.
-    """
+    """A window as simanneal sees it; the state is the owner of every idle position."""
 
     copy_strategy = "method"
     updates = 0
@@ -51,6 +46,7 @@ class WindowAnnealer(Annealer):  # type: ignore[misc]
     def __init__(
         self, problem: TopologyProblem, start: Allocation, schedule: Schedule, seed: int, clock: Clock
     ) -> None:
+        # The base class's constructor is not called: it would replace the process's handler of Ctrl-C for good.
         self.state = self.best_state = owners_of(problem, start)
         self.Tmax, self.Tmin = schedule.hottest * problem.hop_cost, schedule.coldest * problem.hop_cost
         self.steps, self._most_removed = schedule.steps, schedule.most_removed
@@ -93,11 +89,9 @@ class SimannealReference(WindowAnnealing):
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
-        if len(problem.idle_nodes) > LARGEST_WINDOW:
-            return f"it has {len(problem.idle_nodes):,} idle nodes, at most {LARGEST_WINDOW:,} are taken"
-        if len(problem.jobs) > MOST_JOBS:
-            return f"it has {len(problem.jobs):,} jobs, at most {MOST_JOBS:,} are taken"
-        return None
+        counts = (len(problem.idle_nodes), LARGEST_WINDOW, "idle nodes"), (len(problem.jobs), MOST_JOBS, "jobs")
+        refused = (f"it has {n:,} {noun}, at most {most:,} are taken" for n, most, noun in counts if n > most)
+        return next(refused, None)
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """None: all is Python."""

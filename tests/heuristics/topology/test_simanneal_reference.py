@@ -19,8 +19,8 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
-from heuristics.topology.annealing.reference import LARGEST_WINDOW, SimannealReference, destroy_and_repair
-from heuristics.topology.annealing.solvers import Annealing, WindowAnnealing
+from heuristics.topology.annealing import Annealing, WindowAnnealing
+from heuristics.topology.simanneal_reference import LARGEST_WINDOW, SimannealReference, destroy_and_repair
 
 
 class PapersMove(WindowAnnealing):

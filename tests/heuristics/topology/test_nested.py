@@ -20,18 +20,18 @@ from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
 from heuristics.topology.lns.solver import Lns
-from heuristics.topology.nested.kernels import (
+from heuristics.topology.nested import (
     CIRCLE,
     RING,
     Circle,
     Moves,
     Ring,
     Search,
+    Start,
     parent_of,
     place_in_order,
     search_partitions,
 )
-from heuristics.topology.nested.search import Start
 
 MOVES = Moves(3.0, 5, 2, 6, 0.5)
 """So few nodes near a place that both ways to look at windows are taken."""

@@ -15,9 +15,8 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
-from heuristics.topology.annealing import solvers
-from heuristics.topology.annealing.kernels import Swapping, anneal_by_swaps
-from heuristics.topology.annealing.solvers import Annealing, allocation_at, has_table, swapping_from
+from heuristics.topology import annealing
+from heuristics.topology.annealing import Annealing, Swapping, allocation_at, anneal_by_swaps, has_table, swapping_from
 
 several_levels = windows(most_idle=14, most_jobs=5, topologies=st.just(FatTree(2, 2, 4)) | trees(levels=3))
 
@@ -112,7 +111,7 @@ def test_by_default_it_comes_within_a_percent_of_proven_optima_and_never_below(
 def test_without_a_table_of_counts_the_papers_move_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = paper_window(3)
     assert has_table(problem)
-    monkeypatch.setattr(solvers, "LARGEST_TABLE", 10)
+    monkeypatch.setattr(annealing, "LARGEST_TABLE", 10)
     assert not has_table(problem)
     result = Annealing(steps=50).solve(problem, Budget(), 0)
     assert (result.stopped_by, result.bound) == (StopReason.ITERATIONS, None)

@@ -18,8 +18,8 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
-from heuristics.topology.annealing import solvers
-from heuristics.topology.annealing.solvers import Annealing, AnnealingAsPublished
+from heuristics.topology import annealing
+from heuristics.topology.annealing import Annealing, AnnealingAsPublished
 
 Searching = Annealing | AnnealingAsPublished
 TAKEN = [(Annealing(), Strategy.DCAS), (Annealing(), Strategy.FREE), (AnnealingAsPublished(), Strategy.FREE)]
@@ -81,8 +81,8 @@ def test_cut_off_anywhere_it_returns_the_best_so_far(
     solver: Searching, strategy: Strategy, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = paper_window(2, strategy)
-    monkeypatch.setattr(solvers, "WALK_SLICE", 10 * len(problem.idle_nodes))
-    monkeypatch.setattr(solvers, "SWAPS_SLICE", 1000)
+    monkeypatch.setattr(annealing, "WALK_SLICE", 10 * len(problem.idle_nodes))
+    monkeypatch.setattr(annealing, "SWAPS_SLICE", 1000)
     warm_start = sequential_allocation(problem)
     result = solver.solve(problem, LooksBudget(looks=looks), 0, warm_start)
     verify_result(problem, result)

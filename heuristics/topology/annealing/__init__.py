@@ -1,1 +1,0 @@
-"""Simulated annealing: with the move of the NSA paper, and on counts."""

@@ -1,1 +1,0 @@
-"""Large neighbourhood search over non-crossing partitions, for strategy DCAS."""
