@@ -302,7 +302,8 @@ def long_queue_section() -> str:
             times = timed(partial(simulate, workload, 256, scheduler), 1)
             rows.append([name, jobs, times.best, jobs / times.best])
     table = aligned_table(["scheduler", "jobs", "s", "jobs/s"], rows, (None, 0, 2, 0))
-    return f"## Long queues\n\nAll jobs of a workload of the Lublin-Feitelson model, P = 256, seed {SEED}, come at once.\n\n{table}"
+    about = f"All jobs of a workload of the Lublin-Feitelson model, P = 256, seed {SEED}, submitted at once."
+    return f"## Long queues\n\n{about}\n\n{table}"
 
 
 def memory_section() -> str:
