@@ -37,16 +37,14 @@ def add_counted_jobs(
 ) -> None:
     """Let jobs ``first .. last - 1`` enter: ``D[k][c] = max(D[k][c], D[k - 1][c - n_j] + g_j)``.
 
+    Jobs come by rising size, so that few states are looked at early.
+
     Parameters
     ----------
     best
         D, the largest sum of gains of k jobs of c units together, shape ``(K + 1, C + 1)``; -inf where there are none.
     taken
         Decisions, shape ``(words, K + 1, C + 1)``.
-    sizes, gains
-        Units and gain of each job, shape ``(J,)``; jobs come by rising size, so that few states are looked at early.
-    first, last
-        Which jobs enter.
     """
     most, capacity = best.shape[0] - 1, best.shape[1] - 1
     reach = 0
@@ -73,16 +71,7 @@ def add_counted_jobs(
 def add_jobs(best: FloatArray, taken: BitArray, sizes: IntArray, gains: FloatArray, first: int, last: int) -> None:
     """Let jobs ``first .. last - 1`` enter: ``V[c] = max(V[c], V[c - n_j] + g_j)``, c the units at hand.
 
-    Parameters
-    ----------
-    best
-        V, the largest sum of gains within c units, shape ``(C + 1,)``.
-    taken
-        Decisions, shape ``(words, C + 1)``.
-    sizes, gains
-        Units and gain of each job, shape ``(J,)``.
-    first, last
-        Which jobs enter.
+    V is ``best``, of shape ``(C + 1,)``; decisions are ``taken``, of shape ``(words, C + 1)``.
     """
     capacity = best.shape[0] - 1
     for job in range(first, last):
@@ -129,12 +118,10 @@ class Items:
     ----------
     jobs
         Their indices in the problem.
-    sizes
-        Units that they ask for.
     gains
         What is summed in the table.
     capacity
-        Free units that they can take together.
+        Units that they can take together.
     """
 
     jobs: IntArray
@@ -162,10 +149,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class KnapsackDynamicProgram(KnapsackSolver):
-    """Exact selections under one resource, in O(J C) for values and Eq. 2 and O(J K C) for Eq. 1.
-
-    There are J jobs, of which at most K fit, and C units.
-    """
+    """Exact selections under one resource: O(J C) for values and Eq. 2, O(J K C) for Eq. 1 where at most K jobs fit."""
 
     name: ClassVar[str] = "dp"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -221,34 +205,27 @@ def _search_values(items: Items, run: Run) -> bool:
 
 
 def _search_means(problem: KnapsackProblem, gains: Gains, items: Items, run: Run) -> bool:
-    """Find the best selection under Eq. 1, among the first jobs if the time runs out; return whether it did not."""
+    """Do the same under Eq. 1."""
     known = -math.inf if run.objective is None else run.objective
-    worth_it = np.flatnonzero(count_bounds(problem, gains) > known)
-    most = int(worth_it.max(initial=0))
+    most = int(np.flatnonzero(count_bounds(problem, gains) > known).max(initial=0))
     if most == 0 or run.clock.expired():
         return most == 0
     best = np.full((most + 1, items.capacity + 1), -np.inf)
     best[0, 0] = 0.0
     taken = np.zeros((items.words, most + 1, items.capacity + 1), dtype=np.uint64)
     entered = _enter(add_counted_jobs, best, taken, items, run)
-    unit = int(problem.sizes[items.jobs[0]]) // int(items.sizes[0])
-    units = gains.rate * unit * np.arange(items.capacity + 1)
-    ends = [_best_of(best[k] / k + units) for k in range(1, min(most, entered) + 1)]
     selected = np.zeros(len(items.jobs), dtype=np.bool_)
-    if ends:
-        k = max(range(len(ends)), key=lambda place: ends[place][0])
-        trace_counted(taken, items.sizes, entered, k + 1, ends[k][1], selected)
+    if entered > 0:
+        unit = int(problem.sizes[items.jobs[0]]) // int(items.sizes[0])
+        counts = np.arange(1, min(most, entered) + 1)
+        worth = best[counts] / counts[:, None] + gains.rate * unit * np.arange(items.capacity + 1)
+        k, c = divmod(int(np.argmax(worth)), worth.shape[1])
+        trace_counted(taken, items.sizes, entered, k + 1, c, selected)
     run.offer(selection_of(items.jobs[selected].tolist()))
     return entered == len(items.jobs)
 
 
-def _best_of(worth: FloatArray) -> tuple[float, int]:
-    """Return the largest worth, and the units it takes."""
-    units = int(np.argmax(worth))
-    return float(worth[units]), units
-
-
-def _enter(add: Any, best: FloatArray, taken: Any, items: Items, run: Run) -> int:
+def _enter(add: Any, best: FloatArray, taken: BitArray, items: Items, run: Run) -> int:
     """Let the jobs enter while there is time; return how many did."""
     n_jobs = len(items.jobs)
     step = max(1, SLICE // best.size)
