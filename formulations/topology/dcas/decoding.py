@@ -22,8 +22,6 @@ SLICE = 100_000
 
 
 class _Decoding(NamedTuple):
-    """Working space of the decoder, and the best it has found."""
-
     price: FloatArray  # as in `Prices`
     best: FloatArray
     classes: IntArray  # of every job's block, shape (J,)
@@ -41,7 +39,7 @@ _DECODING = types.NamedTuple((float64[::1], float64[::1], *(int64[::1],) * 8), _
 
 @inlined
 def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: float) -> float:
-    """Add a node to the block, or take it away; return by how much its cost less savings rises, prices paid."""
+    # By how much the block's cost less savings rises, prices paid, as a node is added or taken away.
     leaf = window.leaf[position]
     pod = window.pod[leaf]
     x, y = decoding.in_leaf[leaf], decoding.in_pod[pod]
@@ -115,16 +113,7 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
 def decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
     """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
 
-    Parameters
-    ----------
-    window, decoding
-        The window, its prices, and working space.
-    noise
-        Largest noise, in the unit of cost; every time a random part of it is used.
-    most
-        Excess that is too much.
-    times
-        How often.
+    An excess of ``most`` is too much. Every time a random part of the noise is used, which is in the unit of cost.
     """
     for _ in range(times):
         for index in range(decoding.order.size - 1, 0, -1):
@@ -142,15 +131,7 @@ def decode(window: Window, decoding: _Decoding, noise: float, most: float, times
 
 
 class Decoder:
-    """Places the jobs of a window one after the other, and offers what it finds to the run.
-
-    Parameters
-    ----------
-    problem, window
-        The window, and what kernels take of it.
-    cut
-        Idle position with which the line begins.
-    """
+    """Places the jobs of a window, cut before a position, one after the other, and offers what it finds to the run."""
 
     def __init__(self, problem: TopologyProblem, window: Window, cut: int) -> None:
         self._problem, self._window, self._cut = problem, window, cut

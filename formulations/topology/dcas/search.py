@@ -116,15 +116,10 @@ def _go_through(rounds: "_Rounds", decoder: Decoder, prices: Prices, run: Run) -
 
 
 def growth(parts_by_limit: list[tuple[float, int]]) -> float:
-    """Return by what the limit had best grow after these rounds.
+    """Return by what the limit had best grow after rounds of these limits, which kept so many parts.
 
     If the work of a round is a power of its limit, all rounds together cost least, at worst, where the last is e times
     as much work as the one before it.
-
-    Parameters
-    ----------
-    parts_by_limit
-        Limit of each round, and the parts that it kept.
     """
     if len(parts_by_limit) < 2:
         return GROWTH
@@ -141,7 +136,6 @@ class _Rounds:
         self.parts_by_limit: list[tuple[float, int]] = []
 
     def fill_reach(self, clock: Clock) -> bool:
-        """Fill the bounds; return False if the time ran out."""
         for c in range(len(self._window.sizes)):
             for leaf in range(len(self._window.pod)):
                 if clock.expired():
@@ -166,11 +160,8 @@ class _Rounds:
         return True
 
     def best_owners(self) -> IntArray | None:
-        """Return the number of the block that owns each position in the best filling of the whole line, if any.
-
-        Blocks are numbered class by class, so that the leftover is the last one.
-        """
-        parts, fillings, used = self._tables.parts, self._tables.fillings, self._window.used
+        """Return the block that owns each position in the best filling of the line, blocks numbered class by class."""
+        parts, fillings, used, sizes = self._tables.parts, self._tables.fillings, self._window.used, self._window.sizes
         whole = np.flatnonzero(fillings.blocks[fillings.first[0] : fillings.last[0]] == len(used) - 1)
         if len(whole) == 0:
             return None
@@ -183,7 +174,8 @@ class _Rounds:
             if rest >= 0:
                 length = used[fillings.blocks[filling]] - used[fillings.blocks[rest]]
                 waiting.append((rest, position + int(length)))
-            c = self._class_of(part, position)
+            at = np.arange(len(sizes)), position, sizes
+            c = int(np.flatnonzero((parts.first[at] <= part) & (part < parts.last[at]))[0])
             while part >= 0:
                 owners[position] = number[c]
                 gap, part = int(parts.gap[part]), int(parts.rest[part])
@@ -193,8 +185,3 @@ class _Rounds:
                     position += int(used[fillings.blocks[gap]])
             number[c] += 1
         return owners
-
-    def _class_of(self, part: int, position: int) -> int:
-        every, sizes = np.arange(len(self._window.sizes)), self._window.sizes
-        first, last = (ends[every, position, sizes] for ends in (self._tables.parts.first, self._tables.parts.last))
-        return int(np.flatnonzero((first <= part) & (part < last))[0])

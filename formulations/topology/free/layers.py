@@ -88,14 +88,7 @@ def key_fields(sizes: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
 def layers_of(tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> Layers:
     """Bring leaves and jobs into order, the largest first of jobs and of the leaves in a pod, and fill the tables.
 
-    Parameters
-    ----------
-    tree, demand
-        The groups, and the jobs.
-    charge
-        What jobs are charged; see `Charges.table`.
-    pod_order
-        In which order the pods come.
+    ``charge`` is a `Charges.table`.
     """
     sizes = demand.sizes
     order = np.lexsort((demand.of_job, -sizes))
@@ -175,35 +168,18 @@ def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Ord
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a search came to.
+    """What a search came to."""
 
-    Parameters
-    ----------
-    complete
-        Whether nothing was left out.
-    most_left
-        No allocation has less regret than the slack less ``most_left``; minus infinity if none has less than the slack.
-    n_states
-        Number of states.
-    counts
-        Nodes of each leaf by job in the allocation of least regret, shape ``(J, leaves)``; None if none was found.
-    """
-
-    complete: bool
-    most_left: float
+    complete: bool  # whether nothing was left out
+    most_left: float  # none has less regret than the slack less this; minus infinity if none has less than the slack
     n_states: int
-    counts: IntArray | None = None
+    counts: IntArray | None = None  # of every job on each leaf, in the allocation of least regret
 
 
 class LayeredSearch:
     """Searches all allocations whose regret is less than a given slack.
 
-    Parameters
-    ----------
-    n_jobs, widest
-        Number of jobs, and idle nodes of the largest leaf.
-    most_states
-        Number of states after which it gives up.
+    ``widest`` are the idle nodes of the largest leaf. After ``most_states`` it gives up.
     """
 
     def __init__(self, n_jobs: int, widest: int, most_states: int) -> None:
@@ -215,40 +191,21 @@ class LayeredSearch:
             np.zeros((most_states, n_jobs + 1), dtype=np.int16),
             np.zeros(max(FIRST_TABLE, 1 << (2 * most_states).bit_length()), dtype=np.int32),
         )
-
-        def integers(*shape: int) -> IntArray:
-            return np.zeros(shape, dtype=np.int64)
-
+        before, placed, n_options, chosen, field, owner = np.zeros((6, n_jobs), dtype=np.int64)
+        most, room, met = np.zeros((3, n_jobs + 1), dtype=np.int64)
+        pod_most, slack = np.zeros((2, n_jobs + 1))
+        option = np.zeros((n_jobs, widest + 1), dtype=np.int64)
+        loss = np.zeros(option.shape)
         self._work = Work(
-            before=integers(n_jobs),
-            placed=integers(n_jobs),
-            option=integers(n_jobs, widest + 1),
-            loss=np.zeros((n_jobs, widest + 1)),
-            n_options=integers(n_jobs),
-            most=integers(n_jobs + 1),
-            pod_most=np.zeros(n_jobs + 1),
-            chosen=integers(n_jobs),
-            room=integers(n_jobs + 1),
-            slack=np.zeros(n_jobs + 1),
-            met=integers(n_jobs + 1),
-            field=integers(n_jobs),
-            owner=integers(n_jobs),
+            *(before, placed, option, loss, n_options, most, pod_most, chosen, room, slack, met, field, owner)
         )
         self.most_states = most_states
 
     def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int, tried: int) -> Outcome:
-        """Look for the allocation of least regret.
+        """Look for the allocation of least regret, which is no more than ``slack`` hops.
 
-        Parameters
-        ----------
-        layers, slack
-            The problem, and the largest regret that is of interest, in hops.
-        may_go_on
-            Asked before every slice of choices.
-        limit
-            Number of states after which it gives up this time, at most ``most_states``.
-        tried
-            Choices of a slice.
+        It gives up after ``limit`` states, at most ``most_states``. ``may_go_on`` is asked before every slice of so
+        many choices that are tried.
         """
         self._begin(slack, len(layers.order))
         first, last, most_left = 0, 1, slack

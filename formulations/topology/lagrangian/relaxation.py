@@ -47,18 +47,9 @@ def arrange_by_end(costs: FloatArray, sizes: IntArray, arrivals: FloatArray) -> 
 def fill_labels(
     arrivals: FloatArray, sizes: IntArray, prices: FloatArray, start: int, first: int, last: int, labels: FloatArray
 ) -> None:
-    """Fill ``labels[first .. last]`` with the lengths of the shortest paths from position ``start``.
+    """Fill ``labels[first .. last]`` with the lengths of the shortest paths from position ``start <= first``.
 
-    Parameters
-    ----------
-    arrivals
-        Costs of the blocks by the position after their last, shape ``(m + 1, R)``.
-    sizes, prices
-        Distinct job sizes, rising, and the price of each, shape ``(R,)``.
-    start, first, last
-        Where the paths begin, and which labels to fill, ``start <= first``; those before are filled already.
-    labels
-        Written in place, shape ``(m + 1,)``.
+    Sizes rise and have a price each, shape ``(R,)``; labels are of shape ``(m + 1,)``, those before ``first`` filled.
     """
     if first == start:
         labels[start] = 0.0
@@ -79,16 +70,8 @@ def fill_labels_to_end(
 ) -> None:
     """Fill ``labels[first .. m]`` with the lengths of the shortest paths to the end.
 
-    Parameters
-    ----------
-    departures
-        Costs of the blocks by their first position, shape ``(m, R)``.
-    sizes, prices
-        Distinct job sizes, rising, and the price of each, shape ``(R,)``.
-    first
-        Where to stop.
-    labels
-        Holds the cost of ending right at each position, mostly infinite, and is written in place, shape ``(m + 1,)``.
+    They hold the cost of ending right at each position, mostly infinite. ``departures`` are the costs of the blocks by
+    their first position, shape ``(m, R)``.
     """
     m = departures.shape[0]
     fitting = 0
@@ -151,32 +134,17 @@ def solve_cases(
     arrivals: FloatArray,
     sizes: IntArray,
     prices: FloatArray,
-    line: FloatArray,
-    labels: FloatArray,
-    values: FloatArray,
+    line: FloatArray,  # ends as the distances from position 0
+    labels: FloatArray,  # working space, of shape (m + 1,) too
+    values: FloatArray,  # lengths, or bounds on them, by case, written in place, shape (n_R,)
     first: int,
     shortest: int,
-    most_filled: int,
+    most_filled: int,  # labels times sizes after which no other case is begun
 ) -> tuple[int, int]:
-    """Find the shortest path of every case, or of some from ``first`` on.
+    """Find the shortest path of every case, or of some from ``first`` on, before which ``shortest`` is the shortest.
 
     By the triangle inequality the distance from k to e is at least ``line[e] - line[k]``; a case whose path is no
-    shorter than the line's even so is left at that bound.
-
-    Parameters
-    ----------
-    costs
-        Costs of the blocks, shape ``(R, m)``.
-    arrivals, sizes, prices
-        As in `fill_labels`.
-    line, labels
-        Working space, shape ``(m + 1,)``; the first ends as the distances from position 0.
-    values
-        Lengths, or bounds on them, by case, written in place, shape ``(n_R,)``.
-    first, shortest
-        Cases before the first one are solved, and this one is the shortest of them; returned as they are at the end.
-    most_filled
-        Labels times sizes after which no other case is begun.
+    shorter than the line's even so is left at that bound. Returns ``first`` and ``shortest`` as they are at the end.
     """
     m = costs.shape[1]
     if first == 0:
@@ -205,21 +173,11 @@ def trace_path(
     sizes: IntArray,
     prices: FloatArray,
     k: int,
-    labels: FloatArray,
-    path_sizes: IntArray,
-    path_starts: IntArray,
+    labels: FloatArray,  # distances from position k
+    path_sizes: IntArray,  # index of the size of each block, shape (m,)
+    path_starts: IntArray,  # and its first position
 ) -> int:
-    """Write the blocks of the shortest path of case k, the last one first, and return how many there are.
-
-    Parameters
-    ----------
-    costs, arrivals, sizes, prices
-        As in `solve_cases`.
-    k, labels
-        The case, and the distances from position k, shape ``(m + 1,)``.
-    path_sizes, path_starts
-        Index of the size and first position of each block, written in place, shape ``(m,)``.
-    """
+    """Write the blocks of the shortest path of case k, the last one first, and return how many there are."""
     m = costs.shape[1]
     n_blocks = 0
     position = m
@@ -254,24 +212,12 @@ def mark_survivors(
     sizes: IntArray,
     prices: FloatArray,
     k: int,
-    labels: FloatArray,
-    labels_to_end: FloatArray,
+    labels: FloatArray,  # distances from position k
+    labels_to_end: FloatArray,  # and to the end of the case
     longest: float,
-    survives: MaskArray,
+    survives: MaskArray,  # shape (R, m)
 ) -> None:
-    """Mark the blocks that lie on a path of case k that is no longer than ``longest``.
-
-    Parameters
-    ----------
-    costs, sizes, prices
-        As in `solve_cases`.
-    k, labels, labels_to_end
-        The case, and the distances from position k, and to the end of the case, shape ``(m + 1,)``.
-    longest
-        Length of the longest path that matters.
-    survives
-        Written in place, shape ``(R, m)``; marks are only added.
-    """
+    """Mark the blocks that lie on a path of case k that is no longer than ``longest``; marks are only added."""
     m = costs.shape[1]
     for r in range(sizes.size):
         for i in range(k, m - sizes[r] + 1):
@@ -293,35 +239,17 @@ class OutOfTime(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """A shortest path around the circle for some prices.
+    """A shortest path around the circle for some prices."""
 
-    Parameters
-    ----------
-    case
-        Number of positions at the head that the block across the cut covers, or 0.
-    sizes, starts
-        Index of the size and first position of each block on the path.
-    used
-        Number of blocks of each size, shape ``(R,)``.
-    value
-        Value of the relaxation: a bound on every packing.
-    """
-
-    case: int
-    sizes: IntArray
-    starts: IntArray
-    used: IntArray
-    value: float
+    case: int  # positions at the head that the block across the cut covers, or 0
+    sizes: IntArray  # index of the size of each block on the path
+    starts: IntArray  # and its first position
+    used: IntArray  # number of blocks of each size, shape (R,)
+    value: float  # of the relaxation: a bound on every packing
 
 
 class Relaxation:
-    """Prices in, bounds out.
-
-    Parameters
-    ----------
-    blocks, clock
-        Costs of the blocks, and the running clock: where its time is up, every method may raise `OutOfTime`.
-    """
+    """Prices in, bounds out; where the time of the clock is up, every method may raise `OutOfTime`."""
 
     def __init__(self, blocks: Blocks, clock: Clock) -> None:
         self.blocks, self._clock = blocks, clock
@@ -356,13 +284,11 @@ class Relaxation:
         return labels
 
     def survivors(self, prices: FloatArray, most: float, limit: int) -> IntArray | None:
-        """Find the blocks that a packing no dearer than ``most`` can use.
+        """Find the blocks that a packing no dearer than ``most`` can use; the better the bound, the fewer.
 
         Every such packing is a path of some case with the right counts; of a case, the shortest path through a block
-        has the length to it, plus its own, plus the length from it.
-
-        The better the bound of the prices, the fewer survive. Returns blocks ``r * m + i``, rising, or None where their
-        columns of the Pack model have more nonzeros than ``limit``.
+        has the length to it, plus its own, plus the length from it. Returns blocks ``r * m + i``, rising, or None where
+        their columns of the Pack model have more nonzeros than ``limit``.
         """
         blocks, m = self.blocks, self.blocks.costs.shape[1]
         self._solve_cases(prices)

@@ -16,39 +16,22 @@ from allocopt.kernels.compiled import inlined, kernel
 
 
 class MergedTree(NamedTuple):
-    """Classes of groups, those of leaves first, then level by level; the last one is the top.
+    """Classes of groups, those of leaves first, then level by level; the last of the V classes is the top.
 
     A *part* is what one job takes of one group; its row, under which its price stands, is ``first[v] + k`` for k nodes
     of a group of class v. The top has no parts. A *stock* is a number of groups of equal class and idle nodes.
-
-    Parameters
-    ----------
-    first_child, children
-        The children of class v are ``children[first_child[v] : first_child[v + 1]]``.
-    weight
-        What the squared nodes of a part of a class save, shape ``(V,)``; 0 at the top.
-    members
-        Number of groups of each class, shape ``(V,)``.
-    widest
-        Nodes of the largest part of a class, shape ``(V,)``; those of the largest job at the top.
-    first
-        Row of the part of 0 nodes of each class, shape ``(V + 1,)``; the last two are equal.
-    stock_class, stock_idle, stock_count
-        Class and idle nodes of the groups of each stock, both rising, and their number, shape ``(stocks,)``.
-    worth_first
-        The worth of c idle nodes of a group of class v is kept at ``worth_first[v] + c``, shape ``(V + 1,)``.
     """
 
-    first_child: IntArray
+    first_child: IntArray  # the children of class v are children[first_child[v] : first_child[v + 1]]
     children: IntArray
-    weight: FloatArray
-    members: IntArray
-    widest: IntArray
-    first: IntArray
-    stock_class: IntArray
-    stock_idle: IntArray
-    stock_count: IntArray
-    worth_first: IntArray
+    weight: FloatArray  # what the squared nodes of a part of a class save, shape (V,); 0 at the top
+    members: IntArray  # groups of each class, shape (V,)
+    widest: IntArray  # nodes of the largest part of a class, shape (V,); those of the largest job at the top
+    first: IntArray  # row of the part of 0 nodes of each class, shape (V + 1,); the last two are equal
+    stock_class: IntArray  # class of the groups of each stock, rising
+    stock_idle: IntArray  # their idle nodes, rising in a class
+    stock_count: IntArray  # and their number
+    worth_first: IntArray  # the worth of c idle nodes of a group of class v is at worth_first[v] + c, shape (V + 1,)
 
     @property
     def n_rows(self) -> int:
@@ -168,7 +151,6 @@ def _combine_children(tree: MergedTree, space: _Space, v: int, most: int) -> int
 
 @inlined
 def _fill_class(tree: MergedTree, space: _Space, v: int, most: int, size: int, prices: FloatArray) -> None:
-    """Fill the tables of one class for at most ``most`` nodes of a job of ``size`` from those of its children."""
     start, row, weight = space.offset[v], tree.first[v], tree.weight[v] / size
     limit = min(most, tree.widest[v])
     n_children = tree.first_child[v + 1] - tree.first_child[v]
@@ -230,26 +212,12 @@ def best_parts(
     tree: MergedTree,
     space: _Space,
     sizes: IntArray,
-    prices: FloatArray,
-    parts: IntArray,
-    savings: FloatArray,
-    values: FloatArray,
+    prices: FloatArray,  # of every part, in hops, by row
+    parts: IntArray,  # how many of each part the best choice of each size has, shape (R, rows)
+    savings: FloatArray,  # what the choices save in hops, shape (R,)
+    values: FloatArray,  # and the same less prices
 ) -> None:
-    """Find for every size the parts with the largest saving less prices, the job having the tree for itself.
-
-    Parameters
-    ----------
-    tree, space
-        The classes, and working space.
-    sizes
-        Distinct job sizes, shape ``(R,)``.
-    prices
-        Price of every part, in hops, by row.
-    parts
-        How many of each part the best choice of each size has, written in place, shape ``(R, rows)``.
-    savings, values
-        What the choices save in hops, and the same less prices, written in place, shape ``(R,)``.
-    """
+    """Find for every size the parts with the largest saving less prices, the job having the tree for itself."""
     top = tree.widest.size - 1
     for r in range(sizes.size):
         size = sizes[r]
@@ -278,17 +246,8 @@ def _fill_worth(tree: MergedTree, space: _Space, v: int, prices: FloatArray, wor
 def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
     """Find for every stock the parts of the largest price that fit into one of its groups together.
 
-    Parameters
-    ----------
-    tree, space
-        The classes, and working space.
-    prices
-        Price of every part, in hops, not negative, by row.
-    sales
-        How many of each part a group of each stock sells, written in place, shape ``(stocks, rows)``.
-    worth
-        Largest price of parts that fit into so many idle nodes of a group of each class together, in hops, written in
-        place, shape ``(worth_first[-1],)``.
+    ``sales``, of shape ``(stocks, rows)``, says how many of each part a group sells; ``worth`` is the largest price, in
+    hops, of parts that fit into so many idle nodes of a group of each class. Prices are not negative.
     """
     for v in range(tree.widest.size - 1):
         _fill_worth(tree, space, v, prices, worth)
@@ -305,42 +264,18 @@ def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntAr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Priced:
-    """What jobs and groups do at some prices.
+    """What jobs and groups do at some prices, in hops."""
 
-    Parameters
-    ----------
-    prices
-        Price of every part, in hops, by row.
-    job_parts
-        How many of each part a job of each size takes, shape ``(R, rows)``.
-    savings
-        What these parts save, in hops, prices not taken off, shape ``(R,)``.
-    sales
-        How many of each part a group of each stock sells, shape ``(stocks, rows)``.
-    worth
-        What idle nodes of the groups of each class are worth, in hops; laid out as in `MergedTree`.
-    bound
-        No allocation saves more, in hops, whatever the rounding.
-    """
-
-    prices: FloatArray
-    job_parts: IntArray
-    savings: FloatArray
-    sales: IntArray
-    worth: FloatArray
-    bound: float
+    prices: FloatArray  # of every part, by row
+    job_parts: IntArray  # how many of each part a job of each size takes, shape (R, rows)
+    savings: FloatArray  # of these parts, prices not taken off, shape (R,)
+    sales: IntArray  # how many of each part a group of each stock sells, shape (stocks, rows)
+    worth: FloatArray  # of the idle nodes of the groups of each class; laid out as in `MergedTree`
+    bound: float  # no allocation saves more, whatever the rounding
 
 
 class Pricing:
-    """Finds the best answer of every size and every stock to given prices.
-
-    Parameters
-    ----------
-    encoding
-        The problem.
-    level
-        Level from which on groups stay apart; see `merged`.
-    """
+    """Finds the best answer of every size and every stock to given prices, on a tree that is `merged` below a level."""
 
     def __init__(self, encoding: Encoding, level: int) -> None:
         self.tree, self.class_of_group = merged(encoding, level)
@@ -367,10 +302,6 @@ class Pricing:
         return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
 
     def _rounding(self, values: FloatArray, income: float) -> float:
-        """Return by how much additions of floats can have lowered the bound, generously.
-
-        The terms of a job's value are its savings, at most ``_most_saved``, and prices, which make the difference.
-        """
         n_levels = len(self.class_of_group)
         terms = 8 * n_levels * int(self.sizes[-1]) + int(self.tree.stock_idle.max(initial=0))
         terms += len(self.sizes) + len(self.tree.stock_idle)

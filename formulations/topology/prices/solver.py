@@ -5,22 +5,38 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
+from numba import float64, int64, void
+from ortools.linear_solver import pywraplp
 
-from allocopt.arrays import Encoding, FloatArray
+from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.kernels.compiled import inlined, kernel
+from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import encode, owners_of, sequential_allocation
+from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
+from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.base import ask
-from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
+from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget, Clock
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
+from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.closing import Closing, seconds_to_set_up
 from formulations.topology.free.solver import EXACT_KERNELS, ExactFree, installed
-from formulations.topology.prices.columns import Ascent
 from formulations.topology.prices.pricing import Priced, Pricing, best_parts, best_sales
-from formulations.topology.prices.rounding import RANDOM_ORDERS, OrderSearch, Rounding, insert_at_prices
+
+MOST_SPLITS = 1500
+"""Splits of parts up to which they are columns from the start; more would cost more than they save rounds."""
+
+SLICE = 4_000_000
+"""Idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds."""
+
+RANDOM_ORDERS = 5
+
+MOST_MOVED = 3
+"""Sizes that change their places in the order at once, at most."""
 
 STARTS = ("best-fit", "greedy")
 SEARCHES = ("lns",)
@@ -51,6 +67,247 @@ LARGEST_PRICING, LARGEST_INSERTION = 50_000_000, 50_000_000
 above which a single insertion may take a noticeable part of a second."""
 
 MOST_IDLE, MOST_JOBS = 1_000_000, 20_000
+
+
+class Master(RestrictedMaster[Priced]):
+    """Picks parts for every job and sales for every group."""
+
+    def __init__(self, pricing: Pricing) -> None:
+        super().__init__(pricing.multiplicity)
+        self._n_rows = pricing.tree.n_rows
+        self._stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
+        self._rows: dict[int, pywraplp.Constraint] = {}
+        self._seen: set[tuple[bool, int, bytes]] = set()
+        if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
+            for first, widest in zip(pricing.tree.first[:-2].tolist(), pricing.tree.widest[:-1].tolist(), strict=True):
+                self._add_splits(first, widest)
+
+    def add_answers(self, answer: Priced) -> bool:
+        """Add the parts of all sizes and the sales of all stocks; return whether any is new."""
+        before = len(self._seen)
+        for r, saving in enumerate(answer.savings.tolist()):
+            rows = np.flatnonzero(answer.job_parts[r])
+            self.add_job(r, rows, answer.job_parts[r, rows], saving)
+        for stock, sales in enumerate(answer.sales):
+            rows = np.flatnonzero(sales)
+            self.add_sales(stock, rows, sales[rows])
+        return len(self._seen) > before
+
+    def add_job(self, r: int, rows: IntArray, amounts: IntArray, saving: float) -> None:
+        """Let jobs of the size with index ``r`` take parts that save so many hops."""
+        key = (True, r, rows.tobytes() + amounts.tobytes())
+        self._add(key, self._jobs[r], rows, amounts, saving)
+
+    def add_sales(self, stock: int, rows: IntArray, amounts: IntArray) -> None:
+        """Let groups of a stock sell parts together."""
+        if len(rows) > 0:
+            key = (False, stock, rows.tobytes() + amounts.tobytes())
+            self._add(key, self._stocks[stock], rows, -amounts, 0.0)
+
+    def _add_splits(self, first: int, widest: int) -> None:
+        # Groups can sell parts of what they sell as well, but so it need not be found out.
+        for nodes in range(2, widest + 1):
+            for part in range(1, nodes // 2 + 1):
+                column = self._solver.NumVar(0.0, self._infinity, "")
+                amounts = {nodes: 1.0, part: -1.0, nodes - part: -2.0 if 2 * part == nodes else -1.0}
+                for k, amount in amounts.items():
+                    self._row(first + k).SetCoefficient(column, amount)
+
+    def _row(self, row: int) -> pywraplp.Constraint:
+        # No more of a part is taken than sold.
+        if row not in self._rows:
+            self._rows[row] = self._solver.Constraint(-self._infinity, 0.0)
+        return self._rows[row]
+
+    def _add(
+        self, key: tuple[bool, int, bytes], count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float
+    ) -> None:
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        column = self._column(count, saving)
+        for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True):
+            self._row(row).SetCoefficient(column, float(amount))
+
+    def _duals(self) -> FloatArray:
+        prices = np.zeros(self._n_rows)
+        for row, constraint in self._rows.items():
+            prices[row] = max(0.0, constraint.dual_value())
+        return prices
+
+
+class Ascent(Generation[Priced]):
+    """Column generation at one level of merging, from some prices on.
+
+    An allocation, as the job of every idle position, or -1, gives the master problem a solution.
+    """
+
+    equal_relative = 1e-8
+
+    def __init__(self, encoding: Encoding, pricing: Pricing, prices: FloatArray, owners: IntArray) -> None:
+        self._pricing = pricing
+        self._master = Master(pricing)
+        super().__init__(pricing.at, self._master, pricing.at(prices))
+        self._add_allocation(encoding, owners)
+        self._master.add_answers(self.best)
+
+    def climb(self, remaining: Callable[[], float], may_go_on: Callable[[], bool]) -> bool:
+        """Generate columns until the bound is the value of the master problem; return False if it had to stop.
+
+        ``remaining`` says how many seconds are left, ``may_go_on`` is asked before every master problem.
+        """
+        while may_go_on():
+            converged = self._round(remaining)
+            if converged is not False:
+                return converged is True
+        return False
+
+    def _add_allocation(self, encoding: Encoding, owners: IntArray) -> None:
+        tree, n_jobs = self._pricing.tree, len(encoding.sizes)
+        taken, squares = owners >= 0, np.zeros(n_jobs)
+        job_rows: list[tuple[IntArray, IntArray]] = []
+        for level, (groups, class_of) in enumerate(zip(encoding.groups, self._pricing.class_of_group, strict=True)):
+            pairs, nodes = np.unique(owners[taken] * len(class_of) + groups[taken], return_counts=True)
+            job, group = np.divmod(pairs, len(class_of))
+            row = tree.first[class_of[group]] + nodes
+            np.add.at(squares, job, encoding.weights[level] * nodes.astype(np.float64) ** 2)
+            job_rows.append((job, row))
+            # Stocks rise in class, then idle nodes.
+            idle = np.bincount(groups)
+            base = int(max(tree.stock_idle.max(), idle.max())) + 1
+            stock = np.searchsorted(tree.stock_class * base + tree.stock_idle, class_of * base + idle)
+            for owner, rows, amounts in _by_owner(group, row):
+                self._master.add_sales(int(stock[owner]), rows, amounts)
+        if not job_rows:
+            return
+        index = np.searchsorted(self._pricing.sizes, encoding.sizes)
+        all_jobs, all_rows = (np.concatenate(columns) for columns in zip(*job_rows, strict=True))
+        for owner, rows, amounts in _by_owner(all_jobs, all_rows):
+            self._master.add_job(int(index[owner]), rows, amounts, float(squares[owner] / encoding.sizes[owner]))
+
+
+def _by_owner(owners: IntArray, rows: IntArray) -> list[tuple[int, IntArray, IntArray]]:
+    base = int(rows.max()) + 1
+    keys, amounts = np.unique(owners * base + rows, return_counts=True)
+    owner, row = np.divmod(keys, base)
+    distinct, first = np.unique(owner, return_index=True)
+    split_rows, split_amounts = np.split(row, first[1:]), np.split(amounts, first[1:])
+    return list(zip(distinct.tolist(), split_rows, split_amounts, strict=True))
+
+
+@inlined
+def _fill_charged_table(
+    tree: GroupTree, state: InsertionState, v: int, size: int, worth: FloatArray, worth_of: IntArray
+) -> None:
+    start, idle = state.offset[v], state.idle[v]
+    most = min(idle, size)
+    if v < tree.leaf_first.size - 1:
+        for k in range(most + 1):
+            state.tables[start + k] = tree.weight[v] * k * k
+    else:
+        fill_table(tree, state, v, size)
+    row = worth_of[v]
+    for k in range(most + 1):
+        state.tables[start + k] -= size * (worth[row + idle] - worth[row + idle - k])
+
+
+@kernel(void(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], int64[::1], int64, int64, int64[::1]))
+def insert_at_prices(
+    tree: GroupTree,
+    state: InsertionState,  # idle nodes after the jobs before `first`; its tables are made anew
+    sizes: IntArray,
+    worth: FloatArray,
+    worth_of: IntArray,
+    first: int,
+    last: int,
+    owners: IntArray,  # index of the job that gets each idle position, written in place
+) -> None:
+    """Insert the jobs ``first .. last - 1`` one after the other; equal sizes are best side by side.
+
+    Worth of c idle nodes of group v is ``worth[worth_of[v] + c]``, in hops; the top has none.
+    """
+    top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
+    for job in range(first, last):
+        size = sizes[job]
+        for v in range(top):
+            if job == 0 or size != sizes[job - 1] or state.take[v] > 0:
+                _fill_charged_table(tree, state, v, size, worth, worth_of)
+        place_job(tree, state, size)
+        for leaf in range(n_leaves):
+            start = tree.leaf_first[leaf + 1] - state.idle[leaf]
+            for index in range(start, start + state.take[leaf]):
+                owners[tree.leaf_positions[index]] = job
+        for v in range(top + 1):
+            state.idle[v] -= state.take[v]
+
+
+class Rounding:
+    """Makes allocations from the worth of idle nodes at good prices."""
+
+    def __init__(self, problem: TopologyProblem, encoding: Encoding, pricing: Pricing, priced: Priced) -> None:
+        self._problem = problem
+        self._tree = group_tree(encoding)
+        self._worth = priced.worth
+        classes = np.concatenate([*pricing.class_of_group, np.array([len(pricing.tree.widest) - 1])])
+        self._worth_of: IntArray = pricing.tree.worth_first[classes]
+        self._sizes = pricing.sizes
+        self._size_of_job: IntArray = np.searchsorted(pricing.sizes, problem.sizes)
+
+    def random_ranks(self, rng: np.random.Generator) -> FloatArray:
+        """Return ranks that put the sizes into any order with equal chances, shape ``(R,)``."""
+        return rng.random(len(self._sizes))
+
+    def moved(self, ranks: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return ranks in which up to three sizes have moved somewhere else."""
+        changed = ranks.copy()
+        which = rng.integers(len(ranks), size=rng.integers(1, MOST_MOVED + 1))
+        changed[which] = rng.uniform(-0.1, 1.1, size=len(which))
+        return changed
+
+    def allocation(self, ranks: FloatArray, clock: Clock) -> Allocation | None:
+        """Insert the jobs, those of least rank first; None if the time runs out before the last one.
+
+        There is a rank for each distinct size: with jobs of equal size side by side their tables are made once.
+        """
+        order = np.argsort(ranks[self._size_of_job], kind="stable")
+        sizes = self._problem.sizes[order]
+        state = insertion_state(self._tree, int(sizes.max()))
+        owners = np.full(len(self._problem.idle_nodes), -1, dtype=np.int64)
+        per_slice = max(1, SLICE // (len(owners) * int(sizes.max())))
+        for first in range(0, len(sizes), per_slice):
+            if clock.expired():
+                return None
+            last = min(len(sizes), first + per_slice)
+            insert_at_prices(self._tree, state, sizes, self._worth, self._worth_of, first, last, owners)
+        return allocation_of_owners(self._problem, np.append(order, -1)[owners])
+
+
+class OrderSearch:
+    """Tries orders of the sizes, random ones, then such as are close to the best one, and offers what they give."""
+
+    def __init__(self, problem: TopologyProblem, run: Run, rounding: Rounding, seed: int) -> None:
+        self._problem, self._run, self._rounding = problem, run, rounding
+        self._rng = np.random.default_rng(seed)
+        self._best = rounding.random_ranks(self._rng)
+        self._least = np.inf
+        self._tried = 0
+
+    def proceed(self, orders: int, may_go_on: Callable[[], bool]) -> None:
+        """Try so many orders, or fewer if it may not go on or there is a proof."""
+        rounding, rng = self._rounding, self._rng
+        for _ in range(orders):
+            if self._run.is_proved() or not may_go_on():
+                return
+            self._tried += 1
+            is_random = self._tried <= RANDOM_ORDERS
+            ranks = rounding.random_ranks(rng) if is_random else rounding.moved(self._best, rng)
+            allocation = rounding.allocation(ranks, self._run.clock)
+            if allocation is None:
+                return
+            cost = self._problem.objective(allocation)
+            if cost <= self._least:
+                self._best, self._least = ranks, cost
+                self._run.offer(allocation)
 
 
 class LeafPrices(TopologySolver):
@@ -116,8 +373,6 @@ class LeafPrices(TopologySolver):
 
 
 class _Bounding:
-    """The steps from an allocation to bounds and better allocations."""
-
     def __init__(self, problem: TopologyProblem, run: Run, budget: Budget) -> None:
         self._problem, self._run, self._budget = problem, run, budget
         self._encoding: Encoding = encode(problem)
@@ -125,7 +380,6 @@ class _Bounding:
         self._deadline = math.inf
 
     def proceed(self, seed: int) -> None:
-        """Find prices for merged groups, allocations that follow them, and more bounds."""
         top = len(self._encoding.groups)
         pricing = Pricing(self._encoding, top)
         priced = self._climb(pricing, np.zeros(pricing.tree.n_rows))
@@ -141,7 +395,6 @@ class _Bounding:
         orders.proceed(most, self._has_time)
 
     def _refine(self, pricing: Pricing, priced: Priced) -> None:
-        """Let groups stay apart, level by level, as long as there are few prices to find."""
         for level in range(len(self._encoding.groups) - 1, -1, -1):
             if self._run.is_proved() or not self._may_go_on():
                 return
@@ -152,7 +405,6 @@ class _Bounding:
             pricing = finer
 
     def _charge(self) -> None:
-        """Record what charges per node, and cuts, prove where `exact` takes the window."""
         if self._insertion_work() > MOST_CHARGED or ExactFree().refusal(self._problem) is not None:
             return
         if not self._may_go_on() or self._remaining() < seconds_to_set_up(self._problem):
