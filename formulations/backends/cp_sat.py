@@ -13,8 +13,7 @@ from ortools.sat.python import cp_model
 from allocopt.arrays import IntArray
 from formulations.backends.protocol import BinaryProgram, Limits, Outcome, OutcomeStatus, Progress, Report
 
-ROUNDING = 1e-9
-"""Rounding that is aimed at, all costs of a solution together, relative to the least they can be."""
+ROUNDING = 1e-9  # rounding that is aimed at, all costs of a solution together, relative to the least they can be
 
 LARGEST_COEFFICIENT = 2.0**50
 LARGEST_SUM = 2.0**61

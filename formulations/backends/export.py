@@ -22,8 +22,7 @@ from allocopt.errors import UsageError
 from allocopt.files.writing import write_bytes
 from formulations.backends.protocol import BinaryProgram
 
-TERMS_PER_LINE = 8
-"""In an LP file, whose lines must stay short."""
+TERMS_PER_LINE = 8  # in an LP file, whose lines must stay short
 
 
 class _Row(NamedTuple):

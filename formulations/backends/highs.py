@@ -19,17 +19,10 @@ from formulations.backends.protocol import BinaryProgram, Limits, Outcome, Outco
 
 SMALLEST_CORE = 100
 COLUMNS_PER_ROW = 2
-GROWTH = 4
-"""Factor by which the core grows while it holds no solution."""
-
-CLOSED = 1e-9
-"""Relative distance of a solution from a bound that is rounding."""
-
-INTEGRAL = 1e-6
-"""Distance from 0 or 1 that is rounding."""
-
-_OPTIMAL, _INFEASIBLE = 0, 2
-"""Status codes of SciPy."""
+GROWTH = 4  # factor by which the core grows while it holds no solution
+CLOSED = 1e-9  # relative distance of a solution from a bound that is rounding
+INTEGRAL = 1e-6  # distance from 0 or 1 that is rounding
+_OPTIMAL, _INFEASIBLE = 0, 2  # status codes of SciPy
 
 
 def version() -> str:

@@ -15,8 +15,7 @@ from allocopt.arrays import FloatArray, IntArray
 _LENGTH_BYTES = 8
 
 Numbers = IntArray | FloatArray
-Term = tuple[IntArray, Numbers | float]
-"""Columns, and their values or one value that stands for all of them."""
+Term = tuple[IntArray, Numbers | float]  # Columns, and their values or one value that stands for all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +86,17 @@ class Rows:
         """Add the row ``sum of values @ x[columns] == side``."""
         self._add_row(side, side, terms)
 
-    def add(self, row_of: IntArray, columns: IntArray, values: Numbers, uppers: Numbers) -> None:
-        """Add rows ``sum of values @ x[columns] <= upper``; ``row_of`` counts from 0 in each call."""
-        self._blocks.append((row_of, columns, values, np.full(len(uppers), -np.inf), uppers))
+    def add(
+        self, row_of: IntArray, columns: IntArray, values: Numbers, uppers: Numbers, lowers: Numbers | None = None
+    ) -> None:
+        """Add rows ``lower <= sum of values @ x[columns] <= upper``; ``row_of`` counts from 0 in each call."""
+        lower = np.full(len(uppers), -np.inf) if lowers is None else lowers
+        self._blocks.append((row_of, columns, values, lower, uppers))
 
-    def program(self, costs: FloatArray, names: Sequence[NameGrid]) -> BinaryProgram:
-        """Make the program of these rows."""
+    def program(
+        self, costs: FloatArray, names: Sequence[NameGrid], row_names: Sequence[NameGrid] | None = None
+    ) -> BinaryProgram:
+        """Make the program of these rows, which without names are numbered."""
         row_of, columns, values, lower, upper = zip(*self._blocks, strict=True)
         counts = np.array([len(sides) for sides in upper])
         first = np.cumsum(counts) - counts
@@ -104,7 +108,7 @@ class Rows:
             np.concatenate(lower, dtype=np.float64),
             np.concatenate(upper, dtype=np.float64),
             tuple(names),
-            (NameGrid("row", (np.arange(n_rows),)),),
+            (NameGrid("row", (np.arange(n_rows),)),) if row_names is None else tuple(row_names),
         )
 
     def _add_row(self, lower: float, upper: float, terms: tuple[Term, ...]) -> None:

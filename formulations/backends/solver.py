@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from allocopt.errors import AllocoptError
+from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Budget, Clock
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from formulations.backends.child import BackEndDiedError, pool_of
 from formulations.backends.export import export_program
 from formulations.backends.protocol import BinaryProgram, Formulation, Limits, Outcome, OutcomeStatus, Progress, Request

@@ -38,15 +38,12 @@ from allocopt.problems.coallocation.problem import (
     GuestPlace,
 )
 from allocopt.problems.coallocation.verify import verify_coallocation
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
 from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason
 
-ROUNDING = 1e-12
-"""What sums of values can lose by rounding, relative to what is summed, and more than that."""
+ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
 
 LARGEST_NONZEROS = 500_000
 

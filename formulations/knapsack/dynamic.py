@@ -19,16 +19,13 @@ from allocopt.kernels.compiled import kernel
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.knapsack.packing import Gains, count_bounds, fits_alone, most_jobs, selection_of
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 
 BitArray = NDArray[np.uint64]
 
-WORD = 64
-"""Jobs whose decisions share a word."""
+WORD = 64  # jobs whose decisions share a word
 
 
 @kernel(void(float64[:, ::1], uint64[:, :, ::1], int64[::1], float64[::1], int64, int64))
@@ -103,11 +100,8 @@ def trace(taken: BitArray, sizes: IntArray, n_jobs: int, c: int, selected: BoolA
             c -= sizes[job]
 
 
-LARGEST_TABLE = 10_000_000
-"""Entries of the tables, decisions included: 80 MB."""
-
-SLICE = 10_000_000
-"""States that are looked at between two looks at the clock: some milliseconds."""
+LARGEST_TABLE = 10_000_000  # entries of the tables, decisions included: 80 MB
+SLICE = 10_000_000  # states that are looked at between two looks at the clock: some milliseconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,10 +25,8 @@ from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem, Selection
 from allocopt.problems.knapsack.packing import ROUNDING, Gains, count_bounds, fits_alone, most_jobs, selection_of
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from allocopt.solving.verify import verify
 from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
 from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason

@@ -19,8 +19,7 @@ from allocopt.solving.budget import Clock
 from formulations.topology.dcas.window import WINDOW, Window
 
 ITERATIONS = 120
-LOOKS = 6
-"""Looks at the clock while the bound rises."""
+LOOKS = 6  # looks at the clock while the bound rises
 
 MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
 """Part of the last direction in the next; steps without a better bound before they become shorter, and by what."""

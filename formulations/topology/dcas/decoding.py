@@ -14,11 +14,8 @@ from allocopt.solving.run import Run
 from formulations.topology.dcas.bounds import Prices
 from formulations.topology.dcas.window import WINDOW, Window
 
-NOISE = 0.012
-"""Largest noise on the cost of a block, relative to the bound of the window."""
-
-SLICE = 100_000
-"""Positions looked at between two looks at the clock: a few milliseconds."""
+NOISE = 0.012  # largest noise on the cost of a block, relative to the bound of the window
+SLICE = 100_000  # positions looked at between two looks at the clock: a few milliseconds
 
 
 class _Decoding(NamedTuple):

@@ -11,46 +11,35 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
+from allocopt.solving import Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Clock
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from formulations.topology.dcas.bounds import Prices, ascend, empty_reach, fill_reach, good_prices, no_prices
 from formulations.topology.dcas.decoding import Decoder, decode
 from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, advance, empty_tables, longer_tables, restart
 from formulations.topology.dcas.window import MOST_LEVELS, Window, class_sizes, cuts, distinct_levels, window_of
 
-DCAS_KERNELS = (fill_reach, advance, decode, ascend)
-"""Entries that the search calls."""
-
-SLICE = 100_000
-"""Entries looked at between two looks at the clock: a few milliseconds."""
+DCAS_KERNELS = (fill_reach, advance, decode, ascend)  # entries that the search calls
+SLICE = 100_000  # entries looked at between two looks at the clock: a few milliseconds
 
 FIRST_CAPACITY, LARGEST_CAPACITY = 1 << 17, 1 << 24
 """Parts that the tables have room for: at first, and at most (0.7 GB). Fillings have a quarter."""
 
-LARGEST_INDEX = 20_000_000
-"""Entries of the tables whose size is known beforehand: 160 MB."""
+LARGEST_INDEX = 20_000_000  # entries of the tables whose size is known beforehand: 160 MB
 
 BITS = 62
 
 FIRST_LIMIT, GROWTH, LEAST_GROWTH = 0.004, 1.6, 1.1
 """Limit of the first round, relative to the bound, and by what it grows from round to round."""
 
-SNAP = 1.3
-"""A limit that comes as near as this to the incumbent's excess is raised to it: no other round can follow."""
-
-MANY_JOBS = 6
-"""Rounds of so many jobs are long enough to pay for a second ascent of the prices."""
-
-DECODES = 100
-"""How often the jobs are placed one after the other, without prices and with them."""
+SNAP = 1.3  # a limit that comes as near as this to the incumbent's excess is raised to it: no other round can follow
+MANY_JOBS = 6  # rounds of so many jobs are long enough to pay for a second ascent of the prices
+DECODES = 100  # how often the jobs are placed one after the other, without prices and with them
 
 LONG_ROUND, MORE_DECODES = 10_000, 250
 """After a round of so many parts it is worth while to look for a better incumbent: placing the jobs so many times."""
 
-NEGLIGIBLE = 1e-9
-"""An incumbent that can be beaten by no more than this, relative to it, is not searched on."""
+NEGLIGIBLE = 1e-9  # an incumbent that can be beaten by no more than this, relative to it, is not searched on
 
 
 def dcas_refusal(problem: TopologyProblem) -> str | None:

@@ -9,8 +9,7 @@ from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import inlined
 from formulations.topology.scas import Multisets
 
-MOST_LEVELS = 2
-"""Levels of groups that tell nodes apart, below the top."""
+MOST_LEVELS = 2  # levels of groups that tell nodes apart, below the top
 
 
 class Window(NamedTuple):

@@ -17,23 +17,18 @@ from formulations.topology.free.kernels import Layers
 from formulations.topology.free.layers import LayeredSearch, Order, Outcome, layers_of, seconds_to_fill, takes
 from formulations.topology.free.pricing import Charges, Demand, PricedPatterns, Pricing, Row, most_violated
 
-LARGEST_MULTIPLIER = 2
-"""Cuts round the capacity times 1/2, 1/3, 1/4, .. and 2/3, 2/5, 2/7, ..."""
+LARGEST_MULTIPLIER = 2  # cuts round the capacity times 1/2, 1/3, 1/4, .. and 2/3, 2/5, 2/7, ..
 
 LEAST_VIOLATION = 1e-3
 
-UNPLACED = 10.0
-"""What a job pays for getting no nodes, in all that the jobs could save if each was alone."""
+UNPLACED = 10.0  # what a job pays for getting no nodes, in all that the jobs could save if each was alone
 
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
 """Shares of the distance between incumbent and bound that are searched one after the other: the regret of the optimum
 is mostly far below the distance, and the number of states grows exponentially with what is allowed."""
 
-NO_SAVING = -1.0
-"""Less than any allocation saves, in hops."""
-
-TOLERANCE = 1e-10
-"""Savings within this distance are equal, relative to the hops of all jobs without any saving."""
+NO_SAVING = -1.0  # less than any allocation saves, in hops
+TOLERANCE = 1e-10  # savings within this distance are equal, relative to the hops of all jobs without any saving
 
 TRIED, LEAST_TRIED, LONG_S = 100_000, 1000, 0.25
 """Choices tried between two looks at the clock where so many seconds are left, some milliseconds, and at least."""

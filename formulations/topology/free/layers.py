@@ -30,8 +30,7 @@ from formulations.topology.free.pricing import Demand
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
 """Entries of the completion tables, and entries times nodes that a job can take of a leaf: a quarter of a second."""
 
-MOST_JOBS = 60
-"""Jobs, and the idle nodes that are left over, are bits of one integer."""
+MOST_JOBS = 60  # jobs, and the idle nodes that are left over, are bits of one integer
 
 ORDERING_S, FILLING_S = 3e-4, 1.25e-9
 """Seconds to bring leaves and jobs into order, and to fill the tables, by entry and node."""

@@ -18,17 +18,10 @@ from allocopt.solving.budget import Clock
 
 MaskArray = NDArray[np.uint8]
 
-FAST = {"nnan", "nsz", "reassoc"}
-"""Minima and sums may be taken in any order; infinities are kept."""
-
-ROUNDING = 1e-11
-"""Share of a value by which rounding may have raised it."""
-
-SLICE = 4_000_000
-"""Labels times sizes that are filled between two looks at the clock: a few milliseconds."""
-
-EQUAL = 1e-12
-"""Labels that differ by the same up to this share of the path's cost have met."""
+FAST = {"nnan", "nsz", "reassoc"}  # minima and sums may be taken in any order; infinities are kept
+ROUNDING = 1e-11  # share of a value by which rounding may have raised it
+SLICE = 4_000_000  # labels times sizes that are filled between two looks at the clock: a few milliseconds
+EQUAL = 1e-12  # labels that differ by the same up to this share of the path's cost have met
 
 
 @kernel(void(float64[:, ::1], int64[::1], float64[:, ::1]))

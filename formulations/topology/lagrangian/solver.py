@@ -18,10 +18,8 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from formulations.backends.solver import HIGHS, ask_child, stop_reason
 from formulations.topology.integer import Pack, first_positions
@@ -48,25 +46,18 @@ QUANTILE, SAMPLE = 0.3, 1000
 ROUGH, CONVERGED = 1e-5, 1e-7
 """Share of the bound that the next step of the prices must promise to gain, or they are rough, or final."""
 
-FAIR_IMBALANCE = 1.2
-"""Paths whose imbalance is within this factor of the least seen are made into packings."""
-
-NOTICEABLE = 1e-3
-"""Share of the cost by which a packing must be better to be shown while the prices are searched."""
+FAIR_IMBALANCE = 1.2  # paths whose imbalance is within this factor of the least seen are made into packings
+NOTICEABLE = 1e-3  # share of the cost by which a packing must be better to be shown while the prices are searched
 
 MOST_CANDIDATES = 8
 
-MOST_TAKEN, MOST_ENTRIES = 8, 65_536
-"""Blocks that a move takes out at most, and entries of its table."""
-
-SLICE = 200
-"""Moves between two looks at the clock."""
+MOST_TAKEN, MOST_ENTRIES = 8, 65_536  # blocks that a move takes out at most, and entries of its table
+SLICE = 200  # moves between two looks at the clock
 
 LEAST_SLICES, MOVES_PER_BLOCK, QUIET = 8, 16, 1e-7
 """A packing is left alone when so many slices, and moves per block, have saved no more than this share of its cost."""
 
-NOISE = 0.002
-"""Standard deviation of prices around the best, as a share of them."""
+NOISE = 0.002  # standard deviation of prices around the best, as a share of them
 
 LARGEST_BLOCKS = 30_000_000
 COSTING_S, ARRANGING = 1.5e-8, 2.5
@@ -75,8 +66,7 @@ COSTING_S, ARRANGING = 1.5e-8, 2.5
 PRICE_STEPS, ROUNDS = 400, 8
 """Steps of the prices, and packings that are improved before the blocks that are left go to the program."""
 
-FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000
-"""So few blocks go to the program at once; more nonzeros do not go there."""
+FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000  # so few blocks go to the program at once; more nonzeros do not go there
 
 
 @kernel(int64(float64[:, ::1], float64[::1], float64, float64[::1], float64[::1], int64, float64, int64))

@@ -16,11 +16,11 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
 from allocopt.problems.topology.tables import group_tree
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget, Clock
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
-from allocopt.solving.result import Result, StopReason
-from allocopt.solving.run import Run
+from allocopt.solving.protocol import IncumbentCallback
+from allocopt.solving.result import Result
 from allocopt.topology import TopologySolver
 from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.closing import Closing, seconds_to_set_up
@@ -30,20 +30,17 @@ from formulations.topology.prices.pricing import Priced, Pricing, best_parts, be
 MOST_SPLITS = 1500
 """Splits of parts up to which they are columns from the start; more would cost more than they save rounds."""
 
-SLICE = 4_000_000
-"""Idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds."""
+SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
 
 RANDOM_ORDERS = 5
 
-MOST_MOVED = 3
-"""Sizes that change their places in the order at once, at most."""
+MOST_MOVED = 3  # sizes that change their places in the order at once, at most
 
 STARTS = ("best-fit", "greedy")
 SEARCHES = ("lns",)
 """Who finds an allocation to begin with, and who improves the best one at the end: the first that is installed."""
 
-STEPS_PER_JOB = 10_000
-"""Steps of the search at the end for each job, at most."""
+STEPS_PER_JOB = 10_000  # steps of the search at the end for each job, at most
 
 MOST_ROWS, MOST_WORK = 1000, 20_000_000
 """Parts whose prices a master problem finds in seconds, and additions of an answer to prices, some ten milliseconds,
@@ -53,14 +50,12 @@ ORDERS, ORDERS_SHARE = 100, 0.2
 """Orders of the jobs' sizes that are tried if there is no time limit, and the share of the time that is left in which
 they are if there is."""
 
-BOUND_SHARE = 0.3
-"""Share of the time that is left for more bounds."""
+BOUND_SHARE = 0.3  # share of the time that is left for more bounds
 
 MOST_CHARGED = 2_000_000
 """Idle nodes times levels times nodes of the largest job up to which nodes are charged for leaf by leaf."""
 
-LEAST_PROGRESS = 0.02
-"""Part of the gap that a round of cuts has to close for another one."""
+LEAST_PROGRESS = 0.02  # part of the gap that a round of cuts has to close for another one
 
 LARGEST_PRICING, LARGEST_INSERTION = 50_000_000, 50_000_000
 """Additions of one answer to prices, some ten milliseconds. Idle nodes times levels times nodes of the largest job
