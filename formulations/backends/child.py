@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from allocopt.errors import AllocoptError
 from allocopt.solving.budget import Clock
-from formulations.backends.protocol import Outcome, Progress, Ready, Request, read_frame, write_frame
+from formulations.backends.protocol import Outcome, Progress, Request, read_frame, write_frame
 
 
 class BackEndDiedError(AllocoptError):
@@ -63,7 +63,7 @@ class Child:
         """
         if self.version is None:
             try:
-                self.version = cast(Ready, self._answer(clock, 0.0)).version
+                self.version = cast(str, self._answer(clock, 0.0))
             except Empty:
                 return False
         return True

@@ -14,7 +14,6 @@ from allocopt.arrays import IntArray
 from formulations.backends.protocol import BinaryProgram, Limits, Outcome, OutcomeStatus, Progress, Report
 
 ROUNDING = 1e-9  # rounding that is aimed at, all costs of a solution together, relative to the least they can be
-
 LARGEST_COEFFICIENT = 2.0**50
 LARGEST_SUM = 2.0**61
 _LARGEST_SEED = 2**31 - 1

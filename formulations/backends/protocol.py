@@ -35,16 +35,7 @@ class NameGrid:
 class BinaryProgram:
     """Minimize ``costs @ x`` over binary x with ``row_lower <= matrix @ x <= row_upper``.
 
-    Parameters
-    ----------
-    costs
-        Shape ``(n,)``.
-    matrix
-        Shape ``(rows, n)``.
-    row_lower, row_upper
-        Shape ``(rows,)``; infinite where a row has no such side.
-    column_grids, row_grids
-        Names of the columns and of the rows, in order; written out only when they are asked for.
+    A side that a row does not have is infinite. Names are written out only when they are asked for.
     """
 
     costs: FloatArray
@@ -135,21 +126,11 @@ class Formulation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one solve may spend.
+    """What one solve may spend."""
 
-    Parameters
-    ----------
-    seconds
-        Wall clock; infinity for no limit.
-    seed
-        From 0 on; a back end without randomness ignores it.
-    steps
-        Branch-and-bound nodes, or conflicts where the back end counts those; None for no limit.
-    """
-
-    seconds: float
-    seed: int
-    steps: int | None
+    seconds: float  # of wall clock; infinity for no limit
+    seed: int  # from 0 on; a back end without randomness ignores it
+    steps: int | None  # branch-and-bound nodes, or conflicts where the back end counts those; None for no limit
 
 
 class OutcomeStatus(StrEnum):
@@ -180,13 +161,6 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A child process has started; the version of the back end it runs."""
-
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
     """A solve that a child process is asked for; ``warm`` as in `BackEnd.solve_program`."""
 
@@ -207,17 +181,9 @@ class BackEnd(Protocol):
     def solve_program(self, program: BinaryProgram, limits: Limits, warm: IntArray | None, report: Report) -> Outcome:
         """Solve a program on one thread.
 
-        Parameters
-        ----------
-        program
-            Its costs are scaled so that the largest lies in 2**15 .. 2**16, where absolute tolerances mean what
-            they should.
-        limits
-            What may be spent.
-        warm
-            Columns that are 1 in a feasible solution to begin with, or None; a back end that takes none ignores it.
-        report
-            Called with every improvement that the back end shows while it runs.
+        Its costs are scaled so that the largest lies in 2**15 .. 2**16, where absolute tolerances mean what they
+        should. ``warm`` are the columns that are 1 in a feasible solution to begin with, or None; a back end that takes
+        none ignores it. Every improvement that the back end shows while it runs is reported.
         """
 
 

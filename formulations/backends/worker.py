@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from allocopt.interruption import SIGNALS
-from formulations.backends.protocol import BackEnd, Outcome, Progress, Ready, Request, read_frame, write_frame
+from formulations.backends.protocol import BackEnd, Outcome, Progress, Request, read_frame, write_frame
 
 LARGEST_COST_EXPONENT = 16
 """Costs are scaled by a power of two, so without rounding, until the largest is below two to this power."""
@@ -36,7 +36,7 @@ def main(module: str) -> None:
     stream = open(0, "rb", buffering=0, closefd=False)
     threading.Thread(target=_receive, args=(stream, requests), daemon=True).start()
     back_end = cast(BackEnd, importlib.import_module(f"formulations.backends.{module}"))
-    write_frame(answers, Ready(back_end.version()))
+    write_frame(answers, back_end.version())
     while True:
         _serve(back_end, requests.get(), answers)
 

@@ -31,12 +31,7 @@ from allocopt.coallocation import CoallocationSolver
 from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.problems.coallocation.interference import capped_host_steps, contention_steps
 from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs, alone_bound, memory_steps
-from allocopt.problems.coallocation.problem import (
-    LARGEST_PERCENT,
-    Coallocation,
-    CoallocationProblem,
-    GuestPlace,
-)
+from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 from allocopt.problems.coallocation.verify import verify_coallocation
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
@@ -44,7 +39,6 @@ from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
 from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason
 
 ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
-
 LARGEST_NONZEROS = 500_000
 
 
@@ -100,22 +94,13 @@ class Assignment(CoallocationSolver):
 
 
 class CoallocationModel:
-    """The program of a problem.
-
-    Attributes
-    ----------
-    x
-        Host, guest and number of the quota of every x, in this order, shape ``(x, 3)``.
-    z
-        Host and percent of every z, shape ``(z, 2)``; none with one guest a host.
-    y
-        Host and two guests of every y, shape ``(y, 3)``; none with one guest a host.
-    """
+    """The program of a problem."""
 
     def __init__(self, problem: CoallocationProblem, pairs: Pairs) -> None:
         self._problem, self._pairs = problem, pairs
         if problem.max_guests == 1:
             host, guest = np.nonzero(pairs.best() > 0)
+            # Host, guest and number of the quota of every x, of z host and percent, of y host and two guests.
             self.x: IntArray = np.column_stack((host, guest, pairs.best_quota()[host, guest]))
             self.z, self.y = (np.empty((0, width), dtype=np.int64) for width in (2, 3))
             return

@@ -34,14 +34,9 @@ def add_counted_jobs(
 ) -> None:
     """Let jobs ``first .. last - 1`` enter: ``D[k][c] = max(D[k][c], D[k - 1][c - n_j] + g_j)``.
 
-    Jobs come by rising size, so that few states are looked at early.
-
-    Parameters
-    ----------
-    best
-        D, the largest sum of gains of k jobs of c units together, shape ``(K + 1, C + 1)``; -inf where there are none.
-    taken
-        Decisions, shape ``(words, K + 1, C + 1)``.
+    ``D`` is ``best``, the largest sum of gains of k jobs of c units together, shape ``(K + 1, C + 1)``, -inf where
+    there are none; decisions are of shape ``(words, K + 1, C + 1)``. Jobs come by rising size, so that few states are
+    looked at.
     """
     most, capacity = best.shape[0] - 1, best.shape[1] - 1
     reach = 0
@@ -106,22 +101,12 @@ SLICE = 10_000_000  # states that are looked at between two looks at the clock: 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """The jobs that may be selected, by rising size, in units of their greatest common divisor.
+    """The jobs that may be selected, by rising size, in units of their greatest common divisor."""
 
-    Parameters
-    ----------
-    jobs
-        Their indices in the problem.
-    gains
-        What is summed in the table.
-    capacity
-        Units that they can take together.
-    """
-
-    jobs: IntArray
+    jobs: IntArray  # their indices in the problem
     sizes: IntArray
-    gains: FloatArray
-    capacity: int
+    gains: FloatArray  # what is summed in the table
+    capacity: int  # units that they can take together
 
     @classmethod
     def of(cls, problem: KnapsackProblem, gains: Gains) -> "Items":

@@ -38,6 +38,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
         self._jobs = [self._solver.Constraint(float(count), float(count)) for count in counts]
         self._saving = self._solver.Objective()
         self._saving.SetMaximization()
+        self._seen: set[tuple[int, bytes]] = set()
 
     @abstractmethod
     def add_answers(self, answer: Answered) -> bool:
@@ -47,7 +48,12 @@ class RestrictedMaster(ABC, Generic[Answered]):
     def _duals(self) -> FloatArray:
         """Prices of the rows, none negative, after a solve."""
 
-    def _column(self, count: pywraplp.Constraint, saving: float) -> pywraplp.Variable:
+    def _column(self, count: pywraplp.Constraint, taken: bytes, saving: float) -> pywraplp.Variable | None:
+        """Add a column that counts in a row and takes what its bytes say; None if it is there already."""
+        key = (count.index(), taken)
+        if key in self._seen:
+            return None
+        self._seen.add(key)
         column = self._solver.NumVar(0.0, self._infinity, "")
         self._saving.SetCoefficient(column, saving)
         count.SetCoefficient(column, 1.0)

@@ -17,7 +17,6 @@ from formulations.topology.dcas.search import DCAS_KERNELS, dcas_refusal, search
 from formulations.topology.scas import Circle, fill_positions, number_of_multisets
 
 LARGEST_TABLE = 10_000_000
-
 MANY_JOBS = 9  # DCAS begins with the SCAS optimum from so many jobs on: with less it is found sooner without
 
 

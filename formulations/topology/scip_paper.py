@@ -109,14 +109,11 @@ class Paper:
 class ScipPaper(ProgramSolver):
     """The NSA paper's model M_SCAS in SCIP, to reproduce its Table IV.
 
-    Parameters
-    ----------
-    cancel
-        Whether SCIP may cancel jobs at a penalty, as in the authors' program (``cancel_j`` of `Paper`). A solution
-        with cancelled jobs is no allocation and never becomes the incumbent: the answer is then the best complete
-        allocation, at worst the sequential one, with its status. The log of this module says at level INFO, for every
-        such solution that SCIP shows, how many jobs it cancels; the last of these messages is what the paper's column
-        "Cancel" counts.
+    With ``cancel``, SCIP may cancel jobs at a penalty, as in the authors' program (``cancel_j`` of `Paper`). A solution
+    with cancelled jobs is no allocation and never becomes the incumbent: the answer is then the best complete
+    allocation, at worst the sequential one, with its status. The log of this module says at level INFO, for every such
+    solution that SCIP shows, how many jobs it cancels; the last of these messages is what the paper's column "Cancel"
+    counts.
     """
 
     name: ClassVar[str] = "scip-paper"

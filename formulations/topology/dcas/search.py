@@ -26,7 +26,6 @@ FIRST_CAPACITY, LARGEST_CAPACITY = 1 << 17, 1 << 24
 """Parts that the tables have room for: at first, and at most (0.7 GB). Fillings have a quarter."""
 
 LARGEST_INDEX = 20_000_000  # entries of the tables whose size is known beforehand: 160 MB
-
 BITS = 62
 
 FIRST_LIMIT, GROWTH, LEAST_GROWTH = 0.004, 1.6, 1.1

@@ -18,9 +18,7 @@ from formulations.topology.free.layers import LayeredSearch, Order, Outcome, lay
 from formulations.topology.free.pricing import Charges, Demand, PricedPatterns, Pricing, Row, most_violated
 
 LARGEST_MULTIPLIER = 2  # cuts round the capacity times 1/2, 1/3, 1/4, .. and 2/3, 2/5, 2/7, ..
-
 LEAST_VIOLATION = 1e-3
-
 UNPLACED = 10.0  # what a job pays for getting no nodes, in all that the jobs could save if each was alone
 
 SHARES = (0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
@@ -57,7 +55,6 @@ class Master(RestrictedMaster[PricedPatterns]):
         self._columns: list[pywraplp.Variable] = []
         self._counts: list[IntArray] = []
         self._rows: list[pywraplp.Constraint] = []
-        self._seen: set[tuple[int, bytes]] = set()
         self.add_rows()
 
     def add_rows(self) -> None:
@@ -74,11 +71,9 @@ class Master(RestrictedMaster[PricedPatterns]):
 
     def add(self, r: int, counts: IntArray, saving: float) -> bool:
         """Add a pattern of class r that has so many nodes of each vertex; return False if it is there already."""
-        key = (r, counts.tobytes())
-        if key in self._seen:
+        column = self._column(self._jobs[r], counts.tobytes(), float(saving))
+        if column is None:
             return False
-        self._seen.add(key)
-        column = self._column(self._jobs[r], float(saving))
         self._columns.append(column)
         self._counts.append(counts)
         taken = counts.tolist()
@@ -111,7 +106,7 @@ class ColumnGeneration(Generation[PricedPatterns]):
     no leaf gives more nodes than it has; jobs of equal size and equal rules share their patterns. Cuts are added to it
     as further rows; all rows together charge a job for its nodes (`formulations.topology.free.pricing`). At any charges
 
-    sum_r e_r max_p (saving_r(p) - charge(p)) + largest income from charges
+        sum_r e_r max_p (saving_r(p) - charge(p)) + largest income from charges
 
     is at least the largest saving of any allocation (a Lagrangian bound), so that the generation can stop anywhere.
     """
@@ -126,8 +121,8 @@ class ColumnGeneration(Generation[PricedPatterns]):
         super().__init__(pricing.at, self._master, pricing.at(np.zeros(pricing.n_leaves)))
         if pricing.is_possible:
             self._master.add_answers(self.best)
+        # What another round takes, about: as long as the one before.
         self._round_s = clock.elapsed() - started
-        """What another round takes, about: as long as the one before."""
 
     def add_allocation(self, counts: IntArray) -> None:
         """Add the patterns of an allocation, shape ``(J, V)``, so that the master problem has a solution."""

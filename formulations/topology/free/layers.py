@@ -42,12 +42,9 @@ FIRST_TABLE = 1 << 10
 class Order(StrEnum):
     """In which order the pods come."""
 
-    DEAREST_FIRST = "dearest"
-    """By the mean charge for their nodes, falling."""
-    LARGEST_FIRST = "largest"
-    """By their idle nodes, falling."""
-    SMALLEST_FIRST = "smallest"
-    """By their idle nodes, rising."""
+    DEAREST_FIRST = "dearest"  # by the mean charge for their nodes, falling
+    LARGEST_FIRST = "largest"  # by their idle nodes, falling
+    SMALLEST_FIRST = "smallest"  # by their idle nodes, rising
 
 
 def takes(tree: GroupTree, demand: Demand) -> bool:
@@ -206,39 +203,27 @@ class LayeredSearch:
         It gives up after ``limit`` states, at most ``most_states``. ``may_go_on`` is asked before every slice of so
         many choices that are tried.
         """
-        self._begin(slack, len(layers.order))
+        # A new table costs nothing where it is not touched.
+        states = self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
+        states.keys[0] = 0
+        states.slack[0] = slack
+        states.component[0] = np.arange(len(layers.order) + 1)
         first, last, most_left = 0, 1, slack
         for leaf in range(len(layers.vertex)):
-            end = self._expand(layers, leaf, first, last, limit, may_go_on, tried)
-            if end is None:
-                return Outcome(False, most_left, limit)
-            if end == last:
+            oldest, end, mask = last, last, FIRST_TABLE - 1
+            while first < last:
+                if not may_go_on():
+                    return Outcome(False, most_left, limit)
+                first, end, mask = expand_states(
+                    layers, states, self._work, leaf, first, last, oldest, end, mask, tried
+                )
+                if first < 0 or end >= limit:
+                    return Outcome(False, most_left, limit)
+            if end == oldest:
                 return Outcome(True, -np.inf, end)
-            first, last = last, end
-            most_left = float(self._states.slack[first:last].max())
+            first, last = oldest, end
+            most_left = float(states.slack[first:last].max())
         return Outcome(True, most_left, last, self._counts(layers, first))
-
-    def _begin(self, slack: float, n_jobs: int) -> None:
-        # A new table costs nothing where it is not touched.
-        self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
-        self._states.keys[0] = 0
-        self._states.slack[0] = slack
-        self._states.component[0] = np.arange(n_jobs + 1)
-
-    def _expand(
-        self, layers: Layers, leaf: int, first: int, last: int, limit: int, may_go_on: Callable[[], bool], tried: int
-    ) -> int | None:
-        """Expand a layer; return the end of the next one, or None if time or space ran out."""
-        oldest, end, mask = last, last, FIRST_TABLE - 1
-        while first < last:
-            if not may_go_on():
-                return None
-            first, end, mask = expand_states(
-                layers, self._states, self._work, leaf, first, last, oldest, end, mask, tried
-            )
-            if first < 0 or end >= limit:
-                return None
-        return end
 
     def _counts(self, layers: Layers, state: int) -> IntArray:
         taken = []

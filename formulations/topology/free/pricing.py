@@ -168,20 +168,13 @@ class PricedPatterns:
 
 
 class Pricing:
-    """Finds the best pattern of every class of jobs, the job having all idle nodes for itself.
-
-    Attributes
-    ----------
-    is_possible
-        Whether every job, alone, has a pattern.
-    least_value
-        Value of a job that gets no nodes; minus infinity where every job has to be placed.
-    """
+    """Finds the best pattern of every class of jobs, the job having all idle nodes for itself."""
 
     def __init__(self, tree: GroupTree, demand: Demand) -> None:
         self.tree, self.demand = tree, demand
         self.sizes, self.multiplicity = demand.classes.sizes, demand.multiplicity
-        self.is_possible, self.least_value = True, -np.inf
+        self.is_possible = True  # whether every job, alone, has a pattern
+        self.least_value = -np.inf  # of a job that gets no nodes; it stays where every job has to be placed
         self.n_leaves = len(tree.leaf_first) - 1
         self.idle: IntArray = tree.idle[: self.n_leaves]
         self.charges = Charges(tree)

@@ -26,9 +26,7 @@ from allocopt.solving.budget import Clock
 from formulations.topology.lagrangian.relaxation import Path
 
 SLICE = 2_000_000  # positions times blocks inserted between two looks at the clock: a few milliseconds
-
 MOST_STRETCHES = 4
-
 GUIDED_CHANCE, RIVALS = 0.7, 3  # how often a stretch is drawn by the excess of its blocks, and among how many others
 EQUAL = 1e-12  # share of a cost that rounding may save
 

@@ -37,7 +37,6 @@ from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, OutO
 
 FAIR_SHARE, LARGE_SHARE = 0.1, 0.5
 MOST_BALANCING_STEPS = 2000
-
 MOST_CUTS = 100
 
 QUANTILE, SAMPLE = 0.3, 1000
@@ -48,9 +47,7 @@ ROUGH, CONVERGED = 1e-5, 1e-7
 
 FAIR_IMBALANCE = 1.2  # paths whose imbalance is within this factor of the least seen are made into packings
 NOTICEABLE = 1e-3  # share of the cost by which a packing must be better to be shown while the prices are searched
-
 MOST_CANDIDATES = 8
-
 MOST_TAKEN, MOST_ENTRIES = 8, 65_536  # blocks that a move takes out at most, and entries of its table
 SLICE = 200  # moves between two looks at the clock
 
@@ -58,7 +55,6 @@ LEAST_SLICES, MOVES_PER_BLOCK, QUIET = 8, 16, 1e-7
 """A packing is left alone when so many slices, and moves per block, have saved no more than this share of its cost."""
 
 NOISE = 0.002  # standard deviation of prices around the best, as a share of them
-
 LARGEST_BLOCKS = 30_000_000
 COSTING_S, ARRANGING = 1.5e-8, 2.5
 """Seconds to cost a block, and how many times as long it takes then until anything is found."""
@@ -118,14 +114,7 @@ class Bundle:
     maximize the least of the cuts less ``|p - centre|^2 / (2 radius)``; where the bound rises by a fair share of what
     was promised they become the new centre, else their cut is learned (Kiwiel, Mathematical Programming 46, 1990).
 
-    Parameters
-    ----------
-    prices
-        To begin with, shape ``(R,)``.
-    scale
-        Units in which the steps measure each price, shape ``(R,)``.
-    most_cuts
-        Number of cuts that are kept.
+    ``scale`` are units in which the steps measure each price, shape ``(R,)``; ``most_cuts`` are kept.
     """
 
     def __init__(self, relaxation: Relaxation, prices: FloatArray, scale: FloatArray, most_cuts: int) -> None:
@@ -277,7 +266,8 @@ class Lagrangian(TopologySolver):
                 return kept
             search.improve()
             done += 1
-            kept = search.surviving_blocks(LARGEST_NONZEROS)
+            if run.objective is not None:
+                kept = search.relaxation.survivors(search.bundle.prices, run.objective, LARGEST_NONZEROS)
             if kept is not None and len(kept) <= FEW_BLOCKS:
                 return kept
         return None
@@ -297,7 +287,10 @@ class _Search:
         self.bundle = Bundle(self.relaxation, np.quantile(some, QUANTILE, axis=1), scale, MOST_CUTS)
         self._steps = 0
         self._least_imbalance = self._shown = np.inf
-        self._candidates = [self._packing_of_incumbent()]
+        sizes: IntArray = np.searchsorted(blocks.sizes, problem.sizes)
+        starts = first_positions(problem, run.solution)
+        order = np.argsort(starts)
+        self._candidates = [Packing.of(blocks, sizes[order], starts[order])]
         self._pack(self.bundle.path)
         self._work = stretches(blocks, MOST_TAKEN + MOST_STRETCHES, MOST_ENTRIES)
         self._slices = max(LEAST_SLICES, MOVES_PER_BLOCK * len(problem.jobs) // SLICE)
@@ -324,21 +317,14 @@ class _Search:
             self._candidates[0] = self._improved(self._candidates[0])[0]
 
     def improve(self) -> None:
-        packing, is_quiet = self._next(), len(self._problem.jobs) < 2
+        is_quiet = len(self._problem.jobs) < 2
+        packing = self._candidates.pop(0) if self._candidates else None
+        if packing is None:
+            prices = self.bundle.prices
+            prices = prices * (1.0 + NOISE * self._rng.standard_normal(len(prices)))
+            packing = packing_of_path(self._blocks, self.relaxation.path(prices), self._run.clock)
         while packing is not None and not is_quiet and not self._is_over():
             packing, is_quiet = self._improved(packing)
-
-    def surviving_blocks(self, limit: int) -> IntArray | None:
-        if self._run.objective is None:
-            return None
-        return self.relaxation.survivors(self.bundle.prices, self._run.objective, limit)
-
-    def _next(self) -> Packing | None:
-        if self._candidates:
-            return self._candidates.pop(0)
-        noise = self._rng.standard_normal(len(self.bundle.prices))
-        path = self.relaxation.path(self.bundle.prices * (1.0 + NOISE * noise))
-        return packing_of_path(self._blocks, path, self._run.clock)
 
     def _improved(self, packing: Packing) -> tuple[Packing, bool]:
         sizes, starts = packing.sizes.copy(), packing.starts.copy()
@@ -372,9 +358,3 @@ class _Search:
         if self._run.objective is None or packing.cost < self._run.objective:
             starts = self._blocks.starts_of_jobs(self._problem, packing.starts_by_size(self._blocks))
             self._run.offer(allocation_of_blocks(self._problem, starts))
-
-    def _packing_of_incumbent(self) -> Packing:
-        sizes: IntArray = np.searchsorted(self._blocks.sizes, self._problem.sizes)
-        starts = first_positions(self._problem, self._run.solution)
-        order = np.argsort(starts)
-        return Packing.of(self._blocks, sizes[order], starts[order])

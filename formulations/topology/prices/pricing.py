@@ -229,19 +229,6 @@ def best_parts(
         savings[r] = _trace_parts(tree, space, size, parts[r]) / size
 
 
-@inlined
-def _fill_worth(tree: MergedTree, space: _Space, v: int, prices: FloatArray, worth: FloatArray) -> None:
-    start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
-    worth[start], space.piece[start] = 0.0, 0
-    for c in range(1, tree.worth_first[v + 1] - start):
-        value, piece = worth[start + c - 1], 0
-        for a in range(1, min(c, widest) + 1):
-            candidate = worth[start + c - a] + prices[row + a]
-            if candidate > value:
-                value, piece = candidate, a
-        worth[start + c], space.piece[start + c] = value, piece
-
-
 @kernel(void(MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
 def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
     """Find for every stock the parts of the largest price that fit into one of its groups together.
@@ -250,7 +237,15 @@ def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntAr
     hops, of parts that fit into so many idle nodes of a group of each class. Prices are not negative.
     """
     for v in range(tree.widest.size - 1):
-        _fill_worth(tree, space, v, prices, worth)
+        start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
+        worth[start], space.piece[start] = 0.0, 0
+        for c in range(1, tree.worth_first[v + 1] - start):
+            value, piece = worth[start + c - 1], 0
+            for a in range(1, min(c, widest) + 1):
+                candidate = worth[start + c - a] + prices[row + a]
+                if candidate > value:
+                    value, piece = candidate, a
+            worth[start + c], space.piece[start + c] = value, piece
     for stock in range(tree.stock_class.size):
         v, idle = tree.stock_class[stock], tree.stock_idle[stock]
         for row in range(sales.shape[1]):

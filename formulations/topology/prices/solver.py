@@ -9,7 +9,7 @@ from numba import float64, int64, void
 from ortools.linear_solver import pywraplp
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
-from allocopt.kernels.compiled import inlined, kernel
+from allocopt.kernels.compiled import kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.base import Strategy
@@ -31,9 +31,7 @@ MOST_SPLITS = 1500
 """Splits of parts up to which they are columns from the start; more would cost more than they save rounds."""
 
 SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
-
 RANDOM_ORDERS = 5
-
 MOST_MOVED = 3  # sizes that change their places in the order at once, at most
 
 STARTS = ("best-fit", "greedy")
@@ -72,7 +70,6 @@ class Master(RestrictedMaster[Priced]):
         self._n_rows = pricing.tree.n_rows
         self._stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
         self._rows: dict[int, pywraplp.Constraint] = {}
-        self._seen: set[tuple[bool, int, bytes]] = set()
         if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
             for first, widest in zip(pricing.tree.first[:-2].tolist(), pricing.tree.widest[:-1].tolist(), strict=True):
                 self._add_splits(first, widest)
@@ -90,14 +87,12 @@ class Master(RestrictedMaster[Priced]):
 
     def add_job(self, r: int, rows: IntArray, amounts: IntArray, saving: float) -> None:
         """Let jobs of the size with index ``r`` take parts that save so many hops."""
-        key = (True, r, rows.tobytes() + amounts.tobytes())
-        self._add(key, self._jobs[r], rows, amounts, saving)
+        self._add(self._jobs[r], rows, amounts, saving)
 
     def add_sales(self, stock: int, rows: IntArray, amounts: IntArray) -> None:
         """Let groups of a stock sell parts together."""
         if len(rows) > 0:
-            key = (False, stock, rows.tobytes() + amounts.tobytes())
-            self._add(key, self._stocks[stock], rows, -amounts, 0.0)
+            self._add(self._stocks[stock], rows, -amounts, 0.0)
 
     def _add_splits(self, first: int, widest: int) -> None:
         # Groups can sell parts of what they sell as well, but so it need not be found out.
@@ -114,15 +109,11 @@ class Master(RestrictedMaster[Priced]):
             self._rows[row] = self._solver.Constraint(-self._infinity, 0.0)
         return self._rows[row]
 
-    def _add(
-        self, key: tuple[bool, int, bytes], count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float
-    ) -> None:
-        if key in self._seen:
-            return
-        self._seen.add(key)
-        column = self._column(count, saving)
-        for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True):
-            self._row(row).SetCoefficient(column, float(amount))
+    def _add(self, count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float) -> None:
+        column = self._column(count, rows.tobytes() + amounts.tobytes(), saving)
+        if column is not None:
+            for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True):
+                self._row(row).SetCoefficient(column, float(amount))
 
     def _duals(self) -> FloatArray:
         prices = np.zeros(self._n_rows)
@@ -190,22 +181,6 @@ def _by_owner(owners: IntArray, rows: IntArray) -> list[tuple[int, IntArray, Int
     return list(zip(distinct.tolist(), split_rows, split_amounts, strict=True))
 
 
-@inlined
-def _fill_charged_table(
-    tree: GroupTree, state: InsertionState, v: int, size: int, worth: FloatArray, worth_of: IntArray
-) -> None:
-    start, idle = state.offset[v], state.idle[v]
-    most = min(idle, size)
-    if v < tree.leaf_first.size - 1:
-        for k in range(most + 1):
-            state.tables[start + k] = tree.weight[v] * k * k
-    else:
-        fill_table(tree, state, v, size)
-    row = worth_of[v]
-    for k in range(most + 1):
-        state.tables[start + k] -= size * (worth[row + idle] - worth[row + idle - k])
-
-
 @kernel(void(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], int64[::1], int64, int64, int64[::1]))
 def insert_at_prices(
     tree: GroupTree,
@@ -225,8 +200,17 @@ def insert_at_prices(
     for job in range(first, last):
         size = sizes[job]
         for v in range(top):
-            if job == 0 or size != sizes[job - 1] or state.take[v] > 0:
-                _fill_charged_table(tree, state, v, size, worth, worth_of)
+            if job > 0 and size == sizes[job - 1] and state.take[v] == 0:
+                continue
+            table, idle, row = state.offset[v], state.idle[v], worth_of[v]
+            most = min(idle, size)
+            if v < n_leaves:
+                for k in range(most + 1):
+                    state.tables[table + k] = tree.weight[v] * k * k
+            else:
+                fill_table(tree, state, v, size)
+            for k in range(most + 1):
+                state.tables[table + k] -= size * (worth[row + idle] - worth[row + idle - k])
         place_job(tree, state, size)
         for leaf in range(n_leaves):
             start = tree.leaf_first[leaf + 1] - state.idle[leaf]
@@ -324,12 +308,11 @@ class LeafPrices(TopologySolver):
         n_idle, n_jobs, sizes = len(problem.idle_nodes), len(problem.jobs), np.unique(problem.sizes)
         if n_idle > MOST_IDLE or n_jobs > MOST_JOBS:
             return f"it has {n_idle:,} idle nodes and {n_jobs:,} jobs; {self.capabilities.largest} are taken"
-        levels = problem.topology.groups_of(problem.idle_nodes)
-        widest = [int(np.unique(groups, return_counts=True)[1].max()) for groups in levels]
-        # Additions of the jobs' programs and of the groups' knapsacks, level by level.
-        work = sum(
-            int((sizes * np.minimum(sizes, nodes)).sum()) + nodes * min(nodes, int(sizes[-1])) for nodes in widest
-        )
+        work = 0
+        for groups in problem.topology.groups_of(problem.idle_nodes):
+            nodes = int(np.unique(groups, return_counts=True)[1].max())
+            # Additions of the jobs' programs and of the groups' knapsacks.
+            work += int((sizes * np.minimum(sizes, nodes)).sum()) + nodes * min(nodes, int(sizes[-1]))
         if work <= LARGEST_PRICING:
             return None
         return f"{work:,} is the product of nodes; {self.capabilities.largest} are taken"
