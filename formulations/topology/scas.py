@@ -161,6 +161,7 @@ class Circle:
             self._offer(starts)
 
     def _fill(self, start: int) -> bool:
+        """Fill the tables for the line that begins at ``start``; return False if the time ran out."""
         blocks, multisets = self._blocks, self._multisets
         rows = max(1, SLICE // multisets.digits.size)
         for first in range(start, self._m + 1, rows):

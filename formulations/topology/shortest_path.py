@@ -36,7 +36,7 @@ LARGEST_GRAPH = 100_000
 
 Used = tuple[int, ...]  # how many jobs of each distinct size a path has placed
 
-State = tuple[int, Used]  # A vertex of the product: a gap, and what was used on the way to it
+State = tuple[int, Used]  # a vertex of the product: a gap, and what was used on the way to it
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,13 +199,9 @@ def _ascent(window: Window, prices: Prices, upper: float, steps: Iterable[int]) 
     pace = np.array([1.0, 0.0])
     n_leaves, n_pods = len(window.pod), len(window.pod_start) - 1
     width = int(window.sizes[window.factor > 0].max()) + 1
-    space = _ReplySpace(
-        in_pod=np.empty((n_leaves + n_pods, width)),
-        in_pod_choice=np.empty((n_leaves, width), dtype=np.int64),
-        over_pods=np.empty((n_pods + 1, width)),
-        over_pods_choice=np.empty((n_pods, width), dtype=np.int64),
-        counts=np.zeros(n_leaves, dtype=np.int64),
-    )
+    in_pod, over_pods = np.empty((n_leaves + n_pods, width)), np.empty((n_pods + 1, width))
+    in_pod_choice, over_pods_choice = (np.empty((length, width), dtype=np.int64) for length in (n_leaves, n_pods))
+    space = _ReplySpace(in_pod, in_pod_choice, over_pods, over_pods_choice, np.zeros(n_leaves, dtype=np.int64))
     for number in steps:
         if bound >= upper:
             break

@@ -134,17 +134,11 @@ class Decoder:
         self._problem, self._window, self._cut = problem, window, cut
         m = len(window.leaf)
         jobs = np.repeat(np.arange(len(window.sizes)), window.counts)[window.factor.repeat(window.counts) > 0]
+        left, owners, best_owners = (np.zeros(m, dtype=np.int64) for _ in range(3))
+        in_leaf, in_pod = np.zeros(len(window.pod), dtype=np.int64), np.zeros(len(window.pod_start) - 1, dtype=np.int64)
         self.space = _Decoding(
-            price=np.zeros(len(window.pod)),
-            best=np.zeros(len(window.sizes)),
-            classes=jobs,
-            order=np.arange(len(jobs)),
-            left=np.zeros(m, dtype=np.int64),
-            owners=np.zeros(m, dtype=np.int64),
-            best_owners=np.zeros(m, dtype=np.int64),
-            in_leaf=np.zeros(len(window.pod), dtype=np.int64),
-            in_pod=np.zeros(len(window.pod_start) - 1, dtype=np.int64),
-            random=np.ones(1, dtype=np.int64),
+            *(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), jobs, np.arange(len(jobs)), left, owners),
+            *(best_owners, in_leaf, in_pod, np.ones(1, dtype=np.int64)),
         )
 
     def improve(self, prices: Prices, times: int, run: Run) -> None:

@@ -256,6 +256,7 @@ def _joined(component: int, met: int) -> int:
 def _keep_state(
     jobs: Jobs, states: States, work: Work, parent: int, mask: int, oldest: int, end: int, slack: float, met: int
 ) -> int:
+    """Record the state with the fields of ``work``, unless it is there with no less slack; return the new end."""
     low, high = np.uint64(0), np.uint64(0)
     for job in range(jobs.sizes.size):
         field = np.uint64(work.field[job]) << np.uint64(jobs.shift[job])

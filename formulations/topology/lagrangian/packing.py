@@ -425,6 +425,7 @@ def _draw_stretches(
 def _move(
     work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_taken: int, rng: np.random.Generator
 ) -> float:
+    """Draw stretches and pack them anew; return what that saves, 0 where they lie best already."""
     m = work.costs.shape[1]
     n_stretches = _draw_stretches(work, block_sizes, block_starts, n_taken, rng)
     while n_stretches > 0:

@@ -297,6 +297,8 @@ class Pricing:
         return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
 
     def _rounding(self, values: FloatArray, income: float) -> float:
+        # By how much additions of floats can have lowered the bound, generously: the terms of a job's value are its
+        # savings, at most `_most_saved`, and prices, which make the difference.
         n_levels = len(self.class_of_group)
         terms = 8 * n_levels * int(self.sizes[-1]) + int(self.tree.stock_idle.max(initial=0))
         terms += len(self.sizes) + len(self.tree.stock_idle)
@@ -306,8 +308,7 @@ class Pricing:
     def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
         """Prices of every part that are those of a pricing with merged classes; they prove as much, or more."""
         mine = np.zeros(self.tree.n_rows)
-        pairs = zip(self.class_of_group, coarse.class_of_group, strict=True)
-        for fine_class, coarse_class in pairs:
+        for fine_class, coarse_class in zip(self.class_of_group, coarse.class_of_group, strict=True):
             for v, group in zip(*np.unique(fine_class, return_index=True), strict=True):
                 start, from_ = self.tree.first[v], coarse.tree.first[coarse_class[group]]
                 length = int(self.tree.widest[v]) + 1

@@ -373,6 +373,7 @@ class _Bounding:
         orders.proceed(most, self._has_time)
 
     def _refine(self, pricing: Pricing, priced: Priced) -> None:
+        """Let groups stay apart, level by level, as long as there are few prices to find."""
         for level in range(len(self._encoding.groups) - 1, -1, -1):
             if self._run.is_proved() or not self._may_go_on():
                 return
@@ -383,6 +384,7 @@ class _Bounding:
             pricing = finer
 
     def _charge(self) -> None:
+        """Record what charges per node, and cuts, prove where `exact` takes the window."""
         if self._insertion_work() > MOST_CHARGED or ExactFree().refusal(self._problem) is not None:
             return
         if not self._may_go_on() or self._remaining() < seconds_to_set_up(self._problem):
