@@ -2,6 +2,8 @@
 
 Groups below a level are merged with all others of their level under the same group of that level. A class offers what
 any of its members offers, as often as it is asked; so no job finds less in a merged tree than in the tree itself.
+
+Allocations follow the prices: jobs are inserted where they save most, what the groups lose of their worth taken off.
 """
 
 import itertools
@@ -13,6 +15,15 @@ from numba import float64, int64, types, void
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
+from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners
+from allocopt.problems.topology.tables import group_tree
+from allocopt.solving.budget import Clock
+
+SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
+MOST_MOVED = 3  # sizes that change their places in the order at once, at most
 
 
 class MergedTree(NamedTuple):
@@ -314,3 +325,83 @@ class Pricing:
                 length = int(self.tree.widest[v]) + 1
                 mine[start : start + length] = prices[from_ : from_ + length]
         return mine
+
+
+@kernel(void(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], int64[::1], int64, int64, int64[::1]))
+def insert_at_prices(
+    tree: GroupTree,
+    state: InsertionState,  # idle nodes after the jobs before `first`; its tables are made anew
+    sizes: IntArray,
+    worth: FloatArray,
+    worth_of: IntArray,
+    first: int,
+    last: int,
+    owners: IntArray,  # index of the job that gets each idle position, written in place
+) -> None:
+    """Insert the jobs ``first .. last - 1`` one after the other; equal sizes are best side by side.
+
+    Worth of c idle nodes of group v is ``worth[worth_of[v] + c]``, in hops; the top has none.
+    """
+    top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
+    for job in range(first, last):
+        size = sizes[job]
+        for v in range(top):
+            if job > 0 and size == sizes[job - 1] and state.take[v] == 0:
+                continue
+            table, idle, row = state.offset[v], state.idle[v], worth_of[v]
+            most = min(idle, size)
+            if v < n_leaves:
+                for k in range(most + 1):
+                    state.tables[table + k] = tree.weight[v] * k * k
+            else:
+                fill_table(tree, state, v, size)
+            for k in range(most + 1):
+                state.tables[table + k] -= size * (worth[row + idle] - worth[row + idle - k])
+        place_job(tree, state, size)
+        for leaf in range(n_leaves):
+            start = tree.leaf_first[leaf + 1] - state.idle[leaf]
+            for index in range(start, start + state.take[leaf]):
+                owners[tree.leaf_positions[index]] = job
+        for v in range(top + 1):
+            state.idle[v] -= state.take[v]
+
+
+class Rounding:
+    """Makes allocations from the worth of idle nodes at good prices."""
+
+    def __init__(self, problem: TopologyProblem, encoding: Encoding, pricing: Pricing, priced: Priced) -> None:
+        self._problem = problem
+        self._tree = group_tree(encoding)
+        self._worth = priced.worth
+        classes = np.concatenate([*pricing.class_of_group, np.array([len(pricing.tree.widest) - 1])])
+        self._worth_of: IntArray = pricing.tree.worth_first[classes]
+        self._sizes = pricing.sizes
+        self._size_of_job: IntArray = np.searchsorted(pricing.sizes, problem.sizes)
+
+    def random_ranks(self, rng: np.random.Generator) -> FloatArray:
+        """Return ranks that put the sizes into any order with equal chances, shape ``(R,)``."""
+        return rng.random(len(self._sizes))
+
+    def moved(self, ranks: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return ranks in which up to three sizes have moved somewhere else."""
+        changed = ranks.copy()
+        which = rng.integers(len(ranks), size=rng.integers(1, MOST_MOVED + 1))
+        changed[which] = rng.uniform(-0.1, 1.1, size=len(which))
+        return changed
+
+    def allocation(self, ranks: FloatArray, clock: Clock) -> Allocation | None:
+        """Insert the jobs, those of least rank first; None if the time runs out before the last one.
+
+        There is a rank for each distinct size: with jobs of equal size side by side their tables are made once.
+        """
+        order = np.argsort(ranks[self._size_of_job], kind="stable")
+        sizes = self._problem.sizes[order]
+        state = insertion_state(self._tree, int(sizes.max()))
+        owners = np.full(len(self._problem.idle_nodes), -1, dtype=np.int64)
+        per_slice = max(1, SLICE // (len(owners) * int(sizes.max())))
+        for first in range(0, len(sizes), per_slice):
+            if clock.expired():
+                return None
+            last = min(len(sizes), first + per_slice)
+            insert_at_prices(self._tree, state, sizes, self._worth, self._worth_of, first, last, owners)
+        return allocation_of_owners(self._problem, np.append(order, -1)[owners])
