@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from allocopt.errors import AllocoptError
 from allocopt.solving.budget import Clock
-from formulations.backends.protocol import Outcome, Progress, Ready, Request, read_frame, write_frame
+from formulations.backends.protocol import Outcome, Progress, Request, read_frame, write_frame
 
 
 class BackEndDiedError(AllocoptError):
@@ -26,20 +26,21 @@ class BackEndDiedError(AllocoptError):
 
 
 class Child:
-    """A child process that serves one request at a time.
-
-    Parameters
-    ----------
-    module
-        Module of `formulations.backends` that it runs.
-    """
+    """A child process that runs a module of `formulations.backends` and serves one request at a time."""
 
     def __init__(self, module: str) -> None:
         self._module = module
         self._owner = os.getpid()
         self._busy = False
-        self._version: str | None = None
-        self._process = _start(module)
+        self.version: str | None = None
+        path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+        environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        # -P: the path is the parent's; the current folder is on it only if it was there.
+        command = [sys.executable, "-P", "-m", "formulations.backends.worker", module]
+        # A process group of its own: Ctrl-C in a terminal is for the parent, even while the child starts.
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0
+        )
         self._answers: SimpleQueue[Any] = SimpleQueue()
         threading.Thread(target=_receive, args=(self._process, self._answers), daemon=True).start()
 
@@ -48,29 +49,23 @@ class Child:
         """Number of the process."""
         return self._process.pid
 
-    @property
-    def version(self) -> str | None:
-        """Version of the back end; None while the child starts."""
-        return self._version
-
     def is_free(self) -> bool:
         """Whether it lives, in this process, and has answered all that it was asked."""
         return not self._busy and self._owner == os.getpid() and self._process.poll() is None
 
-    def wait_until_ready(self, clock: Clock, grace: float = 0.0) -> bool:
-        """Wait until the back end is imported, and say whether it is before the time is up.
+    def wait_until_ready(self, clock: Clock) -> bool:
+        """Wait until the back end is imported and has said its version; return whether it is before the time is up.
 
         Raises
         ------
         BackEndDiedError
             If it cannot start.
         """
-        if self._version is None:
+        if self.version is None:
             try:
-                answer = self._answers.get(timeout=_seconds(clock, grace))
+                self.version = cast(str, self._answer(clock, 0.0))
             except Empty:
                 return False
-            self._version = cast(Ready, self._alive(answer)).version
         return True
 
     def ask(self, request: Request) -> None:
@@ -89,7 +84,7 @@ class Child:
         """
         while self._busy:
             try:
-                answer = self._alive(self._answers.get(timeout=_seconds(clock, grace)))
+                answer = self._answer(clock, grace)
             except Empty:
                 return
             self._busy = not isinstance(answer, Outcome)
@@ -105,8 +100,9 @@ class Child:
         with suppress(OSError):
             cast(BinaryIO, self._process.stdin).close()
 
-    def _alive(self, answer: Any) -> Any:
-        """Return the answer, unless it is the end of the stream."""
+    def _answer(self, clock: Clock, grace: float) -> Any:
+        left = clock.remaining()
+        answer = self._answers.get(timeout=None if math.isinf(left) else left + grace)
         if answer is not None:
             return answer
         code = self._process.returncode
@@ -116,13 +112,7 @@ class Child:
 
 
 class ChildPool:
-    """Children that run one back end, kept alive between solves and ended with the pool.
-
-    Parameters
-    ----------
-    module
-        Module of `formulations.backends` that they run.
-    """
+    """Children that run a module of `formulations.backends`, kept alive between solves and ended with the pool."""
 
     def __init__(self, module: str) -> None:
         self.version: str | None = None
@@ -144,7 +134,6 @@ class ChildPool:
                 child.kill()
 
     def _take(self) -> Child:
-        """Return a child that is free, a new one if there is none."""
         # Another thread may take the last one.
         with suppress(IndexError):
             while True:
@@ -157,28 +146,11 @@ class ChildPool:
 
 @cache
 def pool_of(module: str) -> ChildPool:
-    """Return the children of this process that run a back end: whichever solver asks, starting one takes half a second.
-
-    Parameters
-    ----------
-    module
-        Module of `formulations.backends`.
-    """
+    """Return this process's children of a back end, whichever solver asks: starting one takes half a second."""
     return ChildPool(module)
 
 
-def _start(module: str) -> "subprocess.Popen[bytes]":
-    """Start the process with the parent's module path; its output but the answers goes to standard error."""
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    # -P: the path is the parent's; the current folder is on it only if it was there.
-    command = [sys.executable, "-P", "-m", "formulations.backends.worker", module]
-    # A process group of its own: Ctrl-C in a terminal is for the parent, even while the child starts.
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0)
-
-
 def _receive(process: "subprocess.Popen[bytes]", answers: "SimpleQueue[Any]") -> None:
-    """Queue the answers, and None when the process has ended."""
     with cast(BinaryIO, process.stdout) as stream:
         while (answer := read_frame(stream)) is not None:
             answers.put(answer)
@@ -186,13 +158,6 @@ def _receive(process: "subprocess.Popen[bytes]", answers: "SimpleQueue[Any]") ->
     answers.put(None)
 
 
-def _seconds(clock: Clock, grace: float) -> float | None:
-    """Seconds to wait at most, as a queue takes them."""
-    left = clock.remaining()
-    return None if math.isinf(left) else left + grace
-
-
 def _kill_all(children: list[Child]) -> None:
-    """Kill the children that are left."""
     for child in children:
         child.kill()

@@ -13,9 +13,7 @@ from ortools.sat.python import cp_model
 from allocopt.arrays import IntArray
 from formulations.backends.protocol import BinaryProgram, Limits, Outcome, OutcomeStatus, Progress, Report
 
-ROUNDING = 1e-9
-"""Rounding that is aimed at, all costs of a solution together, relative to `least_cost`."""
-
+ROUNDING = 1e-9  # rounding that is aimed at, all costs of a solution together, relative to the least they can be
 LARGEST_COEFFICIENT = 2.0**50
 LARGEST_SUM = 2.0**61
 _LARGEST_SEED = 2**31 - 1
@@ -36,83 +34,6 @@ def solve_program(program: BinaryProgram, limits: Limits, warm: IntArray | None,
     if warm is not None:
         for literal, value in zip(literals, np.isin(np.arange(len(literals)), warm).tolist(), strict=True):
             model.add_hint(literal, value)
-    solver = _solver(limits)
-    solver.best_bound_callback = lambda bound: report(Progress(None, bound / scale))
-    status = solver.solve(model, _Reporter(literals, scale, report))
-    return _outcome(solver, status, literals, scale)
-
-
-def integer_scale(program: BinaryProgram) -> float:
-    """Factor, a power of two, that makes the costs integers: as precise as `ROUNDING` asks, or as fits 64 bits."""
-    largest, total = float(np.abs(program.costs).max()), float(np.abs(program.costs).sum())
-    fitting = min(LARGEST_COEFFICIENT / max(largest, 1e-300), LARGEST_SUM / max(total, 1e-300))
-    # Rounding down loses less than one unit for every column that is chosen.
-    least, chosen = least_cost(program)
-    wanted = chosen / (ROUNDING * least) if least > 0 else fitting
-    return math.ldexp(1.0, min(math.ceil(math.log2(wanted)), math.floor(math.log2(fitting))))
-
-
-def least_cost(program: BinaryProgram) -> tuple[float, float]:
-    """Sum over the equality rows of the cheapest way to meet each, and how many columns that takes."""
-    rows = program.matrix.tocsr()
-    total = chosen = 0.0
-    for row in np.flatnonzero(program.row_lower == program.row_upper).tolist():
-        costs = program.costs[rows.indices[rows.indptr[row] : rows.indptr[row + 1]]]
-        total += program.row_lower[row] * costs.min()
-        chosen += program.row_lower[row]
-    return total, max(chosen, 1.0)
-
-
-def scaled_down(program: BinaryProgram, scale: float) -> IntArray:
-    """Costs as integers, rounded down."""
-    return np.floor(program.costs * scale).astype(np.int64)
-
-
-class _Reporter(cp_model.CpSolverSolutionCallback):
-    """Reports every better solution."""
-
-    def __init__(self, literals: list[cp_model.IntVar], scale: float, report: Report) -> None:
-        super().__init__()
-        self._literals = literals
-        self._scale = scale
-        self._report = report
-
-    def on_solution_callback(self) -> None:
-        """Report a solution."""
-        values = [self.boolean_value(literal) for literal in self._literals]
-        self._report(Progress(np.flatnonzero(values), self.best_objective_bound / self._scale))
-
-
-def _add_rows(model: cp_model.CpModel, program: BinaryProgram, literals: list[cp_model.IntVar]) -> None:
-    """Add the rows, those that choose one literal as what they are."""
-    rows = program.matrix.tocsr()
-    for row, (lower, upper) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
-        entries = slice(rows.indptr[row], rows.indptr[row + 1])
-        held = [literals[column] for column in rows.indices[entries].tolist()]
-        values = rows.data[entries]
-        if upper == 1 and (values == 1).all():
-            add = model.add_exactly_one if lower == 1 else model.add_at_most_one
-            add(held)
-        else:
-            _add_linear(model, held, values.astype(np.int64), lower, upper)
-
-
-def _add_linear(
-    model: cp_model.CpModel, held: list[cp_model.IntVar], values: IntArray, lower: float, upper: float
-) -> None:
-    """Add a row with any integer coefficients."""
-    reach = int(np.abs(values).sum())
-    left = -reach if math.isinf(lower) else math.ceil(lower)
-    right = reach if math.isinf(upper) else math.floor(upper)
-    model.add_linear_constraint(cp_model.LinearExpr.weighted_sum(held, values.tolist()), left, right)
-
-
-def _solver(limits: Limits) -> cp_model.CpSolver:
-    """One worker, a seed, the limits, no gap that counts as closed.
-
-    The relaxation of a packing problem is tight and its presolve finds little: with all rows in the linear program
-    and without presolve the windows of the paper take a tenth of the time.
-    """
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = 1
@@ -122,21 +43,67 @@ def _solver(limits: Limits) -> cp_model.CpSolver:
         parameters.max_number_of_conflicts = limits.steps
     parameters.relative_gap_limit = 0.0
     parameters.absolute_gap_limit = 0.0
+    # The relaxation of a packing problem is tight and its presolve finds little: with all rows in the linear program
+    # and without presolve the windows of the paper take a tenth of the time.
     parameters.linearization_level = 2
     parameters.cp_model_presolve = False
     parameters.catch_sigint_signal = False
-    return solver
-
-
-def _outcome(
-    solver: cp_model.CpSolver, status: cp_model.CpSolverStatus, literals: list[cp_model.IntVar], scale: float
-) -> Outcome:
-    """Read CP-SAT's answer: only OPTIMAL (or INFEASIBLE) is a proof."""
+    solver.best_bound_callback = lambda bound: report(Progress(None, bound / scale))
+    status = solver.solve(model, _Reporter(literals, scale, report))
     if status == cp_model.INFEASIBLE:
         return Outcome(OutcomeStatus.PROVED, None, None)
     bound = solver.best_objective_bound / scale
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Outcome(OutcomeStatus.NONE, None, bound if math.isfinite(bound) else None)
     chosen = np.flatnonzero([solver.boolean_value(literal) for literal in literals])
-    proved = status == cp_model.OPTIMAL
-    return Outcome(OutcomeStatus.PROVED if proved else OutcomeStatus.FEASIBLE, chosen, bound)
+    return Outcome(OutcomeStatus.PROVED if status == cp_model.OPTIMAL else OutcomeStatus.FEASIBLE, chosen, bound)
+
+
+def integer_scale(program: BinaryProgram) -> float:
+    """Factor, a power of two, that makes the costs integers: as precise as `ROUNDING` asks, or as fits 64 bits."""
+    largest, total = float(np.abs(program.costs).max()), float(np.abs(program.costs).sum())
+    fitting = min(LARGEST_COEFFICIENT / max(largest, 1e-300), LARGEST_SUM / max(total, 1e-300))
+    # The cheapest way to meet each equality row, and how many columns that takes.
+    least = chosen = 0.0
+    rows = program.matrix.tocsr()
+    for row in np.flatnonzero(program.row_lower == program.row_upper).tolist():
+        costs = program.costs[rows.indices[rows.indptr[row] : rows.indptr[row + 1]]]
+        least += program.row_lower[row] * costs.min()
+        chosen += program.row_lower[row]
+    # Rounding down loses less than one unit for every column that is chosen.
+    wanted = max(chosen, 1.0) / (ROUNDING * least) if least > 0 else fitting
+    return math.ldexp(1.0, min(math.ceil(math.log2(wanted)), math.floor(math.log2(fitting))))
+
+
+def scaled_down(program: BinaryProgram, scale: float) -> IntArray:
+    """Costs as integers, rounded down."""
+    return np.floor(program.costs * scale).astype(np.int64)
+
+
+class _Reporter(cp_model.CpSolverSolutionCallback):
+    def __init__(self, literals: list[cp_model.IntVar], scale: float, report: Report) -> None:
+        super().__init__()
+        self._literals = literals
+        self._scale = scale
+        self._report = report
+
+    def on_solution_callback(self) -> None:
+        values = [self.boolean_value(literal) for literal in self._literals]
+        self._report(Progress(np.flatnonzero(values), self.best_objective_bound / self._scale))
+
+
+def _add_rows(model: cp_model.CpModel, program: BinaryProgram, literals: list[cp_model.IntVar]) -> None:
+    rows = program.matrix.tocsr()
+    for row, (lower, upper) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
+        entries = slice(rows.indptr[row], rows.indptr[row + 1])
+        held = [literals[column] for column in rows.indices[entries].tolist()]
+        values = rows.data[entries]
+        if upper == 1 and (values == 1).all():
+            add = model.add_exactly_one if lower == 1 else model.add_at_most_one
+            add(held)
+            continue
+        reach = int(np.abs(values).sum())
+        left = -reach if math.isinf(lower) else math.ceil(lower)
+        right = reach if math.isinf(upper) else math.floor(upper)
+        sum_of_row = cp_model.LinearExpr.weighted_sum(held, values.astype(np.int64).tolist())
+        model.add_linear_constraint(sum_of_row, left, right)

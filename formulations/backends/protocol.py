@@ -3,27 +3,24 @@
 import itertools
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from scipy.sparse import coo_array, csc_array
 
 from allocopt.arrays import FloatArray, IntArray
 
+_LENGTH_BYTES = 8
+
+Numbers = IntArray | FloatArray
+Term = tuple[IntArray, Numbers | float]  # Columns, and their values or one value that stands for all of them
+
 
 @dataclass(frozen=True, slots=True)
 class NameGrid:
-    """Names ``stem_a_b_..`` for every combination of the axes' values, the last axis running fastest.
-
-    Parameters
-    ----------
-    stem
-        What all names begin with.
-    axes
-        Values of each index.
-    """
+    """Names ``stem_a_b_..`` for every combination of the axes' values, the last axis running fastest."""
 
     stem: str
     axes: tuple[IntArray, ...]
@@ -38,16 +35,7 @@ class NameGrid:
 class BinaryProgram:
     """Minimize ``costs @ x`` over binary x with ``row_lower <= matrix @ x <= row_upper``.
 
-    Parameters
-    ----------
-    costs
-        Shape ``(n,)``.
-    matrix
-        Shape ``(rows, n)``, compressed by columns.
-    row_lower, row_upper
-        Shape ``(rows,)``; infinite where a row has no such side.
-    column_grids, row_grids
-        Names of the columns and of the rows, in order; written out only when they are asked for.
+    A side that a row does not have is infinite. Names are written out only when they are asked for.
     """
 
     costs: FloatArray
@@ -75,6 +63,51 @@ class BinaryProgram:
         return float(self.costs[chosen].sum())
 
 
+class Rows:
+    """Rows of a program, in the order in which they are added; a row is the sum of some terms between its sides."""
+
+    def __init__(self) -> None:
+        self._blocks: list[tuple[IntArray, IntArray, Numbers, Numbers, Numbers]] = []
+
+    def at_most(self, upper: float, *terms: Term) -> None:
+        """Add the row ``sum of values @ x[columns] <= upper``."""
+        self._add_row(-np.inf, upper, terms)
+
+    def equal(self, side: float, *terms: Term) -> None:
+        """Add the row ``sum of values @ x[columns] == side``."""
+        self._add_row(side, side, terms)
+
+    def add(
+        self, row_of: IntArray, columns: IntArray, values: Numbers, uppers: Numbers, lowers: Numbers | None = None
+    ) -> None:
+        """Add rows ``lower <= sum of values @ x[columns] <= upper``; ``row_of`` counts from 0 in each call."""
+        lower = np.full(len(uppers), -np.inf) if lowers is None else lowers
+        self._blocks.append((row_of, columns, values, lower, uppers))
+
+    def program(
+        self, costs: FloatArray, names: Sequence[NameGrid], row_names: Sequence[NameGrid] | None = None
+    ) -> BinaryProgram:
+        """Make the program of these rows, which without names are numbered."""
+        row_of, columns, values, lower, upper = zip(*self._blocks, strict=True)
+        counts = np.array([len(sides) for sides in upper])
+        first = np.cumsum(counts) - counts
+        rows = np.concatenate([part + start for part, start in zip(row_of, first, strict=True)])
+        places, n_rows = (rows, np.concatenate(columns)), int(counts.sum())
+        return BinaryProgram(
+            costs,
+            csc_array(coo_array((np.concatenate(values, dtype=np.float64), places), shape=(n_rows, len(costs)))),
+            np.concatenate(lower, dtype=np.float64),
+            np.concatenate(upper, dtype=np.float64),
+            tuple(names),
+            (NameGrid("row", (np.arange(n_rows),)),) if row_names is None else tuple(row_names),
+        )
+
+    def _add_row(self, lower: float, upper: float, terms: tuple[Term, ...]) -> None:
+        columns = np.concatenate([columns for columns, _ in terms])
+        values = np.concatenate([np.broadcast_to(value, len(columns)) for columns, value in terms])
+        self._blocks.append((np.zeros_like(columns), columns, values, np.array([lower]), np.array([upper])))
+
+
 class Formulation(Protocol):
     """A problem written as a binary program, and the way back."""
 
@@ -93,21 +126,11 @@ class Formulation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one solve may spend.
+    """What one solve may spend."""
 
-    Parameters
-    ----------
-    seconds
-        Wall clock; infinity for no limit.
-    seed
-        Random seed, from 0 on; a back end without randomness ignores it.
-    steps
-        Branch-and-bound nodes, or conflicts where the back end counts those; None for no limit.
-    """
-
-    seconds: float
-    seed: int
-    steps: int | None
+    seconds: float  # of wall clock; infinity for no limit
+    seed: int  # from 0 on; a back end without randomness ignores it
+    steps: int | None  # branch-and-bound nodes, or conflicts where the back end counts those; None for no limit
 
 
 class OutcomeStatus(StrEnum):
@@ -116,22 +139,13 @@ class OutcomeStatus(StrEnum):
     PROVED = "proved"
     """The solution is optimal; without a solution, there is none."""
     FEASIBLE = "feasible"
-    """The solution is feasible."""
     NONE = "none"
     """Nothing was found, and nothing proved."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A better solution or a better bound, while the search goes on.
-
-    Parameters
-    ----------
-    chosen
-        Columns that are 1 in the solution, rising; None if only the bound is new.
-    bound
-        Proven lower bound; None if only the solution is new.
-    """
+    """A better solution, as columns that are 1, rising, or a better lower bound, or both, while the search goes on."""
 
     chosen: IntArray | None
     bound: float | None
@@ -147,25 +161,8 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A child process has started; the version of the back end it runs."""
-
-    version: str
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
-    """A solve that a child process is asked for.
-
-    Parameters
-    ----------
-    program
-        What to solve.
-    limits
-        What may be spent on it.
-    warm
-        Columns that are 1 in a feasible solution to begin with, or None.
-    """
+    """A solve that a child process is asked for; ``warm`` as in `BackEnd.solve_program`."""
 
     program: BinaryProgram
     limits: Limits
@@ -184,21 +181,10 @@ class BackEnd(Protocol):
     def solve_program(self, program: BinaryProgram, limits: Limits, warm: IntArray | None, report: Report) -> Outcome:
         """Solve a program on one thread.
 
-        Parameters
-        ----------
-        program
-            Its costs are scaled so that the largest lies in 2**15 .. 2**16, where absolute tolerances mean what
-            they should.
-        limits
-            What may be spent.
-        warm
-            A feasible solution to begin with, or None; a back end that cannot take one ignores it.
-        report
-            Called with every improvement that the back end shows while it runs.
+        Its costs are scaled so that the largest lies in 2**15 .. 2**16, where absolute tolerances mean what they
+        should. ``warm`` are the columns that are 1 in a feasible solution to begin with, or None; a back end that takes
+        none ignores it. Every improvement that the back end shows while it runs is reported.
         """
-
-
-_LENGTH_BYTES = 8
 
 
 def write_frame(stream: BinaryIO, message: object) -> None:
@@ -218,67 +204,15 @@ def write_frame(stream: BinaryIO, message: object) -> None:
 def read_frame(stream: BinaryIO) -> Any:
     """Read a message; None at the end of the stream, also if it ends within a message."""
     head = _read(stream, _LENGTH_BYTES)
-    body = _read(stream, int.from_bytes(head, "little"))
-    if len(head) < _LENGTH_BYTES or len(body) < int.from_bytes(head, "little"):
-        return None
-    return pickle.loads(body)
+    length = int.from_bytes(head, "little")
+    body = _read(stream, length)
+    return None if len(head) < _LENGTH_BYTES or len(body) < length else pickle.loads(body)
 
 
 def _read(stream: BinaryIO, length: int) -> bytes:
-    """Read that many bytes, fewer at the end of the stream; an unbuffered stream gives them piece by piece."""
+    # An unbuffered stream gives what is asked for piece by piece, less at its end.
     pieces = []
     while length and (piece := stream.read(length)):
         pieces.append(piece)
         length -= len(piece)
     return b"".join(pieces)
-
-
-class Block(NamedTuple):
-    """Rows at once: the row, the column and the value of every entry, and the upper side of each row."""
-
-    row_of: IntArray
-    columns: IntArray
-    values: FloatArray
-    uppers: FloatArray
-
-
-def spans(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the numbers ``start .. start + length - 1`` of every span one after the other, and the span of each."""
-    span_of = np.repeat(np.arange(len(starts)), lengths)
-    before = np.cumsum(lengths) - lengths
-    return np.arange(len(span_of)) - before[span_of] + starts[span_of], span_of
-
-
-@dataclass
-class Rows:
-    """Rows without lower sides, in the order in which they were added."""
-
-    blocks: list[Block] = field(default_factory=list)
-
-    def at_most(self, upper: float, *terms: tuple[IntArray, IntArray | FloatArray | float]) -> None:
-        """Add ``sum of values @ x[columns] <= upper``; a single value stands for all columns of its term."""
-        columns = np.concatenate([columns for columns, _ in terms])
-        values = np.concatenate([np.broadcast_to(value, len(columns)) for columns, value in terms])
-        self.add(np.zeros(len(columns), dtype=np.int64), columns, values, np.array([upper]))
-
-    def add(
-        self, row_of: IntArray, columns: IntArray, values: IntArray | FloatArray, uppers: IntArray | FloatArray
-    ) -> None:
-        """Add rows ``sum of values @ x[columns] <= upper``; ``row_of`` counts from 0 in each call."""
-        self.blocks.append(Block(row_of, columns, values.astype(np.float64), uppers.astype(np.float64)))
-
-    def program(self, costs: FloatArray, names: Sequence[NameGrid]) -> BinaryProgram:
-        """Make the program of these rows."""
-        counts = np.array([len(block.uppers) for block in self.blocks])
-        first = np.cumsum(counts) - counts
-        row_of = np.concatenate([block.row_of + start for block, start in zip(self.blocks, first, strict=True)])
-        places = row_of, np.concatenate([block.columns for block in self.blocks])
-        data, n_rows = np.concatenate([block.values for block in self.blocks]), int(counts.sum())
-        return BinaryProgram(
-            costs,
-            csc_array(coo_array((data, places), shape=(n_rows, len(costs)))),
-            np.full(n_rows, -np.inf),
-            np.concatenate([block.uppers for block in self.blocks]),
-            tuple(names),
-            (NameGrid("row", (np.arange(n_rows),)),),
-        )

@@ -23,17 +23,36 @@ def version() -> str:
 def solve_program(program: BinaryProgram, limits: Limits, warm: IntArray | None, report: Report) -> Outcome:
     """Solve a program; see `BackEnd.solve_program`."""
     model = Model()
-    _set_limits(model, limits)
+    model.hideOutput()
+    model.setParams(
+        {
+            "limits/time": min(limits.seconds, 1e20),
+            "limits/totalnodes": -1 if limits.steps is None else limits.steps,
+            "limits/gap": 0.0,
+            "limits/absgap": 0.0,
+            "timing/clocktype": 2,
+            "randomization/randomseedshift": limits.seed % _LARGEST_SEED,
+            "parallel/maxnthreads": 1,
+            "lp/threads": 1,
+            "misc/catchctrlc": False,
+        }
+    )
     variables = [model.addVar(vtype="B", obj=cost) for cost in program.costs.tolist()]
     _add_rows(model, program, variables)
     if warm is not None:
-        _add_solution(model, variables, warm)
+        solution = model.createSol()
+        for column in warm.tolist():
+            model.setSolVal(solution, variables[column], 1.0)
+        model.addSol(solution)
     reporter = _Reporter(variables, report)
     model.includeEventhdlr(reporter, "report", "reports better solutions and bounds")
     # Unlike optimize(), this lets the thread run that ends the process when the parent is gone.
     model.optimizeNogil()
     reporter.on = False
-    return _outcome(model, variables)
+    chosen = _chosen(model, variables) if model.getNSols() else None
+    if model.getStatus() in ("optimal", "infeasible"):
+        return Outcome(OutcomeStatus.PROVED, chosen, _bound(model))
+    return Outcome(OutcomeStatus.NONE if chosen is None else OutcomeStatus.FEASIBLE, chosen, _bound(model))
 
 
 class _Reporter(Eventhdlr):
@@ -50,17 +69,14 @@ class _Reporter(Eventhdlr):
         self._best_bound = -math.inf
 
     def eventinit(self) -> None:
-        """Begin to listen."""
         for event in _EVENTS:
             self.model.catchEvent(event, self)
 
     def eventexit(self) -> None:
-        """Cease to listen."""
         for event in _EVENTS:
             self.model.dropEvent(event, self)
 
     def eventexec(self, event: Any) -> None:
-        """Report what is new."""
         if not self.on:
             return
         better = event.getType() == PY_SCIP_EVENTTYPE.BESTSOLFOUND
@@ -70,26 +86,8 @@ class _Reporter(Eventhdlr):
             self._report(Progress(_chosen(self.model, self._variables) if better else None, bound))
 
 
-def _set_limits(model: Model, limits: Limits) -> None:
-    """One thread, a seed, the limits, no gap that counts as closed, no output, no handler for Ctrl-C."""
-    model.hideOutput()
-    model.setParams(
-        {
-            "limits/time": min(limits.seconds, 1e20),
-            "limits/totalnodes": -1 if limits.steps is None else limits.steps,
-            "limits/gap": 0.0,
-            "limits/absgap": 0.0,
-            "timing/clocktype": 2,
-            "randomization/randomseedshift": limits.seed % _LARGEST_SEED,
-            "parallel/maxnthreads": 1,
-            "lp/threads": 1,
-            "misc/catchctrlc": False,
-        }
-    )
-
-
 def _add_rows(model: Model, program: BinaryProgram, variables: list[Variable]) -> None:
-    """Add the rows, coefficient by coefficient: adding up Python expressions takes twice as long."""
+    # Coefficient by coefficient: adding up Python expressions takes twice as long.
     rows = program.matrix.tocsr()
     sides = zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)
     for row, (lower, upper) in enumerate(sides):
@@ -103,30 +101,12 @@ def _add_rows(model: Model, program: BinaryProgram, variables: list[Variable]) -
             model.addCoefLinear(constraint, variables[column], value)
 
 
-def _add_solution(model: Model, variables: list[Variable], chosen: IntArray) -> None:
-    """Give SCIP a solution to begin with."""
-    solution = model.createSol()
-    for column in chosen.tolist():
-        model.setSolVal(solution, variables[column], 1.0)
-    model.addSol(solution)
-
-
-def _outcome(model: Model, variables: list[Variable]) -> Outcome:
-    """Read SCIP's answer: only the status ``optimal`` (or ``infeasible``) is a proof."""
-    chosen = _chosen(model, variables) if model.getNSols() else None
-    if model.getStatus() in ("optimal", "infeasible"):
-        return Outcome(OutcomeStatus.PROVED, chosen, _bound(model))
-    return Outcome(OutcomeStatus.NONE if chosen is None else OutcomeStatus.FEASIBLE, chosen, _bound(model))
-
-
 def _chosen(model: Model, variables: list[Variable]) -> IntArray:
-    """Columns that are 1 in the best solution."""
     best = model.getBestSol()
     ones = (column for column, variable in enumerate(variables) if model.getSolVal(best, variable) > 0.5)
     return np.fromiter(ones, dtype=np.int64)
 
 
 def _bound(model: Model) -> float | None:
-    """Lower bound, or None where it is infinite."""
     bound = float(model.getDualbound())
     return bound if abs(bound) < model.infinity() else None

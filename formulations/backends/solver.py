@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from allocopt.errors import AllocoptError
+from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Budget, Clock
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
-from formulations.backends.child import BackEndDiedError, Child, pool_of
+from formulations.backends.child import BackEndDiedError, pool_of
 from formulations.backends.export import export_program
 from formulations.backends.protocol import BinaryProgram, Formulation, Limits, Outcome, OutcomeStatus, Progress, Request
 
@@ -25,29 +24,11 @@ seconds before the end of the limit, and killed so many after it."""
 
 @dataclass(frozen=True, slots=True)
 class BackEndSpec:
-    """Where a back end comes from.
-
-    Parameters
-    ----------
-    module
-        Module of `formulations.backends`.
-    package
-        Package that it needs, as it is imported and installed.
-    title
-        The package's name for people.
-    """
+    """Module of `formulations.backends`, the package that it needs, and the package's name for people."""
 
     module: str
     package: str
     title: str
-
-    def is_installed(self) -> bool:
-        """Whether the package is there; does not import it."""
-        return find_spec(self.package) is not None
-
-    def version(self) -> str:
-        """Version of the package, from its metadata."""
-        return f"{self.title} {importlib.metadata.version(self.package)}"
 
 
 SCIP = BackEndSpec("scip", "pyscipopt", "PySCIPOpt")
@@ -64,11 +45,12 @@ class BackEndSolver(ABC):
     @property
     def version(self) -> str:
         """Version of the package that brings the back end; that of the solver in it too, once it has run."""
-        return pool_of(self.back_end.module).version or self.back_end.version()
+        known = pool_of(self.back_end.module).version
+        return known or f"{self.back_end.title} {importlib.metadata.version(self.back_end.package)}"
 
     def is_available(self) -> bool:
         """Whether the package of the back end is installed."""
-        return self.back_end.is_installed()
+        return find_spec(self.back_end.package) is not None
 
     @abstractmethod
     def program(self, problem: Any) -> BinaryProgram:
@@ -80,29 +62,11 @@ class BackEndSolver(ABC):
 
 
 def ask_child(
-    back_end: BackEndSpec,
-    run: Run,
-    formulation: Formulation,
-    seed: int,
-    warm_start: Any,
-    steps: int | None,
+    back_end: BackEndSpec, run: Run, formulation: Formulation, seed: int, warm_start: Any, steps: int | None
 ) -> None:
     """Let a child process solve a program while there is time, and take what it shows.
 
-    Parameters
-    ----------
-    back_end
-        What it runs; it stays for the next solve of this process.
-    run
-        The record, with the running clock.
-    formulation
-        What to solve.
-    seed
-        Fixes every random choice.
-    warm_start
-        A solution to begin with, or None.
-    steps
-        Limit on the back end's own steps, or None.
+    ``steps`` limits the back end's own steps. The child stays for the next solve of this process.
     """
     with pool_of(back_end.module).child() as child:
         # The program is built while the child starts.
@@ -110,23 +74,17 @@ def ask_child(
         warm = None if warm_start is None else formulation.encode(warm_start)
         ready = child.wait_until_ready(run.clock)
         seconds = run.clock.remaining() - _margin(run.clock)
-        if ready and seconds > 0:
-            request = Request(program, Limits(seconds, seed, steps), warm)
-            _converse(run, formulation, child, request)
-
-
-def _converse(run: Run, formulation: Formulation, child: Child, request: Request) -> None:
-    """Send the request, and take the answers until the child has finished or overruns."""
-    try:
-        child.ask(request)
-        for answer in child.answers(run.clock, _margin(run.clock)):
-            _take(run, formulation, answer)
-    except BackEndDiedError as error:
-        LOGGER.warning("%s; the answer is the best that is known", error)
+        if not ready or seconds <= 0:
+            return
+        try:
+            child.ask(Request(program, Limits(seconds, seed, steps), warm))
+            for answer in child.answers(run.clock, _margin(run.clock)):
+                _take(run, formulation, answer)
+        except BackEndDiedError as error:
+            LOGGER.warning("%s; the answer is the best that is known", error)
 
 
 def _take(run: Run, formulation: Formulation, answer: Progress | Outcome) -> None:
-    """Take the bound and the solution of an answer."""
     if answer.bound is not None:
         run.prove(formulation.bound_of(answer.bound))
     if answer.chosen is not None:
@@ -145,5 +103,4 @@ def stop_reason(clock: Clock, budget: Budget) -> StopReason:
 
 
 def _margin(clock: Clock) -> float:
-    """Seconds between the end of the limit and what is done about it, before and after."""
     return MARGIN_S + min(MARGIN_SHARE * (clock.seconds or 0.0), LARGEST_MARGIN_S)

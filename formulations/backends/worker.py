@@ -12,14 +12,12 @@ import sys
 import threading
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import BinaryIO, TypeVar, cast
+from typing import BinaryIO, cast
 
 import numpy as np
 
 from allocopt.interruption import SIGNALS
-from formulations.backends.protocol import BackEnd, Outcome, Progress, Ready, Request, read_frame, write_frame
-
-Answer = TypeVar("Answer", Progress, Outcome)
+from formulations.backends.protocol import BackEnd, Outcome, Progress, Request, read_frame, write_frame
 
 LARGEST_COST_EXPONENT = 16
 """Costs are scaled by a power of two, so without rounding, until the largest is below two to this power."""
@@ -30,50 +28,36 @@ def main(module: str) -> None:
     # They reach all processes of the group; what they mean here is for the parent to say.
     for interruption in SIGNALS:
         signal.signal(interruption, signal.SIG_IGN)
-    answers = _take_standard_output()
+    # Standard output is kept for answers; what native code prints there goes to standard error.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
     requests: SimpleQueue[Request] = SimpleQueue()
     # Unbuffered: the lock of a buffered stream would be in the way when an error ends the process.
     stream = open(0, "rb", buffering=0, closefd=False)
     threading.Thread(target=_receive, args=(stream, requests), daemon=True).start()
     back_end = cast(BackEnd, importlib.import_module(f"formulations.backends.{module}"))
-    write_frame(answers, Ready(back_end.version()))
+    write_frame(answers, back_end.version())
     while True:
         _serve(back_end, requests.get(), answers)
 
 
-def _take_standard_output() -> BinaryIO:
-    """Keep standard output for answers; what native code prints there goes to standard error."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return answers
-
-
 def _receive(stream: BinaryIO, requests: "SimpleQueue[Request]") -> None:
-    """Queue the requests; end the process with the stream."""
     while (request := read_frame(stream)) is not None:
         requests.put(request)
     os._exit(0)
 
 
 def _serve(back_end: BackEnd, request: Request, answers: BinaryIO) -> None:
-    """Answer one request, solved with scaled costs."""
     scale = math.ldexp(1.0, LARGEST_COST_EXPONENT - math.frexp(float(np.abs(request.program.costs).max()))[1])
     # One answer at a time: some solvers report from threads of their own.
     turn = threading.Lock()
 
-    def report(progress: Progress) -> None:
+    def send(answer: Progress | Outcome) -> None:
         with turn:
-            write_frame(answers, _unscaled(progress, scale))
+            write_frame(answers, answer if answer.bound is None else replace(answer, bound=answer.bound / scale))
 
     program = replace(request.program, costs=request.program.costs * scale)
-    outcome = back_end.solve_program(program, request.limits, request.warm, report)
-    with turn:
-        write_frame(answers, _unscaled(outcome, scale))
-
-
-def _unscaled(answer: Answer, scale: float) -> Answer:
-    """Return the answer with its bound in the costs of the request."""
-    return answer if answer.bound is None else replace(answer, bound=answer.bound / scale)
+    send(back_end.solve_program(program, request.limits, request.warm, send))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Solvers ``scip``, ``highs`` and ``cp-sat`` of co-allocation problems, and their binary program.
+"""Solvers of co-allocation problems to proof: ``assignment``, and the program of ``scip``, ``highs`` and ``cp-sat``.
+
+With one guest a host, each pair at its best quota, nothing is left to decide but who goes where: a linear assignment
+problem, solved in polynomial time (Crouse, "On implementing 2D rectangular assignment algorithms", 2016).
 
 ``x_{h,g,q}`` says that guest g is on host h at quota q. With one guest a host, each pair has one column, at its best
 quota: maximize ``sum value x`` with at most one x for every guest and every host.
@@ -17,62 +20,95 @@ worth no more, `allocopt.problems.coallocation.pairs.alone_bound`), and a quota 
 smaller one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.arrays import IntArray
 from allocopt.coallocation import CoallocationSolver
 from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.problems.coallocation.interference import capped_host_steps, contention_steps
-from allocopt.problems.coallocation.pairs import Pairs, memory_steps
-from allocopt.problems.coallocation.problem import (
-    LARGEST_PERCENT,
-    Coallocation,
-    CoallocationProblem,
-    GuestPlace,
-)
+from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs, alone_bound, memory_steps
+from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 from allocopt.problems.coallocation.verify import verify_coallocation
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
-from formulations.backends.protocol import BinaryProgram, NameGrid, Rows, spans
+from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
 from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason
-from formulations.coallocation.assignment import assignment_bound, best_assignment
 
-ROUNDING = 1e-12
-"""What sums of values can lose by rounding, relative to what is summed, and more than that."""
+ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
+LARGEST_NONZEROS = 500_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CoallocationModel:
-    """The program of a problem.
+def assignment_bound(problem: CoallocationProblem, pairs: Pairs) -> float:
+    """Upper bound with several guests on a host: hosts as many times as they take guests, each guest as if alone.
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    pairs
-        Its tables.
+    See `allocopt.problems.coallocation.pairs.alone_bound` for why it holds.
     """
+    worth = np.repeat(np.maximum(0.0, pairs.best()), problem.max_guests, axis=0)
+    return float(worth[linear_sum_assignment(worth, maximize=True)].sum())
 
-    problem: CoallocationProblem
-    pairs: Pairs
-    x: IntArray = field(init=False)
-    """Host, guest and number of the quota of every x, in this order, shape ``(x, 3)``."""
-    z: IntArray = field(init=False)
-    """Host and percent of every z, shape ``(z, 2)``; none with one guest a host."""
-    y: IntArray = field(init=False)
-    """Host and two guests of every y, shape ``(y, 3)``; none with one guest a host."""
 
-    def __post_init__(self) -> None:
-        several = self.problem.max_guests > 1
-        x = _several_columns(self.pairs) if several else _single_columns(self.pairs)
-        object.__setattr__(self, "x", x)
-        object.__setattr__(self, "z", _totals(self.problem, x) if several else np.empty((0, 2), dtype=np.int64))
-        object.__setattr__(self, "y", _meetings(self.problem, x) if several else np.empty((0, 3), dtype=np.int64))
+def best_assignment(problem: CoallocationProblem, pairs: Pairs) -> Coallocation:
+    """Return the best solution in which every host has at most one guest."""
+    worth, quota = np.maximum(0.0, pairs.best()), pairs.best_quota()
+    hosts, guests = linear_sum_assignment(worth, maximize=True)
+    return Coallocation(
+        tuple(
+            GuestPlace(guest, host, int(problem.percents[quota[host, guest]]))
+            for host, guest in zip(hosts.tolist(), guests.tolist(), strict=True)
+            if worth[host, guest] > 0
+        )
+    )
+
+
+class Assignment(CoallocationSolver):
+    """The best assignment of guests to hosts; O(G^2 H)."""
+
+    name: ClassVar[str] = "assignment"
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        frozenset(),
+        frozenset({Promise.EXACT, Promise.BOUND}),
+        f"{MOST_TRIPLES:,} hosts x guests x quotas, one guest a host",
+    )
+
+    def refusal(self, problem: CoallocationProblem) -> str | None:
+        """Why the problem is not for this solver: its size, or several guests on a host."""
+        if problem.max_guests > 1:
+            return f"it lets {problem.max_guests} guests share a host, an assignment has one"
+        return super().refusal(problem)
+
+    def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
+        """Solve the assignment; see `SearchSolver.search`."""
+        pairs = Pairs.of(problem)
+        run.prove(alone_bound(pairs.values))
+        run.offer(Coallocation())
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        solution = best_assignment(problem, pairs)
+        run.offer(solution)
+        run.prove(problem.objective(solution))
+        return StopReason.PROVED
+
+
+class CoallocationModel:
+    """The program of a problem."""
+
+    def __init__(self, problem: CoallocationProblem, pairs: Pairs) -> None:
+        self._problem, self._pairs = problem, pairs
+        if problem.max_guests == 1:
+            host, guest = np.nonzero(pairs.best() > 0)
+            # Host, guest and number of the quota of every x, of z host and percent, of y host and two guests.
+            self.x: IntArray = np.column_stack((host, guest, pairs.best_quota()[host, guest]))
+            self.z, self.y = (np.empty((0, width), dtype=np.int64) for width in (2, 3))
+            return
+        better = np.ones(pairs.values.shape, dtype=np.bool_)
+        better[:, :, 1:] = pairs.guest_steps[:, :, 1:] < pairs.guest_steps[:, :, :-1]
+        # Where the smaller quota is not allowed to the guest, neither is one at which it takes as long.
+        self.x = np.argwhere((pairs.values > 0) & better)
+        self.z, self.y = _totals(problem, self.x), _meetings(problem, self.x)
 
     def is_empty(self) -> bool:
         """Whether no placement is worth anything."""
@@ -80,35 +116,40 @@ class CoallocationModel:
 
     def nonzeros(self) -> int:
         """Most nonzeros that the program has."""
-        per_x = 2 if self.problem.max_guests == 1 else 6
-        quotas = len(self.problem.percents)
-        return per_x * len(self.x) + 3 * len(self.z) + (3 + 2 * quotas) * len(self.y)
+        per_x = 2 if self._problem.max_guests == 1 else 6
+        return per_x * len(self.x) + 3 * len(self.z) + (3 + 2 * len(self._problem.percents)) * len(self.y)
 
     def program(self) -> BinaryProgram:
         """Build the program; columns are x, then z, then y."""
-        problem, (host, guest, quota) = self.problem, self.x.T
+        problem, (host, guest, quota) = self._problem, self.x.T
         rows = Rows()
         for number in np.unique(guest).tolist():
             rows.at_most(1, (np.flatnonzero(guest == number), 1))
         if problem.max_guests == 1:
             for number in np.unique(host).tolist():
                 rows.at_most(1, (np.flatnonzero(host == number), 1))
-            return rows.program(-self.pairs.values[host, guest, quota], self._names())
+            return rows.program(-self._pairs.values[host, guest, quota], self._names())
         for number in np.unique(host).tolist():
             self._add_host(rows, number)
-        costs = np.concatenate((-self._worth(), self._costs_of_totals(), self._costs_of_meetings()))
-        return rows.program(costs, self._names())
+        # An x is worth its own excess and contention, a z costs missing cores, a y the contention of two guests.
+        worth = problem.gains[guest] - problem.guest_costs[guest] * self._pairs.guest_steps[host, guest, quota]
+        worth = worth - problem.host_costs[host] * self._contention(host, guest)
+        of_host, total = self.z.T
+        missing = problem.host_costs[of_host] * capped_host_steps(problem.host_demands, of_host, total)
+        first, second = _between(problem, *self.y.T)
+        _, one, two = self.y.T
+        meeting = problem.guest_costs[one] * first + problem.guest_costs[two] * second
+        return rows.program(np.concatenate((-worth, missing, meeting)), self._names())
 
     def decode(self, chosen: IntArray) -> Coallocation | None:
         """Return the solution of the chosen columns; None if tolerances let something pass that breaks a rule."""
-        percents = self.problem.percents
         places = (
-            GuestPlace(guest, host, int(percents[quota]))
+            GuestPlace(guest, host, int(self._problem.percents[quota]))
             for host, guest, quota in self.x[chosen[chosen < len(self.x)]].tolist()
         )
         solution = Coallocation(tuple(places))
         try:
-            verify_coallocation(self.problem, solution)
+            verify_coallocation(self._problem, solution)
         except InvalidSolutionError:
             return None
         return solution
@@ -118,12 +159,12 @@ class CoallocationModel:
         column = {tuple(row): number for number, row in enumerate(self.x.tolist())}
         total_column = {tuple(row): len(self.x) + number for number, row in enumerate(self.z.tolist())}
         meeting = {tuple(row): len(self.x) + len(self.z) + number for number, row in enumerate(self.y.tolist())}
-        percents, columns = self.problem.percents, []
+        percents, columns = self._problem.percents, []
         on_host: dict[int, list[GuestPlace]] = {}
         for place in solution.places:
             columns.append(column.get((place.host, place.guest, int(np.searchsorted(percents, place.percent))), -1))
             on_host.setdefault(place.host, []).append(place)
-        for host, places in on_host.items() if self.problem.max_guests > 1 else ():
+        for host, places in on_host.items() if self._problem.max_guests > 1 else ():
             columns.append(total_column.get((host, sum(place.percent for place in places)), -1))
             guests = sorted(place.guest for place in places)
             pairs = [(host, first, second) for first in guests for second in guests if first < second]
@@ -134,37 +175,13 @@ class CoallocationModel:
         """Upper bound on the objective: that of the program, or 0, for nobody may be placed."""
         return max(0.0, -bound + ROUNDING * abs(bound))
 
-    def _worth(self) -> FloatArray:
-        """Return what every x is worth, apart from the cores that its host misses."""
-        problem, (host, guest, quota) = self.problem, self.x.T
-        excess = self.pairs.guest_steps[host, guest, quota]
-        worth = problem.gains[guest] - problem.guest_costs[guest] * excess
-        return np.asarray(worth - problem.host_costs[host] * self._contention(host, guest))
-
-    def _costs_of_totals(self) -> FloatArray:
-        """Return what the cores that a host misses cost, for every z."""
-        host, total = self.z.T
-        return np.asarray(self.problem.host_costs[host] * capped_host_steps(self.problem.host_demands, host, total))
-
-    def _costs_of_meetings(self) -> FloatArray:
-        """Return what the contention of two guests costs, for every y."""
-        first, second = self._between()
-        _, one, two = self.y.T
-        return np.asarray(self.problem.guest_costs[one] * first + self.problem.guest_costs[two] * second)
-
     def _contention(self, host: IntArray, guest: IntArray) -> IntArray:
         """Excess in steps that hosts have from the contention with guests."""
-        hosts = self.problem.host_demands
-        how = self.problem.interference
-        return contention_steps(hosts, host, self.problem.guest_demands, guest, hosts.cores[host], how)
-
-    def _between(self) -> tuple[IntArray, IntArray]:
-        """Excess in steps of the first and of the second guest of every y from each other."""
-        return _between(self.problem, *self.y.T)
+        hosts, how = self._problem.host_demands, self._problem.interference
+        return contention_steps(hosts, host, self._problem.guest_demands, guest, hosts.cores[host], how)
 
     def _add_host(self, rows: Rows, number: int) -> None:
-        """Add the rows of one host with several guests."""
-        problem = self.problem
+        problem = self._problem
         x, z = np.flatnonzero(self.x[:, 0] == number), np.flatnonzero(self.z[:, 0] == number)
         guest, quota = self.x[x, 1], self.x[x, 2]
         columns, divisor = len(self.x) + z, int(np.gcd.reduce(problem.percents))
@@ -172,68 +189,41 @@ class CoallocationModel:
         rows.at_most(1, (columns, 1))
         rows.at_most(0, (x, problem.percents[quota] // divisor), (columns, -(self.z[z, 1] // divisor)))
         excess = capped_host_steps(problem.host_demands, self.z[z, 0], self.z[z, 1])
-        contention = self._contention(self.x[x, 0], guest)
-        rows.at_most(int(problem.host_limits[number]), (columns, excess), (x, contention))
+        rows.at_most(int(problem.host_limits[number]), (columns, excess), (x, self._contention(self.x[x, 0], guest)))
         free, taken = memory_steps(problem)
         rows.at_most(int(free[number]), (x, taken[number, guest]))
-        self._add_meetings(rows, number, x)
+        if (self.y[:, 0] == number).any():
+            self._add_meetings(rows, number, x)
 
     def _add_meetings(self, rows: Rows, number: int, x: IntArray) -> None:
-        """Add the rows of guests that meet on a host."""
-        mine = np.flatnonzero(self.y[:, 0] == number)
-        if not len(mine):
-            return
-        guests, first, counts = np.unique(self.x[x, 1], return_index=True, return_counts=True)
+        """Add the rows of guests that meet on a host, whose x are these."""
+        mine, guest = np.flatnonzero(self.y[:, 0] == number), self.x[x, 1]
         columns = len(self.x) + len(self.z) + mine
+        # The x of a guest follow each other.
+        guests, first, counts = np.unique(guest, return_index=True, return_counts=True)
         ends = np.searchsorted(guests, self.y[mine, 1:])
-        parts = [spans(x[0] + first[end], counts[end]) for end in ends.T]
-        held = np.concatenate([parts[0][0], parts[1][0], columns])
-        row_of = np.concatenate([parts[0][1], parts[1][1], np.arange(len(mine))])
-        rows.add(row_of, held, np.where(np.arange(len(held)) < len(held) - len(mine), 1, -1), np.ones(len(mine)))
-        excess, guest_of = (
-            self.pairs.guest_steps[number, self.x[x, 1], self.x[x, 2]],
-            np.searchsorted(guests, self.x[x, 1]),
-        )
-        contention = np.concatenate(_between(self.problem, *self.y[mine].T))
+        held, row_of = zip(*(_spans(x[0] + first[end], counts[end]) for end in ends.T), strict=True)
+        values = np.repeat([1, -1], (sum(map(len, held)), len(mine)))
+        meeting = np.concatenate((*row_of, np.arange(len(mine))))
+        rows.add(meeting, np.concatenate((*held, columns)), values, np.ones(len(mine)))
+        excess = self._pairs.guest_steps[number, guest, self.x[x, 2]]
         rows.add(
-            np.concatenate((guest_of, ends[:, 0], ends[:, 1])),
+            np.concatenate((np.searchsorted(guests, guest), ends[:, 0], ends[:, 1])),
             np.concatenate((x, columns, columns)),
-            np.concatenate((excess, contention)),
-            self.problem.guest_limits[guests],
+            np.concatenate((excess, *_between(self._problem, *self.y[mine].T))),
+            self._problem.guest_limits[guests],
         )
 
     def _names(self) -> list[NameGrid]:
-        """Names of the columns."""
-        percents = self.problem.percents
-        x = self.x if self.problem.max_guests > 1 else self.x[:, :2]
-        grids = _grids("x", np.column_stack((x[:, :-1], percents[x[:, -1]])) if x.shape[1] > 2 else x)
-        return [*grids, *_grids("z", self.z), *_grids("y", self.y)]
-
-
-def _grids(stem: str, table: IntArray) -> list[NameGrid]:
-    """Names of columns whose indices are the rows of a table, those that differ in the last index together."""
-    if not len(table):
-        return []
-    changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
-    return [
-        NameGrid(stem, (*(part[:1, axis] for axis in range(table.shape[1] - 1)), part[:, -1]))
-        for part in np.split(table, changes)
-    ]
-
-
-def _single_columns(pairs: Pairs) -> IntArray:
-    """Host, guest and best quota of every pair that is worth something."""
-    host, guest = np.nonzero(pairs.best() > 0)
-    return np.column_stack((host, guest, pairs.best_quota()[host, guest]))
-
-
-def _several_columns(pairs: Pairs) -> IntArray:
-    """Host, guest and quota where the guest is worth something and no smaller quota does as well."""
-    keep: BoolArray = pairs.values > 0
-    better = np.ones_like(keep)
-    better[:, :, 1:] = pairs.guest_steps[:, :, 1:] < pairs.guest_steps[:, :, :-1]
-    # Where the smaller quota is not allowed to the guest, neither is one at which it takes as long.
-    return np.argwhere(keep & better)
+        x = np.column_stack((self.x[:, :2], self._problem.percents[self.x[:, 2]]))
+        tables = {"x": x if self._problem.max_guests > 1 else x[:, :2], "z": self.z, "y": self.y}
+        grids = []
+        for stem, table in tables.items():
+            # Columns that differ in the last index alone stand together.
+            changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
+            for part in np.split(table, changes) if len(table) else ():
+                grids.append(NameGrid(stem, (*part[:1, :-1].T, part[:, -1])))
+        return grids
 
 
 def _totals(problem: CoallocationProblem, x: IntArray) -> IntArray:
@@ -274,7 +264,11 @@ def _between(problem: CoallocationProblem, host: IntArray, one: IntArray, two: I
     return first, contention_steps(guests, two, guests, one, cores, how)
 
 
-LARGEST_NONZEROS = 500_000
+def _spans(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the numbers ``start .. start + length - 1`` of every span one after the other, and the span of each."""
+    span_of = np.repeat(np.arange(len(starts)), lengths)
+    before = np.cumsum(lengths) - lengths
+    return np.arange(len(span_of)) - before[span_of] + starts[span_of], span_of
 
 
 @dataclass(frozen=True)
@@ -293,7 +287,8 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
     def refusal(self, problem: CoallocationProblem) -> str | None:
         """Why the problem is too large, or None."""
         too_many = super().refusal(problem)
-        if too_many is not None or (problem.max_guests == 1 and most_columns(problem) * 2 <= LARGEST_NONZEROS):
+        few = problem.max_guests == 1 and 2 * len(problem.hosts) * len(problem.guests) <= LARGEST_NONZEROS
+        if too_many is not None or few:
             return too_many
         nonzeros = CoallocationModel(problem, Pairs.of(problem)).nonzeros()
         if nonzeros > LARGEST_NONZEROS:
@@ -331,11 +326,6 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
             return StopReason.TIME_LIMIT
         ask_child(self.back_end, run, CoallocationModel(problem, pairs), seed, run.solution, budget.iterations)
         return stop_reason(run.clock, budget)
-
-
-def most_columns(problem: CoallocationProblem) -> int:
-    """Most columns that the program of one guest a host has."""
-    return len(problem.hosts) * len(problem.guests)
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,13 @@ from allocopt.kernels.compiled import kernel
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem
 from allocopt.problems.knapsack.packing import Gains, count_bounds, fits_alone, most_jobs, selection_of
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 
 BitArray = NDArray[np.uint64]
 
-WORD = 64
-"""Jobs whose decisions share a word."""
+WORD = 64  # jobs whose decisions share a word
 
 
 @kernel(void(float64[:, ::1], uint64[:, :, ::1], int64[::1], float64[::1], int64, int64))
@@ -37,16 +34,9 @@ def add_counted_jobs(
 ) -> None:
     """Let jobs ``first .. last - 1`` enter: ``D[k][c] = max(D[k][c], D[k - 1][c - n_j] + g_j)``.
 
-    Parameters
-    ----------
-    best
-        D, the largest sum of gains of k jobs of c units together, shape ``(K + 1, C + 1)``; -inf where there are none.
-    taken
-        Decisions, shape ``(words, K + 1, C + 1)``.
-    sizes, gains
-        Units and gain of each job, shape ``(J,)``; jobs come by rising size, so that few states are looked at early.
-    first, last
-        Which jobs enter.
+    ``D`` is ``best``, the largest sum of gains of k jobs of c units together, shape ``(K + 1, C + 1)``, -inf where
+    there are none; decisions are of shape ``(words, K + 1, C + 1)``. Jobs come by rising size, so that few states are
+    looked at.
     """
     most, capacity = best.shape[0] - 1, best.shape[1] - 1
     reach = 0
@@ -73,16 +63,7 @@ def add_counted_jobs(
 def add_jobs(best: FloatArray, taken: BitArray, sizes: IntArray, gains: FloatArray, first: int, last: int) -> None:
     """Let jobs ``first .. last - 1`` enter: ``V[c] = max(V[c], V[c - n_j] + g_j)``, c the units at hand.
 
-    Parameters
-    ----------
-    best
-        V, the largest sum of gains within c units, shape ``(C + 1,)``.
-    taken
-        Decisions, shape ``(words, C + 1)``.
-    sizes, gains
-        Units and gain of each job, shape ``(J,)``.
-    first, last
-        Which jobs enter.
+    V is ``best``, of shape ``(C + 1,)``; decisions are ``taken``, of shape ``(words, C + 1)``.
     """
     capacity = best.shape[0] - 1
     for job in range(first, last):
@@ -114,33 +95,18 @@ def trace(taken: BitArray, sizes: IntArray, n_jobs: int, c: int, selected: BoolA
             c -= sizes[job]
 
 
-LARGEST_TABLE = 10_000_000
-"""Entries of the tables, decisions included: 80 MB."""
-
-SLICE = 10_000_000
-"""States that are looked at between two looks at the clock: some milliseconds."""
+LARGEST_TABLE = 10_000_000  # entries of the tables, decisions included: 80 MB
+SLICE = 10_000_000  # states that are looked at between two looks at the clock: some milliseconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """The jobs that may be selected, by rising size, in units of their greatest common divisor.
+    """The jobs that may be selected, by rising size, in units of their greatest common divisor."""
 
-    Parameters
-    ----------
-    jobs
-        Their indices in the problem.
-    sizes
-        Units that they ask for.
-    gains
-        What is summed in the table.
-    capacity
-        Free units that they can take together.
-    """
-
-    jobs: IntArray
+    jobs: IntArray  # their indices in the problem
     sizes: IntArray
-    gains: FloatArray
-    capacity: int
+    gains: FloatArray  # what is summed in the table
+    capacity: int  # units that they can take together
 
     @classmethod
     def of(cls, problem: KnapsackProblem, gains: Gains) -> "Items":
@@ -162,10 +128,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class KnapsackDynamicProgram(KnapsackSolver):
-    """Exact selections under one resource, in O(J C) for values and Eq. 2 and O(J K C) for Eq. 1.
-
-    There are J jobs, of which at most K fit, and C units.
-    """
+    """Exact selections under one resource: O(J C) for values and Eq. 2, O(J K C) for Eq. 1 where at most K jobs fit."""
 
     name: ClassVar[str] = "dp"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -221,34 +184,27 @@ def _search_values(items: Items, run: Run) -> bool:
 
 
 def _search_means(problem: KnapsackProblem, gains: Gains, items: Items, run: Run) -> bool:
-    """Find the best selection under Eq. 1, among the first jobs if the time runs out; return whether it did not."""
+    """Do the same under Eq. 1."""
     known = -math.inf if run.objective is None else run.objective
-    worth_it = np.flatnonzero(count_bounds(problem, gains) > known)
-    most = int(worth_it.max(initial=0))
+    most = int(np.flatnonzero(count_bounds(problem, gains) > known).max(initial=0))
     if most == 0 or run.clock.expired():
         return most == 0
     best = np.full((most + 1, items.capacity + 1), -np.inf)
     best[0, 0] = 0.0
     taken = np.zeros((items.words, most + 1, items.capacity + 1), dtype=np.uint64)
     entered = _enter(add_counted_jobs, best, taken, items, run)
-    unit = int(problem.sizes[items.jobs[0]]) // int(items.sizes[0])
-    units = gains.rate * unit * np.arange(items.capacity + 1)
-    ends = [_best_of(best[k] / k + units) for k in range(1, min(most, entered) + 1)]
     selected = np.zeros(len(items.jobs), dtype=np.bool_)
-    if ends:
-        k = max(range(len(ends)), key=lambda place: ends[place][0])
-        trace_counted(taken, items.sizes, entered, k + 1, ends[k][1], selected)
+    if entered > 0:
+        unit = int(problem.sizes[items.jobs[0]]) // int(items.sizes[0])
+        counts = np.arange(1, min(most, entered) + 1)
+        worth = best[counts] / counts[:, None] + gains.rate * unit * np.arange(items.capacity + 1)
+        k, c = divmod(int(np.argmax(worth)), worth.shape[1])
+        trace_counted(taken, items.sizes, entered, k + 1, c, selected)
     run.offer(selection_of(items.jobs[selected].tolist()))
     return entered == len(items.jobs)
 
 
-def _best_of(worth: FloatArray) -> tuple[float, int]:
-    """Return the largest worth, and the units it takes."""
-    units = int(np.argmax(worth))
-    return float(worth[units]), units
-
-
-def _enter(add: Any, best: FloatArray, taken: Any, items: Items, run: Run) -> int:
+def _enter(add: Any, best: FloatArray, taken: BitArray, items: Items, run: Run) -> int:
     """Let the jobs enter while there is time; return how many did."""
     n_jobs = len(items.jobs)
     step = max(1, SLICE // best.size)

@@ -15,34 +15,25 @@ With slots, ``x_{j,s}`` says that job j is in slot s: ``sum_s x_{j,s} = sum_k y_
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import IntArray
 from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem, Selection
 from allocopt.problems.knapsack.packing import ROUNDING, Gains, count_bounds, fits_alone, most_jobs, selection_of
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from allocopt.solving.verify import verify
-from formulations.backends.protocol import BinaryProgram, NameGrid
+from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
 from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason
 
-
-class Row(NamedTuple):
-    """A row: its columns and values, and its sides."""
-
-    columns: IntArray
-    values: FloatArray
-    lower: float
-    upper: float
+LARGEST_NONZEROS = 300_000
+LARGEST_FLOAT_UNITS = 100_000
+"""Capacity up to which a unit too much is more than the tolerances of solvers that compute with floats."""
 
 
 def knapsack_nonzeros(problem: KnapsackProblem) -> int:
@@ -56,84 +47,56 @@ def knapsack_nonzeros(problem: KnapsackProblem) -> int:
     return rows + (0 if problem.slots is None else n * (blocks + 2 * len(problem.slots)))
 
 
-def largest_units(problem: KnapsackProblem) -> int:
-    """Largest capacity in the program: units, divided by what all jobs ask for a multiple of."""
-    fitting = fits_alone(problem)
-    columns = problem.requests[fitting].T
-    return max((_reduced(column, free)[1] for column, free in zip(columns, problem.capacity.values(), strict=True)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class KnapsackModel:
-    """The program of a problem.
+    """The program of a problem, without what is worth no more than an objective that is known already."""
 
-    Parameters
-    ----------
-    problem
-        The problem.
-    gains
-        Its gains.
-    jobs
-        Jobs that may be selected.
-    counts
-        The numbers of selected jobs that are looked at; empty where they do not matter.
-    least
-        Objective that is known already: what the program leaves out is worth no more.
-    """
-
-    problem: KnapsackProblem
-    gains: Gains
-    jobs: IntArray
-    counts: IntArray
-    least: float
-
-    @classmethod
-    def of(cls, problem: KnapsackProblem, least: float = -math.inf) -> "KnapsackModel":
-        """Return the program of what may be worth more than ``least``."""
-        gains, fitting = Gains.of(problem), fits_alone(problem)
-        if gains.shared is None:
-            return cls(problem, gains, fitting[gains.own[fitting] > 0], np.empty(0, dtype=np.int64), least)
-        worth_it = np.flatnonzero(count_bounds(problem, gains) > least)
-        return cls(problem, gains, fitting, worth_it[worth_it > 0], least)
+    def __init__(self, problem: KnapsackProblem, least: float = -math.inf) -> None:
+        self._problem, self._gains, self._least = problem, Gains.of(problem), least
+        self._is_counted = self._gains.shared is not None
+        self._jobs, self._counts = fits_alone(problem), np.empty(0, dtype=np.int64)
+        if self._is_counted:
+            worth_it = np.flatnonzero(count_bounds(problem, self._gains) > least)
+            self._counts = worth_it[worth_it > 0]
+        else:
+            self._jobs = self._jobs[self._gains.own[self._jobs] > 0]
+        self._n_blocks = len(self._counts) if self._is_counted else 1
+        # Columns are y by count and job, then z by count, then x by job and slot, as in `_pairs`.
+        self._n_y = self._n_blocks * len(self._jobs)
+        self._first_x = self._n_y + len(self._counts)
+        rooms = np.array(problem.slots or (), dtype=np.int64)
+        places, slots = np.nonzero(problem.sizes[self._jobs][:, None] <= rooms)
+        self._pairs: IntArray = np.column_stack((self._jobs[places], slots))
 
     def is_empty(self) -> bool:
         """Whether nothing is left to decide."""
-        return not len(self.jobs) or (self.gains.shared is not None and not len(self.counts))
+        return self._n_y == 0
 
     def program(self) -> BinaryProgram:
-        """Build the program; columns are y by count and job, then z by count, then x by job and slot."""
-        rows = list(self._rows())
-        lengths = [len(row.columns) for row in rows]
-        links = self._links()
-        data = (
-            np.concatenate([*(row.values for row in rows), np.tile([1.0, -1.0], len(links))]),
-            (
-                np.concatenate(
-                    (np.repeat(np.arange(len(rows)), lengths), len(rows) + np.repeat(np.arange(len(links)), 2))
-                ),
-                np.concatenate([*(row.columns for row in rows), links.ravel()]),
-            ),
-        )
-        costs = np.concatenate((-self._worth().ravel(), np.zeros(len(self.counts) + len(self._pairs()))))
-        n_rows = len(rows) + len(links)
-        return BinaryProgram(
-            costs,
-            csc_array(coo_array(data, shape=(n_rows, len(costs)))),
-            np.concatenate(([row.lower for row in rows], np.full(len(links), -np.inf))),
-            np.concatenate(([row.upper for row in rows], np.zeros(len(links)))),
-            self._names(),
-            (NameGrid("row", (np.arange(n_rows),)),),
-        )
+        """Build the program, which is not empty."""
+        rows = Rows()
+        for block in range(self._n_blocks):
+            self._add_block(rows, block)
+        if self._is_counted:
+            rows.at_most(1, (self._n_y + np.arange(len(self._counts)), 1))
+        if self._problem.slots is not None:
+            self._add_slots(rows, self._problem.slots)
+        own = self._gains.own[self._jobs]
+        worth = own
+        if self._gains.shared is not None:
+            y = np.arange(self._n_y)
+            z = self._n_y + y // len(self._jobs)
+            rows.add(np.tile(y, 2), np.concatenate((y, z)), np.repeat([1.0, -1.0], len(y)), np.zeros(len(y)))
+            worth = (self._gains.shared[self._jobs] / self._counts[:, None] + own).ravel()
+        return rows.program(np.append(-worth, np.zeros(self._first_x - self._n_y + len(self._pairs))), self._names())
 
     def decode(self, chosen: IntArray) -> Selection | None:
         """Return the selection of the chosen columns; None if tolerances let something pass that does not fit."""
-        jobs = self.jobs[chosen[chosen < self._n_y] % len(self.jobs)]
-        pairs = self._pairs()[chosen[chosen >= self._n_y + len(self.counts)] - self._n_y - len(self.counts)]
-        slot_of = dict(pairs.tolist())
-        slots = [slot_of.get(job, -1) for job in jobs.tolist()] if self.problem.slots is not None else []
-        selection = selection_of(jobs.tolist(), slots)
+        jobs = self._jobs[chosen[chosen < self._n_y] % len(self._jobs)].tolist()
+        slot_of = dict(self._pairs[chosen[chosen >= self._first_x] - self._first_x].tolist())
+        slots = [slot_of.get(job, -1) for job in jobs] if self._problem.slots is not None else []
+        selection = selection_of(jobs, slots)
         try:
-            verify(self.problem, selection)
+            verify(self._problem, selection)
         except InvalidSolutionError:
             return None
         return selection
@@ -141,114 +104,66 @@ class KnapsackModel:
     def encode(self, solution: Selection) -> IntArray | None:
         """Columns of a selection; None if it has jobs, or a number of jobs, that the program leaves out."""
         jobs = np.array(solution.jobs, dtype=np.int64)
-        if not np.isin(jobs, self.jobs).all():
+        if not np.isin(jobs, self._jobs).all() or (self._is_counted and len(jobs) not in self._counts):
             return None
-        place = np.searchsorted(self.jobs, jobs)
-        if self.gains.shared is not None:
-            if len(jobs) not in self.counts:
-                return None
-            row = int(np.searchsorted(self.counts, len(jobs)))
-            place = np.append(row * len(self.jobs) + place, self._n_y + row)
-        index = {tuple(pair): number for number, pair in enumerate(self._pairs().tolist())}
-        first = self._n_y + len(self.counts)
-        pairs = [first + index[pair] for pair in zip(solution.jobs, solution.slots, strict=False)]
+        place = np.searchsorted(self._jobs, jobs)
+        if self._is_counted:
+            row = int(np.searchsorted(self._counts, len(jobs)))
+            place = np.append(row * len(self._jobs) + place, self._n_y + row)
+        index = {tuple(pair): self._first_x + number for number, pair in enumerate(self._pairs.tolist())}
+        pairs = [index[pair] for pair in zip(solution.jobs, solution.slots, strict=False)]
         return np.sort(np.concatenate((place, np.array(pairs, dtype=np.int64))))
 
     def bound_of(self, bound: float) -> float:
         """Upper bound on the objective: the constant less the bound of the program, or what was known already."""
-        slack = ROUNDING * (abs(self.gains.constant) + abs(bound))
-        return max(self.least, self.gains.constant - bound + slack)
+        slack = ROUNDING * (abs(self._gains.constant) + abs(bound))
+        return max(self._least, self._gains.constant - bound + slack)
 
-    @property
-    def _n_y(self) -> int:
-        return len(self.jobs) * self._n_blocks
-
-    @property
-    def _n_blocks(self) -> int:
-        return 1 if self.gains.shared is None else len(self.counts)
-
-    def _pairs(self) -> IntArray:
-        """Job and slot of every x, by job, shape ``(x, 2)``."""
-        rooms = np.array(self.problem.slots or (), dtype=np.int64)
-        places, slots = np.nonzero(self.problem.sizes[self.jobs][:, None] <= rooms)
-        return np.column_stack((self.jobs[places], slots))
-
-    def _links(self) -> IntArray:
-        """Columns of ``y_{k,j} <= z_k``, shape ``(links, 2)``; none where the number of jobs does not matter."""
-        y = np.arange(self._n_y if self.gains.shared is not None else 0)
-        return np.column_stack((y, self._n_y + y // max(1, len(self.jobs))))
-
-    def _worth(self) -> FloatArray:
-        """Gain of every y, shape ``(blocks, jobs)``."""
-        own = self.gains.own[self.jobs]
-        return own[None] if self.gains.shared is None else self.gains.shared[self.jobs] / self.counts[:, None] + own
-
-    def _rows(self) -> Iterator[Row]:
-        """All rows that hold something."""
-        for block in range(self._n_blocks):
-            yield from self._block_rows(block)
-        if len(self.counts):
-            z = self._n_y + np.arange(len(self.counts))
-            yield Row(z, np.ones(len(z)), -np.inf, 1.0)
-        if self.problem.slots is not None:
-            yield from self._slot_rows()
-
-    def _block_rows(self, block: int) -> Iterator[Row]:
-        """Rows of the y of one number of jobs, or of all y where the number does not matter."""
-        n = len(self.jobs)
-        y, z = block * n + np.arange(n), self._n_y + block
-        counted = self.gains.shared is not None
-        for column, free in zip(self.problem.requests[self.jobs].T, self.problem.capacity.values(), strict=True):
+    def _add_block(self, rows: Rows, block: int) -> None:
+        """Add the rows of the y of one number of jobs, or of all y where the number does not matter."""
+        n = len(self._jobs)
+        y, z = block * n + np.arange(n), np.array([self._n_y + block])
+        problem = self._problem
+        for column, free in zip(problem.requests[self._jobs].T, problem.capacity.values(), strict=True):
             asking = np.flatnonzero(column)
             units, room = _reduced(column[asking], free)
             if not len(asking) or units.sum() <= room:
                 continue
-            if counted:
-                yield Row(np.append(y[asking], z), np.append(units, -room).astype(np.float64), -np.inf, 0.0)
+            if self._is_counted:
+                rows.at_most(0, (y[asking], units), (z, -room))
             else:
-                yield Row(y[asking], units.astype(np.float64), -np.inf, float(room))
-        if counted:
-            yield Row(np.append(y, z), np.append(np.ones(n), -float(self.counts[block])), 0.0, 0.0)
-        elif self.problem.slots is None:
+                rows.at_most(room, (y[asking], units))
+        if self._is_counted:
+            rows.equal(0, (y, 1), (z, -self._counts[block]))
+        elif problem.slots is None:
             # A program needs a row, and where everything fits it has no other.
-            yield Row(y, np.ones(n), -np.inf, float(n))
+            rows.at_most(n, (y, 1))
 
-    def _slot_rows(self) -> Iterator[Row]:
-        """Every selected job in one slot, and what is in a slot."""
-        pairs = self._pairs()
-        x = self._n_y + len(self.counts) + np.arange(len(pairs))
-        ends = np.searchsorted(pairs[:, 0], self.jobs, side="right")
+    def _add_slots(self, rows: Rows, slots: tuple[int, ...]) -> None:
+        """Put every selected job in one slot, and no more in a slot than it holds."""
+        x = self._first_x + np.arange(len(self._pairs))
+        ends = np.searchsorted(self._pairs[:, 0], self._jobs, side="right")
         for place, mine in enumerate(np.split(x, ends[:-1])):
-            y = place + len(self.jobs) * np.arange(self._n_blocks)
-            values = np.append(np.ones(len(y)), -np.ones(len(mine)))
-            yield Row(np.append(y, mine), values, 0.0, 0.0)
-        for slot, size in enumerate(self.problem.slots or ()):
-            held = pairs[:, 1] == slot
+            rows.equal(0, (place + len(self._jobs) * np.arange(self._n_blocks), 1), (mine, -1))
+        for slot, size in enumerate(slots):
+            held = self._pairs[:, 1] == slot
             if held.any():
-                units, room = _reduced(self.problem.sizes[pairs[held, 0]], size)
-                yield Row(x[held], units.astype(np.float64), -np.inf, float(room))
+                units, room = _reduced(self._problem.sizes[self._pairs[held, 0]], size)
+                rows.at_most(room, (x[held], units))
 
-    def _names(self) -> tuple[NameGrid, ...]:
-        pairs = self._pairs()
-        each, ends = np.unique(pairs[:, 0], return_index=True)
-        slots = tuple(
-            NameGrid("x", (each[place : place + 1], mine))
-            for place, mine in enumerate(np.split(pairs[:, 1], ends[1:]) if len(each) else ())
-        )
-        if self.gains.shared is None:
-            return (NameGrid("y", (self.jobs,)), *slots)
-        return (NameGrid("y", (self.counts, self.jobs)), NameGrid("z", (self.counts,)), *slots)
+    def _names(self) -> list[NameGrid]:
+        counted = [NameGrid("y", (self._counts, self._jobs)), NameGrid("z", (self._counts,))]
+        names = counted if self._is_counted else [NameGrid("y", (self._jobs,))]
+        jobs, first = np.unique(self._pairs[:, 0], return_index=True)
+        slots = np.split(self._pairs[:, 1], first[1:])
+        # Without pairs there is one part, of no job.
+        return names + [NameGrid("x", (np.array([job]), mine)) for job, mine in zip(jobs, slots, strict=False)]
 
 
 def _reduced(units: IntArray, free: int) -> tuple[IntArray, int]:
     """Units and what is free of them, divided by what all units are multiples of; no more free than is asked for."""
     divisor = max(1, math.gcd(*units.tolist()))
     return units // divisor, min(free, int(units.sum())) // divisor
-
-
-LARGEST_NONZEROS = 300_000
-LARGEST_FLOAT_UNITS = 100_000
-"""Capacity up to which a unit too much is more than the tolerances of solvers that compute with floats."""
 
 
 @dataclass(frozen=True)
@@ -272,9 +187,11 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
         too_many = super().refusal(problem)
         if too_many is not None:
             return too_many
-        nonzeros, units = knapsack_nonzeros(problem), largest_units(problem)
+        nonzeros = knapsack_nonzeros(problem)
         if nonzeros > LARGEST_NONZEROS:
             return f"its model would have {nonzeros:,} nonzeros, the largest taken has {LARGEST_NONZEROS:,}"
+        requests = problem.requests[fits_alone(problem)].T
+        units = max(_reduced(asked, free)[1] for asked, free in zip(requests, problem.capacity.values(), strict=True))
         if self.largest_units is not None and units > self.largest_units:
             return f"it has {units:,} free units, the most that are told apart are {self.largest_units:,}"
         return None
@@ -287,7 +204,7 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
         UsageError
             If no job can be selected, so that there is none.
         """
-        model = KnapsackModel.of(problem)
+        model = KnapsackModel(problem)
         if model.is_empty():
             raise UsageError(f"{problem.name!r} has no model: no job can be selected to its gain")
         return model.program()
@@ -297,7 +214,7 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
         self.begin(problem, Gains.of(problem), run)
         if run.is_proved() or run.objective is None:
             return StopReason.PROVED
-        model = KnapsackModel.of(problem, run.objective)
+        model = KnapsackModel(problem, run.objective)
         if model.is_empty():
             run.prove(run.objective)
             return StopReason.PROVED

@@ -10,33 +10,26 @@ from ortools.linear_solver import pywraplp
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.solving.budget import ENDLESS_S
 
-SMOOTHING = 0.7
-"""Weight of the best prices so far in those that are tried next (Wentges 1997)."""
+SMOOTHING = 0.7  # weight of the best prices so far in those that are tried next (Wentges 1997)
 
 
 class Answer(Protocol):
-    """The best columns at some prices, and what they prove."""
+    """The best columns at prices of the rows that there were, and what they prove: no allocation saves more hops."""
 
     @property
     def prices(self) -> FloatArray:
-        """One for each row that there was, in hops."""
+        """One for each row, in hops."""
 
     @property
     def bound(self) -> float:
-        """No allocation saves more, in hops."""
+        """In hops."""
 
 
 Answered = TypeVar("Answered", bound=Answer)
 
 
 class RestrictedMaster(ABC, Generic[Answered]):
-    """A master problem, solved by GLOP, which begins at the basis of the time before.
-
-    Parameters
-    ----------
-    counts
-        How many columns of each kind of job are picked, shape ``(R,)``.
-    """
+    """A master problem, solved by GLOP from the last basis on, that picks so many columns of each kind of job."""
 
     def __init__(self, counts: IntArray) -> None:
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
@@ -45,6 +38,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
         self._jobs = [self._solver.Constraint(float(count), float(count)) for count in counts]
         self._saving = self._solver.Objective()
         self._saving.SetMaximization()
+        self._seen: set[tuple[int, bytes]] = set()
 
     @abstractmethod
     def add_answers(self, answer: Answered) -> bool:
@@ -54,7 +48,12 @@ class RestrictedMaster(ABC, Generic[Answered]):
     def _duals(self) -> FloatArray:
         """Prices of the rows, none negative, after a solve."""
 
-    def _column(self, count: pywraplp.Constraint, saving: float) -> pywraplp.Variable:
+    def _column(self, count: pywraplp.Constraint, taken: bytes, saving: float) -> pywraplp.Variable | None:
+        """Add a column that counts in a row and takes what its bytes say; None if it is there already."""
+        key = (count.index(), taken)
+        if key in self._seen:
+            return None
+        self._seen.add(key)
         column = self._solver.NumVar(0.0, self._infinity, "")
         self._saving.SetCoefficient(column, saving)
         count.SetCoefficient(column, 1.0)
@@ -78,17 +77,7 @@ class RestrictedMaster(ABC, Generic[Answered]):
 
 
 class Generation(Generic[Answered]):
-    """Rounds of master problem and pricing.
-
-    Parameters
-    ----------
-    price
-        Answers prices.
-    master
-        The master problem.
-    best
-        The answer of the least bound so far.
-    """
+    """Rounds of master problem and pricing; ``best`` is the answer of the least bound so far."""
 
     equal_relative: ClassVar[float]
     """Bound and value of the master problem within this relative distance are equal."""

@@ -9,19 +9,15 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.problems.topology.tables import BLOCK_KERNELS, blocks_of
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from formulations.topology.dcas.search import DCAS_KERNELS, dcas_refusal, search_dcas
 from formulations.topology.scas import Circle, fill_positions, number_of_multisets
 
 LARGEST_TABLE = 10_000_000
-
-MANY_JOBS = 9
-"""DCAS begins with the SCAS optimum from so many jobs on: with less it is found sooner without."""
+MANY_JOBS = 9  # DCAS begins with the SCAS optimum from so many jobs on: with less it is found sooner without
 
 
 @dataclass(frozen=True, slots=True)

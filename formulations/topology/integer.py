@@ -20,16 +20,10 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_blocks, owners_of, sequential_allocation
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
-from formulations.backends.protocol import (
-    BinaryProgram,
-    Formulation,
-    NameGrid,
-)
+from formulations.backends.protocol import BinaryProgram, Formulation, NameGrid
 from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason
 
 
@@ -42,23 +36,11 @@ def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArra
     return starts
 
 
-def pack_nonzeros(problem: TopologyProblem) -> int:
-    """Nonzeros of the model, known before it is built."""
-    return len(problem.idle_nodes) * int((np.unique(problem.sizes) + 1).sum())
-
-
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """The Pack model of a problem.
+    """The Pack model of a SCAS problem.
 
-    Parameters
-    ----------
-    problem
-        A SCAS problem.
-    blocks
-        Its blocks.
-    kept
-        Blocks ``r * m + i``, rising, that the model may choose from; None for all.
+    Of its blocks, numbered ``r * m + i``, it may choose from those that are ``kept``, rising; None for all.
     """
 
     problem: TopologyProblem
@@ -67,17 +49,25 @@ class Pack:
 
     def program(self) -> BinaryProgram:
         """Build the program; column ``r * m + i`` is ``y_{r,i}``, or column k is block ``kept[k]``."""
-        sizes, counts = self.blocks.sizes, self.blocks.counts.astype(np.float64)
-        starts = np.arange(self._n_idle)
-        costs, names = self.blocks.costs.ravel(), NameGrid("y", (sizes, starts))
+        sizes, counts, n_idle = self.blocks.sizes, self.blocks.counts.astype(np.float64), self._n_idle
+        positions, costs = np.arange(n_idle), self.blocks.costs.ravel()
         kept = np.arange(costs.size) if self.kept is None else self.kept
+        # Rows of the sizes, then of the positions; a column has a one for its size and one per position covered.
+        size_rows, starts = np.divmod(kept, n_idle)
+        heights = sizes[size_rows] + 1
+        ends = np.cumsum(heights)
+        # `entry` counts those of each column from 0; 0 is the size's row, k the k-th position covered.
+        entry = np.arange(ends[-1]) - np.repeat(ends - heights, heights)
+        position = (np.repeat(starts, heights) + entry - 1) % n_idle
+        rows = np.where(entry == 0, np.repeat(size_rows, heights), len(sizes) + position)
+        shape = (len(sizes) + n_idle, len(kept))
         return BinaryProgram(
             costs[kept],
-            _matrix(sizes, self._n_idle, kept),
-            np.concatenate((counts, np.full(self._n_idle, -np.inf))),
-            np.concatenate((counts, np.ones(self._n_idle))),
-            (names if self.kept is None else NameGrid("block", (kept,)),),
-            (NameGrid("jobs_of_size", (sizes,)), NameGrid("position", (starts,))),
+            csc_array((np.ones(len(rows)), rows, np.concatenate(([0], ends))), shape=shape),
+            np.concatenate((counts, np.full(n_idle, -np.inf))),
+            np.concatenate((counts, np.ones(n_idle))),
+            (NameGrid("y", (sizes, positions)) if self.kept is None else NameGrid("block", (kept,)),),
+            (NameGrid("jobs_of_size", (sizes,)), NameGrid("position", (positions,))),
         )
 
     def decode(self, chosen: IntArray) -> Allocation | None:
@@ -93,25 +83,12 @@ class Pack:
         return blocks if self.kept is None else np.searchsorted(self.kept, blocks)
 
     def bound_of(self, bound: float) -> float:
-        """Bound of the program, whose costs are the problem's."""
+        """Return the bound of the program, whose costs are the problem's."""
         return bound
 
     @property
     def _n_idle(self) -> int:
         return len(self.problem.idle_nodes)
-
-
-def _matrix(sizes: IntArray, n_idle: int, blocks: IntArray) -> csc_array:
-    """Rows of the sizes, then of the positions; a column has a one for its size and one per position covered."""
-    size_rows, starts = np.divmod(blocks, n_idle)
-    heights = sizes[size_rows] + 1
-    ends = np.cumsum(heights)
-    # `entry` counts the entries of each column from 0; entry 0 is the size's row, entry k the k-th position covered.
-    entry = np.arange(ends[-1]) - np.repeat(ends - heights, heights)
-    position = (np.repeat(starts, heights) + entry - 1) % n_idle
-    rows = np.where(entry == 0, np.repeat(size_rows, heights), len(sizes) + position)
-    shape = (len(sizes) + n_idle, len(blocks))
-    return csc_array((np.ones(len(rows)), rows, np.concatenate(([0], ends))), shape=shape)
 
 
 @dataclass(frozen=True)
@@ -178,7 +155,7 @@ class PackSolver(ProgramSolver):
 
     def nonzeros(self, problem: TopologyProblem) -> int:
         """Nonzeros of the Pack model."""
-        return pack_nonzeros(problem)
+        return len(problem.idle_nodes) * int((np.unique(problem.sizes) + 1).sum())
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """SCAS to proof by dynamic programs over the idle sequence: multisets of jobs, on the line and on the circle."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,21 +19,11 @@ from allocopt.solving.run import Run
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Multisets:
-    """All multisets of at most ``counts[r]`` jobs of each size.
+    """All S multisets of at most ``counts[r]`` jobs of each of R sizes."""
 
-    Parameters
-    ----------
-    strides
-        Distance between a multiset's number and the number of the one with one more job of size r, shape ``(R,)``.
-    digits
-        Number of jobs of size r in each multiset, shape ``(R, S)``.
-    used
-        Nodes that each multiset takes, shape ``(S,)``.
-    """
-
-    strides: IntArray
-    digits: IntArray
-    used: IntArray
+    strides: IntArray  # from a multiset's number to that of the one with one more job of the size, shape (R,)
+    digits: IntArray  # number of jobs of each size in each multiset, shape (R, S)
+    used: IntArray  # nodes that each multiset takes, shape (S,)
 
     @property
     def full(self) -> int:
@@ -52,16 +43,12 @@ def number_of_multisets(sizes: IntArray) -> int:
     """Count the multisets of jobs of these sizes, one per job, without enumerating them."""
     _, counts = np.unique(sizes, return_counts=True)
     # Python integers: the product overflows 64 bits for a few hundred jobs.
-    product = 1
-    for count in counts.tolist():
-        product *= count + 1
-    return product
+    return math.prod((counts + 1).tolist())
 
 
 ChoiceArray = NDArray[np.int16]
 
-SLICE = 1_000_000
-"""Table entries times sizes between two looks at the clock: a few milliseconds."""
+SLICE = 1_000_000  # table entries times sizes between two looks at the clock: a few milliseconds
 
 
 @kernel(
@@ -72,9 +59,9 @@ SLICE = 1_000_000
     allocates=True,
 )
 def fill_positions(
-    best: FloatArray,
-    choice: ChoiceArray,
-    costs: FloatArray,
+    best: FloatArray,  # shape (m + 1, S), as the choices
+    choice: ChoiceArray,  # the size placed last, or -1 for an idle node
+    costs: FloatArray,  # of the block of size r that begins at each position, shape (R, m)
     sizes: IntArray,
     digits: IntArray,
     strides: IntArray,
@@ -83,25 +70,10 @@ def fill_positions(
     first: int,
     last: int,
 ) -> None:
-    """Fill rows ``first .. last`` of the tables of the line that begins at position ``start``.
+    """Fill rows ``first .. last`` of the tables of the line that begins at ``start``; those before are filled already.
 
-    ``best[p, s]`` is the least cost of placing multiset s within positions ``start .. p - 1``:
-    ``best[p, s] = min(best[p - 1, s], min_r best[p - n_r, s - e_r] + costs[r, p - n_r])``.
-
-    Parameters
-    ----------
-    best, choice
-        Tables of shape ``(m + 1, S)``, written in place; a choice is the size r placed last, or -1 for an idle node.
-    costs
-        Cost of the block of size r that begins at each position, shape ``(R, m)``.
-    sizes
-        Distinct job sizes, shape ``(R,)``.
-    digits, strides, used
-        As in `Multisets`.
-    start
-        First position of the line.
-    first, last
-        Rows to fill; the rows ``start .. first - 1`` are filled already.
+    ``best[p, s]`` is the least cost of placing multiset s within positions ``start .. p - 1``: ``best[p, s] =
+    min(best[p - 1, s], min_r best[p - n_r, s - e_r] + costs[r, p - n_r])``.
     """
     n_sizes, n_states = digits.shape
     for position in range(first, last + 1):
@@ -127,29 +99,16 @@ def fill_positions(
 
 
 class _Straddle(NamedTuple):
-    """The case that a job of size index ``r`` straddles the cut with ``behind`` nodes behind it.
-
-    Its block begins at position ``start``, before the cut; ``bound`` is its cost plus the cheapest block of every other
-    job.
-    """
-
+    # A job of size index `r` straddles the cut with `behind` nodes behind it.
     r: int
     behind: int
-    start: int
-    cost: float
-    bound: float
+    start: int  # of its block, before the cut
+    cost: float  # of its block
+    bound: float  # this plus the cheapest block of every other job
 
 
 class Circle:
-    """Searches the placements of all jobs on the circle, and records what it finds and proves.
-
-    Parameters
-    ----------
-    problem, blocks
-        The window, and the costs of its blocks.
-    run
-        The record.
-    """
+    """Searches the placements of all jobs on the circle, and records what it finds and proves."""
 
     def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> None:
         self._problem, self._blocks, self._run = problem, blocks, run
@@ -171,7 +130,14 @@ class Circle:
         All cases with the same number of nodes behind the cut share the tables of one line. The least bound of the
         cases that are left bounds the whole problem.
         """
-        cases = self._promising(self._straddling_cases())
+        total, cases = self._blocks.cheapest_total(), []
+        for r, size in enumerate(self._blocks.sizes.tolist()):
+            others = total - float(self._blocks.costs[r].min())
+            for behind in range(1, size):
+                start = self._m - size + behind
+                cost = float(self._blocks.costs[r, start])
+                cases.append(_Straddle(r, behind, start, cost, others + cost))
+        cases = self._promising(sorted(cases, key=lambda case: case.bound))
         while cases:
             self._run.prove(cases[0].bound)
             behind = cases[0].behind
@@ -182,17 +148,6 @@ class Circle:
                     self._solve_case(case)
             cases = self._promising(case for case in cases if case.behind != behind)
         return True
-
-    def _straddling_cases(self) -> list[_Straddle]:
-        total = self._blocks.cheapest_total()
-        cases = []
-        for r, size in enumerate(self._blocks.sizes.tolist()):
-            others = total - float(self._blocks.costs[r].min())
-            for behind in range(1, size):
-                start = self._m - size + behind
-                cost = float(self._blocks.costs[r, start])
-                cases.append(_Straddle(r, behind, start, cost, others + cost))
-        return sorted(cases, key=lambda case: case.bound)
 
     def _promising(self, cases: Iterable[_Straddle]) -> list[_Straddle]:
         return [case for case in cases if self._run.objective is None or case.bound < self._run.objective]
@@ -206,7 +161,7 @@ class Circle:
             self._offer(starts)
 
     def _fill(self, start: int) -> bool:
-        """Fill the tables for the line that begins at ``start``; return False if the time ran out before the end."""
+        """Fill the tables for the line that begins at ``start``; return False if the time ran out."""
         blocks, multisets = self._blocks, self._multisets
         rows = max(1, SLICE // multisets.digits.size)
         for first in range(start, self._m + 1, rows):

@@ -19,36 +19,23 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.sparse import coo_array, csc_array, csr_array, hstack, vstack
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import IntArray
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_blocks
 from allocopt.problems.topology.tables import Blocks
-from formulations.backends.protocol import BinaryProgram, NameGrid
+from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
 from formulations.backends.solver import SCIP, BackEndSpec
 from formulations.topology.integer import ProgramSolver, first_positions
 
 LOGGER = logging.getLogger(__name__)
 
 
-def paper_nonzeros(problem: TopologyProblem) -> int:
-    """Nonzeros of the model, the few of the cancel variables apart, known before it is built."""
-    return len(problem.idle_nodes) * (2 * int(problem.sizes.sum()) + 3 * len(problem.jobs))
-
-
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """The paper's model of a problem.
+    """The paper's model of a SCAS problem.
 
-    Parameters
-    ----------
-    problem
-        A SCAS problem.
-    blocks
-        Its blocks.
-    cancel
-        Whether jobs may be cancelled at a penalty, as in the authors' program.
+    With ``cancel``, jobs may be cancelled at a penalty, as in the authors' program.
     """
 
     problem: TopologyProblem
@@ -57,7 +44,35 @@ class Paper:
 
     def program(self) -> BinaryProgram:
         """Build the program; columns are y, then x, both by job and position, then the cancel variables."""
-        return BinaryProgram(self._costs(), self._matrix(), *self._sides(), self._column_grids(), self._row_grids())
+        sizes, m, n_jobs = self.problem.sizes, self._n_idle, self._n_jobs
+        jobs, positions = np.arange(n_jobs), np.arange(m)
+        y = np.arange(n_jobs * m)
+        x, cancelled = len(y) + y, jobs[: n_jobs * self.cancel]
+        cancel = 2 * len(y) + cancelled
+        ones, once = np.ones(len(y)), np.ones(n_jobs)
+        of_job = np.append(np.repeat(jobs, m), cancelled)
+        rows = Rows()
+        # (3)
+        rows.add(of_job, np.append(y, cancel), np.append(ones, once[cancelled]), once, once)
+        # (4), a row per job, start and offset
+        start = np.repeat(y, np.repeat(sizes, m))
+        offset = np.concatenate([np.tile(np.arange(n), m) for n in sizes.tolist()])
+        covered = len(y) + start // m * m + (start % m + offset) % m
+        pairs, values = np.tile(np.arange(len(start)), 2), np.repeat([1.0, -1.0], len(start))
+        rows.add(pairs, np.append(start, covered), values, np.zeros(len(start)))
+        rows.add(np.tile(positions, n_jobs), x, ones, np.ones(m))
+        # In place of its nodes a job may have what counts for its cancelling.
+        rows.add(of_job, np.append(x, cancel), np.append(ones, once[cancelled] * sizes[cancelled]), sizes, sizes)
+
+        costs = self.blocks.costs[np.searchsorted(self.blocks.sizes, sizes)]
+        penalty = costs.max(axis=1).sum() + self.problem.hop_cost
+        names = [NameGrid("y", (jobs, positions)), NameGrid("x", (jobs, positions)), NameGrid("cancel", (cancelled,))]
+        covers = (NameGrid("covers", (jobs[j : j + 1], positions, np.arange(n))) for j, n in enumerate(sizes.tolist()))
+        position, nodes = NameGrid("position", (positions,)), NameGrid("nodes", (jobs,))
+        return rows.program(
+            np.concatenate((costs.ravel(), np.zeros(costs.size), np.full(len(cancel), penalty))),
+            *(names, [NameGrid("starts_once", (jobs,)), *covers, position, nodes]),
+        )
 
     def decode(self, chosen: IntArray) -> Allocation | None:
         """Allocation of the chosen starts; None if a job is cancelled."""
@@ -78,7 +93,7 @@ class Paper:
         return np.sort(np.concatenate((jobs * self._n_idle + starts, x)))
 
     def bound_of(self, bound: float) -> float:
-        """Bound of the program: in its optimum no job is cancelled."""
+        """Return the bound of the program: in its optimum no job is cancelled."""
         return bound
 
     @property
@@ -89,95 +104,16 @@ class Paper:
     def _n_jobs(self) -> int:
         return len(self.problem.jobs)
 
-    def _costs(self) -> FloatArray:
-        """Objective (2), and the penalties."""
-        starts = self.blocks.costs[np.searchsorted(self.blocks.sizes, self.problem.sizes)]
-        penalty = starts.max(axis=1).sum() + self.problem.hop_cost
-        cancel = np.full(self._n_jobs * self.cancel, penalty)
-        return np.concatenate((starts.ravel(), np.zeros(starts.size), cancel))
-
-    def _matrix(self) -> csc_array:
-        """Rows in the order of the module's text: (3), (4), exclusive positions, sizes."""
-        sizes, m, n_jobs = self.problem.sizes, self._n_idle, self._n_jobs
-        per_job = _by_job(n_jobs, m)
-        exclusive = hstack([csr_array((m, n_jobs * m)), _by_position(n_jobs, m)])
-        starts = hstack([per_job, csr_array(per_job.shape)])
-        totals = hstack([csr_array(per_job.shape), per_job])
-        rows = vstack([starts, _covering(sizes, m), exclusive, totals])
-        return csc_array(hstack([rows, self._cancelling(rows.shape[0])]) if self.cancel else rows)
-
-    def _cancelling(self, n_rows: int) -> coo_array:
-        """Columns of the cancel variables: in the first rows, (3), and in the last, where they stand for all nodes."""
-        jobs = np.arange(self._n_jobs)
-        values = np.concatenate((np.ones(self._n_jobs), self.problem.sizes))
-        rows = np.concatenate((jobs, n_rows - self._n_jobs + jobs))
-        return coo_array((values, (rows, np.tile(jobs, 2))), shape=(n_rows, self._n_jobs))
-
-    def _sides(self) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper sides of the rows."""
-        sizes, ones = self.problem.sizes.astype(np.float64), np.ones(self._n_jobs)
-        covering = self._n_idle * int(sizes.sum())
-        lower = (ones, np.full(covering + self._n_idle, -np.inf), sizes)
-        upper = (ones, np.zeros(covering), np.ones(self._n_idle), sizes)
-        return np.concatenate(lower), np.concatenate(upper)
-
-    def _column_grids(self) -> tuple[NameGrid, ...]:
-        jobs, positions = np.arange(self._n_jobs), np.arange(self._n_idle)
-        grids = (NameGrid("y", (jobs, positions)), NameGrid("x", (jobs, positions)))
-        return (*grids, NameGrid("cancel", (jobs,))) if self.cancel else grids
-
-    def _row_grids(self) -> tuple[NameGrid, ...]:
-        jobs, positions = np.arange(self._n_jobs), np.arange(self._n_idle)
-        covering = (
-            NameGrid("covers", (jobs[j : j + 1], positions, np.arange(n)))
-            for j, n in enumerate(self.problem.sizes.tolist())
-        )
-        return (
-            NameGrid("starts_once", (jobs,)),
-            *covering,
-            NameGrid("position", (positions,)),
-            NameGrid("nodes", (jobs,)),
-        )
-
-
-def _by_job(n_jobs: int, m: int) -> csr_array:
-    """One row per job that sums its m variables."""
-    columns = np.arange(n_jobs * m)
-    return csr_array((np.ones(len(columns)), columns, np.arange(n_jobs + 1) * m), shape=(n_jobs, n_jobs * m))
-
-
-def _by_position(n_jobs: int, m: int) -> csr_array:
-    """One row per position that sums the variables of all jobs there."""
-    columns = np.arange(n_jobs * m).reshape(n_jobs, m).T.ravel()
-    return csr_array((np.ones(len(columns)), columns, np.arange(m + 1) * n_jobs), shape=(m, n_jobs * m))
-
-
-def _covering(sizes: IntArray, m: int) -> csr_array:
-    """Constraint (4), a row per job, start and offset: ``y_{j,i} - x_{j,(i + offset) mod m} <= 0``."""
-    y, x = [], []
-    for j, n in enumerate(sizes.tolist()):
-        start = np.repeat(np.arange(m), n)
-        offset = np.tile(np.arange(n), m)
-        y.append(j * m + start)
-        x.append((len(sizes) + j) * m + (start + offset) % m)
-    columns = np.column_stack((np.concatenate(y), np.concatenate(x)))
-    n_rows = len(columns)
-    values = np.tile([1.0, -1.0], n_rows)
-    return csr_array((values, columns.ravel(), np.arange(n_rows + 1) * 2), shape=(n_rows, 2 * len(sizes) * m))
-
 
 @dataclass(frozen=True)
 class ScipPaper(ProgramSolver):
     """The NSA paper's model M_SCAS in SCIP, to reproduce its Table IV.
 
-    Parameters
-    ----------
-    cancel
-        Whether SCIP may cancel jobs at a penalty, as in the authors' program (``cancel_j`` of `Paper`). A solution
-        with cancelled jobs is no allocation and never becomes the incumbent: the answer is then the best complete
-        allocation, at worst the sequential one, with its status. The log of this module says at level INFO, for every
-        such solution that SCIP shows, how many jobs it cancels; the last of these messages is what the paper's column
-        "Cancel" counts.
+    With ``cancel``, SCIP may cancel jobs at a penalty, as in the authors' program (``cancel_j`` of `Paper`). A solution
+    with cancelled jobs is no allocation and never becomes the incumbent: the answer is then the best complete
+    allocation, at worst the sequential one, with its status. The log of this module says at level INFO, for every such
+    solution that SCIP shows, how many jobs it cancels; the last of these messages is what the paper's column "Cancel"
+    counts.
     """
 
     name: ClassVar[str] = "scip-paper"
@@ -191,5 +127,5 @@ class ScipPaper(ProgramSolver):
         return Paper(problem, blocks, self.cancel)
 
     def nonzeros(self, problem: TopologyProblem) -> int:
-        """Nonzeros of the paper's model."""
-        return paper_nonzeros(problem)
+        """Nonzeros of the paper's model, the few of the cancel variables apart."""
+        return len(problem.idle_nodes) * (2 * int(problem.sizes.sum()) + 3 * len(problem.jobs))

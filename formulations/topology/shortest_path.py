@@ -25,22 +25,18 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from allocopt.version import __version__
 
 LARGEST_GRAPH = 100_000
 """Arcs of the product graph; one shortest-path tree of the largest takes about a tenth of a second."""
 
-Used = tuple[int, ...]
-"""How many jobs of each distinct size a path has placed."""
+Used = tuple[int, ...]  # how many jobs of each distinct size a path has placed
 
-State = tuple[int, Used]
-"""A vertex of the product: a gap, and what was used on the way to it."""
+State = tuple[int, Used]  # a vertex of the product: a gap, and what was used on the way to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +122,7 @@ def _starts_on(path: list[State]) -> list[list[int]]:
 
 
 def product_graph(blocks: Blocks) -> "nx.DiGraph[State]":
-    """Build the product of the graph, without its backward arcs, and the multisets of sizes.
-
-    Transition arcs weigh nothing, operation arcs what their block costs.
-    """
+    """Build the product of the graph, without its backward arcs, and the multisets; arcs weigh what blocks cost."""
     graph: nx.DiGraph[State] = nx.DiGraph()
     n_idle = blocks.costs.shape[1]
     counts, costs = blocks.counts.tolist(), blocks.costs.tolist()

@@ -19,16 +19,14 @@ from allocopt.solving.budget import Clock
 from formulations.topology.dcas.window import WINDOW, Window
 
 ITERATIONS = 120
-LOOKS = 6
-"""Looks at the clock while the bound rises."""
+LOOKS = 6  # looks at the clock while the bound rises
 
 MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
 """Part of the last direction in the next; steps without a better bound before they become shorter, and by what."""
 
 
 class _ReplySpace(NamedTuple):
-    """Working space for best replies: products over the leaves of a pod and over the pods, and what they chose."""
-
+    # Products over the leaves of a pod and over the pods, and what they chose.
     in_pod: FloatArray
     in_pod_choice: IntArray
     over_pods: FloatArray
@@ -136,35 +134,20 @@ def _bound_and_excess(
 @kernel(float64(WINDOW, *(float64[::1],) * 5, _REPLY_SPACE, float64[::1], float64, float64, int64))
 def ascend(
     window: Window,
-    price: FloatArray,
-    replies: FloatArray,
-    trial: FloatArray,
-    direction: FloatArray,
+    price: FloatArray,  # of the best bound so far, by leaf
+    replies: FloatArray,  # saving less prices of the best reply of each class to them
+    trial: FloatArray,  # prices to go on from
+    direction: FloatArray,  # the last one
     excess: FloatArray,
     space: _ReplySpace,
-    pace: FloatArray,
-    best: float,
-    upper: float,
+    pace: FloatArray,  # length of the steps relative to Polyak's, steps since the bound rose last; kept
+    best: float,  # the bound of `price`, or minus infinity
+    upper: float,  # a target no less than the optimum
     iterations: int,
 ) -> float:
     """Raise the bound by subgradient steps from ``price``; return it, with its prices and replies in place.
 
-    Parameters
-    ----------
-    window
-        The window.
-    price, replies
-        Prices of the best bound so far, by leaf, and saving less prices of the best reply of each class to them.
-    trial, direction, excess, space
-        Working space; ``trial`` holds the prices to go on from, ``direction`` the last direction.
-    pace
-        Length of the steps relative to Polyak's, and steps since the bound rose last; kept from call to call.
-    best
-        The bound of ``price``, or minus infinity.
-    upper
-        A target no less than the optimum.
-    iterations
-        Number of steps.
+    All other arrays are working space.
     """
     spare = excess[price.size :]
     for _ in range(iterations):
@@ -191,33 +174,20 @@ def ascend(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """Prices of leaves and what they prove.
+    """Prices of leaves and what they prove, in the unit of cost."""
 
-    Parameters
-    ----------
-    leaf
-        Price of a node of each leaf, in the unit of cost.
-    best
-        Saving less prices of a block of each class alone.
-    bound
-        Bound on the cost of any disjoint node sets.
-    """
-
-    leaf: FloatArray
-    best: FloatArray
-    bound: float
+    leaf: FloatArray  # of a node of each leaf
+    best: FloatArray  # saving less prices of a block of each class alone
+    bound: float  # on the cost of any disjoint node sets
 
 
 def no_prices(window: Window) -> Prices:
-    """Return the bound without prices: every block alone."""
+    """Return the bound of every block alone."""
     return _ascent(window, Prices(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), -np.inf), np.inf, [1])
 
 
 def good_prices(window: Window, prices: Prices, upper: float, clock: Clock) -> Prices:
-    """Raise the bound of some prices by a fixed number of subgradient steps, or fewer if the time runs out.
-
-    ``upper`` is the cost of a known allocation.
-    """
+    """Raise the bound of some prices by some steps, fewer if time runs out; ``upper`` is the cost of an allocation."""
     steps = itertools.takewhile(lambda _: not clock.expired(), itertools.repeat(ITERATIONS // LOOKS, LOOKS))
     return _ascent(window, prices, upper, steps)
 
@@ -229,13 +199,9 @@ def _ascent(window: Window, prices: Prices, upper: float, steps: Iterable[int]) 
     pace = np.array([1.0, 0.0])
     n_leaves, n_pods = len(window.pod), len(window.pod_start) - 1
     width = int(window.sizes[window.factor > 0].max()) + 1
-    space = _ReplySpace(
-        in_pod=np.empty((n_leaves + n_pods, width)),
-        in_pod_choice=np.empty((n_leaves, width), dtype=np.int64),
-        over_pods=np.empty((n_pods + 1, width)),
-        over_pods_choice=np.empty((n_pods, width), dtype=np.int64),
-        counts=np.zeros(n_leaves, dtype=np.int64),
-    )
+    in_pod, over_pods = np.empty((n_leaves + n_pods, width)), np.empty((n_pods + 1, width))
+    in_pod_choice, over_pods_choice = (np.empty((length, width), dtype=np.int64) for length in (n_leaves, n_pods))
+    space = _ReplySpace(in_pod, in_pod_choice, over_pods, over_pods_choice, np.zeros(n_leaves, dtype=np.int64))
     for number in steps:
         if bound >= upper:
             break
@@ -246,18 +212,12 @@ def _ascent(window: Window, prices: Prices, upper: float, steps: Iterable[int]) 
 class Reach(NamedTuple):
     """What a block can still save to the left of a leaf, prices paid, wherever its other nodes may lie.
 
-    Parameters
-    ----------
-    price, best
-        As in `Prices`.
-    tables
-        Largest such saving for ``rest`` nodes left of leaf g, ``inside`` nodes of the block lying in the pod that ends
-        there: entry ``offset[c] + (g * (n_c + 1) + rest) * width[c] + inside``.
-    offset, width
-        Shape ``(C,)``; the width of the leftover is 1, it saves nothing by lying close.
+    For ``rest`` nodes left of leaf g, ``inside`` nodes of the block lying in the pod that ends there, the largest such
+    saving is entry ``offset[c] + (g * (n_c + 1) + rest) * width[c] + inside`` of the tables. The width of the leftover
+    is 1: it saves nothing by lying close.
     """
 
-    price: FloatArray
+    price: FloatArray  # these two as in `Prices`
     best: FloatArray
     tables: FloatArray
     offset: IntArray

@@ -14,16 +14,11 @@ from allocopt.solving.run import Run
 from formulations.topology.dcas.bounds import Prices
 from formulations.topology.dcas.window import WINDOW, Window
 
-NOISE = 0.012
-"""Largest noise on the cost of a block, relative to the bound of the window."""
-
-SLICE = 100_000
-"""Positions looked at between two looks at the clock: a few milliseconds."""
+NOISE = 0.012  # largest noise on the cost of a block, relative to the bound of the window
+SLICE = 100_000  # positions looked at between two looks at the clock: a few milliseconds
 
 
 class _Decoding(NamedTuple):
-    """Working space of the decoder, and the best it has found."""
-
     price: FloatArray  # as in `Prices`
     best: FloatArray
     classes: IntArray  # of every job's block, shape (J,)
@@ -41,7 +36,7 @@ _DECODING = types.NamedTuple((float64[::1], float64[::1], *(int64[::1],) * 8), _
 
 @inlined
 def _count(window: Window, decoding: _Decoding, position: int, by: int, factor: float) -> float:
-    """Add a node to the block, or take it away; return by how much its cost less savings rises, prices paid."""
+    # By how much the block's cost less savings rises, prices paid, as a node is added or taken away.
     leaf = window.leaf[position]
     pod = window.pod[leaf]
     x, y = decoding.in_leaf[leaf], decoding.in_pod[pod]
@@ -115,16 +110,7 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
 def decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
     """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
 
-    Parameters
-    ----------
-    window, decoding
-        The window, its prices, and working space.
-    noise
-        Largest noise, in the unit of cost; every time a random part of it is used.
-    most
-        Excess that is too much.
-    times
-        How often.
+    An excess of ``most`` is too much. Every time a random part of the noise is used, which is in the unit of cost.
     """
     for _ in range(times):
         for index in range(decoding.order.size - 1, 0, -1):
@@ -142,31 +128,17 @@ def decode(window: Window, decoding: _Decoding, noise: float, most: float, times
 
 
 class Decoder:
-    """Places the jobs of a window one after the other, and offers what it finds to the run.
-
-    Parameters
-    ----------
-    problem, window
-        The window, and what kernels take of it.
-    cut
-        Idle position with which the line begins.
-    """
+    """Places the jobs of a window, cut before a position, one after the other, and offers what it finds to the run."""
 
     def __init__(self, problem: TopologyProblem, window: Window, cut: int) -> None:
         self._problem, self._window, self._cut = problem, window, cut
         m = len(window.leaf)
         jobs = np.repeat(np.arange(len(window.sizes)), window.counts)[window.factor.repeat(window.counts) > 0]
+        left, owners, best_owners = (np.zeros(m, dtype=np.int64) for _ in range(3))
+        in_leaf, in_pod = np.zeros(len(window.pod), dtype=np.int64), np.zeros(len(window.pod_start) - 1, dtype=np.int64)
         self.space = _Decoding(
-            price=np.zeros(len(window.pod)),
-            best=np.zeros(len(window.sizes)),
-            classes=jobs,
-            order=np.arange(len(jobs)),
-            left=np.zeros(m, dtype=np.int64),
-            owners=np.zeros(m, dtype=np.int64),
-            best_owners=np.zeros(m, dtype=np.int64),
-            in_leaf=np.zeros(len(window.pod), dtype=np.int64),
-            in_pod=np.zeros(len(window.pod_start) - 1, dtype=np.int64),
-            random=np.ones(1, dtype=np.int64),
+            *(np.zeros(len(window.pod)), np.zeros(len(window.sizes)), jobs, np.arange(len(jobs)), left, owners),
+            *(best_owners, in_leaf, in_pod, np.ones(1, dtype=np.int64)),
         )
 
     def improve(self, prices: Prices, times: int, run: Run) -> None:

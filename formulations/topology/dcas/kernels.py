@@ -23,11 +23,8 @@ IndexArray = NDArray[np.int32]
 POSITION, CLASS, NODES, NEXT, BEGIN, N_PARTS, N_FILLINGS, STAMP = range(8)
 """What the cursor holds: the step (classes from C on are fillings), where in it, and the ends of the tables."""
 
-NOT_BEGUN = -1
-"""``NEXT`` between two steps."""
-
-DONE, PAUSED, FULL = 0, 1, 2
-"""How `advance` ends: at the end, after the work it was given, or when its tables are full."""
+NOT_BEGUN = -1  # ``NEXT`` between two steps
+DONE, PAUSED, FULL = 0, 1, 2  # how `advance` ends: at the end, after the work it was given, or when its tables are full
 
 
 class _Parts(NamedTuple):
@@ -57,27 +54,15 @@ class _Fillings(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The tables of a window.
-
-    Parameters
-    ----------
-    parts, fillings
-        What was found.
-    head, stamp
-        Last entry of a multiset in the list being made, valid where the stamp is that of the list, shape ``(S,)``.
-    saving, saving_stamp
-        What a block can still save by its nodes in leaf and pod, valid in the same way.
-    cursor
-        Where the recursion stands.
-    """
+    """The tables of a window, of which there are S multisets."""
 
     parts: _Parts
     fillings: _Fillings
-    head: IndexArray
-    stamp: IntArray
-    saving: FloatArray
-    saving_stamp: IntArray
-    cursor: IntArray
+    head: IndexArray  # last entry of a multiset in the list being made, shape (S,)
+    stamp: IntArray  # it is valid where the stamp is that of the list
+    saving: FloatArray  # what a block can still save by its nodes in leaf and pod
+    saving_stamp: IntArray  # valid in the same way
+    cursor: IntArray  # where the recursion stands
 
 
 _INDICES = int32[::1]
@@ -93,30 +78,13 @@ def empty_tables(window: Window, capacity: int) -> Tables:
     positions, n_states = len(window.leaf) + 1, len(window.used)
     index = (len(window.sizes), positions, int(window.sizes.max()) + 1)
     keys = int(window.sizes[window.factor > 0].max() + 1) ** 2
-
-    def indices(length: int) -> IndexArray:
-        return np.empty(length, dtype=np.int32)
-
-    parts = _Parts(
-        nested=indices(capacity),
-        in_leaf=indices(capacity),
-        in_pod=indices(capacity),
-        value=np.empty(capacity),
-        excess=np.empty(capacity),
-        rest=indices(capacity),
-        gap=indices(capacity),
-        link=indices(capacity),
-        first=np.zeros(index, dtype=np.int32),
-        last=np.zeros(index, dtype=np.int32),
-    )
-    fillings = _Fillings(
-        blocks=indices(capacity // 4),
-        excess=np.empty(capacity // 4),
-        part=indices(capacity // 4),
-        rest=indices(capacity // 4),
-        first=np.zeros(positions, dtype=np.int32),
-        last=np.zeros(positions, dtype=np.int32),
-    )
+    nested, in_leaf, in_pod, rest, gap, link = (np.empty(capacity, dtype=np.int32) for _ in range(6))
+    value, excess = np.empty(capacity), np.empty(capacity)
+    first, last = (np.zeros(index, dtype=np.int32) for _ in range(2))
+    parts = _Parts(nested, in_leaf, in_pod, value, excess, rest, gap, link, first, last)
+    blocks, part, rest = (np.empty(capacity // 4, dtype=np.int32) for _ in range(3))
+    begin, end = (np.zeros(positions, dtype=np.int32) for _ in range(2))
+    fillings = _Fillings(blocks, np.empty(capacity // 4), part, rest, begin, end)
     return Tables(
         parts,
         fillings,
@@ -174,7 +142,6 @@ def _insert(tables: Tables, entry: int, leaf_slope: float, pod_slope: float) -> 
 
 @inlined
 def _compact(parts: _Parts, first: int, last: int) -> int:
-    """Close up the entries that were dropped; return the end of those that are left."""
     kept = first
     for entry in range(first, last):
         if parts.value[entry] == np.inf:
@@ -193,7 +160,7 @@ def _compact(parts: _Parts, first: int, last: int) -> int:
 
 @inlined
 def _sort(parts: _Parts, first: int, last: int) -> None:
-    """Let ``link`` list the entries by rising excess, by Shell's method."""
+    # Shell's method, on what `link` lists.
     for entry in range(first, last):
         parts.link[entry] = entry
     stride = 1
@@ -284,10 +251,7 @@ def _extend(
 
 @inlined
 def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
-    """Make the parts of the cursor's class, position and number of nodes; return the work done, or -1 if full.
-
-    The cursor's ``NEXT`` is the next gap, and ``NOT_BEGUN`` before and after.
-    """
+    """Make the parts of the cursor, whose ``NEXT`` is the next gap; return the work done, or -1 if full."""
     parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
     p, c, r = cursor[POSITION], cursor[CLASS], cursor[NODES]
     work, done = 1, 0
@@ -326,7 +290,6 @@ def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most
 
 @inlined
 def _offer_filling(tables: Tables, blocks: int, excess: float, part: int, rest: int) -> None:
-    """Keep a filling if it is the first of its multiset at the cursor's position, or better than the one kept."""
     fillings, cursor, stamp = tables.fillings, tables.cursor, tables.cursor[STAMP]
     if tables.stamp[blocks] != stamp:
         tables.stamp[blocks], tables.head[blocks] = stamp, cursor[N_FILLINGS]
@@ -361,10 +324,7 @@ def _sort_fillings(fillings: _Fillings, first: int, last: int) -> None:
 
 @inlined
 def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int) -> int:
-    """Make the fillings that begin with a block of the cursor's class; return the work done, or -1 if full.
-
-    The cursor's ``NEXT`` is the next of the block's parts, and ``NOT_BEGUN`` before and after.
-    """
+    """Make those that begin with a block of the cursor's class; ``NEXT`` is the next of its parts."""
     parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
     p, m, c = cursor[POSITION], window.leaf.size, cursor[CLASS] - window.sizes.size
     n, stride = window.sizes[c], window.strides[c]
@@ -396,7 +356,7 @@ def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int)
 
 @inlined
 def _turn(window: Window, tables: Tables) -> None:
-    """Move the cursor on after a step: first all parts of a position, class by class, then all its fillings."""
+    # First all parts of a position, class by class, then all its fillings.
     fillings, cursor, n_classes = tables.fillings, tables.cursor, window.sizes.size
     if cursor[CLASS] < n_classes:
         cursor[NODES] += 1
@@ -418,18 +378,9 @@ def _turn(window: Window, tables: Tables) -> None:
 
 @kernel(int64(WINDOW, REACH, TABLES, float64, int64))
 def advance(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
-    """Go on with the recursion from the cursor for about ``most_work`` steps; return how it ended.
+    """Go on with the recursion from the cursor; return how it ended.
 
-    Parameters
-    ----------
-    window, reach
-        The window, and bounds on what blocks can save.
-    tables
-        Written in place.
-    limit
-        Excess that is too much.
-    most_work
-        Entries looked at before it pauses.
+    It pauses after some ``most_work`` entries that are looked at. An excess of ``limit`` is too much.
     """
     work, cursor = 0, tables.cursor
     while cursor[POSITION] >= 0:

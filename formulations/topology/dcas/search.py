@@ -11,46 +11,34 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
+from allocopt.solving import Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Clock
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from formulations.topology.dcas.bounds import Prices, ascend, empty_reach, fill_reach, good_prices, no_prices
 from formulations.topology.dcas.decoding import Decoder, decode
 from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, advance, empty_tables, longer_tables, restart
 from formulations.topology.dcas.window import MOST_LEVELS, Window, class_sizes, cuts, distinct_levels, window_of
 
-DCAS_KERNELS = (fill_reach, advance, decode, ascend)
-"""Entries that the search calls."""
-
-SLICE = 100_000
-"""Entries looked at between two looks at the clock: a few milliseconds."""
+DCAS_KERNELS = (fill_reach, advance, decode, ascend)  # entries that the search calls
+SLICE = 100_000  # entries looked at between two looks at the clock: a few milliseconds
 
 FIRST_CAPACITY, LARGEST_CAPACITY = 1 << 17, 1 << 24
 """Parts that the tables have room for: at first, and at most (0.7 GB). Fillings have a quarter."""
 
-LARGEST_INDEX = 20_000_000
-"""Entries of the tables whose size is known beforehand: 160 MB."""
-
+LARGEST_INDEX = 20_000_000  # entries of the tables whose size is known beforehand: 160 MB
 BITS = 62
 
 FIRST_LIMIT, GROWTH, LEAST_GROWTH = 0.004, 1.6, 1.1
 """Limit of the first round, relative to the bound, and by what it grows from round to round."""
 
-SNAP = 1.3
-"""A limit that comes as near as this to the incumbent's excess is raised to it: no other round can follow."""
-
-MANY_JOBS = 6
-"""Rounds of so many jobs are long enough to pay for a second ascent of the prices."""
-
-DECODES = 100
-"""How often the jobs are placed one after the other, without prices and with them."""
+SNAP = 1.3  # a limit that comes as near as this to the incumbent's excess is raised to it: no other round can follow
+MANY_JOBS = 6  # rounds of so many jobs are long enough to pay for a second ascent of the prices
+DECODES = 100  # how often the jobs are placed one after the other, without prices and with them
 
 LONG_ROUND, MORE_DECODES = 10_000, 250
 """After a round of so many parts it is worth while to look for a better incumbent: placing the jobs so many times."""
 
-NEGLIGIBLE = 1e-9
-"""An incumbent that can be beaten by no more than this, relative to it, is not searched on."""
+NEGLIGIBLE = 1e-9  # an incumbent that can be beaten by no more than this, relative to it, is not searched on
 
 
 def dcas_refusal(problem: TopologyProblem) -> str | None:
@@ -116,15 +104,10 @@ def _go_through(rounds: "_Rounds", decoder: Decoder, prices: Prices, run: Run) -
 
 
 def growth(parts_by_limit: list[tuple[float, int]]) -> float:
-    """Return by what the limit had best grow after these rounds.
+    """Return by what the limit had best grow after rounds of these limits, which kept so many parts.
 
     If the work of a round is a power of its limit, all rounds together cost least, at worst, where the last is e times
     as much work as the one before it.
-
-    Parameters
-    ----------
-    parts_by_limit
-        Limit of each round, and the parts that it kept.
     """
     if len(parts_by_limit) < 2:
         return GROWTH
@@ -141,7 +124,6 @@ class _Rounds:
         self.parts_by_limit: list[tuple[float, int]] = []
 
     def fill_reach(self, clock: Clock) -> bool:
-        """Fill the bounds; return False if the time ran out."""
         for c in range(len(self._window.sizes)):
             for leaf in range(len(self._window.pod)):
                 if clock.expired():
@@ -166,11 +148,8 @@ class _Rounds:
         return True
 
     def best_owners(self) -> IntArray | None:
-        """Return the number of the block that owns each position in the best filling of the whole line, if any.
-
-        Blocks are numbered class by class, so that the leftover is the last one.
-        """
-        parts, fillings, used = self._tables.parts, self._tables.fillings, self._window.used
+        """Return the block that owns each position in the best filling of the line, blocks numbered class by class."""
+        parts, fillings, used, sizes = self._tables.parts, self._tables.fillings, self._window.used, self._window.sizes
         whole = np.flatnonzero(fillings.blocks[fillings.first[0] : fillings.last[0]] == len(used) - 1)
         if len(whole) == 0:
             return None
@@ -183,7 +162,8 @@ class _Rounds:
             if rest >= 0:
                 length = used[fillings.blocks[filling]] - used[fillings.blocks[rest]]
                 waiting.append((rest, position + int(length)))
-            c = self._class_of(part, position)
+            at = np.arange(len(sizes)), position, sizes
+            c = int(np.flatnonzero((parts.first[at] <= part) & (part < parts.last[at]))[0])
             while part >= 0:
                 owners[position] = number[c]
                 gap, part = int(parts.gap[part]), int(parts.rest[part])
@@ -193,8 +173,3 @@ class _Rounds:
                     position += int(used[fillings.blocks[gap]])
             number[c] += 1
         return owners
-
-    def _class_of(self, part: int, position: int) -> int:
-        every, sizes = np.arange(len(self._window.sizes)), self._window.sizes
-        first, last = (ends[every, position, sizes] for ends in (self._tables.parts.first, self._tables.parts.last))
-        return int(np.flatnonzero((first <= part) & (part < last))[0])

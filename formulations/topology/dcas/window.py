@@ -9,51 +9,29 @@ from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import inlined
 from formulations.topology.scas import Multisets
 
-MOST_LEVELS = 2
-"""Levels of groups that tell nodes apart, below the top."""
+MOST_LEVELS = 2  # levels of groups that tell nodes apart, below the top
 
 
 class Window(NamedTuple):
     """Idle positions as intervals of leaves within intervals of pods, and the blocks to be placed on them.
 
     Jobs of equal size are one class of blocks; the leftover, if there is any, is a block of the last class.
-
-    Parameters
-    ----------
-    leaf, leaf_start
-        Leaf of each position, rising from 0, shape ``(m,)``; first position of each leaf, and ``m`` at the end.
-    pod, pod_start
-        Pod of each leaf, rising from 0; first leaf of each pod, and the number of leaves at the end.
-    weights
-        What the squared count of a job in a leaf and in a pod saves, in hops, shape ``(2,)``.
-    sizes, counts
-        Nodes of a block of each class, and number of its blocks, shape ``(C,)``.
-    factor, base
-        Cost of one hop of a block of each class, 0 for the leftover, and of a block that saves nothing.
-    strides
-        Distance between a multiset's number and that of the one with one more block of the class, shape ``(C,)``.
-    packed, free_bits
-        The counts of each multiset in bit fields with a free bit on top of each, shape ``(S,)``, and those free bits.
-    room
-        The multiset of all blocks, packed, with its free bits set.
-    used
-        Nodes of each multiset, shape ``(S,)``.
     """
 
-    leaf: IntArray
-    leaf_start: IntArray
-    pod: IntArray
-    pod_start: IntArray
-    weights: FloatArray
-    sizes: IntArray
-    counts: IntArray
-    factor: FloatArray
-    base: FloatArray
-    strides: IntArray
-    packed: IntArray
-    free_bits: int
-    room: int
-    used: IntArray
+    leaf: IntArray  # of each position, rising from 0, shape (m,)
+    leaf_start: IntArray  # first position of each leaf, and m at the end
+    pod: IntArray  # of each leaf, rising from 0
+    pod_start: IntArray  # first leaf of each pod, and the number of leaves at the end
+    weights: FloatArray  # what the squared count of a job in a leaf and in a pod saves, in hops, shape (2,)
+    sizes: IntArray  # nodes of a block of each class, shape (C,)
+    counts: IntArray  # and number of its blocks
+    factor: FloatArray  # cost of one hop of a block of each class, 0 for the leftover
+    base: FloatArray  # and of a block that saves nothing
+    strides: IntArray  # as of `Multisets` of blocks, by class
+    packed: IntArray  # counts of each multiset in bit fields with a free bit on top of each, shape (S,)
+    free_bits: int  # those free bits
+    room: int  # the multiset of all blocks, packed, with its free bits set
+    used: IntArray  # nodes of each multiset, shape (S,)
 
 
 _INTEGERS, _FLOATS = int64[::1], float64[::1]

@@ -6,173 +6,95 @@ import numpy as np
 from numba import boolean, float64, int16, int32, int64, types, uint64, void
 from numpy.typing import NDArray
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray, IntArray, WordArray
 from allocopt.kernels.compiled import inlined, kernel
 
-WordArray = NDArray[np.uint64]
 Int32Array = NDArray[np.int32]
 Int16Array = NDArray[np.int16]
 
 
 class Leaves(NamedTuple):
-    """The leaves in the order of the layers, pod by pod.
+    """The leaves in the order of the layers, pod by pod; what jobs are charged and save is in hops."""
 
-    Parameters
-    ----------
-    idle, charge
-        Idle nodes of each leaf, shape ``(N,)``; what so many of them cost, in hops, shape ``(N, widest leaf + 1)``.
-    pod, ends_pod
-        Pod of each leaf, and whether it is the last one of it, shape ``(N,)``.
-    pod_charge, pod_income
-        What so many nodes of each pod cost, in hops, shape ``(pods, largest job + 1)``; the largest sum of these
-        charges that jobs can pay for a pod.
-    before
-        Idle nodes of the leaves before each one, shape ``(N + 1,)``.
-    leaf_weight, pod_weight
-        What the squared count of a job in a leaf and in a pod saves, in hops times nodes of the job.
-    """
-
-    idle: IntArray
-    charge: FloatArray
-    pod: IntArray
-    ends_pod: IntArray
-    pod_charge: FloatArray
-    pod_income: FloatArray
-    before: IntArray
-    leaf_weight: float
-    pod_weight: float
+    idle: IntArray  # shape (N,)
+    charge: FloatArray  # for so many idle nodes of each leaf, shape (N, widest leaf + 1)
+    pod: IntArray  # of each leaf, shape (N,)
+    ends_pod: IntArray  # 1 where a leaf is the last one of its pod, shape (N,)
+    pod_charge: FloatArray  # for so many nodes of each pod, shape (pods, largest job + 1)
+    pod_income: FloatArray  # largest sum of these charges that jobs can pay for a pod
+    before: IntArray  # idle nodes of the leaves before each one, shape (N + 1,)
+    leaf_weight: float  # saving of the squared count of a job in a leaf, times nodes of the job
+    pod_weight: float  # and in a pod
 
 
 class Jobs(NamedTuple):
-    """The jobs in the order of a state's fields, those of a class side by side.
-
-    Parameters
-    ----------
-    sizes, kind
-        Nodes and class of each job, shape ``(J,)``.
-    word, shift, bits
-        A field of ``2 bits[j]`` bits begins at bit ``shift[j]`` of word ``word[j]`` of a state's key, shape ``(J,)``.
-    """
+    """The jobs in the order of a state's fields, those of a class side by side; all of shape ``(J,)``."""
 
     sizes: IntArray
-    kind: IntArray
-    word: IntArray
-    shift: IntArray
-    bits: IntArray
+    kind: IntArray  # class of each job
+    word: IntArray  # word of a state's key in which the field of a job lies
+    shift: IntArray  # bit at which it begins there
+    bits: IntArray  # half its bits
 
 
 class Kinds(NamedTuple):
     """The classes of jobs on trees of up to three levels; see `allocopt.kernels.insertion.JobClasses`.
 
-    Parameters
-    ----------
-    sizes, factor
-        Nodes of a job, and what its squared counts save besides the weights, shape ``(R,)``.
-    leaf_step, pod_step
-        Of what its nodes in a leaf and in a pod are a multiple, shape ``(R,)``.
-    leaf_bonus, pod_bonus
-        What it saves within one leaf and within one pod, in hops, shape ``(R,)``.
-    is_open
-        Whether it may have nodes of each leaf, shape ``(R, N)``.
-    ruled, is_forest
-        1 if anything of this differs from plain jobs; 1 if no optimal allocation joins jobs in a circle; else 0.
+    All but ``is_open`` and the flags are of shape ``(R,)``; bonuses are in hops.
     """
 
-    sizes: IntArray
-    factor: FloatArray
-    leaf_step: IntArray
-    pod_step: IntArray
-    leaf_bonus: FloatArray
-    pod_bonus: FloatArray
-    is_open: NDArray[np.bool_]
-    ruled: int
-    is_forest: int
+    sizes: IntArray  # nodes of a job
+    factor: FloatArray  # what its squared counts save besides the weights
+    leaf_step: IntArray  # of what its nodes in a leaf are a multiple
+    pod_step: IntArray  # and in a pod
+    leaf_bonus: FloatArray  # what it saves within one leaf
+    pod_bonus: FloatArray  # and within one pod
+    is_open: BoolArray  # whether it may have nodes of each leaf, shape (R, N)
+    ruled: int  # 1 if anything of this differs from plain jobs, else 0
+    is_forest: int  # 1 if no optimal allocation joins jobs in a circle, else 0
 
 
 class States(NamedTuple):
-    """All states of all layers, one after the other.
+    """All states of all layers, one after the other."""
 
-    Parameters
-    ----------
-    keys, slack
-        For each job the nodes it has in earlier pods and in all earlier leaves, packed, shape ``(S, 2)``; what a state
-        may still lose against the bound, in hops.
-    parent
-        State of the layer before from which a state was reached, shape ``(S,)``.
-    taken
-        What each field's job took of the leaf in between, in the order of the parent's fields, shape ``(S, J)``.
-    component
-        Component of every field's job, and last of the idle nodes that are left over, in the graph that joins two of
-        them for every leaf that they share, shape ``(S, J + 1)``.
-    table
-        Hash table of the newest layer: 1 + number of a state, older ones count as empty; shape a power of two.
-    """
-
-    keys: WordArray
-    slack: FloatArray
-    parent: Int32Array
-    taken: Int16Array
-    component: Int16Array
-    table: Int32Array
+    keys: WordArray  # by job its nodes in earlier pods and in all earlier leaves, packed, shape (S, 2)
+    slack: FloatArray  # what a state may still lose against the bound, in hops
+    parent: Int32Array  # state of the layer before from which it was reached
+    taken: Int16Array  # what each job took of the leaf in between, in the order of the parent's fields, shape (S, J)
+    component: Int16Array  # see `expand_states`, shape (S, J + 1)
+    table: Int32Array  # hash table of the newest layer: 1 + number of a state, older ones count as empty
 
 
 class Work(NamedTuple):
-    """Working space of an expansion; row j is that of job j.
+    """Working space of an expansion; row j is that of job j, and J stands for the end.
 
-    Parameters
-    ----------
-    before, placed
-        Nodes in earlier pods, and in all earlier leaves, shape ``(J,)``.
-    option, loss, n_options, chosen
-        What a job may take of the leaf, and the regret of it less what the job then pays for leaf and pod, shape
-        ``(J, widest leaf + 1)``; number of its options, and the one that is tried.
-    most, pod_most
-        The most that the jobs ``j ..`` can take together, and pay for the pod that the leaf ends, shape ``(J + 1,)``.
-    room, slack
-        Nodes of the leaf that are left before job j, and the slack if it and the next ones paid nothing, shape
-        ``(J + 1,)``.
-    met
-        Components, one bit each, that have nodes of the leaf before job j chooses, shape ``(J + 1,)``.
-    field, owner
-        Fields of the new state, and the old field of the job of each, shape ``(J,)``.
+    An option is what a job may take of the leaf, its loss the regret less what the job then pays for leaf and pod.
     """
 
-    before: IntArray
-    placed: IntArray
-    option: IntArray
+    before: IntArray  # nodes in earlier pods
+    placed: IntArray  # and in all earlier leaves
+    option: IntArray  # shape (J, widest leaf + 1)
     loss: FloatArray
     n_options: IntArray
-    most: IntArray
-    pod_most: FloatArray
-    chosen: IntArray
-    room: IntArray
-    slack: FloatArray
-    met: IntArray
-    field: IntArray
-    owner: IntArray
+    most: IntArray  # the most that the jobs j .. can take together
+    pod_most: FloatArray  # and pay for the pod that the leaf ends
+    chosen: IntArray  # option that is tried
+    room: IntArray  # nodes of the leaf that are left before job j
+    slack: FloatArray  # slack if it and the next ones paid nothing
+    met: IntArray  # components, one bit each, that have nodes of the leaf before job j chooses
+    field: IntArray  # fields of the new state
+    owner: IntArray  # old field of the job of each
 
 
 class Layers(NamedTuple):
-    """A problem as the search takes it.
+    """A problem as the search takes it."""
 
-    Parameters
-    ----------
-    leaves, jobs, kinds
-        In the order of the layers and of the fields, and the classes of the jobs.
-    completion
-        What each job alone can still gain from every leaf on, by class, leaf, nodes in earlier pods and nodes in all
-        earlier leaves, shape ``(R, N + 1, largest size + 1, largest size + 1)``; minus infinity where it cannot be
-        completed.
-    vertex, order
-        Vertex of the tree of each leaf, shape ``(N,)``, and index in the demand of each job, shape ``(J,)``.
-    """
-
-    leaves: Leaves
-    jobs: Jobs
+    leaves: Leaves  # in the order of the layers
+    jobs: Jobs  # in the order of the fields
     kinds: Kinds
-    completion: FloatArray
-    vertex: IntArray
-    order: IntArray
+    completion: FloatArray  # see `fill_completions`
+    vertex: IntArray  # of the tree, of each leaf
+    order: IntArray  # index in the demand of each job
 
 
 _INTEGERS, _FLOATS, _TABLE = int64[::1], float64[::1], float64[:, ::1]
@@ -196,7 +118,7 @@ WORK = types.NamedTuple(
 
 @inlined
 def _value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> float:
-    """Return what ``taken`` nodes of a leaf gain a job with ``in_pod`` other ones in the pod, charges taken off."""
+    # What `taken` nodes gain a job with `in_pod` other ones in the pod, charges taken off.
     squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (2 * in_pod + taken)
     of_pod = leaves.pod_charge[leaves.pod[leaf]]
     value: float = squares / size - leaves.charge[leaf, taken] - of_pod[in_pod + taken] + of_pod[in_pod]
@@ -205,7 +127,7 @@ def _value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> 
 
 @inlined
 def _ruled_value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
-    """Return the same for a job with rules that has then placed so many nodes; minus infinity if it may not."""
+    """Return the same of a job with rules that has then placed so many nodes; minus infinity if it may not."""
     size, total = kinds.sizes[kind], in_pod + taken
     if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
         return -np.inf
@@ -223,7 +145,11 @@ def _ruled_value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: 
 
 @kernel(void(LAYERS))
 def fill_completions(layers: Layers) -> None:
-    """Fill ``layers.completion``: the largest values that a job alone can still gain."""
+    """Fill ``layers.completion``: the most that each job alone can still gain from every leaf on, in hops.
+
+    It goes by class, leaf, nodes in earlier pods and nodes in all earlier leaves, and is minus infinity where the job
+    cannot be completed.
+    """
     leaves, kinds, completion = layers.leaves, layers.kinds, layers.completion
     n_leaves = leaves.idle.size
     for r in range(kinds.sizes.size):
@@ -248,7 +174,6 @@ def fill_completions(layers: Layers) -> None:
 
 @inlined
 def _list_options(layers: Layers, work: Work, leaf: int, slack: float) -> None:
-    """List what each job may take of a leaf with a regret of at most ``slack``."""
     leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
     n_jobs, ends_pod = jobs.sizes.size, leaves.ends_pod[leaf]
     of_pod = leaves.pod_charge[leaves.pod[leaf]]
@@ -295,7 +220,7 @@ def _set_fields(leaves: Leaves, jobs: Jobs, work: Work, leaf: int) -> None:
 
 @inlined
 def _slot_of(states: States, mask: int, oldest: int, low: np.uint64, high: np.uint64) -> np.int64:
-    """Find the slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
+    """Slot of a key among the states from ``oldest`` on, or the empty slot where it belongs."""
     mixed = (low ^ (high * np.uint64(0x9E3779B97F4A7C15))) * np.uint64(0xD6E8FEB86659FD93)
     slot = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
     while True:
@@ -307,7 +232,6 @@ def _slot_of(states: States, mask: int, oldest: int, low: np.uint64, high: np.ui
 
 @inlined
 def _widen_table(states: States, mask: int, oldest: int, end: int) -> int:
-    """Spread the states ``oldest .. end - 1`` over a table of twice the size, and return its mask."""
     for empty in range(mask + 1):
         states.table[empty] = 0
     wider = 2 * mask + 1
@@ -380,31 +304,16 @@ def expand_states(
     leaf: int,
     first: int,
     last: int,
-    oldest: int,
+    oldest: int,  # the next layer's states are oldest .. end - 1 so far
     end: int,
-    mask: int,
-    most_tried: int,
+    mask: int,  # size of the hash table in use, less one
+    most_tried: int,  # choices after which no other state is begun
 ) -> tuple[int, int, int]:
     """Share a leaf out among the jobs, from the states ``first .. last - 1`` on.
 
-    Parameters
-    ----------
-    layers, states, work
-        The problem, all states, and working space.
-    leaf, first, last
-        The leaf, and the states to expand.
-    oldest, end
-        The next layer's states are ``oldest .. end - 1`` so far.
-    mask
-        Size of the hash table in use, less one.
-    most_tried
-        Choices after which no other state is begun.
-
-    Returns
-    -------
-    tuple of int
-        The first state that is not expanded, or -1 if that state alone has far too many choices; end and mask
-        afterwards. Where the states' array is full, it stops before ``last``, too.
+    A component of the jobs, and last of the idle nodes that are left over, is one of the graph that joins two of them
+    for every leaf that they share. Returns the first state that is not expanded, or -1 if that state alone has far too
+    many choices; end and mask afterwards. Where the states' array is full, it stops before ``last``, too.
     """
     leaves, jobs, kinds = layers.leaves, layers.jobs, layers.kinds
     n_jobs, n_leaves = jobs.sizes.size, leaves.idle.size

@@ -30,8 +30,7 @@ from formulations.topology.free.pricing import Demand
 LARGEST_COMPLETION, LARGEST_FILLING = 20_000_000, 200_000_000
 """Entries of the completion tables, and entries times nodes that a job can take of a leaf: a quarter of a second."""
 
-MOST_JOBS = 60
-"""Jobs, and the idle nodes that are left over, are bits of one integer."""
+MOST_JOBS = 60  # jobs, and the idle nodes that are left over, are bits of one integer
 
 ORDERING_S, FILLING_S = 3e-4, 1.25e-9
 """Seconds to bring leaves and jobs into order, and to fill the tables, by entry and node."""
@@ -43,12 +42,9 @@ FIRST_TABLE = 1 << 10
 class Order(StrEnum):
     """In which order the pods come."""
 
-    DEAREST_FIRST = "dearest"
-    """By the mean charge for their nodes, falling."""
-    LARGEST_FIRST = "largest"
-    """By their idle nodes, falling."""
-    SMALLEST_FIRST = "smallest"
-    """By their idle nodes, rising."""
+    DEAREST_FIRST = "dearest"  # by the mean charge for their nodes, falling
+    LARGEST_FIRST = "largest"  # by their idle nodes, falling
+    SMALLEST_FIRST = "smallest"  # by their idle nodes, rising
 
 
 def takes(tree: GroupTree, demand: Demand) -> bool:
@@ -88,14 +84,7 @@ def key_fields(sizes: IntArray) -> tuple[IntArray, IntArray, IntArray] | None:
 def layers_of(tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Order) -> Layers:
     """Bring leaves and jobs into order, the largest first of jobs and of the leaves in a pod, and fill the tables.
 
-    Parameters
-    ----------
-    tree, demand
-        The groups, and the jobs.
-    charge
-        What jobs are charged; see `Charges.table`.
-    pod_order
-        In which order the pods come.
+    ``charge`` is a `Charges.table`.
     """
     sizes = demand.sizes
     order = np.lexsort((demand.of_job, -sizes))
@@ -175,35 +164,18 @@ def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Ord
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a search came to.
+    """What a search came to."""
 
-    Parameters
-    ----------
-    complete
-        Whether nothing was left out.
-    most_left
-        No allocation has less regret than the slack less ``most_left``; minus infinity if none has less than the slack.
-    n_states
-        Number of states.
-    counts
-        Nodes of each leaf by job in the allocation of least regret, shape ``(J, leaves)``; None if none was found.
-    """
-
-    complete: bool
-    most_left: float
+    complete: bool  # whether nothing was left out
+    most_left: float  # none has less regret than the slack less this; minus infinity if none has less than the slack
     n_states: int
-    counts: IntArray | None = None
+    counts: IntArray | None = None  # of every job on each leaf, in the allocation of least regret
 
 
 class LayeredSearch:
     """Searches all allocations whose regret is less than a given slack.
 
-    Parameters
-    ----------
-    n_jobs, widest
-        Number of jobs, and idle nodes of the largest leaf.
-    most_states
-        Number of states after which it gives up.
+    ``widest`` are the idle nodes of the largest leaf. After ``most_states`` it gives up.
     """
 
     def __init__(self, n_jobs: int, widest: int, most_states: int) -> None:
@@ -215,74 +187,43 @@ class LayeredSearch:
             np.zeros((most_states, n_jobs + 1), dtype=np.int16),
             np.zeros(max(FIRST_TABLE, 1 << (2 * most_states).bit_length()), dtype=np.int32),
         )
-
-        def integers(*shape: int) -> IntArray:
-            return np.zeros(shape, dtype=np.int64)
-
+        before, placed, n_options, chosen, field, owner = np.zeros((6, n_jobs), dtype=np.int64)
+        most, room, met = np.zeros((3, n_jobs + 1), dtype=np.int64)
+        pod_most, slack = np.zeros((2, n_jobs + 1))
+        option = np.zeros((n_jobs, widest + 1), dtype=np.int64)
+        loss = np.zeros(option.shape)
         self._work = Work(
-            before=integers(n_jobs),
-            placed=integers(n_jobs),
-            option=integers(n_jobs, widest + 1),
-            loss=np.zeros((n_jobs, widest + 1)),
-            n_options=integers(n_jobs),
-            most=integers(n_jobs + 1),
-            pod_most=np.zeros(n_jobs + 1),
-            chosen=integers(n_jobs),
-            room=integers(n_jobs + 1),
-            slack=np.zeros(n_jobs + 1),
-            met=integers(n_jobs + 1),
-            field=integers(n_jobs),
-            owner=integers(n_jobs),
+            *(before, placed, option, loss, n_options, most, pod_most, chosen, room, slack, met, field, owner)
         )
         self.most_states = most_states
 
     def run(self, layers: Layers, slack: float, may_go_on: Callable[[], bool], limit: int, tried: int) -> Outcome:
-        """Look for the allocation of least regret.
+        """Look for the allocation of least regret, which is no more than ``slack`` hops.
 
-        Parameters
-        ----------
-        layers, slack
-            The problem, and the largest regret that is of interest, in hops.
-        may_go_on
-            Asked before every slice of choices.
-        limit
-            Number of states after which it gives up this time, at most ``most_states``.
-        tried
-            Choices of a slice.
+        It gives up after ``limit`` states, at most ``most_states``. ``may_go_on`` is asked before every slice of so
+        many choices that are tried.
         """
-        self._begin(slack, len(layers.order))
+        # A new table costs nothing where it is not touched.
+        states = self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
+        states.keys[0] = 0
+        states.slack[0] = slack
+        states.component[0] = np.arange(len(layers.order) + 1)
         first, last, most_left = 0, 1, slack
         for leaf in range(len(layers.vertex)):
-            end = self._expand(layers, leaf, first, last, limit, may_go_on, tried)
-            if end is None:
-                return Outcome(False, most_left, limit)
-            if end == last:
+            oldest, end, mask = last, last, FIRST_TABLE - 1
+            while first < last:
+                if not may_go_on():
+                    return Outcome(False, most_left, limit)
+                first, end, mask = expand_states(
+                    layers, states, self._work, leaf, first, last, oldest, end, mask, tried
+                )
+                if first < 0 or end >= limit:
+                    return Outcome(False, most_left, limit)
+            if end == oldest:
                 return Outcome(True, -np.inf, end)
-            first, last = last, end
-            most_left = float(self._states.slack[first:last].max())
+            first, last = oldest, end
+            most_left = float(states.slack[first:last].max())
         return Outcome(True, most_left, last, self._counts(layers, first))
-
-    def _begin(self, slack: float, n_jobs: int) -> None:
-        # A new table costs nothing where it is not touched.
-        self._states = self._states._replace(table=np.zeros(len(self._states.table), dtype=np.int32))
-        self._states.keys[0] = 0
-        self._states.slack[0] = slack
-        self._states.component[0] = np.arange(n_jobs + 1)
-
-    def _expand(
-        self, layers: Layers, leaf: int, first: int, last: int, limit: int, may_go_on: Callable[[], bool], tried: int
-    ) -> int | None:
-        """Expand a layer; return the end of the next one, or None if time or space ran out."""
-        oldest, end, mask = last, last, FIRST_TABLE - 1
-        while first < last:
-            if not may_go_on():
-                return None
-            first, end, mask = expand_states(
-                layers, self._states, self._work, leaf, first, last, oldest, end, mask, tried
-            )
-            if first < 0 or end >= limit:
-                return None
-        return end
 
     def _counts(self, layers: Layers, state: int) -> IntArray:
         taken = []

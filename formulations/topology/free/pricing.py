@@ -33,10 +33,7 @@ from allocopt.problems.topology.tables import job_classes
 class Demand:
     """The jobs of a window and, where their fragmentation has a weight, the nodes that are left over as the last one.
 
-    Parameters
-    ----------
-    classes, of_job
-        Jobs of equal size and equal rules; class of every job, shape ``(J,)``.
+    They come in classes of equal size and equal rules; ``of_job`` is the class of every job, shape ``(J,)``.
     """
 
     classes: JobClasses
@@ -65,14 +62,9 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """A row ``sum_j f(a_j) <= f(c)`` of the master problem, ``f(a) = floor(multiplier a / divisor)``.
+    """A row ``sum_j f(a_j) <= f(c)`` of a group, ``f(a) = floor(multiplier a / divisor)``.
 
-    Parameters
-    ----------
-    vertex
-        The group.
-    multiplier, divisor
-        Both 1 for the capacity of the group itself.
+    Both are 1 for the capacity of the group itself.
     """
 
     vertex: int
@@ -85,13 +77,7 @@ class Row:
 
 
 class Charges:
-    """The rows, and the tables that their multipliers add up to.
-
-    Parameters
-    ----------
-    tree
-        The groups; the rows are the capacities of its leaves to begin with.
-    """
+    """The rows, the capacities of the leaves to begin with, and the tables that their multipliers add up to."""
 
     def __init__(self, tree: GroupTree) -> None:
         self.idle: IntArray = tree.idle
@@ -128,27 +114,17 @@ class Charges:
 )
 def best_patterns(
     tree: GroupTree,
-    state: InsertionState,
+    state: InsertionState,  # all nodes idle
     classes: JobClasses,
     charge: FloatArray,
     first: IntArray,
-    counts: IntArray,
-    savings: FloatArray,
-    values: FloatArray,
+    counts: IntArray,  # nodes of each vertex in the best pattern of each class, shape (R, V)
+    savings: FloatArray,  # what these patterns save in hops, shape (R,)
+    values: FloatArray,  # and the same less charges; minus infinity where there is no pattern
 ) -> None:
     """Find for every class the pattern with the largest saving less charges, the job having the tree for itself.
 
-    Parameters
-    ----------
-    tree, state, classes
-        The groups, all nodes idle, and the classes of the jobs.
-    charge, first
-        What k nodes of vertex v cost is ``charge[first[v] + k]``, in hops; the top is free.
-    counts
-        Nodes of each vertex in the best pattern of each class, written in place, shape ``(R, V)``.
-    savings, values
-        What these patterns save in hops, and the same less charges, written in place, shape ``(R,)``; minus infinity
-        where there is no pattern.
+    What k nodes of vertex v cost is ``charge[first[v] + k]``, in hops; the top is free.
     """
     top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
     for r in range(classes.sizes.size):
@@ -182,49 +158,23 @@ def best_patterns(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PricedPatterns:
-    """The best pattern of every class of jobs under some charges.
+    """The best pattern of every class of jobs under some charges, in hops."""
 
-    Parameters
-    ----------
-    prices
-        Multiplier of each row that there was, in hops.
-    charge
-        The table of charges; see `Charges.table`.
-    counts
-        Nodes of each vertex by class, shape ``(R, V)``.
-    savings
-        What the patterns save, in hops, charges not taken off, shape ``(R,)``.
-    bound
-        No allocation saves more, in hops.
-    """
-
-    prices: FloatArray
-    charge: FloatArray
-    counts: IntArray
-    savings: FloatArray
-    bound: float
+    prices: FloatArray  # multiplier of each row that there was
+    charge: FloatArray  # see `Charges.table`
+    counts: IntArray  # nodes of each vertex by class, shape (R, V)
+    savings: FloatArray  # of the patterns, charges not taken off, shape (R,)
+    bound: float  # no allocation saves more
 
 
 class Pricing:
-    """Finds the best pattern of every class of jobs, the job having all idle nodes for itself.
-
-    Parameters
-    ----------
-    tree, demand
-        The groups, and the jobs.
-
-    Attributes
-    ----------
-    is_possible
-        Whether every job, alone, has a pattern.
-    least_value
-        Value of a job that gets no nodes; minus infinity where every job has to be placed.
-    """
+    """Finds the best pattern of every class of jobs, the job having all idle nodes for itself."""
 
     def __init__(self, tree: GroupTree, demand: Demand) -> None:
         self.tree, self.demand = tree, demand
         self.sizes, self.multiplicity = demand.classes.sizes, demand.multiplicity
-        self.is_possible, self.least_value = True, -np.inf
+        self.is_possible = True  # whether every job, alone, has a pattern
+        self.least_value = -np.inf  # of a job that gets no nodes; it stays where every job has to be placed
         self.n_leaves = len(tree.leaf_first) - 1
         self.idle: IntArray = tree.idle[: self.n_leaves]
         self.charges = Charges(tree)
@@ -265,26 +215,14 @@ class Pricing:
 @kernel(void(GROUP_TREE, int64[:, ::1], float64[::1], int64, int64, float64[::1], int64[:, ::1]))
 def most_violated(
     tree: GroupTree,
-    counts: IntArray,
-    picked: FloatArray,
-    largest: int,
-    largest_multiplier: int,
-    violation: FloatArray,
-    cuts: IntArray,
+    counts: IntArray,  # nodes of each vertex by pattern, shape (P, V)
+    picked: FloatArray,  # how often each is picked, shape (P,)
+    largest: int,  # nodes of the largest job
+    largest_multiplier: int,  # largest q
+    violation: FloatArray,  # the largest by group, 0 at the top, shape (V,)
+    cuts: IntArray,  # and its q and d, shape (V, 2)
 ) -> None:
-    """Find the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` of every group that patterns violate most.
-
-    Parameters
-    ----------
-    tree
-        The groups.
-    counts, picked
-        Nodes of each vertex by pattern, shape ``(P, V)``, and how often each is picked, shape ``(P,)``.
-    largest, largest_multiplier
-        Nodes of the largest job, and largest q.
-    violation, cuts
-        Largest violation by group, 0 at the top, shape ``(V,)``, and its q and d, shape ``(V, 2)``; written in place.
-    """
+    """Find the cut ``sum_j floor(q a_j / d) <= floor(q c / d)`` of every group that patterns violate most."""
     for vertex in range(tree.idle.size):
         violation[vertex] = 0.0
         idle = tree.idle[vertex]

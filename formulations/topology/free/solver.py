@@ -14,19 +14,18 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import trivial_allocation
 from allocopt.problems.topology.tables import TREE_KERNELS
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise, Solver
+from allocopt.solving.protocol import IncumbentCallback, Solver
 from allocopt.solving.registry import get_solver
-from allocopt.solving.result import Result, StopReason
-from allocopt.solving.run import Run
+from allocopt.solving.result import Result
 from allocopt.topology import TopologySolver
 from formulations.topology.free.closing import Closing, seconds_to_set_up
 from formulations.topology.free.kernels import expand_states, fill_completions
 from formulations.topology.free.pricing import best_patterns, most_violated
 
-SEARCHES = ("lns", "greedy")
-"""Who looks for allocations: the first that is installed."""
+SEARCHES = ("lns", "greedy")  # who looks for allocations: the first that is installed
 
 STEPS, MORE_STEPS, LAST_STEPS = 1000, 2000, 20_000
 """Steps of the search for an allocation: first, where the bound shows that it may not be optimal, and where the proof
@@ -40,8 +39,7 @@ SEARCH_SHARE = 2 / 3
 """Share of the time that is left in which the search takes a number of steps; where the rest is too short for a bound,
 the search gets all of it."""
 
-LEAST_SEARCH_S = 5e-4
-"""What another search takes besides its steps; with less time left, none is begun."""
+LEAST_SEARCH_S = 5e-4  # what another search takes besides its steps; with less time left, none is begun
 
 LARGEST, MOST_COUNTS = 20_000_000, 10_000_000
 """Idle nodes times levels times nodes of the largest job: one round of pricing then takes some tenths of a second. Idle
@@ -57,11 +55,7 @@ class ExactFree(TopologySolver):
     """Finds an allocation, bounds it by column generation over job patterns, and closes the gap leaf by leaf.
 
     A budget's iterations are rounds of the column generation and, after them, layers of the search over the leaves.
-
-    Parameters
-    ----------
-    states
-        Number of states after which the search over the leaves gives up; one takes some 30 + 4 J bytes.
+    After so many ``states`` the search over the leaves gives up; one takes some 30 + 4 J bytes.
     """
 
     states: int = 2_000_000

@@ -1,14 +1,23 @@
-"""From a path to a packing: blocks put into the gaps between those that are there, or pushed in between.
+"""From a path to a packing, and to a better one: blocks are inserted, stretches taken out and packed anew.
 
 A packing is a sequence of blocks around the circle: the index of the size and the first position of each. Positions
 are *unrolled*: they rise along the sequence, from somewhere in ``0 .. m - 1`` by less than m, and stand for what they
 are modulo m.
+
+A move takes a few *stretches* of consecutive blocks with the gaps around them. Their positions, one stretch after the
+other, are a line on which the same blocks are placed anew at the least cost; no block may lie across two stretches. For
+a multiset s of blocks with ``n(s)`` nodes and d idle positions before its end,
+
+    f(s, d) = min( f(s, d - 1),  min over r in s of  f(s - {r}, d) + W_r(n(s) - n_r + d) ),
+
+d at most the idle positions of the line, so that a full line costs little.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64
+from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
@@ -16,8 +25,10 @@ from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Clock
 from formulations.topology.lagrangian.relaxation import Path
 
-SLICE = 2_000_000
-"""Positions times blocks inserted between two looks at the clock: a few milliseconds."""
+SLICE = 2_000_000  # positions times blocks inserted between two looks at the clock: a few milliseconds
+MOST_STRETCHES = 4
+GUIDED_CHANCE, RIVALS = 0.7, 3  # how often a stretch is drawn by the excess of its blocks, and among how many others
+EQUAL = 1e-12  # share of a cost that rounding may save
 
 
 @inlined
@@ -28,7 +39,7 @@ def _put_in(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, place:
 
 
 @inlined
-def gap_end(block_starts: IntArray, n_blocks: int, place: int, m: int) -> int:
+def _gap_end(block_starts: IntArray, n_blocks: int, place: int, m: int) -> int:
     """Position at which the gap before block ``place`` of the sequence ends; for the last gap, the first block."""
     end: int = block_starts[place] if place < n_blocks else block_starts[0] + m
     return end
@@ -38,21 +49,18 @@ def gap_end(block_starts: IntArray, n_blocks: int, place: int, m: int) -> int:
 def _narrowest_push(
     sizes: IntArray, block_sizes: IntArray, block_starts: IntArray, n_blocks: int, size: int, m: int
 ) -> int:
-    """Return the place from which on the fewest blocks must move to make a gap of ``size``.
-
-    The gaps from a place on are added up, around the circle, until they hold the block; two pointers.
-    """
+    """Return the place from which on the fewest blocks must move to make a gap of ``size``."""
     best, best_place = n_blocks + 1, 0
     last, room = 0, 0
     for place in range(n_blocks):
-        # Gaps `place + 1 .. last` are in `room`: gap i lies after block i - 1.
+        # Two pointers: gaps `place + 1 .. last`, around the circle, are in `room`; gap i lies after block i - 1.
         while room < size:
             block = last % n_blocks
-            room += gap_end(block_starts, n_blocks, block + 1, m) - block_starts[block] - sizes[block_sizes[block]]
+            room += _gap_end(block_starts, n_blocks, block + 1, m) - block_starts[block] - sizes[block_sizes[block]]
             last += 1
         if last - place < best:
             best, best_place = last - place, place
-        room -= gap_end(block_starts, n_blocks, place + 1, m) - block_starts[place] - sizes[block_sizes[place]]
+        room -= _gap_end(block_starts, n_blocks, place + 1, m) - block_starts[place] - sizes[block_sizes[place]]
     return best_place
 
 
@@ -91,31 +99,15 @@ def _push_in(
 def insert_blocks(
     costs: FloatArray,
     sizes: IntArray,
-    block_sizes: IntArray,
+    block_sizes: IntArray,  # the packing, written in place, with room for all blocks
     block_starts: IntArray,
     n_blocks: int,
-    missing: IntArray,
-    spare: IntArray,
+    missing: IntArray,  # index of the size of each block to insert, in order; all have room on the circle
+    spare: IntArray,  # working space, one number per block
 ) -> int:
     """Insert blocks one by one where they cost least among the gaps that hold them; where none does, push.
 
-    Parameters
-    ----------
-    costs, sizes
-        Costs of the blocks, shape ``(R, m)``, and the distinct sizes.
-    block_sizes, block_starts
-        The packing, written in place, with room for all blocks.
-    n_blocks
-        Number of blocks in it.
-    missing
-        Index of the size of each block to insert, in order; all of them together have room on the circle.
-    spare
-        Working space, one number per block.
-
-    Returns
-    -------
-    int
-        Number of blocks that were pushed in.
+    Returns the number of blocks that were pushed in.
     """
     m = costs.shape[1]
     pushed = 0
@@ -124,7 +116,7 @@ def insert_blocks(
         least, best_place, best_start = np.inf, -1, 0
         for place in range(1, n_blocks + 1):
             first = block_starts[place - 1] + sizes[block_sizes[place - 1]]
-            last = gap_end(block_starts, n_blocks, place, m) - sizes[r]
+            last = _gap_end(block_starts, n_blocks, place, m) - sizes[r]
             for start in range(first, last + 1):
                 cost = costs[r, start % m]
                 if cost < least:
@@ -149,20 +141,10 @@ def packing_cost(costs: FloatArray, block_sizes: IntArray, block_starts: IntArra
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """Blocks around the circle.
+    """Blocks around the circle."""
 
-    Parameters
-    ----------
-    sizes
-        Index of the size of each block, shape ``(J,)``.
-    starts
-        Their first positions, rising by less than m from the first to the last; modulo m.
-    cost
-        Their total cost.
-    """
-
-    sizes: IntArray
-    starts: IntArray
+    sizes: IntArray  # index of the size of each block, shape (J,)
+    starts: IntArray  # first positions modulo m, rising by less than m in all
     cost: float
 
     @classmethod
@@ -210,3 +192,283 @@ def imbalance(blocks: Blocks, path: Path) -> float:
     """Nodes of the blocks that the path has too many or too few of."""
     wrong: FloatArray = np.abs(blocks.counts - path.used)
     return float(blocks.sizes @ wrong)
+
+
+class Stretches(NamedTuple):
+    """The blocks of a window, and working space of moves, whose sizes are their limits."""
+
+    costs: FloatArray  # of the blocks, shape (R, m)
+    sizes: IntArray
+    labels: FloatArray  # shortest distances from position 0
+    prices: FloatArray  # of the sizes, for which they are; zeros draw evenly
+    first: IntArray  # blocks of the stretches taken out are first .. last - 1, shape (MOST_STRETCHES,)
+    last: IntArray
+    begin: IntArray  # first position of each stretch
+    length: IntArray  # and number of its positions
+    distinct: IntArray  # index in `sizes` of each distinct size taken out
+    copies: IntArray  # number of its blocks
+    stride: IntArray  # of multisets
+    line_costs: FloatArray  # of each distinct size at each position of the line
+    used: IntArray  # nodes of each multiset
+    best: FloatArray  # table f, row by row
+    new_sizes: IntArray  # a packing that is being made
+    new_starts: IntArray
+
+
+_INTEGERS, _FLOATS, _TABLE = int64[::1], float64[::1], float64[:, ::1]
+STRETCHES = types.NamedTuple(
+    (*(_TABLE, _INTEGERS, _FLOATS, _FLOATS), *(_INTEGERS,) * 7, *(_TABLE, _INTEGERS, _FLOATS, _INTEGERS, _INTEGERS)),
+    Stretches,
+)
+
+
+def stretches(blocks: Blocks, most_blocks: int, most_entries: int) -> Stretches:
+    """Allocate the working space for moves of at most ``most_blocks`` blocks and ``most_entries`` table entries."""
+    m, n_blocks = blocks.costs.shape[1], int(blocks.counts.sum())
+    lengths = (*(MOST_STRETCHES,) * 4, *(most_blocks,) * 3, min(2**most_blocks, most_entries), n_blocks, n_blocks)
+    first, last, begin, length, distinct, copies, stride, used, new_sizes, new_starts = (
+        np.zeros(size, dtype=np.int64) for size in lengths
+    )
+    line_costs = np.zeros((most_blocks, min(m, most_blocks * int(blocks.sizes[-1]) + most_entries)))
+    labels, prices, best = np.zeros(m + 1), np.zeros(len(blocks.sizes)), np.zeros(most_entries)
+    return Stretches(
+        *(blocks.costs, blocks.sizes, labels, prices, first, last, begin, length, distinct, copies, stride),
+        *(line_costs, used, best, new_sizes, new_starts),
+    )
+
+
+@inlined
+def _measure(work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_stretches: int) -> tuple[int, int, int]:
+    """Find the extent of the stretches; return the numbers of distinct sizes, multisets and idle positions in them."""
+    n_blocks, m = block_sizes.size, work.costs.shape[1]
+    n_sizes, slack = 0, 0
+    for q in range(n_stretches):
+        before, after = work.first[q] - 1, work.last[q]
+        work.begin[q] = block_starts[before] + work.sizes[block_sizes[before]]
+        end = block_starts[after] if after < n_blocks else block_starts[0] + m
+        work.length[q] = end - work.begin[q]
+        slack += work.length[q]
+        for i in range(work.first[q], work.last[q]):
+            j = 0
+            while j < n_sizes and work.distinct[j] != block_sizes[i]:
+                j += 1
+            if j == n_sizes:
+                work.distinct[j] = block_sizes[i]
+                work.copies[j] = 0
+                n_sizes += 1
+            work.copies[j] += 1
+    n_states = 1
+    for j in range(n_sizes):
+        work.stride[j] = n_states
+        n_states *= work.copies[j] + 1
+        slack -= work.copies[j] * work.sizes[work.distinct[j]]
+    return n_sizes, n_states, slack
+
+
+@inlined
+def _lay_line(work: Stretches, n_stretches: int, n_sizes: int) -> None:
+    m = work.costs.shape[1]
+    for j in range(n_sizes):
+        r = work.distinct[j]
+        base = 0
+        for q in range(n_stretches):
+            fitting = max(0, work.length[q] - work.sizes[r] + 1)
+            position = work.begin[q] % m
+            for x in range(fitting):
+                work.line_costs[j, base + x] = work.costs[r, position]
+                position += 1
+                if position == m:
+                    position = 0
+            for x in range(fitting, work.length[q]):
+                work.line_costs[j, base + x] = np.inf
+            base += work.length[q]
+
+
+@inlined
+def _fill_table(work: Stretches, n_sizes: int, n_states: int, slack: int) -> None:
+    width = slack + 1
+    work.used[0] = 0
+    for d in range(width):
+        work.best[d] = 0.0
+    for state in range(1, n_states):
+        row = work.best[state * width : (state + 1) * width]
+        filled = False
+        for j in range(n_sizes):
+            if state // work.stride[j] % (work.copies[j] + 1) == 0:
+                continue
+            other = state - work.stride[j]
+            start = work.used[other]
+            below = work.best[other * width : (other + 1) * width]
+            along = work.line_costs[j, start : start + width]
+            if not filled:
+                work.used[state] = start + work.sizes[work.distinct[j]]
+                filled = True
+                for d in range(width):
+                    row[d] = below[d] + along[d]
+            else:
+                for d in range(width):
+                    row[d] = min(row[d], below[d] + along[d])
+        for d in range(1, width):
+            row[d] = min(row[d], row[d - 1])
+
+
+@inlined
+def _last_block(work: Stretches, n_sizes: int, width: int, state: int, d: int) -> int:
+    """Return which of the distinct sizes ends the best placement of a multiset, if a block ends at its end."""
+    least, chosen = np.inf, 0
+    for j in range(n_sizes):
+        if state // work.stride[j] % (work.copies[j] + 1) > 0:
+            other = state - work.stride[j]
+            cost = work.best[other * width + d] + work.line_costs[j, work.used[other] + d]
+            if cost < least:
+                least, chosen = cost, j
+    return chosen
+
+
+@inlined
+def _copy_blocks(
+    work: Stretches, block_sizes: IntArray, block_starts: IntArray, first: int, last: int, end: int
+) -> int:
+    for i in range(last - 1, first - 1, -1):
+        end -= 1
+        work.new_sizes[end], work.new_starts[end] = block_sizes[i], block_starts[i]
+    return end
+
+
+@inlined
+def _place_anew(
+    work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_stretches: int, n_sizes: int, slack: int
+) -> None:
+    # The best placement is traced back, last block first; the new packing is made aside.
+    n_blocks, width = block_sizes.size, slack + 1
+    state, d, base = 0, slack, 0
+    for j in range(n_sizes):
+        state += work.copies[j] * work.stride[j]
+    for q in range(n_stretches):
+        base += work.length[q]
+    end = _copy_blocks(work, block_sizes, block_starts, work.last[n_stretches - 1], n_blocks, n_blocks)
+    for q in range(n_stretches - 1, -1, -1):
+        base -= work.length[q]
+        while state > 0:
+            while d > 0 and work.best[state * width + d - 1] <= work.best[state * width + d]:
+                d -= 1
+            j = _last_block(work, n_sizes, width, state, d)
+            position = work.used[state - work.stride[j]] + d
+            if position < base:
+                break
+            end -= 1
+            work.new_sizes[end] = work.distinct[j]
+            work.new_starts[end] = work.begin[q] + position - base
+            state -= work.stride[j]
+        before = work.last[q - 1] if q > 0 else 0
+        end = _copy_blocks(work, block_sizes, block_starts, before, work.first[q], end)
+    for i in range(n_blocks):
+        block_sizes[i], block_starts[i] = work.new_sizes[i], work.new_starts[i]
+
+
+@inlined
+def excess(work: Stretches, block_sizes: IntArray, block_starts: IntArray, i: int) -> float:
+    """By how much block i and the gap after it are longer than the shortest path; 0 for a block across the cut."""
+    m = work.costs.shape[1]
+    r, start = block_sizes[i], block_starts[i] % m
+    if start + work.sizes[r] > m:
+        return 0.0
+    following = _gap_end(block_starts, block_sizes.size, i + 1, m) - block_starts[i]
+    longer: float = work.labels[start] + work.costs[r, start] - work.prices[r] - work.labels[min(m, start + following)]
+    return longer
+
+
+@inlined
+def _draw_start(
+    work: Stretches, block_sizes: IntArray, block_starts: IntArray, length: int, rng: np.random.Generator
+) -> int:
+    """Draw where a stretch begins: any block but 0, or a little before the one with most excess among a few."""
+    n_blocks = block_sizes.size
+    start = 1 + int(rng.random() * (n_blocks - 1))
+    if rng.random() > GUIDED_CHANCE:
+        return start
+    most = excess(work, block_sizes, block_starts, start)
+    for _ in range(RIVALS):
+        rival = 1 + int(rng.random() * (n_blocks - 1))
+        value = excess(work, block_sizes, block_starts, rival)
+        if value > most:
+            most, start = value, rival
+    return max(1, start - int(rng.random() * length))
+
+
+@inlined
+def _draw_stretches(
+    work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_taken: int, rng: np.random.Generator
+) -> int:
+    """Draw stretches of about ``n_taken`` blocks together, apart and without block 0; return how many they are."""
+    wanted = 1 + int(rng.random() * min(MOST_STRETCHES, n_taken))
+    length = (n_taken + wanted - 1) // wanted
+    for q in range(wanted):
+        start = _draw_start(work, block_sizes, block_starts, length, rng)
+        place = q
+        while place > 0 and work.first[place - 1] > start:
+            work.first[place] = work.first[place - 1]
+            place -= 1
+        work.first[place] = start
+    drawn = 0
+    for q in range(wanted):
+        start = work.first[q]
+        if drawn > 0 and start <= work.last[drawn - 1]:
+            continue
+        work.first[drawn] = start
+        work.last[drawn] = min(block_sizes.size, start + length)
+        drawn += 1
+    return drawn
+
+
+@inlined
+def _move(
+    work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_taken: int, rng: np.random.Generator
+) -> float:
+    """Draw stretches and pack them anew; return what that saves, 0 where they lie best already."""
+    m = work.costs.shape[1]
+    n_stretches = _draw_stretches(work, block_sizes, block_starts, n_taken, rng)
+    while n_stretches > 0:
+        n_sizes, n_states, slack = _measure(work, block_sizes, block_starts, n_stretches)
+        if n_states <= work.used.size and n_states * (slack + 1) <= work.best.size:
+            break
+        # Too large for the tables: a block is left out.
+        work.last[n_stretches - 1] -= 1
+        if work.last[n_stretches - 1] == work.first[n_stretches - 1]:
+            n_stretches -= 1
+    if n_stretches == 0:
+        return 0.0
+    _lay_line(work, n_stretches, n_sizes)
+    _fill_table(work, n_sizes, n_states, slack)
+    before = 0.0
+    for q in range(n_stretches):
+        for i in range(work.first[q], work.last[q]):
+            before += work.costs[block_sizes[i], block_starts[i] % m]
+    saved: float = before - work.best[n_states * (slack + 1) - 1]
+    if saved <= EQUAL * before:
+        return 0.0
+    _place_anew(work, block_sizes, block_starts, n_stretches, n_sizes, slack)
+    return saved
+
+
+@kernel(float64(STRETCHES, int64[::1], int64[::1], int64, int64, types.npy_rng), allocates=True)
+def improve_packing(
+    work: Stretches,
+    block_sizes: IntArray,
+    block_starts: IntArray,
+    most_taken: int,
+    n_moves: int,
+    rng: np.random.Generator,
+) -> float:
+    """Make moves on a packing of two blocks or more, and return what they saved together.
+
+    The packing is changed in place. A move takes out ``most_taken`` blocks at most, which is at least 2.
+    """
+    m, n_blocks = work.costs.shape[1], block_sizes.size
+    saved = 0.0
+    for step in range(n_moves):
+        if step % (1 + n_blocks // 4) == 0:
+            turn(block_sizes, block_starts, n_blocks, int(rng.random() * n_blocks), m, work.new_sizes)
+        n_taken = 2 + int(rng.random() * (most_taken - 1))
+        saved += _move(work, block_sizes, block_starts, n_taken, rng)
+    return saved

@@ -18,17 +18,13 @@ from allocopt.solving.budget import Clock
 
 MaskArray = NDArray[np.uint8]
 
-FAST = {"nnan", "nsz", "reassoc"}
-"""Minima and sums may be taken in any order; infinities are kept."""
+FAST = {"nnan", "nsz", "reassoc"}  # minima and sums may be taken in any order; infinities are kept
+ROUNDING = 1e-11  # share of a value by which rounding may have raised it
+FAIR_SHARE, LARGE_SHARE = 0.1, 0.5
+MOST_BALANCING_STEPS = 2000
 
-ROUNDING = 1e-11
-"""Share of a value by which rounding may have raised it."""
-
-SLICE = 4_000_000
-"""Labels times sizes that are filled between two looks at the clock: a few milliseconds."""
-
-EQUAL = 1e-12
-"""Labels that differ by the same up to this share of the path's cost have met."""
+SLICE = 4_000_000  # labels times sizes that are filled between two looks at the clock: a few milliseconds
+EQUAL = 1e-12  # labels that differ by the same up to this share of the path's cost have met
 
 
 @kernel(void(float64[:, ::1], int64[::1], float64[:, ::1]))
@@ -47,18 +43,9 @@ def arrange_by_end(costs: FloatArray, sizes: IntArray, arrivals: FloatArray) -> 
 def fill_labels(
     arrivals: FloatArray, sizes: IntArray, prices: FloatArray, start: int, first: int, last: int, labels: FloatArray
 ) -> None:
-    """Fill ``labels[first .. last]`` with the lengths of the shortest paths from position ``start``.
+    """Fill ``labels[first .. last]`` with the lengths of the shortest paths from position ``start <= first``.
 
-    Parameters
-    ----------
-    arrivals
-        Costs of the blocks by the position after their last, shape ``(m + 1, R)``.
-    sizes, prices
-        Distinct job sizes, rising, and the price of each, shape ``(R,)``.
-    start, first, last
-        Where the paths begin, and which labels to fill, ``start <= first``; those before are filled already.
-    labels
-        Written in place, shape ``(m + 1,)``.
+    Sizes rise and have a price each, shape ``(R,)``; labels are of shape ``(m + 1,)``, those before ``first`` filled.
     """
     if first == start:
         labels[start] = 0.0
@@ -79,16 +66,8 @@ def fill_labels_to_end(
 ) -> None:
     """Fill ``labels[first .. m]`` with the lengths of the shortest paths to the end.
 
-    Parameters
-    ----------
-    departures
-        Costs of the blocks by their first position, shape ``(m, R)``.
-    sizes, prices
-        Distinct job sizes, rising, and the price of each, shape ``(R,)``.
-    first
-        Where to stop.
-    labels
-        Holds the cost of ending right at each position, mostly infinite, and is written in place, shape ``(m + 1,)``.
+    They hold the cost of ending right at each position, mostly infinite. ``departures`` are the costs of the blocks by
+    their first position, shape ``(m, R)``.
     """
     m = departures.shape[0]
     fitting = 0
@@ -151,32 +130,17 @@ def solve_cases(
     arrivals: FloatArray,
     sizes: IntArray,
     prices: FloatArray,
-    line: FloatArray,
-    labels: FloatArray,
-    values: FloatArray,
+    line: FloatArray,  # ends as the distances from position 0
+    labels: FloatArray,  # working space, of shape (m + 1,) too
+    values: FloatArray,  # lengths, or bounds on them, by case, written in place, shape (n_R,)
     first: int,
     shortest: int,
-    most_filled: int,
+    most_filled: int,  # labels times sizes after which no other case is begun
 ) -> tuple[int, int]:
-    """Find the shortest path of every case, or of some from ``first`` on.
+    """Find the shortest path of every case, or of some from ``first`` on, before which ``shortest`` is the shortest.
 
     By the triangle inequality the distance from k to e is at least ``line[e] - line[k]``; a case whose path is no
-    shorter than the line's even so is left at that bound.
-
-    Parameters
-    ----------
-    costs
-        Costs of the blocks, shape ``(R, m)``.
-    arrivals, sizes, prices
-        As in `fill_labels`.
-    line, labels
-        Working space, shape ``(m + 1,)``; the first ends as the distances from position 0.
-    values
-        Lengths, or bounds on them, by case, written in place, shape ``(n_R,)``.
-    first, shortest
-        Cases before the first one are solved, and this one is the shortest of them; returned as they are at the end.
-    most_filled
-        Labels times sizes after which no other case is begun.
+    shorter than the line's even so is left at that bound. Returns ``first`` and ``shortest`` as they are at the end.
     """
     m = costs.shape[1]
     if first == 0:
@@ -205,21 +169,11 @@ def trace_path(
     sizes: IntArray,
     prices: FloatArray,
     k: int,
-    labels: FloatArray,
-    path_sizes: IntArray,
-    path_starts: IntArray,
+    labels: FloatArray,  # distances from position k
+    path_sizes: IntArray,  # index of the size of each block, shape (m,)
+    path_starts: IntArray,  # and its first position
 ) -> int:
-    """Write the blocks of the shortest path of case k, the last one first, and return how many there are.
-
-    Parameters
-    ----------
-    costs, arrivals, sizes, prices
-        As in `solve_cases`.
-    k, labels
-        The case, and the distances from position k, shape ``(m + 1,)``.
-    path_sizes, path_starts
-        Index of the size and first position of each block, written in place, shape ``(m,)``.
-    """
+    """Write the blocks of the shortest path of case k, the last one first, and return how many there are."""
     m = costs.shape[1]
     n_blocks = 0
     position = m
@@ -254,24 +208,12 @@ def mark_survivors(
     sizes: IntArray,
     prices: FloatArray,
     k: int,
-    labels: FloatArray,
-    labels_to_end: FloatArray,
+    labels: FloatArray,  # distances from position k
+    labels_to_end: FloatArray,  # and to the end of the case
     longest: float,
-    survives: MaskArray,
+    survives: MaskArray,  # shape (R, m)
 ) -> None:
-    """Mark the blocks that lie on a path of case k that is no longer than ``longest``.
-
-    Parameters
-    ----------
-    costs, sizes, prices
-        As in `solve_cases`.
-    k, labels, labels_to_end
-        The case, and the distances from position k, and to the end of the case, shape ``(m + 1,)``.
-    longest
-        Length of the longest path that matters.
-    survives
-        Written in place, shape ``(R, m)``; marks are only added.
-    """
+    """Mark the blocks that lie on a path of case k that is no longer than ``longest``; marks are only added."""
     m = costs.shape[1]
     for r in range(sizes.size):
         for i in range(k, m - sizes[r] + 1):
@@ -283,8 +225,50 @@ def mark_survivors(
                 survives[r, end] = 1
 
 
-RELAXATION_KERNELS = (arrange_by_end, fill_labels, fill_labels_to_end, mark_survivors, solve_cases, trace_path)
-"""Entries that a relaxation calls."""
+@kernel(int64(float64[:, ::1], float64[::1], float64, float64[::1], float64[::1], int64, float64, int64))
+def balance_weights(
+    gram: FloatArray,  # scalar products of the cuts' gradients, at least (n_cuts, n_cuts)
+    errors: FloatArray,  # of linearization, not negative
+    radius: float,
+    weights: FloatArray,  # the start, and the answer
+    slopes: FloatArray,  # working space
+    n_cuts: int,
+    tolerance: float,
+    most_steps: int,
+) -> int:
+    """Minimize ``radius / 2 * w' gram w + errors' w`` over weights that are not negative and sum to 1.
+
+    Every step moves weight from the cut of the steepest slope to that of the flattest, as far as it pays, until two
+    slopes differ by no more than the tolerance. Returns the number of steps.
+    """
+    for i in range(n_cuts):
+        slope = errors[i]
+        for j in range(n_cuts):
+            slope += radius * gram[i, j] * weights[j]
+        slopes[i] = slope
+    for step in range(most_steps):
+        giver, taker = -1, 0
+        for i in range(n_cuts):
+            if weights[i] > 0.0 and (giver < 0 or slopes[i] > slopes[giver]):
+                giver = i
+            if slopes[i] < slopes[taker]:
+                taker = i
+        gain = slopes[giver] - slopes[taker]
+        if gain <= tolerance:
+            return step
+        curvature = radius * (gram[giver, giver] - 2.0 * gram[giver, taker] + gram[taker, taker])
+        moved = weights[giver]
+        if curvature > 0.0:
+            moved = min(moved, gain / curvature)
+        weights[taker] += moved
+        weights[giver] = weights[giver] - moved if moved < weights[giver] else 0.0
+        for i in range(n_cuts):
+            slopes[i] += radius * moved * (gram[i, taker] - gram[i, giver])
+    return most_steps
+
+
+_OF_PATHS = (arrange_by_end, fill_labels, fill_labels_to_end, mark_survivors, solve_cases, trace_path)
+RELAXATION_KERNELS = (*_OF_PATHS, balance_weights)  # entries that a relaxation and its bundle call
 
 
 class OutOfTime(Exception):  # noqa: N818
@@ -293,35 +277,17 @@ class OutOfTime(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Path:
-    """A shortest path around the circle for some prices.
+    """A shortest path around the circle for some prices."""
 
-    Parameters
-    ----------
-    case
-        Number of positions at the head that the block across the cut covers, or 0.
-    sizes, starts
-        Index of the size and first position of each block on the path.
-    used
-        Number of blocks of each size, shape ``(R,)``.
-    value
-        Value of the relaxation: a bound on every packing.
-    """
-
-    case: int
-    sizes: IntArray
-    starts: IntArray
-    used: IntArray
-    value: float
+    case: int  # positions at the head that the block across the cut covers, or 0
+    sizes: IntArray  # index of the size of each block on the path
+    starts: IntArray  # and its first position
+    used: IntArray  # number of blocks of each size, shape (R,)
+    value: float  # of the relaxation: a bound on every packing
 
 
 class Relaxation:
-    """Prices in, bounds out.
-
-    Parameters
-    ----------
-    blocks, clock
-        Costs of the blocks, and the running clock: where its time is up, every method may raise `OutOfTime`.
-    """
+    """Prices in, bounds out; where the time of the clock is up, every method may raise `OutOfTime`."""
 
     def __init__(self, blocks: Blocks, clock: Clock) -> None:
         self.blocks, self._clock = blocks, clock
@@ -356,13 +322,11 @@ class Relaxation:
         return labels
 
     def survivors(self, prices: FloatArray, most: float, limit: int) -> IntArray | None:
-        """Find the blocks that a packing no dearer than ``most`` can use.
+        """Find the blocks that a packing no dearer than ``most`` can use; the better the bound, the fewer.
 
         Every such packing is a path of some case with the right counts; of a case, the shortest path through a block
-        has the length to it, plus its own, plus the length from it.
-
-        The better the bound of the prices, the fewer survive. Returns blocks ``r * m + i``, rising, or None where their
-        columns of the Pack model have more nonzeros than ``limit``.
+        has the length to it, plus its own, plus the length from it. Returns blocks ``r * m + i``, rising, or None where
+        their columns of the Pack model have more nonzeros than ``limit``.
         """
         blocks, m = self.blocks, self.blocks.costs.shape[1]
         self._solve_cases(prices)
@@ -401,3 +365,100 @@ class Relaxation:
     def _look(self) -> None:
         if self._clock.expired():
             raise OutOfTime
+
+
+class Bundle:
+    """Prices of the sizes by a proximal bundle method: steps to where the cuts seen so far promise the best bound.
+
+    Every path gives a cut: at prices p its value is at most ``value + (counts - used) @ (p - p_path)``. The next prices
+    maximize the least of the cuts less ``|p - centre|^2 / (2 radius)``; where the bound rises by a fair share of what
+    was promised they become the new centre, else their cut is learned (Kiwiel, Mathematical Programming 46, 1990).
+
+    ``scale`` are units in which the steps measure each price, shape ``(R,)``; ``most_cuts`` are kept.
+    """
+
+    def __init__(self, relaxation: Relaxation, prices: FloatArray, scale: FloatArray, most_cuts: int) -> None:
+        self._relaxation = relaxation
+        self._counts: IntArray = relaxation.blocks.counts
+        self._scale = scale
+        self.prices = prices
+        self.path: Path = relaxation.path(prices)
+        self.promise = np.inf
+        gradient = self._gradient(self.path)
+        self._radius = 0.1 * abs(self.path.value) / max(1.0, float(gradient @ gradient))
+        self._gradients = np.zeros((most_cuts, len(prices)))
+        self._gram = np.zeros((most_cuts, most_cuts))
+        self._errors, self._weights, self._slopes = (np.zeros(most_cuts) for _ in range(3))
+        self._n_cuts = 0
+        self._nulls = 0
+        self._add(gradient, 0.0)
+
+    @property
+    def value(self) -> float:
+        """The best bound so far."""
+        return self.path.value
+
+    def step(self) -> Path:
+        """Take one step, and return the path at the prices that it tried; `promise` is what it promised to gain."""
+        n = self._n_cuts
+        tolerance = 1e-10 * abs(self.value)
+        balance_weights(
+            *(self._gram, self._errors, self._radius, self._weights, self._slopes),
+            *(n, tolerance, MOST_BALANCING_STEPS),
+        )
+        weights = self._weights[:n] / self._weights[:n].sum()
+        direction = weights @ self._gradients[:n]
+        error = float(weights @ self._errors[:n])
+        squared = float(direction @ direction)
+        self.promise = self._radius * squared + error
+        prices = self.prices + self._radius * self._scale * direction
+        path = self._relaxation.path(prices)
+        gain = path.value - self.value
+        if n == len(self._gradients):
+            self._compress(direction, error)
+        if gain >= FAIR_SHARE * self.promise:
+            self._move(prices, path, gain)
+        else:
+            self._learn(prices, path)
+        return path
+
+    def _gradient(self, path: Path) -> FloatArray:
+        return self._scale * (self._counts - path.used)
+
+    def _move(self, prices: FloatArray, path: Path, gain: float) -> None:
+        n = self._n_cuts
+        moved = self._gradients[:n] @ ((prices - self.prices) / self._scale)
+        self._errors[:n] = np.maximum(0.0, self._errors[:n] + moved - gain)
+        self.prices, self.path = prices, path
+        if gain >= LARGE_SHARE * self.promise:
+            self._radius *= 2.0
+        self._nulls = 0
+        self._add(self._gradient(path), 0.0)
+
+    def _learn(self, prices: FloatArray, path: Path) -> None:
+        gradient = self._gradient(path)
+        error = max(0.0, path.value + float(gradient @ ((self.prices - prices) / self._scale)) - self.value)
+        self._nulls += 1
+        if error > self.promise and self._nulls >= 3:
+            self._radius *= 0.5
+            self._nulls = 0
+        self._add(gradient, error)
+
+    def _add(self, gradient: FloatArray, error: float) -> None:
+        n = self._n_cuts
+        self._gradients[n] = gradient
+        products = self._gradients[: n + 1] @ gradient
+        self._gram[n, : n + 1], self._gram[: n + 1, n] = products, products
+        self._errors[n] = error
+        self._weights[n] = 1.0 if n == 0 else 0.0
+        self._n_cuts = n + 1
+
+    def _compress(self, direction: FloatArray, error: float) -> None:
+        # Keep the half of the cuts that weigh most or lie nearest, and one that stands for their mean.
+        n, half = self._n_cuts, self._n_cuts // 2
+        kept = np.lexsort((self._errors[:n], -self._weights[:n]))[:half]
+        gradients, errors = self._gradients[kept], self._errors[kept]
+        self._n_cuts = 0
+        self._add(direction, error)
+        for gradient, kept_error in zip(gradients, errors, strict=True):
+            self._add(gradient, float(kept_error))

@@ -1,8 +1,8 @@
 """Solver ``lagrangian``: SCAS of any size with a bound, and to proof where few blocks are left to choose from.
 
-The count rows of the Pack model are relaxed (`relaxation`), prices of the sizes found by a bundle method (`bundle`),
-paths made into packings (`packing`), these improved by taking out stretches and packing them anew (`stretches`), and
-the blocks that a better packing could use handed to HiGHS as a Pack model; see ``docs/scas.md``.
+The count rows of the Pack model are relaxed and prices of the sizes found by a bundle method (`relaxation`), paths made
+into packings, these improved by taking out stretches and packing them anew (`packing`), and the blocks that a better
+packing could use handed to HiGHS as a Pack model; see ``docs/scas.md``.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,17 +16,22 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Capabilities, Promise
-from allocopt.solving.result import StopReason
-from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from formulations.backends.solver import HIGHS, ask_child, stop_reason
 from formulations.topology.integer import Pack, first_positions
-from formulations.topology.lagrangian.bundle import Bundle, balance_weights
-from formulations.topology.lagrangian.packing import Packing, imbalance, insert_blocks, packing_cost, packing_of_path
-from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, OutOfTime, Path, Relaxation
-from formulations.topology.lagrangian.stretches import MOST_STRETCHES, improve_packing, stretches
+from formulations.topology.lagrangian.packing import (
+    MOST_STRETCHES,
+    Packing,
+    imbalance,
+    improve_packing,
+    insert_blocks,
+    packing_cost,
+    packing_of_path,
+    stretches,
+)
+from formulations.topology.lagrangian.relaxation import RELAXATION_KERNELS, Bundle, OutOfTime, Path, Relaxation
 
 MOST_CUTS = 100
 
@@ -36,26 +41,16 @@ QUANTILE, SAMPLE = 0.3, 1000
 ROUGH, CONVERGED = 1e-5, 1e-7
 """Share of the bound that the next step of the prices must promise to gain, or they are rough, or final."""
 
-FAIR_IMBALANCE = 1.2
-"""Paths whose imbalance is within this factor of the least seen are made into packings."""
-
-NOTICEABLE = 1e-3
-"""Share of the cost by which a packing must be better to be shown while the prices are searched."""
-
+FAIR_IMBALANCE = 1.2  # paths whose imbalance is within this factor of the least seen are made into packings
+NOTICEABLE = 1e-3  # share of the cost by which a packing must be better to be shown while the prices are searched
 MOST_CANDIDATES = 8
-
-MOST_TAKEN, MOST_ENTRIES = 8, 65_536
-"""Blocks that a move takes out at most, and entries of its table."""
-
-SLICE = 200
-"""Moves between two looks at the clock."""
+MOST_TAKEN, MOST_ENTRIES = 8, 65_536  # blocks that a move takes out at most, and entries of its table
+SLICE = 200  # moves between two looks at the clock
 
 LEAST_SLICES, MOVES_PER_BLOCK, QUIET = 8, 16, 1e-7
 """A packing is left alone when so many slices, and moves per block, have saved no more than this share of its cost."""
 
-NOISE = 0.002
-"""Standard deviation of prices around the best, as a share of them."""
-
+NOISE = 0.002  # standard deviation of prices around the best, as a share of them
 LARGEST_BLOCKS = 30_000_000
 COSTING_S, ARRANGING = 1.5e-8, 2.5
 """Seconds to cost a block, and how many times as long it takes then until anything is found."""
@@ -63,8 +58,7 @@ COSTING_S, ARRANGING = 1.5e-8, 2.5
 PRICE_STEPS, ROUNDS = 400, 8
 """Steps of the prices, and packings that are improved before the blocks that are left go to the program."""
 
-FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000
-"""So few blocks go to the program at once; more nonzeros do not go there."""
+FEW_BLOCKS, LARGEST_NONZEROS = 500, 3_000_000  # so few blocks go to the program at once; more nonzeros do not go there
 
 
 @dataclass(frozen=True)
@@ -86,8 +80,7 @@ class Lagrangian(TopologySolver):
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        of_packings = (balance_weights, insert_blocks, packing_cost, improve_packing)
-        return (*BLOCK_KERNELS, *RELAXATION_KERNELS, *of_packings)
+        return (*BLOCK_KERNELS, *RELAXATION_KERNELS, insert_blocks, packing_cost, improve_packing)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Find prices, improve packings, close the gap; see `TopologySolver.search`.
@@ -129,7 +122,8 @@ class Lagrangian(TopologySolver):
                 return kept
             search.improve()
             done += 1
-            kept = search.surviving_blocks(LARGEST_NONZEROS)
+            if run.objective is not None:
+                kept = search.relaxation.survivors(search.bundle.prices, run.objective, LARGEST_NONZEROS)
             if kept is not None and len(kept) <= FEW_BLOCKS:
                 return kept
         return None
@@ -140,8 +134,6 @@ def _number_of_blocks(problem: TopologyProblem) -> int:
 
 
 class _Search:
-    """Prices, packings and moves of one solve."""
-
     def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run, seed: int) -> None:
         self.relaxation = Relaxation(blocks, run.clock)
         self._problem, self._blocks, self._run = problem, blocks, run
@@ -151,7 +143,10 @@ class _Search:
         self.bundle = Bundle(self.relaxation, np.quantile(some, QUANTILE, axis=1), scale, MOST_CUTS)
         self._steps = 0
         self._least_imbalance = self._shown = np.inf
-        self._candidates = [self._packing_of_incumbent()]
+        sizes: IntArray = np.searchsorted(blocks.sizes, problem.sizes)
+        starts = first_positions(problem, run.solution)
+        order = np.argsort(starts)
+        self._candidates = [Packing.of(blocks, sizes[order], starts[order])]
         self._pack(self.bundle.path)
         self._work = stretches(blocks, MOST_TAKEN + MOST_STRETCHES, MOST_ENTRIES)
         self._slices = max(LEAST_SLICES, MOVES_PER_BLOCK * len(problem.jobs) // SLICE)
@@ -174,27 +169,18 @@ class _Search:
         self._work.labels[:] = self.relaxation.labels(self.bundle.prices)
 
     def improve_a_little(self) -> None:
-        """Improve the best packing that waits by some moves, and let it wait on."""
         if len(self._problem.jobs) > 1:
             self._candidates[0] = self._improved(self._candidates[0])[0]
 
     def improve(self) -> None:
-        """Improve the best packing that waits, or, where none does, one of a path at prices near the best."""
-        packing, is_quiet = self._next(), len(self._problem.jobs) < 2
+        is_quiet = len(self._problem.jobs) < 2
+        packing = self._candidates.pop(0) if self._candidates else None
+        if packing is None:
+            prices = self.bundle.prices
+            prices = prices * (1.0 + NOISE * self._rng.standard_normal(len(prices)))
+            packing = packing_of_path(self._blocks, self.relaxation.path(prices), self._run.clock)
         while packing is not None and not is_quiet and not self._is_over():
             packing, is_quiet = self._improved(packing)
-
-    def surviving_blocks(self, limit: int) -> IntArray | None:
-        if self._run.objective is None:
-            return None
-        return self.relaxation.survivors(self.bundle.prices, self._run.objective, limit)
-
-    def _next(self) -> Packing | None:
-        if self._candidates:
-            return self._candidates.pop(0)
-        noise = self._rng.standard_normal(len(self.bundle.prices))
-        path = self.relaxation.path(self.bundle.prices * (1.0 + NOISE * noise))
-        return packing_of_path(self._blocks, path, self._run.clock)
 
     def _improved(self, packing: Packing) -> tuple[Packing, bool]:
         sizes, starts = packing.sizes.copy(), packing.starts.copy()
@@ -210,7 +196,6 @@ class _Search:
         return self._run.clock.expired() or self._run.is_proved()
 
     def _pack(self, path: Path) -> None:
-        """Make a path into a packing, if it is nearly one, and keep it if it is among the best."""
         wrong = imbalance(self._blocks, path)
         if wrong > FAIR_IMBALANCE * self._least_imbalance:
             return
@@ -229,9 +214,3 @@ class _Search:
         if self._run.objective is None or packing.cost < self._run.objective:
             starts = self._blocks.starts_of_jobs(self._problem, packing.starts_by_size(self._blocks))
             self._run.offer(allocation_of_blocks(self._problem, starts))
-
-    def _packing_of_incumbent(self) -> Packing:
-        sizes: IntArray = np.searchsorted(self._blocks.sizes, self._problem.sizes)
-        starts = first_positions(self._problem, self._run.solution)
-        order = np.argsort(starts)
-        return Packing.of(self._blocks, sizes[order], starts[order])

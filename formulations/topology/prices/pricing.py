@@ -2,6 +2,8 @@
 
 Groups below a level are merged with all others of their level under the same group of that level. A class offers what
 any of its members offers, as often as it is asked; so no job finds less in a merged tree than in the tree itself.
+
+Allocations follow the prices: jobs are inserted where they save most, what the groups lose of their worth taken off.
 """
 
 import itertools
@@ -13,42 +15,34 @@ from numba import float64, int64, types, void
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import inlined, kernel
+from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.encoding import allocation_of_owners
+from allocopt.problems.topology.tables import group_tree
+from allocopt.solving.budget import Clock
+
+SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
+MOST_MOVED = 3  # sizes that change their places in the order at once, at most
 
 
 class MergedTree(NamedTuple):
-    """Classes of groups, those of leaves first, then level by level; the last one is the top.
+    """Classes of groups, those of leaves first, then level by level; the last of the V classes is the top.
 
     A *part* is what one job takes of one group; its row, under which its price stands, is ``first[v] + k`` for k nodes
     of a group of class v. The top has no parts. A *stock* is a number of groups of equal class and idle nodes.
-
-    Parameters
-    ----------
-    first_child, children
-        The children of class v are ``children[first_child[v] : first_child[v + 1]]``.
-    weight
-        What the squared nodes of a part of a class save, shape ``(V,)``; 0 at the top.
-    members
-        Number of groups of each class, shape ``(V,)``.
-    widest
-        Nodes of the largest part of a class, shape ``(V,)``; those of the largest job at the top.
-    first
-        Row of the part of 0 nodes of each class, shape ``(V + 1,)``; the last two are equal.
-    stock_class, stock_idle, stock_count
-        Class and idle nodes of the groups of each stock, both rising, and their number, shape ``(stocks,)``.
-    worth_first
-        The worth of c idle nodes of a group of class v is kept at ``worth_first[v] + c``, shape ``(V + 1,)``.
     """
 
-    first_child: IntArray
+    first_child: IntArray  # the children of class v are children[first_child[v] : first_child[v + 1]]
     children: IntArray
-    weight: FloatArray
-    members: IntArray
-    widest: IntArray
-    first: IntArray
-    stock_class: IntArray
-    stock_idle: IntArray
-    stock_count: IntArray
-    worth_first: IntArray
+    weight: FloatArray  # what the squared nodes of a part of a class save, shape (V,); 0 at the top
+    members: IntArray  # groups of each class, shape (V,)
+    widest: IntArray  # nodes of the largest part of a class, shape (V,); those of the largest job at the top
+    first: IntArray  # row of the part of 0 nodes of each class, shape (V + 1,); the last two are equal
+    stock_class: IntArray  # class of the groups of each stock, rising
+    stock_idle: IntArray  # their idle nodes, rising in a class
+    stock_count: IntArray  # and their number
+    worth_first: IntArray  # the worth of c idle nodes of a group of class v is at worth_first[v] + c, shape (V + 1,)
 
     @property
     def n_rows(self) -> int:
@@ -168,7 +162,6 @@ def _combine_children(tree: MergedTree, space: _Space, v: int, most: int) -> int
 
 @inlined
 def _fill_class(tree: MergedTree, space: _Space, v: int, most: int, size: int, prices: FloatArray) -> None:
-    """Fill the tables of one class for at most ``most`` nodes of a job of ``size`` from those of its children."""
     start, row, weight = space.offset[v], tree.first[v], tree.weight[v] / size
     limit = min(most, tree.widest[v])
     n_children = tree.first_child[v + 1] - tree.first_child[v]
@@ -230,26 +223,12 @@ def best_parts(
     tree: MergedTree,
     space: _Space,
     sizes: IntArray,
-    prices: FloatArray,
-    parts: IntArray,
-    savings: FloatArray,
-    values: FloatArray,
+    prices: FloatArray,  # of every part, in hops, by row
+    parts: IntArray,  # how many of each part the best choice of each size has, shape (R, rows)
+    savings: FloatArray,  # what the choices save in hops, shape (R,)
+    values: FloatArray,  # and the same less prices
 ) -> None:
-    """Find for every size the parts with the largest saving less prices, the job having the tree for itself.
-
-    Parameters
-    ----------
-    tree, space
-        The classes, and working space.
-    sizes
-        Distinct job sizes, shape ``(R,)``.
-    prices
-        Price of every part, in hops, by row.
-    parts
-        How many of each part the best choice of each size has, written in place, shape ``(R, rows)``.
-    savings, values
-        What the choices save in hops, and the same less prices, written in place, shape ``(R,)``.
-    """
+    """Find for every size the parts with the largest saving less prices, the job having the tree for itself."""
     top = tree.widest.size - 1
     for r in range(sizes.size):
         size = sizes[r]
@@ -261,37 +240,23 @@ def best_parts(
         savings[r] = _trace_parts(tree, space, size, parts[r]) / size
 
 
-@inlined
-def _fill_worth(tree: MergedTree, space: _Space, v: int, prices: FloatArray, worth: FloatArray) -> None:
-    start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
-    worth[start], space.piece[start] = 0.0, 0
-    for c in range(1, tree.worth_first[v + 1] - start):
-        value, piece = worth[start + c - 1], 0
-        for a in range(1, min(c, widest) + 1):
-            candidate = worth[start + c - a] + prices[row + a]
-            if candidate > value:
-                value, piece = candidate, a
-        worth[start + c], space.piece[start + c] = value, piece
-
-
 @kernel(void(MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
 def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
     """Find for every stock the parts of the largest price that fit into one of its groups together.
 
-    Parameters
-    ----------
-    tree, space
-        The classes, and working space.
-    prices
-        Price of every part, in hops, not negative, by row.
-    sales
-        How many of each part a group of each stock sells, written in place, shape ``(stocks, rows)``.
-    worth
-        Largest price of parts that fit into so many idle nodes of a group of each class together, in hops, written in
-        place, shape ``(worth_first[-1],)``.
+    ``sales``, of shape ``(stocks, rows)``, says how many of each part a group sells; ``worth`` is the largest price, in
+    hops, of parts that fit into so many idle nodes of a group of each class. Prices are not negative.
     """
     for v in range(tree.widest.size - 1):
-        _fill_worth(tree, space, v, prices, worth)
+        start, row, widest = tree.worth_first[v], tree.first[v], tree.widest[v]
+        worth[start], space.piece[start] = 0.0, 0
+        for c in range(1, tree.worth_first[v + 1] - start):
+            value, piece = worth[start + c - 1], 0
+            for a in range(1, min(c, widest) + 1):
+                candidate = worth[start + c - a] + prices[row + a]
+                if candidate > value:
+                    value, piece = candidate, a
+            worth[start + c], space.piece[start + c] = value, piece
     for stock in range(tree.stock_class.size):
         v, idle = tree.stock_class[stock], tree.stock_idle[stock]
         for row in range(sales.shape[1]):
@@ -305,42 +270,18 @@ def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntAr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Priced:
-    """What jobs and groups do at some prices.
+    """What jobs and groups do at some prices, in hops."""
 
-    Parameters
-    ----------
-    prices
-        Price of every part, in hops, by row.
-    job_parts
-        How many of each part a job of each size takes, shape ``(R, rows)``.
-    savings
-        What these parts save, in hops, prices not taken off, shape ``(R,)``.
-    sales
-        How many of each part a group of each stock sells, shape ``(stocks, rows)``.
-    worth
-        What idle nodes of the groups of each class are worth, in hops; laid out as in `MergedTree`.
-    bound
-        No allocation saves more, in hops, whatever the rounding.
-    """
-
-    prices: FloatArray
-    job_parts: IntArray
-    savings: FloatArray
-    sales: IntArray
-    worth: FloatArray
-    bound: float
+    prices: FloatArray  # of every part, by row
+    job_parts: IntArray  # how many of each part a job of each size takes, shape (R, rows)
+    savings: FloatArray  # of these parts, prices not taken off, shape (R,)
+    sales: IntArray  # how many of each part a group of each stock sells, shape (stocks, rows)
+    worth: FloatArray  # of the idle nodes of the groups of each class; laid out as in `MergedTree`
+    bound: float  # no allocation saves more, whatever the rounding
 
 
 class Pricing:
-    """Finds the best answer of every size and every stock to given prices.
-
-    Parameters
-    ----------
-    encoding
-        The problem.
-    level
-        Level from which on groups stay apart; see `merged`.
-    """
+    """Finds the best answer of every size and every stock to given prices, on a tree that is `merged` below a level."""
 
     def __init__(self, encoding: Encoding, level: int) -> None:
         self.tree, self.class_of_group = merged(encoding, level)
@@ -367,10 +308,8 @@ class Pricing:
         return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
 
     def _rounding(self, values: FloatArray, income: float) -> float:
-        """Return by how much additions of floats can have lowered the bound, generously.
-
-        The terms of a job's value are its savings, at most ``_most_saved``, and prices, which make the difference.
-        """
+        # By how much additions of floats can have lowered the bound, generously: the terms of a job's value are its
+        # savings, at most `_most_saved`, and prices, which make the difference.
         n_levels = len(self.class_of_group)
         terms = 8 * n_levels * int(self.sizes[-1]) + int(self.tree.stock_idle.max(initial=0))
         terms += len(self.sizes) + len(self.tree.stock_idle)
@@ -380,10 +319,89 @@ class Pricing:
     def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
         """Prices of every part that are those of a pricing with merged classes; they prove as much, or more."""
         mine = np.zeros(self.tree.n_rows)
-        pairs = zip(self.class_of_group, coarse.class_of_group, strict=True)
-        for fine_class, coarse_class in pairs:
+        for fine_class, coarse_class in zip(self.class_of_group, coarse.class_of_group, strict=True):
             for v, group in zip(*np.unique(fine_class, return_index=True), strict=True):
                 start, from_ = self.tree.first[v], coarse.tree.first[coarse_class[group]]
                 length = int(self.tree.widest[v]) + 1
                 mine[start : start + length] = prices[from_ : from_ + length]
         return mine
+
+
+@kernel(void(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], int64[::1], int64, int64, int64[::1]))
+def insert_at_prices(
+    tree: GroupTree,
+    state: InsertionState,  # idle nodes after the jobs before `first`; its tables are made anew
+    sizes: IntArray,
+    worth: FloatArray,
+    worth_of: IntArray,
+    first: int,
+    last: int,
+    owners: IntArray,  # index of the job that gets each idle position, written in place
+) -> None:
+    """Insert the jobs ``first .. last - 1`` one after the other; equal sizes are best side by side.
+
+    Worth of c idle nodes of group v is ``worth[worth_of[v] + c]``, in hops; the top has none.
+    """
+    top, n_leaves = tree.idle.size - 1, tree.leaf_first.size - 1
+    for job in range(first, last):
+        size = sizes[job]
+        for v in range(top):
+            if job > 0 and size == sizes[job - 1] and state.take[v] == 0:
+                continue
+            table, idle, row = state.offset[v], state.idle[v], worth_of[v]
+            most = min(idle, size)
+            if v < n_leaves:
+                for k in range(most + 1):
+                    state.tables[table + k] = tree.weight[v] * k * k
+            else:
+                fill_table(tree, state, v, size)
+            for k in range(most + 1):
+                state.tables[table + k] -= size * (worth[row + idle] - worth[row + idle - k])
+        place_job(tree, state, size)
+        for leaf in range(n_leaves):
+            start = tree.leaf_first[leaf + 1] - state.idle[leaf]
+            for index in range(start, start + state.take[leaf]):
+                owners[tree.leaf_positions[index]] = job
+        for v in range(top + 1):
+            state.idle[v] -= state.take[v]
+
+
+class Rounding:
+    """Makes allocations from the worth of idle nodes at good prices."""
+
+    def __init__(self, problem: TopologyProblem, encoding: Encoding, pricing: Pricing, priced: Priced) -> None:
+        self._problem = problem
+        self._tree = group_tree(encoding)
+        self._worth = priced.worth
+        classes = np.concatenate([*pricing.class_of_group, np.array([len(pricing.tree.widest) - 1])])
+        self._worth_of: IntArray = pricing.tree.worth_first[classes]
+        self._sizes = pricing.sizes
+        self._size_of_job: IntArray = np.searchsorted(pricing.sizes, problem.sizes)
+
+    def random_ranks(self, rng: np.random.Generator) -> FloatArray:
+        """Return ranks that put the sizes into any order with equal chances, shape ``(R,)``."""
+        return rng.random(len(self._sizes))
+
+    def moved(self, ranks: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return ranks in which up to three sizes have moved somewhere else."""
+        changed = ranks.copy()
+        which = rng.integers(len(ranks), size=rng.integers(1, MOST_MOVED + 1))
+        changed[which] = rng.uniform(-0.1, 1.1, size=len(which))
+        return changed
+
+    def allocation(self, ranks: FloatArray, clock: Clock) -> Allocation | None:
+        """Insert the jobs, those of least rank first; None if the time runs out before the last one.
+
+        There is a rank for each distinct size: with jobs of equal size side by side their tables are made once.
+        """
+        order = np.argsort(ranks[self._size_of_job], kind="stable")
+        sizes = self._problem.sizes[order]
+        state = insertion_state(self._tree, int(sizes.max()))
+        owners = np.full(len(self._problem.idle_nodes), -1, dtype=np.int64)
+        per_slice = max(1, SLICE // (len(owners) * int(sizes.max())))
+        for first in range(0, len(sizes), per_slice):
+            if clock.expired():
+                return None
+            last = min(len(sizes), first + per_slice)
+            insert_at_prices(self._tree, state, sizes, self._worth, self._worth_of, first, last, owners)
+        return allocation_of_owners(self._problem, np.append(order, -1)[owners])

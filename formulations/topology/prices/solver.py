@@ -5,29 +5,33 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
+from ortools.linear_solver import pywraplp
 
-from allocopt.arrays import Encoding, FloatArray
+from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import encode, owners_of, sequential_allocation
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
-from allocopt.solving.protocol import Capabilities, IncumbentCallback, Promise
-from allocopt.solving.result import Result, StopReason
-from allocopt.solving.run import Run
+from allocopt.solving.protocol import IncumbentCallback
+from allocopt.solving.result import Result
 from allocopt.topology import TopologySolver
+from formulations.topology.column_generation import Generation, RestrictedMaster
 from formulations.topology.free.closing import Closing, seconds_to_set_up
 from formulations.topology.free.solver import EXACT_KERNELS, ExactFree, installed
-from formulations.topology.prices.columns import Ascent
-from formulations.topology.prices.pricing import Priced, Pricing, best_parts, best_sales
-from formulations.topology.prices.rounding import RANDOM_ORDERS, OrderSearch, Rounding, insert_at_prices
+from formulations.topology.prices.pricing import Priced, Pricing, Rounding, best_parts, best_sales, insert_at_prices
+
+MOST_SPLITS = 1500
+"""Splits of parts up to which they are columns from the start; more would cost more than they save rounds."""
+
+RANDOM_ORDERS = 5
 
 STARTS = ("best-fit", "greedy")
 SEARCHES = ("lns",)
 """Who finds an allocation to begin with, and who improves the best one at the end: the first that is installed."""
 
-STEPS_PER_JOB = 10_000
-"""Steps of the search at the end for each job, at most."""
+STEPS_PER_JOB = 10_000  # steps of the search at the end for each job, at most
 
 MOST_ROWS, MOST_WORK = 1000, 20_000_000
 """Parts whose prices a master problem finds in seconds, and additions of an answer to prices, some ten milliseconds,
@@ -37,20 +41,165 @@ ORDERS, ORDERS_SHARE = 100, 0.2
 """Orders of the jobs' sizes that are tried if there is no time limit, and the share of the time that is left in which
 they are if there is."""
 
-BOUND_SHARE = 0.3
-"""Share of the time that is left for more bounds."""
+BOUND_SHARE = 0.3  # share of the time that is left for more bounds
 
 MOST_CHARGED = 2_000_000
 """Idle nodes times levels times nodes of the largest job up to which nodes are charged for leaf by leaf."""
 
-LEAST_PROGRESS = 0.02
-"""Part of the gap that a round of cuts has to close for another one."""
+LEAST_PROGRESS = 0.02  # part of the gap that a round of cuts has to close for another one
 
 LARGEST_PRICING, LARGEST_INSERTION = 50_000_000, 50_000_000
 """Additions of one answer to prices, some ten milliseconds. Idle nodes times levels times nodes of the largest job
 above which a single insertion may take a noticeable part of a second."""
 
 MOST_IDLE, MOST_JOBS = 1_000_000, 20_000
+
+
+class Master(RestrictedMaster[Priced]):
+    """Picks parts for every job and sales for every group."""
+
+    def __init__(self, pricing: Pricing) -> None:
+        super().__init__(pricing.multiplicity)
+        self._n_rows = pricing.tree.n_rows
+        self._stocks = [self._solver.Constraint(0.0, float(count)) for count in pricing.tree.stock_count]
+        self._rows: dict[int, pywraplp.Constraint] = {}
+        if (pricing.tree.widest[:-1] ** 2 // 4).sum() <= MOST_SPLITS:
+            for first, widest in zip(pricing.tree.first[:-2].tolist(), pricing.tree.widest[:-1].tolist(), strict=True):
+                self._add_splits(first, widest)
+
+    def add_answers(self, answer: Priced) -> bool:
+        """Add the parts of all sizes and the sales of all stocks; return whether any is new."""
+        before = len(self._seen)
+        for r, saving in enumerate(answer.savings.tolist()):
+            rows = np.flatnonzero(answer.job_parts[r])
+            self.add_job(r, rows, answer.job_parts[r, rows], saving)
+        for stock, sales in enumerate(answer.sales):
+            rows = np.flatnonzero(sales)
+            self.add_sales(stock, rows, sales[rows])
+        return len(self._seen) > before
+
+    def add_job(self, r: int, rows: IntArray, amounts: IntArray, saving: float) -> None:
+        """Let jobs of the size with index ``r`` take parts that save so many hops."""
+        self._add(self._jobs[r], rows, amounts, saving)
+
+    def add_sales(self, stock: int, rows: IntArray, amounts: IntArray) -> None:
+        """Let groups of a stock sell parts together."""
+        if len(rows) > 0:
+            self._add(self._stocks[stock], rows, -amounts, 0.0)
+
+    def _add_splits(self, first: int, widest: int) -> None:
+        # Groups can sell parts of what they sell as well, but so it need not be found out.
+        for nodes in range(2, widest + 1):
+            for part in range(1, nodes // 2 + 1):
+                column = self._solver.NumVar(0.0, self._infinity, "")
+                amounts = {nodes: 1.0, part: -1.0, nodes - part: -2.0 if 2 * part == nodes else -1.0}
+                for k, amount in amounts.items():
+                    self._row(first + k).SetCoefficient(column, amount)
+
+    def _row(self, row: int) -> pywraplp.Constraint:
+        # No more of a part is taken than sold.
+        if row not in self._rows:
+            self._rows[row] = self._solver.Constraint(-self._infinity, 0.0)
+        return self._rows[row]
+
+    def _add(self, count: pywraplp.Constraint, rows: IntArray, amounts: IntArray, saving: float) -> None:
+        column = self._column(count, rows.tobytes() + amounts.tobytes(), saving)
+        if column is not None:
+            for row, amount in zip(rows.tolist(), amounts.tolist(), strict=True):
+                self._row(row).SetCoefficient(column, float(amount))
+
+    def _duals(self) -> FloatArray:
+        prices = np.zeros(self._n_rows)
+        for row, constraint in self._rows.items():
+            prices[row] = max(0.0, constraint.dual_value())
+        return prices
+
+
+class Ascent(Generation[Priced]):
+    """Column generation at one level of merging, from some prices on.
+
+    An allocation, as the job of every idle position, or -1, gives the master problem a solution.
+    """
+
+    equal_relative = 1e-8
+
+    def __init__(self, encoding: Encoding, pricing: Pricing, prices: FloatArray, owners: IntArray) -> None:
+        self._pricing = pricing
+        self._master = Master(pricing)
+        super().__init__(pricing.at, self._master, pricing.at(prices))
+        self._add_allocation(encoding, owners)
+        self._master.add_answers(self.best)
+
+    def climb(self, remaining: Callable[[], float], may_go_on: Callable[[], bool]) -> bool:
+        """Generate columns until the bound is the value of the master problem; return False if it had to stop.
+
+        ``remaining`` says how many seconds are left, ``may_go_on`` is asked before every master problem.
+        """
+        while may_go_on():
+            converged = self._round(remaining)
+            if converged is not False:
+                return converged is True
+        return False
+
+    def _add_allocation(self, encoding: Encoding, owners: IntArray) -> None:
+        tree, n_jobs = self._pricing.tree, len(encoding.sizes)
+        taken, squares = owners >= 0, np.zeros(n_jobs)
+        job_rows: list[tuple[IntArray, IntArray]] = []
+        for level, (groups, class_of) in enumerate(zip(encoding.groups, self._pricing.class_of_group, strict=True)):
+            pairs, nodes = np.unique(owners[taken] * len(class_of) + groups[taken], return_counts=True)
+            job, group = np.divmod(pairs, len(class_of))
+            row = tree.first[class_of[group]] + nodes
+            np.add.at(squares, job, encoding.weights[level] * nodes.astype(np.float64) ** 2)
+            job_rows.append((job, row))
+            # Stocks rise in class, then idle nodes.
+            idle = np.bincount(groups)
+            base = int(max(tree.stock_idle.max(), idle.max())) + 1
+            stock = np.searchsorted(tree.stock_class * base + tree.stock_idle, class_of * base + idle)
+            for owner, rows, amounts in _by_owner(group, row):
+                self._master.add_sales(int(stock[owner]), rows, amounts)
+        if not job_rows:
+            return
+        index = np.searchsorted(self._pricing.sizes, encoding.sizes)
+        all_jobs, all_rows = (np.concatenate(columns) for columns in zip(*job_rows, strict=True))
+        for owner, rows, amounts in _by_owner(all_jobs, all_rows):
+            self._master.add_job(int(index[owner]), rows, amounts, float(squares[owner] / encoding.sizes[owner]))
+
+
+def _by_owner(owners: IntArray, rows: IntArray) -> list[tuple[int, IntArray, IntArray]]:
+    base = int(rows.max()) + 1
+    keys, amounts = np.unique(owners * base + rows, return_counts=True)
+    owner, row = np.divmod(keys, base)
+    distinct, first = np.unique(owner, return_index=True)
+    split_rows, split_amounts = np.split(row, first[1:]), np.split(amounts, first[1:])
+    return list(zip(distinct.tolist(), split_rows, split_amounts, strict=True))
+
+
+class OrderSearch:
+    """Tries orders of the sizes, random ones, then such as are close to the best one, and offers what they give."""
+
+    def __init__(self, problem: TopologyProblem, run: Run, rounding: Rounding, seed: int) -> None:
+        self._problem, self._run, self._rounding = problem, run, rounding
+        self._rng = np.random.default_rng(seed)
+        self._best = rounding.random_ranks(self._rng)
+        self._least = np.inf
+        self._tried = 0
+
+    def proceed(self, orders: int, may_go_on: Callable[[], bool]) -> None:
+        """Try so many orders, or fewer if it may not go on or there is a proof."""
+        rounding, rng = self._rounding, self._rng
+        for _ in range(orders):
+            if self._run.is_proved() or not may_go_on():
+                return
+            self._tried += 1
+            is_random = self._tried <= RANDOM_ORDERS
+            ranks = rounding.random_ranks(rng) if is_random else rounding.moved(self._best, rng)
+            allocation = rounding.allocation(ranks, self._run.clock)
+            if allocation is None:
+                return
+            cost = self._problem.objective(allocation)
+            if cost <= self._least:
+                self._best, self._least = ranks, cost
+                self._run.offer(allocation)
 
 
 class LeafPrices(TopologySolver):
@@ -72,12 +221,11 @@ class LeafPrices(TopologySolver):
         n_idle, n_jobs, sizes = len(problem.idle_nodes), len(problem.jobs), np.unique(problem.sizes)
         if n_idle > MOST_IDLE or n_jobs > MOST_JOBS:
             return f"it has {n_idle:,} idle nodes and {n_jobs:,} jobs; {self.capabilities.largest} are taken"
-        levels = problem.topology.groups_of(problem.idle_nodes)
-        widest = [int(np.unique(groups, return_counts=True)[1].max()) for groups in levels]
-        # Additions of the jobs' programs and of the groups' knapsacks, level by level.
-        work = sum(
-            int((sizes * np.minimum(sizes, nodes)).sum()) + nodes * min(nodes, int(sizes[-1])) for nodes in widest
-        )
+        work = 0
+        for groups in problem.topology.groups_of(problem.idle_nodes):
+            nodes = int(np.unique(groups, return_counts=True)[1].max())
+            # Additions of the jobs' programs and of the groups' knapsacks.
+            work += int((sizes * np.minimum(sizes, nodes)).sum()) + nodes * min(nodes, int(sizes[-1]))
         if work <= LARGEST_PRICING:
             return None
         return f"{work:,} is the product of nodes; {self.capabilities.largest} are taken"
@@ -116,8 +264,6 @@ class LeafPrices(TopologySolver):
 
 
 class _Bounding:
-    """The steps from an allocation to bounds and better allocations."""
-
     def __init__(self, problem: TopologyProblem, run: Run, budget: Budget) -> None:
         self._problem, self._run, self._budget = problem, run, budget
         self._encoding: Encoding = encode(problem)
@@ -125,7 +271,6 @@ class _Bounding:
         self._deadline = math.inf
 
     def proceed(self, seed: int) -> None:
-        """Find prices for merged groups, allocations that follow them, and more bounds."""
         top = len(self._encoding.groups)
         pricing = Pricing(self._encoding, top)
         priced = self._climb(pricing, np.zeros(pricing.tree.n_rows))

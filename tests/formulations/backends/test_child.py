@@ -14,7 +14,6 @@ from formulations.backends.protocol import (
     Limits,
     Outcome,
     OutcomeStatus,
-    Ready,
     Request,
     read_frame,
     write_frame,
@@ -98,7 +97,7 @@ def test_the_worker_ends_when_its_input_closes_in_the_middle_of_a_solve() -> Non
     command = [sys.executable, "-m", "formulations.backends.worker", "scip"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         output, source = cast(BinaryIO, worker.stdout), cast(BinaryIO, worker.stdin)
-        assert isinstance(read_frame(output), Ready)
+        assert isinstance(read_frame(output), str)
         write_frame(source, request(hard()))
         assert read_frame(output) is not None
         source.close()

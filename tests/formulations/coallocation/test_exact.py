@@ -12,8 +12,7 @@ from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 from formulations.backends import cp_sat, highs, scip
 from formulations.backends.protocol import Limits, OutcomeStatus
-from formulations.coallocation.assignment import assignment_bound
-from formulations.coallocation.integer import CoallocationModel, ScipCoallocation
+from formulations.coallocation.integer import CoallocationModel, ScipCoallocation, assignment_bound
 
 BACK_ENDS = {"cp-sat": cp_sat, "highs": highs, "scip": scip}
 LIMITS = Limits(60.0, 0, None)

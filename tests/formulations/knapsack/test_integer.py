@@ -61,7 +61,7 @@ def test_slots_are_filled_to_proof(name: str, problem: KnapsackProblem) -> None:
 @settings(max_examples=25)
 @given(problem=knapsacks(most_jobs=6, resources=2, slots=True))
 def test_the_program_holds_every_selection_at_its_worth(problem: KnapsackProblem) -> None:
-    model = KnapsackModel.of(problem)
+    model = KnapsackModel(problem)
     if model.is_empty():
         return
     program = model.program()
@@ -156,5 +156,5 @@ def test_another_program_finds_the_same_optimum_in_an_exported_model(suffix: str
     model.optimize()
     expected = solved("scip", problem).objective
     assert Gains.of(problem).constant - model.getObjVal() == pytest.approx(expected, rel=1e-6)
-    names = KnapsackModel.of(problem).program().column_names()
+    names = KnapsackModel(problem).program().column_names()
     assert len(set(names)) == len(names)

@@ -16,8 +16,8 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, owners_of, sequential_allocation
 from allocopt.problems.topology.tables import blocks_of
 from formulations.backends.protocol import BinaryProgram, Formulation
-from formulations.topology.integer import Pack, pack_nonzeros
-from formulations.topology.scip_paper import Paper, paper_nonzeros
+from formulations.topology.integer import Pack, ScipPack
+from formulations.topology.scip_paper import Paper, ScipPaper
 
 scas_windows = windows(most_idle=6, strategy=Strategy.SCAS)
 
@@ -95,8 +95,8 @@ def test_the_points_of_the_paper_s_model_are_the_scas_allocations(problem: Topol
 
 @given(problem=scas_windows)
 def test_the_number_of_nonzeros_is_known_before_the_model_is_built(problem: TopologyProblem) -> None:
-    assert pack(problem).program().matrix.nnz == pack_nonzeros(problem)
-    assert paper(problem).program().matrix.nnz == paper_nonzeros(problem)
+    assert pack(problem).program().matrix.nnz == ScipPack().nonzeros(problem)
+    assert paper(problem).program().matrix.nnz == ScipPaper().nonzeros(problem)
 
 
 def test_a_cancelled_job_gets_no_nodes_and_costs_more_than_any_allocation(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,7 +17,7 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.budget import Budget
-from formulations.topology.free.columns import ColumnGeneration, Master
+from formulations.topology.free.closing import ColumnGeneration, Master
 from formulations.topology.free.pricing import Charges, Pricing, Row, most_violated
 
 seeds = st.integers(0, 2**32 - 1)

@@ -15,13 +15,15 @@ from allocopt.solving.budget import Budget
 from formulations.topology.lagrangian import packing as module
 from formulations.topology.lagrangian.packing import (
     Packing,
+    excess,
     imbalance,
+    improve_packing,
     insert_blocks,
     packing_cost,
+    stretches,
     turn,
 )
 from formulations.topology.lagrangian.relaxation import Path, Relaxation
-from formulations.topology.lagrangian.stretches import excess, improve_packing, stretches
 
 
 def is_packing(blocks: Blocks, sizes: IntArray, starts: IntArray) -> bool:

@@ -21,8 +21,7 @@ from allocopt.problems.topology.tables import Blocks, blocks_of
 from allocopt.solving.budget import Budget
 from formulations.topology.integer import Pack
 from formulations.topology.lagrangian import relaxation as module
-from formulations.topology.lagrangian.bundle import Bundle, balance_weights
-from formulations.topology.lagrangian.relaxation import OutOfTime, Relaxation
+from formulations.topology.lagrangian.relaxation import Bundle, OutOfTime, Relaxation, balance_weights
 
 NO_LIMIT = 10**9
 

@@ -15,8 +15,8 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
-from formulations.topology.prices.columns import Ascent
 from formulations.topology.prices.pricing import MergedTree, Pricing
+from formulations.topology.prices.solver import Ascent
 
 
 def ascent_of(problem: TopologyProblem, level: int, rounds: int) -> tuple[Pricing, Ascent, bool]:

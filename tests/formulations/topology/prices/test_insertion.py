@@ -14,8 +14,7 @@ from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.verify import verify
-from formulations.topology.prices.pricing import Pricing
-from formulations.topology.prices.rounding import Rounding, insert_at_prices
+from formulations.topology.prices.pricing import Pricing, Rounding, insert_at_prices
 
 
 @given(windows(most_idle=9, most_jobs=4), st.integers(0, 2**32 - 1))
