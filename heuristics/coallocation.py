@@ -9,8 +9,7 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 
 LARGEST = f"{MOST_TRIPLES:,} hosts x guests x quotas"
-HALF = 50
-"""Percent that ``static-50`` gives to every guest (ASAX paper, section 4.4)."""
+HALF = 50  # percent that ``static-50`` gives to every guest (ASAX paper, section 4.4)
 
 
 class GreedyCoallocation(CoallocationSolver):

@@ -27,13 +27,11 @@ else:
     Graph = nx.Graph
 
 KIND, NODE, SWITCH = "kind", "node", "switch"
-KIND_KEYS = (KIND, "type", "role")
-"""Attributes of a vertex that may say what it is, as our own files do by the first."""
+KIND_KEYS = (KIND, "type", "role")  # attributes of a vertex that may say what it is, as our own files do by the first
 HOSTS, SWITCHES = {NODE, "host", "server", "compute"}, {SWITCH, "router", "leaf", "spine", "core"}
 RECIPE = {"gen_method", "multi_scale"}
 """Attributes that the links of a recipe of Flux have by default; its vertices stand for many nodes."""
-MOST_COUNTED = 5000
-"""Nodes up to which hops are counted in a graph with cycles."""
+MOST_COUNTED = 5000  # nodes up to which hops are counted in a graph with cycles
 
 
 def read_graphml(path: Path) -> NamedTree:

@@ -9,12 +9,8 @@ from allocopt.cluster.topology import LARGEST_CLUSTER
 from allocopt.errors import AllocoptError
 from allocopt.files.faults import shown
 
-MOST_DIGITS = 18
-"""Digits of a number in a name above which it is text: 64 bits hold no more."""
-
-LONGEST_NAME = 255
-"""Characters of a name above which it is refused: no operating system takes a longer one."""
-
+MOST_DIGITS = 18  # digits of a number in a name above which it is text: 64 bits hold no more
+LONGEST_NAME = 255  # characters of a name above which it is refused: no operating system takes a longer one
 _ITEMS = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PARTS = re.compile(r"\[([^\[\]]*)\]|([^\[\]]+)")
 _RANGE = re.compile(r"\s*([0-9]+)\s*(?:-\s*([0-9]+)\s*)?", re.ASCII)

@@ -34,15 +34,12 @@ WATTS: Mapping[float, tuple[float, float]] = MappingProxyType({3.4: (6.14, 5.59)
 """Table III: power of a core and of the processor in watts, by clock in GHz."""
 BANDWIDTH_MB_S, MEMORY_MB, CORES = 38_400.0, 8_000.0, 4
 
-MODEL = "modelV1"
-"""The only platform model of IRMaSim that is the paper's."""
+MODEL = "modelV1"  # the only platform model of IRMaSim that is the paper's
 MB_PER_GB = 1000.0
 LIBRARY = {"node": "node_types.json", "processor": "processor_types.json"}
-MOST_SOCKETS = 1_024
-"""Processors of one type in a node, beyond which a file is refused."""
+MOST_SOCKETS = 1_024  # processors of one type in a node, beyond which a file is refused
 _CONSTANTS = ("b", "c", "da", "db", "dc", "dd")
-_LEAST_MB_S = 1000.0
-"""Bandwidths below this are in GB/s, as the library says; it holds some in MB/s."""
+_LEAST_MB_S = 1000.0  # bandwidths below this are in GB/s, as the library says; it holds some in MB/s
 
 
 def processor(clock_ghz: float, stalled: float = 1.0) -> Processor:

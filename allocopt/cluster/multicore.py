@@ -10,10 +10,8 @@ from math import inf, isfinite
 from allocopt.cluster.platform import Part, Platform
 from allocopt.errors import InvalidProblemError
 
-MOST_CORES = 10_000_000
-"""Cores beyond which a machine is refused."""
-MOST_NODES = 1_000_000
-"""Nodes of a description beyond which it is refused before they are written out."""
+MOST_CORES = 10_000_000  # cores beyond which a machine is refused
+MOST_NODES = 1_000_000  # nodes of a description beyond which it is refused before they are written out
 MOST_WATTS = 1e12
 LEAST_SPEED, MOST_SPEED = 1e-9, 1e9
 """Speeds of a core in operations per nanosecond, and powers, beyond which times and energies are no longer numbers."""
@@ -21,21 +19,11 @@ LEAST_SPEED, MOST_SPEED = 1e-9, 1e9
 
 @dataclass(frozen=True, slots=True)
 class ContentionConstants:
-    """Constants of the memory slowdown of a processor (IRMaSim, Eq. 2 and 3); rates in MB/s.
+    """Constants of the memory slowdown of a processor (IRMaSim, Eq. 2 and 3); rates in MB/s."""
 
-    Parameters
-    ----------
-    b
-        Speed factor lost per MB/s, negative.
-    c
-        Rate of all tasks together beyond which they slow each other down, positive.
-    da, db, dc, dd
-        Constants of the least speed factor; ``db`` and ``dd`` not negative, ``dc`` positive.
-    """
-
-    b: float
-    c: float
-    da: float
+    b: float  # speed factor lost per MB/s, negative
+    c: float  # rate of all tasks together beyond which they slow each other down, positive
+    da: float  # constants of the least speed factor; `db` and `dd` not negative, `dc` positive
     db: float
     dc: float
     dd: float
@@ -51,22 +39,12 @@ class ContentionConstants:
 
 @dataclass(frozen=True, slots=True)
 class PowerConstants:
-    """Power of a processor with n active cores: ``core_w * n + processor_w``, or ``idle_w`` (IRMaSim, Eq. 5), in watts.
+    """Watts of a processor with n active cores: ``core_w * n + processor_w``, or ``idle_w`` (IRMaSim, Eq. 5)."""
 
-    Parameters
-    ----------
-    core_w, processor_w
-        Of an active core (``pa``), and of what the cores share while one of them is active (``pb``).
-    idle_w
-        Of a processor without an active core.
-    stalled
-        Share of ``core_w`` that a core draws while it waits for memory, 0 to 1; 1 is the paper's model.
-    """
-
-    core_w: float
-    processor_w: float
-    idle_w: float = 0.0
-    stalled: float = 1.0
+    core_w: float  # of an active core (pa)
+    processor_w: float  # of what the cores share while one of them is active (pb)
+    idle_w: float = 0.0  # of a processor without an active core
+    stalled: float = 1.0  # share of `core_w` that a core draws while it waits for memory, 0 to 1; 1 in the paper
 
     def __post_init__(self) -> None:
         _check_finite("power", self)
@@ -78,23 +56,13 @@ class PowerConstants:
 
 @dataclass(frozen=True, slots=True)
 class Processor:
-    """A type of processor, whose cores share its memory channels.
-
-    Parameters
-    ----------
-    operations_per_cycle
-        Operations that a core completes in a cycle at one instruction per cycle.
-    bandwidth_mb_s
-        Bandwidth of the memory channels; None for the rate at which contention begins, if that is known.
-    contention, power
-        Constants of the slowdown by shared channels, and of the power; None for none.
-    """
+    """A type of processor, whose cores share its memory channels."""
 
     name: str
     cores: int
     clock_ghz: float
-    operations_per_cycle: float = 1.0
-    bandwidth_mb_s: float | None = None
+    operations_per_cycle: float = 1.0  # that a core completes at one instruction per cycle
+    bandwidth_mb_s: float | None = None  # of the channels; None for the rate at which contention begins, if known
     contention: ContentionConstants | None = None
     power: PowerConstants | None = None
 

@@ -15,8 +15,7 @@ from allocopt.cluster.topology import Topology, Tree, default_hops
 from allocopt.errors import InvalidProblemError
 from allocopt.files.faults import bad_file
 
-MOST_LEVELS = 64
-"""Levels of switches beyond which a topology is refused."""
+MOST_LEVELS = 64  # levels of switches beyond which a topology is refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,11 +122,8 @@ def tree_of_switches(switches: Sequence[Switch]) -> NamedTree:
     A node or switch that stands below two switches stays with the first; a switch without nodes below it is left out.
     Both are remarked. Nodes are numbered from the first switch on top downwards.
 
-    Raises
-    ------
-    InvalidProblemError
-        If a switch is given twice, has both nodes and switches below it, is its own ancestor, or has more than
-        `MOST_LEVELS` below it, if one below another is not there, or no node is left; its place names the switch.
+    Raises `InvalidProblemError`, whose place names the switch, if one is given twice, has both nodes and switches below
+    it, is its own ancestor, or has more than `MOST_LEVELS` below it, if one is not there, or no node is left.
     """
     forest = _Forest()
     for switch in switches:

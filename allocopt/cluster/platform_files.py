@@ -24,16 +24,12 @@ from allocopt.files.models import FileModel, Text
 from allocopt.files.reading import read_text
 
 PLATFORM_FORMAT = "allocopt-platform"
-MOST = 1_000_000
-"""Cores of a processor, and nodes of a kind, beyond which a file is refused."""
-
+MOST = 1_000_000  # cores of a processor, and nodes of a kind, beyond which a file is refused
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _SPEED = re.compile(r"([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([kMGTP]?)f?(?:lops)?")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 _POWER = ("wattage_per_state", "watt_per_state")
-_MASTER = "master_host"
-"""The host on which Batsim's scheduler runs; no job does."""
-
+_MASTER = "master_host"  # the host on which Batsim's scheduler runs; no job does
 Count = Annotated[int, Field(ge=1, le=MOST)]
 PositiveNumber = Annotated[float, Field(gt=0)]
 Watts = Annotated[float, Field(ge=0)]

@@ -18,15 +18,11 @@ from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_text
 from allocopt.files.writing import write_text
 
-MOST_INCLUDED = 10
-"""Files that include each other beyond which they are refused."""
-
+MOST_INCLUDED = 10  # files that include each other beyond which they are refused
 MOST_FILES, MOST_CHARACTERS = 1000, 100_000_000
 """Includes of one file, those of its includes among them, and characters of all together, that are read."""
 
-LONGEST_STEM = 200
-"""Characters of a switch's name that are written, before a number that tells it from others."""
-
+LONGEST_STEM = 200  # characters of a switch's name that are written, before a number that tells it from others
 SWITCH, BLOCK, SIZES, JOINED = "switchname", "blockname", "blocksizes", "aggregatedblock"
 _KEYS = {
     SWITCH: "SwitchName Nodes Switches LinkSpeed Level",

@@ -29,55 +29,35 @@ Generator = Callable[..., P]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One step of solver ``auto``.
+    """One step of solver ``auto``."""
 
-    Parameters
-    ----------
-    solvers
-        Names of solvers of the kind; the first that is installed and takes the problem runs.
-    strategy
-        The strategy it is asked for; None for that of the problem.
-    share
-        Share of the time that is left that it may use, in (0, 1].
-    iterations
-        Steps that it may take where the budget sets none; None for its own default.
-    least_s
-        Seconds that are worth being left to it: where none that follows would be left so much, a stage uses all.
-    """
-
-    solvers: tuple[str, ...]
-    strategy: str | None = None
-    share: float = 1.0
-    iterations: int | None = None
+    solvers: tuple[str, ...]  # names; the first that is installed and takes the problem runs
+    strategy: str | None = None  # that it is asked for; None for that of the problem
+    share: float = 1.0  # share of the time that is left that it may use, in (0, 1]
+    iterations: int | None = None  # steps that it may take where the budget sets none; None for its own default
+    # Seconds that are worth being left to it: where none that follows would be left so much, a stage uses all.
     least_s: float = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerTable:
-    """A solution as a report shows it: a line per job, less columns of None alone.
-
-    Columns are titles, each with the digits behind the point of its numbers, None for texts.
-    """
+    """A solution as a report shows it: a line per job, less columns of None alone."""
 
     title: str
-    columns: tuple[tuple[str, int | None], ...]
+    columns: tuple[tuple[str, int | None], ...]  # title, and digits behind the point of its numbers, None for texts
     rows: tuple[tuple[str | float | None, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMap:
-    """Nodes of a cluster and who has them, as a report draws them.
-
-    Idle nodes are those that may be given away; names, sizes, held nodes and costs are of the jobs, the latter two None
-    and empty without a solution.
-    """
+    """Nodes of a cluster and who has them, as a report draws them."""
 
     topology: Topology
-    idle: IntArray
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-    held: tuple[IntArray, ...] | None = None
-    costs: tuple[float, ...] = ()
+    idle: IntArray  # nodes that may be given away
+    names: tuple[str, ...]  # of the jobs
+    sizes: tuple[int, ...]  # of the jobs
+    held: tuple[IntArray, ...] | None = None  # nodes of each job; None without a solution
+    costs: tuple[float, ...] = ()  # of the jobs; empty without a solution
 
 
 class Codec(ABC, Generic[P, S]):
@@ -159,10 +139,7 @@ class ProblemKind(ABC, Generic[P, S]):
     def verify(self, problem: P, solution: S) -> float:
         """Check a solution against every rule of its problem, and return its objective.
 
-        Raises
-        ------
-        InvalidSolutionError
-            If a rule is broken; it names the job and the amount.
+        Raises `InvalidSolutionError` if a rule is broken; it names the job and the amount.
         """
 
     @abstractmethod

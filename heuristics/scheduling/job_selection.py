@@ -42,11 +42,10 @@ def order_of(rule: str, jobs: JobSet, machine: Machine) -> QueueOrder:
     """Return the queue order of a rule for a job set; raise `UsageError` where there is no such rule."""
     if rule == SmallestDominantShare.name:
         return SmallestDominantShare((jobs.request / np.array(machine.total)).max(axis=1))
-    orders: tuple[QueueOrder, ...] = FirstComeFirstServed(), ShortestJobFirst(), RandomOrder()
-    for order in orders:
-        if order.name == rule:
-            return order
-    raise UsageError(f"there is no rule {rule!r}; there are {', '.join(RULES)}")
+    if rule not in RULES:
+        raise UsageError(f"there is no rule {rule!r}; there are {', '.join(RULES)}")
+    orders: dict[str, QueueOrder] = {"fcfs": FirstComeFirstServed(), "sjf": ShortestJobFirst(), "random": RandomOrder()}
+    return orders[rule]
 
 
 RULES = ("fcfs", "sjf", "drf", "random")

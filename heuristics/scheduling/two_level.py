@@ -20,33 +20,25 @@ from heuristics.scheduling.queue_orders import LargestFirst
 
 
 @dataclass(slots=True, eq=False)
-class _Keys:
-    # Of the simulation that was seen last, what orders its jobs at each level.
-    view: View | None = None
-    keys: tuple[QueueKeys, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class InOrder:
     """The first job by a queue order, among equals the one submitted first.
 
     With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling under these orders. An
     order by shares of users, which a selector does not see, is a `UsageError`.
-
-    Parameters
-    ----------
-    order, fill
-        Orders at level 1 and at level 2; ``fill`` is None for that of level 1.
     """
 
-    order: QueueOrder
-    fill: QueueOrder | None = None
+    order: QueueOrder  # at level 1
+    fill: QueueOrder | None = None  # at level 2; None for that of level 1
     seed: int = 0
-    _known: _Keys = field(init=False, repr=False, compare=False, default_factory=_Keys)
+    # Of the simulation that was seen last, what orders its jobs at each level.
+    _view: View | None = field(init=False, repr=False, default=None)
+    _keys: tuple[QueueKeys, ...] = field(init=False, repr=False, default=())
 
     def select(self, choice: Choice) -> int:
         """Return the slot of the legal job that stands first."""
-        keys = self._keys(choice.view)[0 if choice.level is Level.FIRST else 1]
+        if self._view is not choice.view:
+            self._order_jobs(choice.view)
+        keys = self._keys[0 if choice.level is Level.FIRST else 1]
         slots = np.flatnonzero(choice.legal)
         if keys.kind is OrderKind.ARRIVAL:
             return int(slots[0])
@@ -56,16 +48,14 @@ class InOrder:
             values = -values * np.array([choice.view.waited(job) for job in jobs.tolist()])
         return int(slots[np.lexsort((jobs, values))[0]])
 
-    def _keys(self, view: View) -> tuple[QueueKeys, ...]:
-        if self._known.view is not view:
-            jobs = Workload("queue", view.ids, view.submit, view.estimate, view.processors, view.estimate)
-            orders = self.order, self.order if self.fill is None else self.fill
-            # A generator each, so that an order that is drawn is the same at both levels.
-            self._known.keys = tuple(order.keys(jobs, np.random.default_rng(self.seed)) for order in orders)
-            self._known.view = view
-        if any(keys.kind is OrderKind.FAIR_SHARE for keys in self._known.keys):
+    def _order_jobs(self, view: View) -> None:
+        jobs = Workload("queue", view.ids, view.submit, view.estimate, view.processors, view.estimate)
+        # A generator each, so that an order that is drawn is the same at both levels.
+        orders = self.order, self.order if self.fill is None else self.fill
+        self._keys = tuple(order.keys(jobs, np.random.default_rng(self.seed)) for order in orders)
+        if any(keys.kind is OrderKind.FAIR_SHARE for keys in self._keys):
             raise UsageError("an order by shares of users does not go with two-level scheduling")
-        return self._known.keys
+        self._view = view
 
 
 def bin_packing() -> InOrder:
@@ -88,14 +78,6 @@ class AtRandom:
 
 
 @dataclass(slots=True, eq=False)
-class _Answer:
-    view: View | None = None
-    # Time, waiting and running jobs: another one whenever something has happened.
-    moment: tuple[float, int, int] = (-np.inf, 0, 0)
-    decisions: Iterator[Decision] = field(default_factory=lambda: iter(()))
-
-
-@dataclass(frozen=True, slots=True)
 class Following:
     """What a scheduler of `simulate` starts at an instance, one job after the other, then the end of the instance.
 
@@ -105,7 +87,10 @@ class Following:
     """
 
     scheduler: Scheduler
-    _answer: _Answer = field(init=False, repr=False, compare=False, default_factory=_Answer)
+    # The last answer: in which simulation, at which time and numbers of waiting and running jobs, and its rest.
+    _view: View | None = field(init=False, repr=False, default=None)
+    _moment: tuple[float, int, int] = field(init=False, repr=False, default=(-np.inf, 0, 0))
+    _decisions: Iterator[Decision] = field(init=False, repr=False, default_factory=lambda: iter(()))
 
     def select(self, choice: Choice) -> int:
         """Return the slot of the next job that the scheduler starts, ``END`` after the last.
@@ -113,13 +98,13 @@ class Following:
         Where it starts none although nothing runs, that of the first legal job. Any decision but to start a job of the
         window is a `UsageError`.
         """
-        view, answer = choice.view, self._answer
+        view = choice.view
         moment = time, waiting, running = view.now, len(view.queue), len(view.running)
-        if answer.view is not view or answer.moment != moment:
-            answer.view, answer.decisions = view, iter(self.scheduler.schedule(view))
-        decision = next(answer.decisions, None)
+        if self._view is not view or self._moment != moment:
+            self._view, self._decisions = view, iter(self.scheduler.schedule(view))
+        decision = next(self._decisions, None)
         # The scheduler is not called again before something else happens than the start of its job.
-        answer.moment = (time, waiting - 1, running + 1) if decision is not None else moment
+        self._moment = (time, waiting - 1, running + 1) if decision is not None else moment
         if decision is None:
             return END if choice.can_end else int(np.argmax(choice.legal))
         job = decision.job if isinstance(decision, Start) else NOBODY
@@ -134,23 +119,14 @@ class TwoLevelOrders:
     """Jobs are started, reserved and backfilled by queue orders; a reservation is kept where EASY would renew it.
 
     Anything but the values below, and a negative seed, is a `UsageError`.
-
-    Parameters
-    ----------
-    order, fill
-        Names of the queue orders at level 1 and of backfilling.
-    window
-        Waiting jobs among which is chosen, at least 1.
-    reservations
-        ``kept``, ``renewed`` or ``none``; see `allocopt.simulator.two_level_rules.Reservations`.
     """
 
     name: ClassVar[str] = "two-level"
 
-    order: str = "wfp3"
-    fill: str = "sjf"
-    window: int = PAPER_WINDOW
-    reservations: str = "kept"
+    order: str = "wfp3"  # name of the queue order at level 1
+    fill: str = "sjf"  # name of the queue order of backfilling
+    window: int = PAPER_WINDOW  # waiting jobs among which is chosen, at least 1
+    reservations: str = "kept"  # or `renewed` or `none`; see `allocopt.simulator.two_level_rules.Reservations`
     seed: int = 0
     _scheduler: TwoLevelScheduler = field(init=False, repr=False, compare=False)
 

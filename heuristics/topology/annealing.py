@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.cluster.topology import hop_costs
+from allocopt.errors import UsageError
 from allocopt.kernels.arrays import IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import lehmer_state, lehmer_uniform
@@ -28,15 +29,35 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
 from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
-from heuristics.topology.schedule import Schedule
 
-MOST_JOBS = 20_000
+MOST_JOBS, MOST_REMOVED = 20_000, 100
 
 # Between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
 WALK_SLICE, SWAPS_SLICE = 2_000_000, 100_000
 OVERHEAD = 200  # work of a step by the paper's move on a window without nodes and jobs, counted in nodes
 LARGEST_TABLE = 50_000_000  # groups times jobs up to which the counts are kept, 4 bytes each
 DRAWS = 6  # how often a move is drawn at most until none cross: two of three do
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A geometric cooling schedule, in units that do not depend on the cost of a hop.
+
+    Raises `UsageError` if a value is out of range.
+    """
+
+    hottest: float  # temperature at the first step, as a multiple of the cost of one hop
+    coldest: float  # the same at the last step; positive, and not above the hottest
+    steps: int  # from the one to the other, at least 1
+    most_removed: int  # largest number of jobs that a move removes, 1 .. 100; n_D in the NSA paper
+
+    def __post_init__(self) -> None:
+        if not 0 < self.coldest <= self.hottest < float("inf"):
+            raise UsageError(f"temperatures must fall and be positive, not from {self.hottest} to {self.coldest}")
+        if self.steps < 1:
+            raise UsageError(f"steps is {self.steps}, must be at least 1")
+        if not 1 <= self.most_removed <= MOST_REMOVED:
+            raise UsageError(f"most_removed is {self.most_removed}, must be within 1 .. {MOST_REMOVED}")
 
 
 class Walk(NamedTuple):
@@ -325,22 +346,12 @@ def rules_of(problem: TopologyProblem, schedule: Schedule, steps: int, *, restor
 
 @dataclass(frozen=True, slots=True)
 class WindowAnnealing(TopologySolver):
-    """Annealing with the paper's move; O(m) a step.
+    """Annealing with the paper's move; O(m) a step."""
 
-    Parameters
-    ----------
-    hottest, coldest
-        First and last temperature, as multiples of the cost of one hop.
-    steps
-        Where the budget sets no iterations.
-    most_removed
-        Jobs removed in a move, at most; 2 in Table I of the paper, 3 is better at equal time.
-    """
-
-    hottest: float = 5.0
-    coldest: float = 0.25
-    steps: int = 1000
-    most_removed: int = 3
+    hottest: float = 5.0  # first temperature, as a multiple of the cost of one hop
+    coldest: float = 0.25  # last temperature, likewise
+    steps: int = 1000  # where the budget sets no iterations
+    most_removed: int = 3  # jobs removed in a move, at most; 2 in Table I of the paper, 3 is better at equal time
 
     restores: ClassVar[bool] = True
 
@@ -443,20 +454,11 @@ class Annealing(WindowAnnealing):
     """Proper Metropolis annealing: the paper's move under ``dcas``, swaps of nodes under ``free``.
 
     Where the counts of a window would not fit into memory, ``free`` is searched with the paper's move too.
-
-    Parameters
-    ----------
-    hottest, coldest, steps, most_removed
-        Under ``dcas``; see `WindowAnnealing`.
-    swap_hottest, swap_coldest
-        First and last temperature under ``free``, as multiples of the cost of one hop.
-    swaps
-        Steps under ``free`` where the budget sets no iterations; O(levels) each.
     """
 
-    swap_hottest: float = 1.0
-    swap_coldest: float = 0.05
-    swaps: int = 100_000
+    swap_hottest: float = 1.0  # first temperature under ``free``, as a multiple of the cost of one hop
+    swap_coldest: float = 0.05  # last temperature under ``free``, likewise
+    swaps: int = 100_000  # steps under ``free`` where the budget sets no iterations; O(levels) each
 
     name: ClassVar[str] = "annealing"
     capabilities: ClassVar[Capabilities] = Capabilities(

@@ -1,15 +1,21 @@
 """Solver ``greedy``: largest job first, each inserted exactly where it costs least."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from allocopt.arrays import Encoding, FloatArray
-from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
+from allocopt.kernels.insertion import (
+    fill_ruled_tables,
+    insert_jobs,
+    insert_ruled_job,
+    insertion_state,
+    place_if_possible,
+    single_job_savings,
+)
 from allocopt.problems.topology.encoding import allocation_of_owners, encode
-from allocopt.problems.topology.insertion import RULED_KERNELS, RuledInsertion
-from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
+from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, group_tree, job_classes
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
@@ -19,8 +25,11 @@ from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySol
 LARGEST_INSERTION, MOST_JOBS = 50_000_000, 20_000
 SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
 TRIES = 200  # orders of the jobs that are tried where rules leave no place for one of them
+PRICE = 1.0  # standard deviation of random leaf prices, in hops per node
+TIE_BREAK = 1e-6  # part of the price that sends ties between integers to the fullest leaves: savings may be fractions
 
 GREEDY_KERNELS = (*TREE_KERNELS, insertion_state, single_job_savings, insert_jobs)
+RULED_KERNELS = (*TREE_KERNELS, insertion_state, fill_ruled_tables, insert_ruled_job, place_if_possible)
 
 
 class Greedy(TopologySolver):
@@ -56,6 +65,96 @@ class Greedy(TopologySolver):
         allocation, complete = insert_largest_first(problem, run)
         run.offer(allocation)
         return StopReason.COMPLETED if complete else StopReason.TIME_LIMIT
+
+
+class RuledInsertion:
+    """Inserts the jobs of a window with side constraints in any order."""
+
+    def __init__(self, problem: TopologyProblem) -> None:
+        self._problem = problem
+        self._encoding = encode(problem)
+        self._tree = group_tree(self._encoding)
+        self._classes, self._of_job = job_classes(problem, self._encoding, self._tree)
+        self._largest = int(problem.sizes.max())
+
+    def largest_first(self) -> list[int]:
+        """Jobs by falling size, those of a class side by side."""
+        order: list[int] = np.lexsort((self._of_job, -self._problem.sizes)).tolist()
+        return order
+
+    def insert(
+        self, order: Sequence[int], may_go_on: Callable[[], bool], prices: FloatArray | None = None
+    ) -> Allocation | int | None:
+        """Insert the jobs in an order, each where it then costs least, as long as it may go on.
+
+        ``prices`` is what a node of each leaf costs besides, in hops, shape ``(leaves,)``. Returns the allocation, the
+        first job that does not find nodes, or None if it had to stop.
+        """
+        state = insertion_state(self._tree, self._largest)
+        state = state._replace(tie_break=TIE_BREAK * state.tie_break)
+        owners = np.full(len(self._problem.idle_nodes), -1, dtype=np.int64)
+        last = -1
+        for job in order:
+            if not may_go_on():
+                return None
+            r = int(self._of_job[job])
+            if r != last:
+                size = int(self._classes.sizes[r])
+                if prices is not None:
+                    state.price[:] = size * prices
+                fill_ruled_tables(self._tree, state, self._classes, r, size)
+                last = r
+            if not insert_ruled_job(self._tree, state, self._classes, r, owners, job):
+                return job
+        return allocation_of_owners(self._problem, owners)
+
+    def search(
+        self, failed: int, tries: int, may_go_on: Callable[[], bool], rng: np.random.Generator
+    ) -> Allocation | None:
+        """Look for any allocation: a job that does not find nodes comes first the next time.
+
+        ``failed`` is the one that found none where the largest came first. Every second time leaves have random prices.
+        """
+        order = self.largest_first()
+        n_leaves = len(self._tree.leaf_first) - 1
+        for attempt in range(tries):
+            if attempt % 16 == 15:
+                order = [int(job) for job in rng.permutation(order)]
+            order = [failed, *(job for job in order if job != failed)]
+            prices = PRICE * rng.standard_normal(n_leaves) if attempt % 2 else None
+            found = self.insert(order, may_go_on, prices)
+            if not isinstance(found, int):
+                return found
+            failed = found
+        return None
+
+    def bound(self, may_go_on: Callable[[], bool]) -> float | None:
+        """Return the cost where every job, and the leftover, has all nodes for itself.
+
+        It is infinite if a job has no place even so, and None if the computation had to stop.
+        """
+        classes = self._classes._replace(leftover=0.0)
+        state = insertion_state(self._tree, self._largest)._replace(tie_break=0.0)
+        saved = np.zeros(len(classes.sizes))
+        for r, size in enumerate(classes.sizes.tolist()):
+            if not may_go_on():
+                return None
+            fill_ruled_tables(self._tree, state, classes, r, size)
+            if not place_if_possible(self._tree, state, size):
+                return np.inf
+            squares = float(state.take.astype(np.float64) ** 2 @ self._tree.weight)
+            bonus = classes.bonus[r, classes.level[state.take == size]].sum()
+            saved[r] = squares / size + bonus
+        most_left = 0.0
+        for groups, weight in zip(self._encoding.groups, self._encoding.weights.tolist(), strict=True):
+            # What is left over fills the largest groups of each level.
+            falling = np.sort(np.bincount(groups))[::-1]
+            taken = np.diff(np.minimum(np.append(0, np.cumsum(falling)), self._problem.n_left)).astype(np.float64)
+            most_left += weight * float((taken * taken).sum())
+        saving = float(saved[self._of_job].sum()) + self._classes.leftover * most_left
+        hops = constant_hops(self._problem, self._encoding)
+        # Sums of fractions: what they lose by rounding is far less than this.
+        return self._encoding.scale * (hops - saving - 1e-9 * max(1.0, abs(hops)))
 
 
 def insert_by_rules(problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:

@@ -22,10 +22,8 @@ WALLTIME_FACTORS = (1.1, 3.0)
 MEAN_WAIT_S = 1800.0
 
 ALONE = "null"
-HALF = 0.5
-"""The quota of measured pairs: two jobs take turns on a GPU."""
-LONG_S = 3600.0
-"""Seconds that a measured job takes; a limit is no matter here."""
+HALF = 0.5  # the quota of measured pairs: two jobs take turns on a GPU
+LONG_S = 3600.0  # seconds that a measured job takes; a limit is no matter here
 
 
 def synthetic_coallocation(
@@ -58,18 +56,16 @@ def _drawn(identifier: str, rng: np.random.Generator) -> ProfiledJob:
     app = list(APPLICATIONS.values())[rng.integers(len(APPLICATIONS))]
     cores = int(rng.choice(app.sizes))
     run = round(app.runtime_s(cores) * _factor(rng))
-    profile = tuple(_jittered(stage, cores, rng) for stage in app.profile(cores))
-    return ProfiledJob(identifier, cores, profile, run, round(run * float(rng.uniform(*WALLTIME_FACTORS))))
+    profile = []
+    for stage in app.profile(cores):
+        cpu, memory, io = (round(min(1.0, value * _factor(rng)), 4) for value in (stage.cpu, stage.memory, stage.io))
+        # No less than one core is busy.
+        profile.append(replace(stage, cpu=max(cpu, round(1.0 / cores, 4)), memory=memory, io=io))
+    return ProfiledJob(identifier, cores, tuple(profile), run, round(run * float(rng.uniform(*WALLTIME_FACTORS))))
 
 
 def _factor(rng: np.random.Generator) -> float:
     return float(rng.uniform(1 - JITTER, 1 + JITTER))
-
-
-def _jittered(stage: Stage, cores: int, rng: np.random.Generator) -> Stage:
-    cpu, memory, io = (round(min(1.0, value * _factor(rng)), 4) for value in (stage.cpu, stage.memory, stage.io))
-    # No less than one core is busy.
-    return replace(stage, cpu=max(cpu, round(1.0 / cores, 4)), memory=memory, io=io)
 
 
 def _running(job: ProfiledJob, rng: np.random.Generator) -> ProfiledJob:
@@ -80,18 +76,11 @@ def _running(job: ProfiledJob, rng: np.random.Generator) -> ProfiledJob:
     ahead = [(stage, share) for stage, share in zip(job.profile, left, strict=True) if share > 1e-9]
     shares = np.round([share / (1.0 - done) for _, share in ahead], 4)
     shares[int(shares.argmax())] += 1.0 - shares.sum()
-    profile = tuple(
-        replace(stage, share=round(float(share), 4))
-        for (stage, _), share in zip(ahead, shares, strict=True)
-        if share > 0
-    )
+    pairs = ((stage, round(float(share), 4)) for (stage, _), share in zip(ahead, shares, strict=True) if share > 0)
+    profile = tuple(replace(stage, share=share) for stage, share in pairs)
     elapsed = done * job.remaining_s
-    return replace(
-        job,
-        profile=profile,
-        remaining_s=max(1, round(job.remaining_s - elapsed)),
-        walltime_s=max(1, round(job.walltime_s - elapsed)),
-    )
+    remaining_s, walltime_s = (max(1, round(total - elapsed)) for total in (job.remaining_s, job.walltime_s))
+    return replace(job, profile=profile, remaining_s=remaining_s, walltime_s=walltime_s)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,23 +136,12 @@ class MeasuredPairs:
 
 
 def read_pairs(path: Path | str, gpu_type: str, gpus: int = 1) -> MeasuredPairs:
-    """Read the pairs of one type of GPU.
+    """Read the pairs that ran on so many GPUs of a type such as ``v100``.
 
-    Parameters
-    ----------
-    path
-        Throughputs of every job alone and beside every other one, a file of the Gavel scheduler (Narayanan, Santhanam,
-        Kazhamiaka, Phanishayee and Zaharia, "Heterogeneity-aware cluster scheduling policies for deep learning
-        workloads", OSDI 2020), which does not come with the package.
-    gpu_type, gpus
-        Type such as ``v100``, and number, of the GPUs on which both jobs of a pair run.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or does not hold throughputs.
-    UsageError
-        If nothing was measured on such GPUs.
+    The file has the throughputs of every job alone and beside every other one, as the Gavel scheduler's (Narayanan,
+    Santhanam, Kazhamiaka, Phanishayee and Zaharia, "Heterogeneity-aware cluster scheduling policies for deep learning
+    workloads", OSDI 2020), which does not come with the package. Raises `BadFileError` if it cannot be read or does not
+    hold throughputs, and `UsageError` if nothing was measured on such GPUs.
     """
     path = Path(path)
     found = parse_json(read_text(path), path)
@@ -179,7 +157,10 @@ def read_pairs(path: Path | str, gpu_type: str, gpus: int = 1) -> MeasuredPairs:
     speeds = np.zeros((len(names), len(names)))
     for row, job in enumerate(names):
         for column, other in enumerate(names):
-            speeds[row, column] = _beside(path, table, job, other) / alone[job]
+            pair = table[job].get(other, [0.0, 0.0])
+            if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, int | float) for one in pair):
+                raise bad_file(path, job, f"{other} is {shown(pair)}, must be two throughputs")
+            speeds[row, column] = float(pair[0]) / alone[job]
     speeds[(speeds == 0) | (speeds.T == 0)] = 0.0
     return MeasuredPairs(tuple(names), speeds)
 
@@ -189,13 +170,6 @@ def _throughput(path: Path, job: str, row: object) -> float:
     if not isinstance(alone, int | float) or isinstance(alone, bool) or alone < 0:
         raise bad_file(path, job, f"{ALONE} is {shown(alone)}, must be a throughput")
     return float(alone)
-
-
-def _beside(path: Path, table: dict[str, dict[str, object]], job: str, other: str) -> float:
-    pair = table[job].get(other, [0.0, 0.0])
-    if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(one, int | float) for one in pair):
-        raise bad_file(path, job, f"{other} is {shown(pair)}, must be two throughputs")
-    return float(pair[0])
 
 
 def _measured_job(identifier: str) -> ProfiledJob:

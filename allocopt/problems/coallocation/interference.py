@@ -12,6 +12,9 @@ from allocopt.problems.base import check_range
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
 LARGEST_COEFFICIENT = 100.0
+RESOURCES = ("cpu", "memory", "io")
+STEPS = 10_000  # steps in an excess of 1 (a job takes twice as long), and in a memory
+ROUNDING = 1e-6  # steps that computing with floats may lose
 
 
 class Sharing(StrEnum):
@@ -48,9 +51,6 @@ class Interference:
     def contention(self) -> FloatArray:
         """The coefficients of cpu, memory and io, shape ``(3,)``."""
         return np.array([self.cpu, self.memory, self.io])
-
-
-RESOURCES = ("cpu", "memory", "io")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,6 @@ def divided(wanted: FloatArray, weights: FloatArray) -> FloatArray:
     return given
 
 
-STEPS = 10_000
-"""Steps in an excess of 1 (a job takes twice as long), and in a memory."""
-
-ROUNDING = 1e-6
-"""Steps that computing with floats may lose."""
-
-
 def in_steps(excess: ArrayLike) -> IntArray:
     """Return an excess, or a share of memory, in whole steps, rounded down."""
     return np.floor(np.asarray(excess) * STEPS + ROUNDING).astype(np.int64)
@@ -112,23 +105,13 @@ def in_steps(excess: ArrayLike) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demands:
-    """What n jobs ask for, as arrays.
-
-    Parameters
-    ----------
-    shares, cpu
-        Shares of work and of busy cores by stage, filled up with stages without work, shape ``(n, stages)``.
-    means
-        Mean demand for cpu, memory and io, in shares of the job's own allocation, shape ``(n, 3)``.
-    peaks
-        Largest share of memory, shape ``(n,)``.
-    """
+    """What n jobs ask for, as arrays."""
 
     cores: FloatArray
-    shares: FloatArray
-    cpu: FloatArray
-    means: FloatArray
-    peaks: FloatArray
+    shares: FloatArray  # of work by stage, filled up with stages without work, shape (n, stages)
+    cpu: FloatArray  # shares of busy cores by stage
+    means: FloatArray  # mean demand for cpu, memory and io, in shares of the job's own allocation, shape (n, 3)
+    peaks: FloatArray  # largest share of memory, shape (n,)
 
     @classmethod
     def of(cls, jobs: Sequence[ProfiledJob]) -> "Demands":
@@ -153,19 +136,6 @@ def _capped_steps(jobs: Demands, rows: IntArray, room: FloatArray) -> IntArray:
     return in_steps((jobs.shares[rows] * longer).sum(axis=-1))
 
 
-def _shared_steps(
-    hosts: Demands, guests: Demands, host: IntArray, guest: IntArray, percent: IntArray
-) -> tuple[IntArray, IntArray]:
-    quota = (percent / 100.0)[..., None, None]
-    weights = hosts.shares[host][..., :, None] * guests.shares[guest][..., None, :]
-    mine = hosts.cpu[host][..., :, None]
-    size = (guests.cores[guest] / hosts.cores[host])[..., None, None]
-    theirs = guests.cpu[guest][..., None, :] * size
-    of_host = weights * np.maximum(0.0, mine / np.maximum(1.0 - quota, 1.0 - theirs) - 1.0)
-    of_guest = weights * np.maximum(0.0, theirs / np.maximum(quota, 1.0 - mine) - 1.0)
-    return in_steps(of_host.sum(axis=(-1, -2))), in_steps(of_guest.sum(axis=(-1, -2)))
-
-
 def contention_steps(
     job: Demands, rows: IntArray, other: Demands, others: IntArray, cores: FloatArray, interference: Interference
 ) -> IntArray:
@@ -179,7 +149,14 @@ def cpu_steps(
 ) -> tuple[IntArray, IntArray]:
     """CPU excess in steps of hosts, and of one guest on each of them; the arrays broadcast."""
     if sharing is Sharing.SHARES:
-        return _shared_steps(hosts, guests, host, guest, percent)
+        quota = (percent / 100.0)[..., None, None]
+        weights = hosts.shares[host][..., :, None] * guests.shares[guest][..., None, :]
+        mine = hosts.cpu[host][..., :, None]
+        size = (guests.cores[guest] / hosts.cores[host])[..., None, None]
+        theirs = guests.cpu[guest][..., None, :] * size
+        of_host = weights * np.maximum(0.0, mine / np.maximum(1.0 - quota, 1.0 - theirs) - 1.0)
+        of_guest = weights * np.maximum(0.0, theirs / np.maximum(quota, 1.0 - mine) - 1.0)
+        return in_steps(of_host.sum(axis=(-1, -2))), in_steps(of_guest.sum(axis=(-1, -2)))
     of_hosts = capped_host_steps(hosts, host, percent)
     # Hosts of one size are one to a guest, and they come in few sizes.
     sizes, which = np.unique(hosts.cores[host], return_inverse=True)

@@ -41,11 +41,8 @@ LEAST_S, LARGEST_S = 1e-3, 1e12
 LARGEST_SLOWDOWN, LARGEST_WEIGHT, LARGEST_GUESTS = 100.0, 1e6, 9
 WHOLE_PERCENT = 1e-9
 
-LARGEST_PERCENT = 90
-"""Percent of a host's cores that its guests may hold together."""
-
-QUOTAS = tuple(step / 10 for step in range(1, 10))
-"""10 %, ..., 90 % (ASAX paper, section 3.2)."""
+LARGEST_PERCENT = 90  # percent of a host's cores that its guests may hold together
+QUOTAS = tuple(step / 10 for step in range(1, 10))  # 10 %, ..., 90 % (ASAX paper, section 3.2)
 
 
 class CoallocationObjective(StrEnum):

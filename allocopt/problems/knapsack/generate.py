@@ -9,15 +9,10 @@ from allocopt.arrays import IntArray
 from allocopt.errors import UsageError
 from allocopt.problems.knapsack.problem import KnapsackJob, KnapsackProblem, Reward
 
-LARGEST = 1_000_000_000
-"""Largest number of nodes."""
-
+LARGEST = 1_000_000_000  # largest number of nodes
 MEAN_WAIT_S = 4 * 3600.0
-SHORTEST_MIN, LONGEST_MIN = 5, 1440
-"""Range of the requested run times, in minutes."""
-
-EXTRA = ("licenses", "memory_gb", "burst_buffer_gb")
-"""Resources behind the nodes."""
+SHORTEST_MIN, LONGEST_MIN = 5, 1440  # range of the requested run times, in minutes
+EXTRA = ("licenses", "memory_gb", "burst_buffer_gb")  # resources behind the nodes
 
 
 def synthetic_knapsack(

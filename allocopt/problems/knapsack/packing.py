@@ -9,9 +9,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.knapsack.problem import KnapsackProblem, Reward, Selection
 
-ROUNDING = 1e-13
-"""What sums of gains can lose by rounding, relative to what is summed, and more than that."""
-
+ROUNDING = 1e-13  # what sums of gains can lose by rounding, relative to what is summed, and more than that
 MOST_JOBS, MOST_PLACES = 10_000, 500_000
 """Jobs, and jobs times resources and slots, beyond which packing them takes a noticeable part of a second."""
 

@@ -25,14 +25,11 @@ from allocopt.problems.base import Sense, check_distinct, check_range, chosen
 
 JobT = TypeVar("JobT", bound=Hashable)
 
-LARGEST_UNITS = 10**12
-"""Largest number of units of a resource: sums of them are exact, also as floats."""
-
+LARGEST_UNITS = 10**12  # largest number of units of a resource: sums of them are exact, also as floats
 LARGEST_WAIT_S, LEAST_ESTIMATE_S, LARGEST_ESTIMATE_S = 1e12, 1e-3, 1e12
 LARGEST_VALUE, LARGEST_WEIGHT = 1e12, 1e6
 
-EQUAL_WEIGHTS = (1 / 3, 1 / 3, 1 / 3)
-"""The weights of Eq. 1 for Theta (DRAS paper, section 5.3)."""
+EQUAL_WEIGHTS = (1 / 3, 1 / 3, 1 / 3)  # the weights of Eq. 1 for Theta (DRAS paper, section 5.3)
 
 
 class Reward(StrEnum):

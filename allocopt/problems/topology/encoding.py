@@ -16,17 +16,14 @@ from allocopt.problems.topology.problem import Allocation, TopologyProblem
 def encode(problem: TopologyProblem) -> Encoding:
     """Return the arrays of ``problem``."""
     groups = np.ascontiguousarray(problem.topology.groups_of(problem.idle_nodes))
-    n_groups = np.zeros(len(groups), dtype=np.int64)
-    for level, row in enumerate(groups):
+    for row in groups:
         steps = np.diff(row)
-        if steps.size and steps.min() < 0:
-            present, groups[level] = np.unique(row, return_inverse=True)
-            n_groups[level] = len(present)
+        if (steps < 0).any():
+            row[:] = np.unique(row, return_inverse=True)[1]
         else:
             # Where the nodes are numbered from switch to switch, no value has to be looked for.
-            groups[level] = np.concatenate(([0], np.cumsum(steps > 0)))
-            n_groups[level] = groups[level, -1] + 1
-    return encoded(problem, groups, n_groups)
+            row[:] = np.append(0, np.cumsum(steps > 0))
+    return encoded(problem, groups, groups.max(axis=1) + 1)
 
 
 def encoded(problem: TopologyProblem, groups: IntArray, n_groups: IntArray) -> Encoding:

@@ -65,18 +65,9 @@ def synthetic_problem(
     hop_cost: float = 1000.0,
     name: str = "synthetic",
 ) -> TopologyProblem:
-    """Draw a window; see `idle_runs` and `fitting_sizes`.
+    """Draw a window of jobs whose ids count from 1; see `idle_runs` and `fitting_sizes`.
 
-    Parameters
-    ----------
-    n_idle, n_jobs
-        Number of idle nodes and of jobs, whose ids count from 1.
-    nodes
-        Range of the number of nodes of a job.
-    mean_run
-        Mean number of consecutive idle nodes, at least 1; in windows of the NSA paper's workload it is 3 to 5.
-    load
-        Largest share of the idle nodes that the jobs ask for together, at most 1.
+    The range is that of the number of nodes of a job. In windows of the NSA paper's workload, the mean run is 3 to 5.
     """
     idle_nodes = idle_runs(topology.size, n_idle, mean_run, rng)
     sizes = fitting_sizes(n_jobs, nodes, n_idle, load, rng)

@@ -13,9 +13,7 @@ from allocopt.problems.topology.verify import verify_allocation
 FEW_JOBS = 12
 """Jobs up to which an unrestricted window is mostly solved to proof; beyond, prices bound it better and faster."""
 
-FEW_STEPS = 1000
-"""Steps of a search whose allocation speeds up the proof after it."""
-
+FEW_STEPS = 1000  # steps of a search whose allocation speeds up the proof after it
 SIDE_CONSTRAINTS = "placement rules and fragmentation weights"
 
 EXACT_SCAS = ("dp", "lagrangian", "highs")

@@ -13,9 +13,7 @@ from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import InvalidProblemError
 from allocopt.problems.base import check_range
 
-Level = int | str
-"""A level below the top: its number from 1 on, or ``leaf`` (1) or ``pod`` (2)."""
-
+Level = int | str  # a level below the top: its number from 1 on, or ``leaf`` (1) or ``pod`` (2)
 LEVEL_NAMES = ("leaf", "pod")
 LARGEST_PENALTY = 1e15
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import boolean, float64, int64, types
 
-from allocopt.arrays import BoolArray, Encoding, FloatArray, IntArray
+from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GROUP_TREE, GroupTree, circular_block_costs
@@ -68,18 +68,14 @@ def _renumber(groups: IntArray) -> tuple[IntArray, bool]:
     return n_groups, True
 
 
-TREE_KERNELS = (_renumber, _tree)
-"""Entries that reading a problem calls."""
+TREE_KERNELS = (_renumber, _tree)  # entries that reading a problem calls
 
 
 def encode_with_tree(problem: TopologyProblem) -> tuple[Encoding, GroupTree]:
     """Return `encode` and `group_tree` of a problem, in half the time where nodes are numbered switch by switch."""
     groups = np.array(problem.topology.groups_of(problem.idle_nodes), order="C")
     n_groups, is_rising = _renumber(groups)
-    if not is_rising:
-        encoding = encode(problem)
-        return encoding, group_tree(encoding)
-    encoding = encoded(problem, groups, n_groups)
+    encoding = encoded(problem, groups, n_groups) if is_rising else encode(problem)
     return encoding, group_tree(encoding)
 
 
@@ -113,15 +109,19 @@ def job_classes(
             factor, rules = np.append(factor, problem.fragmentation_weight), [*rules, EVERYWHERE]
         else:
             leftover = problem.fragmentation_weight / problem.n_left
-    area, is_open = _areas(problem, tree, rules)
+    # The leaves of every area, that is open to the jobs of some classes.
+    nodes = problem.idle_nodes[tree.leaf_positions[tree.leaf_first[:-1]]]
+    areas = {(placement.only_in, placement.not_in): placement for placement in rules}
+    is_open = [allowed_nodes(problem.topology, placement, nodes) for placement in areas.values()]
+    number = {area: index for index, area in enumerate(areas)}
     step, bonus = _steps_and_bonuses(problem, encoding, rules, sizes)
     classes = JobClasses(
         sizes=np.ascontiguousarray(sizes),
         factor=factor,
         step=step,
         bonus=bonus,
-        area=area,
-        is_open=is_open,
+        area=np.array([number[placement.only_in, placement.not_in] for placement in rules], dtype=np.int64),
+        is_open=np.array(is_open),
         # Of every vertex of the tree, the top being the last one.
         level=np.repeat(np.arange(len(encoding.n_groups) + 1), np.append(encoding.n_groups, 1)),
         leftover=leftover,
@@ -157,31 +157,13 @@ def _steps_and_bonuses(
     return step, bonus
 
 
-def _areas(problem: TopologyProblem, tree: GroupTree, rules: list[Placement]) -> tuple[IntArray, BoolArray]:
-    # The area of every class, and the leaves of every area.
-    nodes = problem.idle_nodes[tree.leaf_positions[tree.leaf_first[:-1]]]
-    areas = {(placement.only_in, placement.not_in): placement for placement in rules}
-    number = {area: index for index, area in enumerate(areas)}
-    of_class = [number[placement.only_in, placement.not_in] for placement in rules]
-    is_open = [allowed_nodes(problem.topology, placement, nodes) for placement in areas.values()]
-    return np.array(of_class, dtype=np.int64), np.array(is_open)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """Circular blocks of idle positions.
+    """Circular blocks of idle positions."""
 
-    Parameters
-    ----------
-    sizes, counts
-        Distinct job sizes, rising, and the number of jobs of each, shape ``(R,)``.
-    costs
-        Hop cost of the block of size r that begins at position i, shape ``(R, m)``.
-    """
-
-    sizes: IntArray
-    counts: IntArray
-    costs: FloatArray
+    sizes: IntArray  # distinct job sizes, rising, shape (R,)
+    counts: IntArray  # number of jobs of each
+    costs: FloatArray  # hop cost of the block of size r that begins at position i, shape (R, m)
 
     def cheapest_total(self) -> float:
         """Sum of the cheapest blocks of all jobs: a bound that lets blocks overlap."""
@@ -193,8 +175,7 @@ class Blocks:
         return np.array([left[job.nodes].pop() for job in problem.jobs], dtype=np.int64)
 
 
-BLOCK_KERNELS = (circular_block_costs,)
-"""Entries that costing blocks calls."""
+BLOCK_KERNELS = (circular_block_costs,)  # entries that costing blocks calls
 
 
 def blocks_of(problem: TopologyProblem) -> Blocks:

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from allocopt.errors import UsageError
-from allocopt.problems.topology.insertion import RULED_KERNELS, RuledInsertion
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
 from allocopt.solving.result import tolerance_of
 from allocopt.topology import Strategy, TopologyProblem, TopologySolver
-from heuristics.topology.greedy import insert_by_rules
+from heuristics.topology.annealing import Schedule
+from heuristics.topology.greedy import RULED_KERNELS, RuledInsertion, insert_by_rules
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
 from heuristics.topology.lns.state import RULED_START_KERNELS, START_KERNELS, Moves, Rules, State, Window, parts_of
 from heuristics.topology.nested import NESTED_KERNELS, search_nested
 from heuristics.topology.production_rules import BestFit
-from heuristics.topology.schedule import Schedule
 
 # Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
 # number of idle nodes above which reading the problem does.
@@ -49,25 +48,15 @@ class Lns(TopologySolver):
     exactly, by a dynamic program over a part of the tree in which a node of a leaf has a random price; the prices stand
     for what the other jobs would give for the leaf. The state is accepted as in annealing, with temperatures that fall
     over a cycle of steps. A step costs what it touches, whatever the size of the window.
-
-    Parameters
-    ----------
-    steps
-        Steps where the budget sets neither time nor iterations, and the least length of a cycle.
-    hottest, coldest
-        First and last temperature of a cycle, in hops.
-    price
-        Standard deviation of the prices of leaves, in hops per node and per node of the largest job removed; half of
-        it where there are many jobs.
-    most_removed
-        Jobs removed in a step, at most.
     """
 
-    steps: int = 1000
-    hottest: float = 1.5
-    coldest: float = 0.1
+    steps: int = 1000  # where the budget sets neither time nor iterations, and at least in a cycle
+    hottest: float = 1.5  # first temperature of a cycle, in hops
+    coldest: float = 0.1  # last temperature of a cycle, in hops
+    # Standard deviation of the prices of leaves, in hops per node and per node of the largest job removed; half of it
+    # where there are many jobs.
     price: float = 0.2
-    most_removed: int = 5
+    most_removed: int = 5  # jobs removed in a step, at most
 
     name: ClassVar[str] = "lns"
     capabilities: ClassVar[Capabilities] = Capabilities(
