@@ -214,20 +214,16 @@ def _processor(name: str, library: _Library) -> Processor:
     missing = [key for key in _CONSTANTS if key not in constants]
     if constants and missing:
         raise bad_file(library.where, place, f"has {', '.join(constants)}, but no {', '.join(missing)}")
+    core = model.dynamic_power if model.pa is None else model.pa
+    shared = model.static_power if model.pb is None else model.pb
     try:
         contention = ContentionConstants(**constants) if constants else None
-        power = _power(model)
+        power = None
+        if core is not None or shared is not None:
+            power = PowerConstants(core or 0.0, shared or 0.0, model.min_power * (shared or 0.0))
         return Processor(name, model.cores, model.clock_rate, model.dpflops_per_cycle, bandwidth, contention, power)
     except InvalidProblemError as error:
         raise bad_file(library.where, place, str(error)) from None
-
-
-def _power(model: _Processor) -> PowerConstants | None:
-    core = model.dynamic_power if model.pa is None else model.pa
-    shared = model.static_power if model.pb is None else model.pb
-    if core is None and shared is None:
-        return None
-    return PowerConstants(core or 0.0, shared or 0.0, model.min_power * (shared or 0.0))
 
 
 def _distinct(clusters: list[Cluster]) -> tuple[Cluster, ...]:

@@ -115,7 +115,12 @@ def machine_of(model: PlatformFile, where: Path) -> Machine:
         processors = {}
         for name, made in model.processors.items():
             place = f"processors.{name}"
-            processors[name] = _processor(name, made)
+            processors[name] = Processor(
+                name,
+                **made.model_dump(exclude={"contention", "power"}),
+                contention=None if made.contention is None else ContentionConstants(**made.contention.model_dump()),
+                power=None if made.power is None else PowerConstants(**made.power.model_dump()),
+            )
         place = "clusters"
         groups = [group for cluster in model.clusters for group in cluster.nodes]
         kinds = {name: len(kind.processors) for name, kind in model.nodes.items()}
@@ -130,17 +135,6 @@ def machine_of(model: PlatformFile, where: Path) -> Machine:
         return Machine(model.name, tuple(clusters))
     except InvalidProblemError as error:
         raise bad_file(where, place, str(error)) from None
-
-
-def _processor(name: str, model: ProcessorModel) -> Processor:
-    numbers = model.model_dump(exclude={"contention", "power"})
-    contention, power = model.contention, model.power
-    return Processor(
-        name,
-        **numbers,
-        contention=None if contention is None else ContentionConstants(**contention.model_dump()),
-        power=None if power is None else PowerConstants(**power.model_dump()),
-    )
 
 
 def _nodes(group: NodesModel, types: dict[str, NodeTypeModel], processors: dict[str, Processor]) -> Iterator[Node]:

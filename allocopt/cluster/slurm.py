@@ -47,8 +47,12 @@ def read_slurm_topology(path: Path) -> NamedTree:
         raise other.error("stands in a file with SwitchName lines; a file describes switches or blocks")
     if SWITCH not in kinds and BLOCK not in kinds:
         raise bad_file(path, "holds no line with SwitchName= or BlockName=")
-    expander = HostlistExpander()
-    switches = [_switch(line, expander) for line in lines if _kind(line) in (SWITCH, BLOCK)]
+    expander, switches = HostlistExpander(), []
+    for line in (line for line in lines if _kind(line) in (SWITCH, BLOCK)):
+        below = tuple(_expanded(line, "switches", expander))
+        # Above the leaves a switch that is printed with its level lists again the nodes of those below it.
+        nodes = () if below and "level" in line.values else tuple(_nodes(line, expander))
+        switches.append(Switch(line.values.get(SWITCH) or line.values[BLOCK], nodes, below, line.place))
     if BLOCK in kinds:
         switches += joined_blocks(switches, _sizes(lines))
     return tree_in(path, switches)
@@ -176,14 +180,6 @@ def _kind(line: _Line) -> str:
     if not line.values[kind].strip():
         raise line.error(f"{_SPELLED[kind]} is empty")
     return kind
-
-
-def _switch(line: _Line, expander: HostlistExpander) -> Switch:
-    name = line.values.get(SWITCH) or line.values[BLOCK]
-    below = tuple(_expanded(line, "switches", expander))
-    # Above the leaves a switch that is printed with its level lists again the nodes of those below it.
-    nodes = () if below and "level" in line.values else tuple(_nodes(line, expander))
-    return Switch(name, nodes, below, line.place)
 
 
 def _nodes(line: _Line, expander: HostlistExpander) -> list[str]:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.cluster.topology import hop_costs
-from allocopt.errors import UsageError
 from allocopt.kernels.arrays import IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import lehmer_state, lehmer_uniform
@@ -29,35 +28,15 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
 from heuristics.topology.greedy import GREEDY_KERNELS, Greedy, insert_largest_first
+from heuristics.topology.schedule import Schedule
 
-MOST_JOBS, MOST_REMOVED = 20_000, 100
+MOST_JOBS = 20_000
 
 # Between two looks at the clock, some milliseconds: steps by the paper's move times the work of a step, and swaps.
 WALK_SLICE, SWAPS_SLICE = 2_000_000, 100_000
 OVERHEAD = 200  # work of a step by the paper's move on a window without nodes and jobs, counted in nodes
 LARGEST_TABLE = 50_000_000  # groups times jobs up to which the counts are kept, 4 bytes each
 DRAWS = 6  # how often a move is drawn at most until none cross: two of three do
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """A geometric cooling schedule, in units that do not depend on the cost of a hop.
-
-    Raises `UsageError` if a value is out of range.
-    """
-
-    hottest: float  # temperature at the first step, as a multiple of the cost of one hop
-    coldest: float  # the same at the last step; positive, and not above the hottest
-    steps: int  # from the one to the other, at least 1
-    most_removed: int  # largest number of jobs that a move removes, 1 .. 100; n_D in the NSA paper
-
-    def __post_init__(self) -> None:
-        if not 0 < self.coldest <= self.hottest < float("inf"):
-            raise UsageError(f"temperatures must fall and be positive, not from {self.hottest} to {self.coldest}")
-        if self.steps < 1:
-            raise UsageError(f"steps is {self.steps}, must be at least 1")
-        if not 1 <= self.most_removed <= MOST_REMOVED:
-            raise UsageError(f"most_removed is {self.most_removed}, must be within 1 .. {MOST_REMOVED}")
 
 
 class Walk(NamedTuple):
@@ -334,14 +313,8 @@ def walk_from(problem: TopologyProblem, allocation: Allocation) -> Walk:
 
 def rules_of(problem: TopologyProblem, schedule: Schedule, steps: int, *, restores: bool) -> Rules:
     """Return the rules of that walk for a problem: under ``dcas`` every state must be non-crossing."""
-    return Rules(
-        float(schedule.hottest * problem.hop_cost),
-        float(schedule.coldest * problem.hop_cost),
-        steps,
-        schedule.most_removed,
-        problem.strategy is Strategy.DCAS,
-        restores,
-    )
+    hottest, coldest = (float(hops * problem.hop_cost) for hops in (schedule.hottest, schedule.coldest))
+    return Rules(hottest, coldest, steps, schedule.most_removed, problem.strategy is Strategy.DCAS, restores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
-from heuristics.topology.annealing import Schedule
 from heuristics.topology.greedy import alone_bound
+from heuristics.topology.schedule import Schedule
 
 NOBODY = -1  # owner of a position that is left over
 MANY_GROUPS = 256  # of the lowest level, from which on a step draws new prices only where it removes jobs

@@ -18,7 +18,8 @@ from allocopt.problems.topology.encoding import allocation_of_owners, owners_of
 from allocopt.problems.topology.verify import check_non_crossing
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Clock
-from heuristics.topology.annealing import DRAWS, Schedule, WindowAnnealing
+from heuristics.topology.annealing import DRAWS, WindowAnnealing
+from heuristics.topology.schedule import Schedule
 
 LARGEST_WINDOW, MOST_JOBS = 20_000, 1_000
 

@@ -176,7 +176,12 @@ class KnapsackProblem:
         object.__setattr__(self, "numbers", numbers)
         if self.slots is not None:
             object.__setattr__(self, "slots", tuple(self.slots))
-            _check_slots(self.slots, self.free)
+            for index, size in enumerate(self.slots):
+                if not isinstance(size, int | np.integer) or size < 1:
+                    raise InvalidProblemError(f"slots[{index}]", f"is {size!r}, must be a whole number from 1 on")
+            if sum(self.slots) > self.free:
+                fault = f"hold {sum(self.slots)} units together, but only {self.free} are free"
+                raise InvalidProblemError("slots", fault)
 
     def _repr_html_(self) -> str:
         capacities = ((f"free {name}", int(units)) for name, units in self.capacity.items())
@@ -280,11 +285,3 @@ def _check_jobs(problem: KnapsackProblem) -> None:
         check_range(f"{place}.wait_s", job.wait_s, 0.0, LARGEST_WAIT_S)
         check_range(f"{place}.estimate_s", job.estimate_s, LEAST_ESTIMATE_S, LARGEST_ESTIMATE_S)
         check_range(f"{place}.value", job.value, -LARGEST_VALUE, LARGEST_VALUE)
-
-
-def _check_slots(slots: tuple[int, ...], free: int) -> None:
-    for index, size in enumerate(slots):
-        if not isinstance(size, int | np.integer) or size < 1:
-            raise InvalidProblemError(f"slots[{index}]", f"is {size!r}, must be a whole number from 1 on")
-    if sum(slots) > free:
-        raise InvalidProblemError("slots", f"hold {sum(slots)} units together, but only {free} are free")

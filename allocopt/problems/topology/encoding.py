@@ -29,15 +29,9 @@ def encode(problem: TopologyProblem) -> Encoding:
 def encoded(problem: TopologyProblem, groups: IntArray, n_groups: IntArray) -> Encoding:
     """Return the arrays of ``problem``, whose groups are numbered from 0 already."""
     formula = HopFormula.of(problem.topology, problem.hop_cost)
-    return Encoding(
-        groups,
-        n_groups,
-        np.array(formula.weights, dtype=np.float64),
-        float(formula.bottom),
-        float(formula.top),
-        float(formula.scale),
-        problem.sizes,
-    )
+    weights = np.array(formula.weights, dtype=np.float64)
+    bottom, top, scale = float(formula.bottom), float(formula.top), float(formula.scale)
+    return Encoding(groups, n_groups, weights, bottom, top, scale, problem.sizes)
 
 
 def allocation_at(problem: TopologyProblem, positions: list[IntArray]) -> Allocation:

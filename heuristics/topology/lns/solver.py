@@ -11,12 +11,12 @@ from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import MOST_ITERATIONS, Budget, Clock
 from allocopt.solving.result import tolerance_of
 from allocopt.topology import Strategy, TopologyProblem, TopologySolver
-from heuristics.topology.annealing import Schedule
 from heuristics.topology.greedy import RULED_KERNELS, RuledInsertion, insert_by_rules
 from heuristics.topology.lns.kernels import search_neighbourhoods, search_ruled_neighbourhoods
 from heuristics.topology.lns.state import RULED_START_KERNELS, START_KERNELS, Moves, Rules, State, Window, parts_of
 from heuristics.topology.nested import NESTED_KERNELS, search_nested
 from heuristics.topology.production_rules import BestFit
+from heuristics.topology.schedule import Schedule
 
 # Idle nodes times nodes of the largest job above which a single step may take a noticeable part of a second, and the
 # number of idle nodes above which reading the problem does.
@@ -114,9 +114,8 @@ class Lns(TopologySolver):
             return StopReason.COMPLETED
         state = window.begin(run.solution, window.alone(), self.most_removed, moves, seed)
         rules = window.rules(run.solution, state) if problem.has_side_constraints else None
-        return self._walk(
-            window, state, run, budget, self._cooling(len(problem.jobs), warm=run.objective == given), rules
-        )
+        cooling = self._cooling(len(problem.jobs), warm=run.objective == given)
+        return self._walk(window, state, run, budget, cooling, rules)
 
     def _better(self, window: Window, state: State, moves: Moves, run: Run) -> State:
         if run.objective is not None and run.objective <= window.cost(float(parts_of(state)[2].savings[1])):

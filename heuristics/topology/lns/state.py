@@ -4,6 +4,7 @@ Of the tree of groups, only the way from a leaf to the top is corrected. To the 
 nodes, it is one call each.
 """
 
+import itertools
 import time
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -470,11 +471,8 @@ class Window:
 
     def allocation_of(self, holdings: Holdings) -> Allocation:
         """Return the allocation of what the jobs hold; see `allocation`."""
-        nodes, last, of_jobs = self.problem.idle_nodes[positions_of(self.tree, holdings)], 0, []
-        for size in self.encoding.sizes.tolist():
-            of_jobs.append(nodes[last : last + size])
-            last += size
-        return Allocation(tuple(of_jobs))
+        nodes = self.problem.idle_nodes[positions_of(self.tree, holdings)]
+        return Allocation(tuple(nodes[low:high] for low, high in itertools.pairwise(holdings.first.tolist())))
 
     def _holdings(self, allocation: Allocation) -> Holdings:
         owners = owners_of(self.problem, allocation)[self.tree.leaf_positions]

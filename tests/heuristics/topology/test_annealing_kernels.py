@@ -17,15 +17,8 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
 from allocopt.problems.topology.verify import check_non_crossing
 from heuristics.topology import simanneal_reference as reference
-from heuristics.topology.annealing import (
-    Schedule,
-    Walk,
-    anneal,
-    destroy_and_repair,
-    is_non_crossing,
-    rules_of,
-    walk_from,
-)
+from heuristics.topology.annealing import Walk, anneal, destroy_and_repair, is_non_crossing, rules_of, walk_from
+from heuristics.topology.schedule import Schedule
 
 
 def walked(problem: TopologyProblem, schedule: Schedule, *, restores: bool = True, seed: int = 0) -> Walk:

@@ -6,7 +6,7 @@ import pytest
 
 from allocopt.errors import UsageError
 from allocopt.solving.registry import get_solver
-from heuristics.topology.annealing import Schedule
+from heuristics.topology.schedule import Schedule
 
 
 @pytest.mark.parametrize("solver", ["annealing", "annealing-as-published", "simanneal"])
