@@ -74,7 +74,7 @@ class FatTree:
     def __post_init__(self) -> None:
         for field in ("pods", "leaves_per_pod", "nodes_per_leaf"):
             count = getattr(self, field)
-            if not _is_whole(count) or count < 1:
+            if not isinstance(count, int | np.integer) or count < 1:
                 raise InvalidProblemError(f"topology.{field}", f"is {count}, must be a whole number from 1 on")
         if len(self.hops) != 3:
             raise InvalidProblemError("topology.hops", f"has {len(self.hops)} values, a fat tree has 3 levels")
@@ -211,8 +211,9 @@ def _owners(level: NamedGroups, members: Sequence[int | str], depth: int) -> Int
 def _check_hops(hops: tuple[int, ...]) -> None:
     if not hops:
         raise InvalidProblemError("topology.hops", "is empty, must hold one hop count per level")
-    rising = all(map(_is_whole, hops)) and all(low < high for low, high in itertools.pairwise(hops))
-    if hops[0] < 0 or hops[-1] > 1_000_000 or not rising:
+    are_whole = all(isinstance(hop, int | np.integer) for hop in hops)
+    rise = all(low < high for low, high in itertools.pairwise(hops))
+    if hops[0] < 0 or hops[-1] > 1_000_000 or not (are_whole and rise):
         fault = f"is {list(hops)}, must rise strictly within 0 .. 1000000, in whole numbers"
         raise InvalidProblemError("topology.hops", fault)
 
@@ -220,10 +221,6 @@ def _check_hops(hops: tuple[int, ...]) -> None:
 def _check_size(size: int) -> None:
     if size > LARGEST_CLUSTER:
         raise InvalidProblemError("topology", f"has {size} nodes, the largest cluster taken has {LARGEST_CLUSTER}")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,18 +66,14 @@ class AnswerTable:
 
 @dataclass(frozen=True, slots=True)
 class NodeMap:
-    """Nodes of a cluster and who has them, as a report draws them.
-
-    Idle nodes are those that may be given away; names, sizes, held nodes and costs are of the jobs, the latter two None
-    and empty without a solution.
-    """
+    """Nodes of a cluster and who has them, as a report draws them."""
 
     topology: Topology
-    idle: IntArray
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-    held: tuple[IntArray, ...] | None = None
-    costs: tuple[float, ...] = ()
+    idle: IntArray  # nodes that may be given away
+    names: tuple[str, ...]  # of the jobs
+    sizes: tuple[int, ...]  # of the jobs
+    held: tuple[IntArray, ...] | None = None  # nodes of each job; None without a solution
+    costs: tuple[float, ...] = ()  # of the jobs; empty without a solution
 
 
 class Codec(ABC, Generic[P, S]):

@@ -14,18 +14,10 @@ from allocopt.simulator.scheduler import PlaceGuest
 
 @dataclass(frozen=True, slots=True)
 class StaticSharing:
-    """Space sharing, and each job that still waits beside the first one that has the cores and no guest.
+    """Space sharing, and each job that still waits beside the first one that has the cores and no guest."""
 
-    Parameters
-    ----------
-    percent
-        Quota of every guest, above 0 and at most 90; any other is a `UsageError`.
-    heeds_memory
-        Whether the first one must have the memory, too. The paper's *Static* does not look at what jobs use.
-    """
-
-    percent: int = 50
-    heeds_memory: bool = False
+    percent: int = 50  # quota of every guest, above 0 and at most 90; any other is a `UsageError`
+    heeds_memory: bool = False  # whether the first one must have the memory, too: what the paper's does not look at
 
     period_s: ClassVar[float | None] = None
 

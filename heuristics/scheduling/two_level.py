@@ -32,15 +32,10 @@ class InOrder:
 
     With ``Reservations.RENEWED`` and a window as long as the queue that is EASY backfilling under these orders. An
     order by shares of users, which a selector does not see, is a `UsageError`.
-
-    Parameters
-    ----------
-    order, fill
-        Orders at level 1 and at level 2; ``fill`` is None for that of level 1.
     """
 
-    order: QueueOrder
-    fill: QueueOrder | None = None
+    order: QueueOrder  # at level 1
+    fill: QueueOrder | None = None  # at level 2; None for that of level 1
     seed: int = 0
     _known: _Keys = field(init=False, repr=False, compare=False, default_factory=_Keys)
 
@@ -134,23 +129,14 @@ class TwoLevelOrders:
     """Jobs are started, reserved and backfilled by queue orders; a reservation is kept where EASY would renew it.
 
     Anything but the values below, and a negative seed, is a `UsageError`.
-
-    Parameters
-    ----------
-    order, fill
-        Names of the queue orders at level 1 and of backfilling.
-    window
-        Waiting jobs among which is chosen, at least 1.
-    reservations
-        ``kept``, ``renewed`` or ``none``; see `allocopt.simulator.two_level_rules.Reservations`.
     """
 
     name: ClassVar[str] = "two-level"
 
-    order: str = "wfp3"
-    fill: str = "sjf"
-    window: int = PAPER_WINDOW
-    reservations: str = "kept"
+    order: str = "wfp3"  # name of the queue order at level 1
+    fill: str = "sjf"  # name of the queue order of backfilling
+    window: int = PAPER_WINDOW  # waiting jobs among which is chosen, at least 1
+    reservations: str = "kept"  # or `renewed` or `none`; see `allocopt.simulator.two_level_rules.Reservations`
     seed: int = 0
     _scheduler: TwoLevelScheduler = field(init=False, repr=False, compare=False)
 

@@ -325,22 +325,12 @@ def rules_of(problem: TopologyProblem, schedule: Schedule, steps: int, *, restor
 
 @dataclass(frozen=True, slots=True)
 class WindowAnnealing(TopologySolver):
-    """Annealing with the paper's move; O(m) a step.
+    """Annealing with the paper's move; O(m) a step."""
 
-    Parameters
-    ----------
-    hottest, coldest
-        First and last temperature, as multiples of the cost of one hop.
-    steps
-        Where the budget sets no iterations.
-    most_removed
-        Jobs removed in a move, at most; 2 in Table I of the paper, 3 is better at equal time.
-    """
-
-    hottest: float = 5.0
-    coldest: float = 0.25
-    steps: int = 1000
-    most_removed: int = 3
+    hottest: float = 5.0  # first temperature, as a multiple of the cost of one hop
+    coldest: float = 0.25  # last temperature, likewise
+    steps: int = 1000  # where the budget sets no iterations
+    most_removed: int = 3  # jobs removed in a move, at most; 2 in Table I of the paper, 3 is better at equal time
 
     restores: ClassVar[bool] = True
 
@@ -443,20 +433,11 @@ class Annealing(WindowAnnealing):
     """Proper Metropolis annealing: the paper's move under ``dcas``, swaps of nodes under ``free``.
 
     Where the counts of a window would not fit into memory, ``free`` is searched with the paper's move too.
-
-    Parameters
-    ----------
-    hottest, coldest, steps, most_removed
-        Under ``dcas``; see `WindowAnnealing`.
-    swap_hottest, swap_coldest
-        First and last temperature under ``free``, as multiples of the cost of one hop.
-    swaps
-        Steps under ``free`` where the budget sets no iterations; O(levels) each.
     """
 
-    swap_hottest: float = 1.0
-    swap_coldest: float = 0.05
-    swaps: int = 100_000
+    swap_hottest: float = 1.0  # first temperature under ``free``, as a multiple of the cost of one hop
+    swap_coldest: float = 0.05  # last temperature under ``free``, likewise
+    swaps: int = 100_000  # steps under ``free`` where the budget sets no iterations; O(levels) each
 
     name: ClassVar[str] = "annealing"
     capabilities: ClassVar[Capabilities] = Capabilities(

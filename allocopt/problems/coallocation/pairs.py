@@ -147,9 +147,19 @@ class _Packing:
     def place_best(self, guest: int) -> None:
         worth = self.pairs.values[:, guest].copy() if self.problem.max_guests == 1 else self._worth(guest)
         worth[self._count >= self.problem.max_guests] = -np.inf
-        host, quota = np.unravel_index(int(worth.argmax()), worth.shape)
-        if worth[host, quota] > 0:
-            self._take(guest, int(host), int(quota))
+        host, quota = map(int, np.unravel_index(int(worth.argmax()), worth.shape))
+        if not worth[host, quota] > 0:
+            return
+        mine, theirs = self._stalls_with(guest)
+        n_members, percent = self._count[host], int(self.problem.percents[quota])
+        self._slack[self._members[host, :n_members]] -= theirs[host, :n_members]
+        self._slack[guest] -= self.pairs.guest_steps[host, guest, quota] + mine[host].sum()
+        self._members[host, n_members] = guest
+        self._count[host] += 1
+        self._percent[host] += percent
+        self._memory[host] -= self._taken[host, guest]
+        self._stalls[host] += self._contention(guest)[host]
+        self.places.append(GuestPlace(guest, host, percent))
 
     def _worth(self, guest: int) -> FloatArray:
         # What it adds by host and quota, minus infinity where it breaks a rule.
@@ -179,15 +189,3 @@ class _Packing:
         mine = contention_steps(guests, one, guests, self._members, cores, how)
         theirs = contention_steps(guests, self._members, guests, one, cores, how)
         return mine * there, theirs * there
-
-    def _take(self, guest: int, host: int, quota: int) -> None:
-        mine, theirs = self._stalls_with(guest)
-        n_members, percent = self._count[host], int(self.problem.percents[quota])
-        self._slack[self._members[host, :n_members]] -= theirs[host, :n_members]
-        self._slack[guest] -= self.pairs.guest_steps[host, guest, quota] + mine[host].sum()
-        self._members[host, n_members] = guest
-        self._count[host] += 1
-        self._percent[host] += percent
-        self._memory[host] -= self._taken[host, guest]
-        self._stalls[host] += self._contention(guest)[host]
-        self.places.append(GuestPlace(guest, host, percent))

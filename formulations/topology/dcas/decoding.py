@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, types
+from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.random import lehmer_uniform
 from allocopt.problems.topology import TopologyProblem
@@ -29,9 +30,6 @@ class _Decoding(NamedTuple):
     in_leaf: IntArray  # nodes of a block by leaf and by pod; all 0 between two blocks
     in_pod: IntArray
     random: IntArray  # state of the random numbers, one entry
-
-
-_DECODING = types.NamedTuple((float64[::1], float64[::1], *(int64[::1],) * 8), _Decoding)
 
 
 @inlined
@@ -106,7 +104,7 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
     return excess
 
 
-@kernel(float64(WINDOW, _DECODING, float64, float64, int64))
+@kernel(float64(WINDOW, record_type(_Decoding), float64, float64, int64))
 def decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
     """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
 
@@ -122,8 +120,7 @@ def decode(window: Window, decoding: _Decoding, noise: float, most: float, times
         excess = _place(window, decoding, noise * strength * strength, most)
         if excess < most:
             most = excess
-            for position in range(decoding.owners.size):
-                decoding.best_owners[position] = decoding.owners[position]
+            put(decoding.owners, decoding.best_owners)
     return most
 
 

@@ -7,13 +7,14 @@ it. What is kept and compared is the *excess*: cost and prices beyond what the b
 negative, so that whatever reaches ``limit`` can be left out.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numba import float64, int32, int64, types
+from numba import float64, int64
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import inlined, kernel
 from formulations.topology.dcas.bounds import REACH, Reach, left_saving
 from formulations.topology.dcas.window import WINDOW, Window, fit
@@ -38,8 +39,8 @@ class _Parts(NamedTuple):
     rest: IndexArray  # entry of the part after the first node; -1 for none
     gap: IndexArray  # filling of the gap before that part; -1 for none
     link: IndexArray  # next entry of the same multiset while a list is made, then the entries by rising excess
-    first: IndexArray  # parts are the entries first[c, p, r] .. last[c, p, r] - 1
-    last: IndexArray
+    first: Annotated[IndexArray, 3]  # parts are the entries first[c, p, r] .. last[c, p, r] - 1
+    last: Annotated[IndexArray, 3]
 
 
 class _Fillings(NamedTuple):
@@ -63,14 +64,6 @@ class Tables(NamedTuple):
     saving: FloatArray  # what a block can still save by its nodes in leaf and pod
     saving_stamp: IntArray  # valid in the same way
     cursor: IntArray  # where the recursion stands
-
-
-_INDICES = int32[::1]
-_PARTS = types.NamedTuple(
-    (*(_INDICES,) * 3, float64[::1], float64[::1], *(_INDICES,) * 3, int32[:, :, ::1], int32[:, :, ::1]), _Parts
-)
-_FILLINGS = types.NamedTuple((_INDICES, float64[::1], *(_INDICES,) * 4), _Fillings)
-TABLES = types.NamedTuple((_PARTS, _FILLINGS, _INDICES, int64[::1], float64[::1], int64[::1], int64[::1]), Tables)
 
 
 def empty_tables(window: Window, capacity: int) -> Tables:
@@ -376,7 +369,7 @@ def _turn(window: Window, tables: Tables) -> None:
         cursor[CLASS] = 0
 
 
-@kernel(int64(WINDOW, REACH, TABLES, float64, int64))
+@kernel(int64(WINDOW, REACH, record_type(Tables), float64, int64))
 def advance(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
     """Go on with the recursion from the cursor; return how it ended.
 

@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, types
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import inlined
 from formulations.topology.scas import Multisets
 
@@ -34,10 +34,7 @@ class Window(NamedTuple):
     used: IntArray  # nodes of each multiset, shape (S,)
 
 
-_INTEGERS, _FLOATS = int64[::1], float64[::1]
-WINDOW = types.NamedTuple(
-    (*(_INTEGERS,) * 4, _FLOATS, *(_INTEGERS,) * 2, *(_FLOATS,) * 2, *(_INTEGERS,) * 2, int64, int64, _INTEGERS), Window
-)
+WINDOW = record_type(Window)
 
 
 def distinct_levels(encoding: Encoding) -> tuple[IntArray, FloatArray]:

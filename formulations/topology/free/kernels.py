@@ -1,26 +1,27 @@
 """Kernels of the search over the leaves, and the records that they work on."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int16, int32, int64, types, uint64, void
+from numba import int64, types, void
 from numpy.typing import NDArray
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray, WordArray
+from allocopt.arrays import FloatArray, IntArray, WordArray
+from allocopt.kernels.arrays import BoolMatrix, FloatMatrix, IntMatrix, record_type
 from allocopt.kernels.compiled import inlined, kernel
 
 Int32Array = NDArray[np.int32]
-Int16Array = NDArray[np.int16]
+Int16Matrix = Annotated[NDArray[np.int16], 2]
 
 
 class Leaves(NamedTuple):
     """The leaves in the order of the layers, pod by pod; what jobs are charged and save is in hops."""
 
     idle: IntArray  # shape (N,)
-    charge: FloatArray  # for so many idle nodes of each leaf, shape (N, widest leaf + 1)
+    charge: FloatMatrix  # for so many idle nodes of each leaf, shape (N, widest leaf + 1)
     pod: IntArray  # of each leaf, shape (N,)
     ends_pod: IntArray  # 1 where a leaf is the last one of its pod, shape (N,)
-    pod_charge: FloatArray  # for so many nodes of each pod, shape (pods, largest job + 1)
+    pod_charge: FloatMatrix  # for so many nodes of each pod, shape (pods, largest job + 1)
     pod_income: FloatArray  # largest sum of these charges that jobs can pay for a pod
     before: IntArray  # idle nodes of the leaves before each one, shape (N + 1,)
     leaf_weight: float  # saving of the squared count of a job in a leaf, times nodes of the job
@@ -49,7 +50,7 @@ class Kinds(NamedTuple):
     pod_step: IntArray  # and in a pod
     leaf_bonus: FloatArray  # what it saves within one leaf
     pod_bonus: FloatArray  # and within one pod
-    is_open: BoolArray  # whether it may have nodes of each leaf, shape (R, N)
+    is_open: BoolMatrix  # whether it may have nodes of each leaf, shape (R, N)
     ruled: int  # 1 if anything of this differs from plain jobs, else 0
     is_forest: int  # 1 if no optimal allocation joins jobs in a circle, else 0
 
@@ -57,11 +58,11 @@ class Kinds(NamedTuple):
 class States(NamedTuple):
     """All states of all layers, one after the other."""
 
-    keys: WordArray  # by job its nodes in earlier pods and in all earlier leaves, packed, shape (S, 2)
+    keys: Annotated[WordArray, 2]  # by job its nodes in earlier pods and in all earlier leaves, packed, shape (S, 2)
     slack: FloatArray  # what a state may still lose against the bound, in hops
     parent: Int32Array  # state of the layer before from which it was reached
-    taken: Int16Array  # what each job took of the leaf in between, in the order of the parent's fields, shape (S, J)
-    component: Int16Array  # see `expand_states`, shape (S, J + 1)
+    taken: Int16Matrix  # what each job took of the leaf in between, in the order of the parent's fields, shape (S, J)
+    component: Int16Matrix  # see `expand_states`, shape (S, J + 1)
     table: Int32Array  # hash table of the newest layer: 1 + number of a state, older ones count as empty
 
 
@@ -73,8 +74,8 @@ class Work(NamedTuple):
 
     before: IntArray  # nodes in earlier pods
     placed: IntArray  # and in all earlier leaves
-    option: IntArray  # shape (J, widest leaf + 1)
-    loss: FloatArray
+    option: IntMatrix  # shape (J, widest leaf + 1)
+    loss: FloatMatrix
     n_options: IntArray
     most: IntArray  # the most that the jobs j .. can take together
     pod_most: FloatArray  # and pay for the pod that the leaf ends
@@ -92,28 +93,12 @@ class Layers(NamedTuple):
     leaves: Leaves  # in the order of the layers
     jobs: Jobs  # in the order of the fields
     kinds: Kinds
-    completion: FloatArray  # see `fill_completions`
+    completion: Annotated[FloatArray, 4]  # see `fill_completions`
     vertex: IntArray  # of the tree, of each leaf
     order: IntArray  # index in the demand of each job
 
 
-_INTEGERS, _FLOATS, _TABLE = int64[::1], float64[::1], float64[:, ::1]
-LEAVES = types.NamedTuple(
-    (*(_INTEGERS, _TABLE, _INTEGERS, _INTEGERS), *(_TABLE, _FLOATS, _INTEGERS, float64, float64)), Leaves
-)
-JOBS = types.NamedUniTuple(_INTEGERS, 5, Jobs)
-KINDS = types.NamedTuple(
-    (*(_INTEGERS, _FLOATS, _INTEGERS, _INTEGERS, _FLOATS, _FLOATS), *(boolean[:, ::1], int64, int64)), Kinds
-)
-LAYERS = types.NamedTuple((LEAVES, JOBS, KINDS, float64[:, :, :, ::1], _INTEGERS, _INTEGERS), Layers)
-STATES = types.NamedTuple((uint64[:, ::1], _FLOATS, int32[::1], int16[:, ::1], int16[:, ::1], int32[::1]), States)
-WORK = types.NamedTuple(
-    (
-        *(_INTEGERS, _INTEGERS, int64[:, ::1], _TABLE, _INTEGERS, _INTEGERS, _FLOATS),
-        *(_INTEGERS, _INTEGERS, _FLOATS, _INTEGERS, _INTEGERS, _INTEGERS),
-    ),
-    Work,
-)
+LAYERS, STATES, WORK = map(record_type, (Layers, States, Work))
 
 
 @inlined

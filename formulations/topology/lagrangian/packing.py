@@ -20,6 +20,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import FloatMatrix, put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Clock
@@ -197,7 +198,7 @@ def imbalance(blocks: Blocks, path: Path) -> float:
 class Stretches(NamedTuple):
     """The blocks of a window, and working space of moves, whose sizes are their limits."""
 
-    costs: FloatArray  # of the blocks, shape (R, m)
+    costs: FloatMatrix  # of the blocks, shape (R, m)
     sizes: IntArray
     labels: FloatArray  # shortest distances from position 0
     prices: FloatArray  # of the sizes, for which they are; zeros draw evenly
@@ -208,18 +209,11 @@ class Stretches(NamedTuple):
     distinct: IntArray  # index in `sizes` of each distinct size taken out
     copies: IntArray  # number of its blocks
     stride: IntArray  # of multisets
-    line_costs: FloatArray  # of each distinct size at each position of the line
+    line_costs: FloatMatrix  # of each distinct size at each position of the line
     used: IntArray  # nodes of each multiset
     best: FloatArray  # table f, row by row
     new_sizes: IntArray  # a packing that is being made
     new_starts: IntArray
-
-
-_INTEGERS, _FLOATS, _TABLE = int64[::1], float64[::1], float64[:, ::1]
-STRETCHES = types.NamedTuple(
-    (*(_TABLE, _INTEGERS, _FLOATS, _FLOATS), *(_INTEGERS,) * 7, *(_TABLE, _INTEGERS, _FLOATS, _INTEGERS, _INTEGERS)),
-    Stretches,
-)
 
 
 def stretches(blocks: Blocks, most_blocks: int, most_entries: int) -> Stretches:
@@ -451,7 +445,7 @@ def _move(
     return saved
 
 
-@kernel(float64(STRETCHES, int64[::1], int64[::1], int64, int64, types.npy_rng), allocates=True)
+@kernel(float64(record_type(Stretches), int64[::1], int64[::1], int64, int64, types.npy_rng), allocates=True)
 def improve_packing(
     work: Stretches,
     block_sizes: IntArray,

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, types, void
+from numba import float64, int64, void
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
@@ -48,9 +49,6 @@ class MergedTree(NamedTuple):
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.first[-1])
-
-
-MERGED_TREE = types.NamedTuple((int64[::1], int64[::1], float64[::1], *(int64[::1],) * 7), MergedTree)
 
 
 def merged(encoding: Encoding, level: int) -> tuple[MergedTree, list[IntArray]]:
@@ -107,14 +105,12 @@ class _Space(NamedTuple):
     one: FloatArray  # largest value of k nodes of one group of a class, its price taken off
     several: FloatArray  # largest value of k nodes of any groups of a class
     last: IntArray  # nodes of the last part in that value; 0 for none
-    prefix: FloatArray  # largest value of k nodes in the first children of a class, by their number
-    todo: IntArray  # classes and nodes that are still to be split into parts, shape (2, ..)
+    prefix: FloatMatrix  # largest value of k nodes in the first children of a class, by their number
+    todo: IntMatrix  # classes and nodes that are still to be split into parts, shape (2, ..)
     piece: IntArray  # nodes of a part in the best sale of c idle nodes, laid out as the worths; 0 if one is not sold
 
 
-_SPACE = types.NamedTuple(
-    (int64[::1], float64[::1], float64[::1], int64[::1], float64[:, ::1], int64[:, ::1], int64[::1]), _Space
-)
+_MERGED_TREE, _SPACE = record_type(MergedTree), record_type(_Space)
 
 
 def _working_space(tree: MergedTree) -> _Space:
@@ -218,7 +214,7 @@ def _trace_parts(tree: MergedTree, space: _Space, size: int, parts: IntArray) ->
     return squares
 
 
-@kernel(void(MERGED_TREE, _SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
+@kernel(void(_MERGED_TREE, _SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
 def best_parts(
     tree: MergedTree,
     space: _Space,
@@ -240,7 +236,7 @@ def best_parts(
         savings[r] = _trace_parts(tree, space, size, parts[r]) / size
 
 
-@kernel(void(MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
+@kernel(void(_MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
 def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
     """Find for every stock the parts of the largest price that fit into one of its groups together.
 

@@ -49,25 +49,15 @@ class Lns(TopologySolver):
     exactly, by a dynamic program over a part of the tree in which a node of a leaf has a random price; the prices stand
     for what the other jobs would give for the leaf. The state is accepted as in annealing, with temperatures that fall
     over a cycle of steps. A step costs what it touches, whatever the size of the window.
-
-    Parameters
-    ----------
-    steps
-        Steps where the budget sets neither time nor iterations, and the least length of a cycle.
-    hottest, coldest
-        First and last temperature of a cycle, in hops.
-    price
-        Standard deviation of the prices of leaves, in hops per node and per node of the largest job removed; half of
-        it where there are many jobs.
-    most_removed
-        Jobs removed in a step, at most.
     """
 
-    steps: int = 1000
-    hottest: float = 1.5
-    coldest: float = 0.1
+    steps: int = 1000  # where the budget sets neither time nor iterations, and at least in a cycle
+    hottest: float = 1.5  # first temperature of a cycle, in hops
+    coldest: float = 0.1  # last temperature of a cycle, in hops
+    # Standard deviation of the prices of leaves, in hops per node and per node of the largest job removed; half of it
+    # where there are many jobs.
     price: float = 0.2
-    most_removed: int = 5
+    most_removed: int = 5  # jobs removed in a step, at most
 
     name: ClassVar[str] = "lns"
     capabilities: ClassVar[Capabilities] = Capabilities(
