@@ -50,7 +50,8 @@ class _Fillings(NamedTuple):
     excess: FloatArray
     part: IndexArray  # entry of the first block
     rest: IndexArray  # filling behind the first block and what is nested in it; -1 for none
-    first: IndexArray  # fillings are the entries first[p] .. last[p] - 1, by rising excess
+    order: IndexArray  # the entries of a position by rising excess
+    first: IndexArray  # fillings are the entries first[p] .. last[p] - 1
     last: IndexArray
 
 
@@ -75,9 +76,9 @@ def empty_tables(window: Window, capacity: int) -> Tables:
     value, excess = np.empty(capacity), np.empty(capacity)
     first, last = (np.zeros(index, dtype=np.int32) for _ in range(2))
     parts = _Parts(nested, in_leaf, in_pod, value, excess, rest, gap, link, first, last)
-    blocks, part, rest = (np.empty(capacity // 4, dtype=np.int32) for _ in range(3))
+    blocks, part, rest, order = (np.empty(capacity // 4, dtype=np.int32) for _ in range(4))
     begin, end = (np.zeros(positions, dtype=np.int32) for _ in range(2))
-    fillings = _Fillings(blocks, np.empty(capacity // 4), part, rest, begin, end)
+    fillings = _Fillings(blocks, np.empty(capacity // 4), part, rest, order, begin, end)
     return Tables(
         parts,
         fillings,
@@ -152,22 +153,20 @@ def _compact(parts: _Parts, first: int, last: int) -> int:
 
 
 @inlined
-def _sort(parts: _Parts, first: int, last: int) -> None:
-    # Shell's method, on what `link` lists.
+def _sort(order: IndexArray, excess: FloatArray, first: int, last: int) -> None:
+    # Shell's method: `order` becomes the entries by rising excess.
     for entry in range(first, last):
-        parts.link[entry] = entry
+        order[entry] = entry
     stride = 1
     while stride < (last - first) // 3:
         stride = 3 * stride + 1
     while stride > 0:
         for index in range(first + stride, last):
-            entry = parts.link[index]
-            excess = parts.excess[entry]
-            slot = index
-            while slot >= first + stride and parts.excess[parts.link[slot - stride]] > excess:
-                parts.link[slot] = parts.link[slot - stride]
+            entry, slot = order[index], index
+            while slot >= first + stride and excess[order[slot - stride]] > excess[entry]:
+                order[slot] = order[slot - stride]
                 slot -= stride
-            parts.link[slot] = entry
+            order[slot] = entry
         stride //= 3
 
 
@@ -262,9 +261,11 @@ def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most
             return -1
         cursor[NEXT] = fillings.first[p + 1]
     unit = window.packed[window.strides[c]]
-    while r > 1 and cursor[NEXT] < fillings.last[p + 1] and fillings.excess[cursor[NEXT]] < limit:
+    while r > 1 and cursor[NEXT] < fillings.last[p + 1]:
+        gap = fillings.order[cursor[NEXT]]
+        if fillings.excess[gap] >= limit:
+            break
         work += done
-        gap = cursor[NEXT]
         inside = fillings.blocks[gap]
         done = 1
         if p + 1 + window.used[inside] < window.leaf.size and fit(window, window.packed[inside], unit):
@@ -275,7 +276,7 @@ def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most
         if work + done >= most_work:
             return work + done
     cursor[N_PARTS] = _compact(parts, cursor[BEGIN], cursor[N_PARTS])
-    _sort(parts, cursor[BEGIN], cursor[N_PARTS])
+    _sort(parts.link, parts.excess, cursor[BEGIN], cursor[N_PARTS])
     parts.first[c, p, r], parts.last[c, p, r] = cursor[BEGIN], cursor[N_PARTS]
     cursor[NEXT] = NOT_BEGUN
     return work + done
@@ -295,27 +296,6 @@ def _offer_filling(tables: Tables, blocks: int, excess: float, part: int, rest: 
 
 
 @inlined
-def _sort_fillings(fillings: _Fillings, first: int, last: int) -> None:
-    stride = 1
-    while stride < (last - first) // 3:
-        stride = 3 * stride + 1
-    while stride > 0:
-        for index in range(first + stride, last):
-            blocks, excess = fillings.blocks[index], fillings.excess[index]
-            part, rest = fillings.part[index], fillings.rest[index]
-            slot = index
-            while slot >= first + stride and fillings.excess[slot - stride] > excess:
-                fillings.blocks[slot] = fillings.blocks[slot - stride]
-                fillings.excess[slot] = fillings.excess[slot - stride]
-                fillings.part[slot] = fillings.part[slot - stride]
-                fillings.rest[slot] = fillings.rest[slot - stride]
-                slot -= stride
-            fillings.blocks[slot], fillings.excess[slot] = blocks, excess
-            fillings.part[slot], fillings.rest[slot] = part, rest
-        stride //= 3
-
-
-@inlined
 def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int) -> int:
     """Make those that begin with a block of the cursor's class; ``NEXT`` is the next of its parts."""
     parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
@@ -332,7 +312,8 @@ def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int)
         if cursor[N_FILLINGS] + last - first + 1 > fillings.blocks.size:
             return -1
         _offer_filling(tables, blocks, excess, part, -1)
-        for rest in range(first, last):
+        for place in range(first, last):
+            rest = fillings.order[place]
             total = excess + fillings.excess[rest]
             if total >= limit:
                 break
@@ -363,7 +344,7 @@ def _turn(window: Window, tables: Tables) -> None:
     cursor[CLASS] += 1
     if cursor[CLASS] == 2 * n_classes:
         p = cursor[POSITION]
-        _sort_fillings(fillings, cursor[BEGIN], cursor[N_FILLINGS])
+        _sort(fillings.order, fillings.excess, cursor[BEGIN], cursor[N_FILLINGS])
         fillings.first[p], fillings.last[p] = cursor[BEGIN], cursor[N_FILLINGS]
         cursor[POSITION] -= 1
         cursor[CLASS] = 0

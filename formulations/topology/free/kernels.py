@@ -102,28 +102,22 @@ LAYERS, STATES, WORK = map(record_type, (Layers, States, Work))
 
 
 @inlined
-def _value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> float:
-    # What `taken` nodes gain a job with `in_pod` other ones in the pod, charges taken off.
-    squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (2 * in_pod + taken)
-    of_pod = leaves.pod_charge[leaves.pod[leaf]]
-    value: float = squares / size - leaves.charge[leaf, taken] - of_pod[in_pod + taken] + of_pod[in_pod]
-    return value
-
-
-@inlined
-def _ruled_value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
-    """Return the same of a job with rules that has then placed so many nodes; minus infinity if it may not."""
+def _value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
+    # What `taken` nodes gain a job with `in_pod` other ones in the pod that has then `placed` so many, charges taken
+    # off; minus infinity if it may not.
     size, total = kinds.sizes[kind], in_pod + taken
-    if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
-        return -np.inf
-    if (placed == size or leaves.ends_pod[leaf]) and total % kinds.pod_step[kind] != 0:
-        return -np.inf
     squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (total + in_pod)
     of_pod = leaves.pod_charge[leaves.pod[leaf]]
-    saving = kinds.factor[kind] * squares / size
-    if taken > 0:
-        saving += kinds.leaf_bonus[kind] if taken == size else 0.0
-        saving += kinds.pod_bonus[kind] if total == size else 0.0
+    saving = squares / size
+    if kinds.ruled:
+        if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
+            return -np.inf
+        if (placed == size or leaves.ends_pod[leaf]) and total % kinds.pod_step[kind] != 0:
+            return -np.inf
+        saving = kinds.factor[kind] * squares / size
+        if taken > 0:
+            saving += kinds.leaf_bonus[kind] if taken == size else 0.0
+            saving += kinds.pod_bonus[kind] if total == size else 0.0
     value: float = saving - leaves.charge[leaf, taken] - of_pod[total] + of_pod[in_pod]
     return value
 
@@ -149,10 +143,7 @@ def fill_completions(layers: Layers) -> None:
                     for taken in range(min(leaves.idle[leaf], size - placed) + 1):
                         after = placed + taken
                         following = completion[r, leaf + 1, after if leaves.ends_pod[leaf] else before, after]
-                        if kinds.ruled:
-                            following += _ruled_value_of(leaves, kinds, leaf, r, placed - before, taken, after)
-                        else:
-                            following += _value_of(leaves, leaf, size, placed - before, taken)
+                        following += _value_of(leaves, kinds, leaf, r, placed - before, taken, after)
                         best = max(best, following)
                     completion[r, leaf, before, placed] = best
 
@@ -172,11 +163,7 @@ def _list_options(layers: Layers, work: Work, leaf: int, slack: float) -> None:
         for taken in range(min(leaves.idle[leaf], size - placed) + 1):
             after = placed + taken
             following = table[leaf + 1, after if ends_pod else before, after]
-            regret = best - following
-            if kinds.ruled:
-                regret -= _ruled_value_of(leaves, kinds, leaf, kind, placed - before, taken, after)
-            else:
-                regret -= _value_of(leaves, leaf, size, placed - before, taken)
+            regret = best - following - _value_of(leaves, kinds, leaf, kind, placed - before, taken, after)
             if regret <= slack:
                 paid = of_pod[after - before] if ends_pod else 0.0
                 work.option[job, count] = taken
@@ -269,18 +256,6 @@ def _keep_state(
     return end
 
 
-@inlined
-def _read_state(jobs: Jobs, states: States, work: Work, state: int) -> int:
-    total = 0
-    for job in range(jobs.sizes.size):
-        field = np.int64(states.keys[state, jobs.word[job]] >> np.uint64(jobs.shift[job]))
-        ones = (1 << jobs.bits[job]) - 1
-        work.placed[job] = field & ones
-        work.before[job] = (field >> jobs.bits[job]) & ones
-        total += work.placed[job]
-    return total
-
-
 @kernel(types.UniTuple(int64, 3)(LAYERS, STATES, WORK, *(int64,) * 7))
 def expand_states(
     layers: Layers,
@@ -309,7 +284,12 @@ def expand_states(
     for state in range(first, last):
         if tried > most_tried:
             return state, end, mask
-        wasted = leaves.before[leaf] - _read_state(jobs, states, work, state)
+        wasted = leaves.before[leaf]
+        for job in range(n_jobs):
+            field = np.int64(states.keys[state, jobs.word[job]] >> np.uint64(jobs.shift[job]))
+            ones = (1 << jobs.bits[job]) - 1
+            work.placed[job], work.before[job] = field & ones, (field >> jobs.bits[job]) & ones
+            wasted -= work.placed[job]
         _list_options(layers, work, leaf, states.slack[state])
         work.slack[0], work.room[0], work.met[0] = states.slack[state] - income, leaves.idle[leaf], 0
         job = 0
