@@ -70,18 +70,6 @@ def _best_start(
 
 
 @inlined
-def _take(decoding: _Decoding, n_left: int, start: int, n: int, block: int) -> int:
-    for index in range(start, start + n):
-        decoding.owners[decoding.left[index % n_left]] = block
-    kept = 0
-    for index in range(n_left):
-        if decoding.owners[decoding.left[index]] != block:
-            decoding.left[kept] = decoding.left[index]
-            kept += 1
-    return kept
-
-
-@inlined
 def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> float:
     """Place all jobs in the order; return the excess, or infinity once it reaches ``most``."""
     n_left, excess = window.leaf.size, 0.0
@@ -96,7 +84,14 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
         excess += value + decoding.best[c]
         if excess >= most:
             return np.inf
-        n_left = _take(decoding, n_left, start, n, block)
+        for taken in range(start, start + n):
+            decoding.owners[decoding.left[taken % n_left]] = block
+        kept = 0
+        for place in range(n_left):
+            if decoding.owners[decoding.left[place]] != block:
+                decoding.left[kept] = decoding.left[place]
+                kept += 1
+        n_left = kept
     if n_left > 0:
         for index in range(n_left):
             excess += decoding.price[window.leaf[decoding.left[index]]]

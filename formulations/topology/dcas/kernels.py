@@ -328,46 +328,39 @@ def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int)
     return int(work)
 
 
-@inlined
-def _turn(window: Window, tables: Tables) -> None:
-    # First all parts of a position, class by class, then all its fillings.
-    fillings, cursor, n_classes = tables.fillings, tables.cursor, window.sizes.size
-    if cursor[CLASS] < n_classes:
-        cursor[NODES] += 1
-        if cursor[NODES] > window.sizes[cursor[CLASS]]:
-            cursor[CLASS] += 1
-            cursor[NODES] = 1
-        if cursor[CLASS] == n_classes:
-            cursor[STAMP] += 1
-            cursor[BEGIN] = cursor[N_FILLINGS]
-        return
-    cursor[CLASS] += 1
-    if cursor[CLASS] == 2 * n_classes:
-        p = cursor[POSITION]
-        _sort(fillings.order, fillings.excess, cursor[BEGIN], cursor[N_FILLINGS])
-        fillings.first[p], fillings.last[p] = cursor[BEGIN], cursor[N_FILLINGS]
-        cursor[POSITION] -= 1
-        cursor[CLASS] = 0
-
-
 @kernel(int64(WINDOW, REACH, record_type(Tables), float64, int64))
 def advance(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
     """Go on with the recursion from the cursor; return how it ended.
 
-    It pauses after some ``most_work`` entries that are looked at. An excess of ``limit`` is too much.
+    It pauses after some ``most_work`` entries that are looked at. An excess of ``limit`` is too much. First come all
+    parts of a position, class by class, then all its fillings.
     """
-    work, cursor = 0, tables.cursor
+    work, fillings, cursor, n_classes = 0, tables.fillings, tables.cursor, window.sizes.size
     while cursor[POSITION] >= 0:
         if work >= most_work:
             return PAUSED
-        left = most_work - work
-        if cursor[CLASS] < window.sizes.size:
-            done = _make_parts(window, reach, tables, limit, left)
+        makes_parts = cursor[CLASS] < n_classes
+        if makes_parts:
+            done = _make_parts(window, reach, tables, limit, most_work - work)
         else:
-            done = _make_fillings(window, tables, limit, left)
+            done = _make_fillings(window, tables, limit, most_work - work)
         if done < 0:
             return FULL
         work += done
-        if cursor[NEXT] == NOT_BEGUN:
-            _turn(window, tables)
+        if cursor[NEXT] != NOT_BEGUN:
+            continue
+        if makes_parts and cursor[NODES] < window.sizes[cursor[CLASS]]:
+            cursor[NODES] += 1
+            continue
+        cursor[CLASS] += 1
+        cursor[NODES] = 1
+        if cursor[CLASS] == n_classes:
+            cursor[STAMP] += 1
+            cursor[BEGIN] = cursor[N_FILLINGS]
+        elif cursor[CLASS] == 2 * n_classes:
+            p = cursor[POSITION]
+            _sort(fillings.order, fillings.excess, cursor[BEGIN], cursor[N_FILLINGS])
+            fillings.first[p], fillings.last[p] = cursor[BEGIN], cursor[N_FILLINGS]
+            cursor[POSITION] -= 1
+            cursor[CLASS] = 0
     return DONE

@@ -47,25 +47,6 @@ def _gap_end(block_starts: IntArray, n_blocks: int, place: int, m: int) -> int:
 
 
 @inlined
-def _narrowest_push(
-    sizes: IntArray, block_sizes: IntArray, block_starts: IntArray, n_blocks: int, size: int, m: int
-) -> int:
-    """Return the place from which on the fewest blocks must move to make a gap of ``size``."""
-    best, best_place = n_blocks + 1, 0
-    last, room = 0, 0
-    for place in range(n_blocks):
-        # Two pointers: gaps `place + 1 .. last`, around the circle, are in `room`; gap i lies after block i - 1.
-        while room < size:
-            block = last % n_blocks
-            room += _gap_end(block_starts, n_blocks, block + 1, m) - block_starts[block] - sizes[block_sizes[block]]
-            last += 1
-        if last - place < best:
-            best, best_place = last - place, place
-        room -= _gap_end(block_starts, n_blocks, place + 1, m) - block_starts[place] - sizes[block_sizes[place]]
-    return best_place
-
-
-@inlined
 def turn(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, first: int, m: int, spare: IntArray) -> None:
     """Let the sequence begin at block ``first``."""
     put(block_sizes[:n_blocks], spare[:n_blocks])
@@ -85,8 +66,19 @@ def _push_in(
     if n_blocks == 0:
         block_sizes[0], block_starts[0] = r, 0
         return
-    place = _narrowest_push(sizes, block_sizes, block_starts, n_blocks, sizes[r], m)
-    turn(block_sizes, block_starts, n_blocks, place, m, spare)
+    # The place from which on the fewest blocks must move to make a gap.
+    best, best_place = n_blocks + 1, 0
+    last, room = 0, 0
+    for place in range(n_blocks):
+        # Two pointers: gaps `place + 1 .. last`, around the circle, are in `room`; gap i lies after block i - 1.
+        while room < sizes[r]:
+            block = last % n_blocks
+            room += _gap_end(block_starts, n_blocks, block + 1, m) - block_starts[block] - sizes[block_sizes[block]]
+            last += 1
+        if last - place < best:
+            best, best_place = last - place, place
+        room -= _gap_end(block_starts, n_blocks, place + 1, m) - block_starts[place] - sizes[block_sizes[place]]
+    turn(block_sizes, block_starts, n_blocks, best_place, m, spare)
     _put_in(block_sizes, block_starts, n_blocks, 1, r, block_starts[0] + sizes[block_sizes[0]])
     i = 2
     while i <= n_blocks and block_starts[i] < block_starts[i - 1] + sizes[block_sizes[i - 1]]:
@@ -405,33 +397,6 @@ def _draw_stretches(work: Stretches, n_taken: int, rng: np.random.Generator) -> 
     return drawn
 
 
-@inlined
-def _move(work: Stretches, n_taken: int, rng: np.random.Generator) -> float:
-    """Draw stretches and pack them anew; return what that saves, 0 where they lie best already."""
-    n_stretches = _draw_stretches(work, n_taken, rng)
-    while n_stretches > 0:
-        n_sizes, n_states, slack = _measure(work, n_stretches)
-        if n_states <= work.used.size and n_states * (slack + 1) <= work.best.size:
-            break
-        # Too large for the tables: a block is left out.
-        work.last[n_stretches - 1] -= 1
-        if work.last[n_stretches - 1] == work.first[n_stretches - 1]:
-            n_stretches -= 1
-    if n_stretches == 0:
-        return 0.0
-    _lay_line(work, n_stretches, n_sizes)
-    _fill_table(work, n_sizes, n_states, slack)
-    before = 0.0
-    for q in range(n_stretches):
-        for i in range(work.first[q], work.last[q]):
-            before += work.costs[work.block_sizes[i], work.block_starts[i] % work.costs.shape[1]]
-    saved: float = before - work.best[n_states * (slack + 1) - 1]
-    if saved <= EQUAL * before:
-        return 0.0
-    _place_anew(work, n_stretches, n_sizes, slack)
-    return saved
-
-
 @kernel(float64(record_type(Stretches), int64, int64, types.npy_rng), allocates=True)
 def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.random.Generator) -> float:
     """Make moves on the packing, of two blocks or more, and return what they saved together.
@@ -439,10 +404,29 @@ def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.rand
     A move takes out ``most_taken`` blocks at most, which is at least 2.
     """
     m, n_blocks = work.costs.shape[1], work.block_sizes.size
-    saved = 0.0
+    saved_in_all = 0.0
     for step in range(n_moves):
         if step % (1 + n_blocks // 4) == 0:
             turn(work.block_sizes, work.block_starts, n_blocks, int(rng.random() * n_blocks), m, work.new_sizes)
-        n_taken = 2 + int(rng.random() * (most_taken - 1))
-        saved += _move(work, n_taken, rng)
-    return saved
+        n_stretches = _draw_stretches(work, 2 + int(rng.random() * (most_taken - 1)), rng)
+        while n_stretches > 0:
+            n_sizes, n_states, slack = _measure(work, n_stretches)
+            if n_states <= work.used.size and n_states * (slack + 1) <= work.best.size:
+                break
+            # Too large for the tables: a block is left out.
+            work.last[n_stretches - 1] -= 1
+            if work.last[n_stretches - 1] == work.first[n_stretches - 1]:
+                n_stretches -= 1
+        if n_stretches == 0:
+            continue
+        _lay_line(work, n_stretches, n_sizes)
+        _fill_table(work, n_sizes, n_states, slack)
+        before = 0.0
+        for q in range(n_stretches):
+            for i in range(work.first[q], work.last[q]):
+                before += work.costs[work.block_sizes[i], work.block_starts[i] % m]
+        saved = before - work.best[n_states * (slack + 1) - 1]
+        if saved > EQUAL * before:
+            _place_anew(work, n_stretches, n_sizes, slack)
+            saved_in_all += saved
+    return saved_in_all
