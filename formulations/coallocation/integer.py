@@ -174,7 +174,6 @@ class CoallocationModel:
         return max(0.0, -bound + ROUNDING * abs(bound))
 
     def _contention(self, host: IntArray, guest: IntArray) -> IntArray:
-        """Excess in steps that hosts have from the contention with guests."""
         hosts, how = self._problem.host_demands, self._problem.interference
         return contention_steps(hosts, host, self._problem.guest_demands, guest, hosts.cores[host], how)
 
@@ -194,7 +193,6 @@ class CoallocationModel:
             self._add_meetings(rows, number, x)
 
     def _add_meetings(self, rows: Rows, number: int, x: IntArray) -> None:
-        """Add the rows of guests that meet on a host, whose x are these."""
         mine, guest = np.flatnonzero(self.y[:, 0] == number), self.x[x, 1]
         columns = len(self.x) + len(self.z) + mine
         # The x of a guest follow each other.

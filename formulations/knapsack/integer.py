@@ -139,7 +139,6 @@ class KnapsackModel:
             rows.at_most(n, (y, 1))
 
     def _add_slots(self, rows: Rows, slots: tuple[int, ...]) -> None:
-        """Put every selected job in one slot, and no more in a slot than it holds."""
         x = self._first_x + np.arange(len(self._pairs))
         ends = np.searchsorted(self._pairs[:, 0], self._jobs, side="right")
         for place, mine in enumerate(np.split(x, ends[:-1])):

@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Generic, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from ortools.linear_solver import pywraplp
@@ -13,16 +14,12 @@ from allocopt.solving.budget import ENDLESS_S
 SMOOTHING = 0.7  # weight of the best prices so far in those that are tried next (Wentges 1997)
 
 
-class Answer(Protocol):
-    """The best columns at prices of the rows that there were, and what they prove: no allocation saves more hops."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The best columns at prices of the rows that there were, in hops, and what they prove."""
 
-    @property
-    def prices(self) -> FloatArray:
-        """One for each row, in hops."""
-
-    @property
-    def bound(self) -> float:
-        """In hops."""
+    prices: FloatArray  # one for each row
+    bound: float  # no allocation saves more, whatever the rounding
 
 
 Answered = TypeVar("Answered", bound=Answer)

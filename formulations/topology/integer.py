@@ -48,7 +48,7 @@ class Pack:
 
     def program(self) -> BinaryProgram:
         """Build the program; column ``r * m + i`` is ``y_{r,i}``, or column k is block ``kept[k]``."""
-        sizes, counts, n_idle = self.blocks.sizes, self.blocks.counts.astype(np.float64), self._n_idle
+        sizes, counts, n_idle = self.blocks.sizes, self.blocks.counts.astype(np.float64), len(self.problem.idle_nodes)
         positions, costs = np.arange(n_idle), self.blocks.costs.ravel()
         kept = np.arange(costs.size) if self.kept is None else self.kept
         # Rows of the sizes, then of the positions; a column has a one for its size and one per position covered.
@@ -71,23 +71,19 @@ class Pack:
 
     def decode(self, chosen: IntArray) -> Allocation | None:
         """Hand the chosen blocks of each size to the jobs of that size."""
-        sizes, starts = np.divmod(chosen if self.kept is None else self.kept[chosen], self._n_idle)
+        sizes, starts = np.divmod(chosen if self.kept is None else self.kept[chosen], len(self.problem.idle_nodes))
         of_size = [starts[sizes == r].tolist() for r in range(len(self.blocks.sizes))]
         return allocation_of_blocks(self.problem, self.blocks.starts_of_jobs(self.problem, of_size))
 
     def encode(self, allocation: Allocation) -> IntArray:
         """Columns of the blocks that the jobs have."""
         sizes = np.searchsorted(self.blocks.sizes, self.problem.sizes)
-        blocks = np.sort(sizes * self._n_idle + first_positions(self.problem, allocation))
+        blocks = np.sort(sizes * len(self.problem.idle_nodes) + first_positions(self.problem, allocation))
         return blocks if self.kept is None else np.searchsorted(self.kept, blocks)
 
     def bound_of(self, bound: float) -> float:
         """Return the bound of the program, whose costs are the problem's."""
         return bound
-
-    @property
-    def _n_idle(self) -> int:
-        return len(self.problem.idle_nodes)
 
 
 class ProgramSolver(BackEndSolver, TopologySolver):

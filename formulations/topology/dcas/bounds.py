@@ -222,13 +222,6 @@ class Reach(NamedTuple):
 REACH = record_type(Reach)
 
 
-def empty_reach(window: Window, prices: Prices) -> Reach:
-    """Allocate the tables of a window's prices, to be filled by `fill_reach`."""
-    width = np.where(window.factor > 0, window.sizes + 1, 1)
-    ends = np.cumsum(len(window.pod) * (window.sizes + 1) * width)
-    return Reach(prices.leaf, prices.best, np.empty(int(ends[-1])), np.concatenate(([0], ends[:-1])), width)
-
-
 @inlined
 def left_saving(window: Window, reach: Reach, c: int, leaf: int, room: int, rest: int, x: int, y: int) -> float:
     """Most that ``rest`` more nodes of a block can save, prices paid, on ``room`` positions of a leaf and left of it.

@@ -71,7 +71,7 @@ def _best_start(
 
 @inlined
 def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> float:
-    """Place all jobs in the order; return the excess, or infinity once it reaches ``most``."""
+    # Returns the excess, or infinity once it reaches ``most``.
     n_left, excess = window.leaf.size, 0.0
     for position in range(n_left):
         decoding.left[position] = position

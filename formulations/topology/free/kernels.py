@@ -203,17 +203,6 @@ def _slot_of(states: States, mask: int, oldest: int, low: np.uint64, high: np.ui
 
 
 @inlined
-def _widen_table(states: States, mask: int, oldest: int, end: int) -> int:
-    for empty in range(mask + 1):
-        states.table[empty] = 0
-    wider = 2 * mask + 1
-    for state in range(oldest, end):
-        slot = _slot_of(states, wider, oldest, states.keys[state, 0], states.keys[state, 1])
-        states.table[slot] = state + 1
-    return wider
-
-
-@inlined
 def _joined(component: int, met: int) -> int:
     """Return a component's label after those of ``met`` are joined: the lowest of them."""
     if not (met >> component) & 1:
@@ -328,7 +317,12 @@ def expand_states(
             if end == states.slack.size:
                 return state, end, mask
             if 2 * (end - oldest) > mask and 2 * mask < states.table.size:
-                mask = _widen_table(states, mask, oldest, end)
+                for empty in range(mask + 1):
+                    states.table[empty] = 0
+                mask = 2 * mask + 1
+                for known in range(oldest, end):
+                    slot = _slot_of(states, mask, oldest, states.keys[known, 0], states.keys[known, 1])
+                    states.table[slot] = known + 1
             _set_fields(leaves, jobs, work, leaf)
             end = _keep_state(jobs, states, work, state, mask, oldest, end, slack, met)
     return last, end, mask

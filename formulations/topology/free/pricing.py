@@ -27,6 +27,7 @@ from allocopt.kernels.insertion import (
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import job_classes
+from formulations.topology.column_generation import Answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,14 +158,12 @@ def best_patterns(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PricedPatterns:
-    """The best pattern of every class of jobs under some charges, in hops."""
+class PricedPatterns(Answer):
+    """The best pattern of every class of jobs under some charges, whose prices are the multipliers of the rows."""
 
-    prices: FloatArray  # multiplier of each row that there was
     charge: FloatArray  # see `Charges.table`
     counts: IntArray  # nodes of each vertex by class, shape (R, V)
     savings: FloatArray  # of the patterns, charges not taken off, shape (R,)
-    bound: float  # no allocation saves more
 
 
 class Pricing:
@@ -191,7 +190,7 @@ class Pricing:
             self.is_possible = bool(np.isfinite(values).all())
             values = np.maximum(values, self.least_value)
         bound = float(self.multiplicity @ values) + self.charges.income(charge)
-        return PricedPatterns(multipliers, charge, counts, savings, bound)
+        return PricedPatterns(multipliers, bound, charge, counts, savings)
 
     def counts_of_vertices(self, counts: IntArray) -> IntArray:
         """Return the nodes of every vertex from those of the leaves, shape ``(J, V)``."""

@@ -22,6 +22,7 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners
 from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.budget import Clock
+from formulations.topology.column_generation import Answer
 
 SLICE = 4_000_000  # idle nodes times nodes of the inserted jobs between two looks at the clock: some milliseconds
 MOST_MOVED = 3  # sizes that change their places in the order at once, at most
@@ -265,15 +266,13 @@ def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntAr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Priced:
-    """What jobs and groups do at some prices, in hops."""
+class Priced(Answer):
+    """What jobs and groups do at some prices of every part."""
 
-    prices: FloatArray  # of every part, by row
     job_parts: IntArray  # how many of each part a job of each size takes, shape (R, rows)
     savings: FloatArray  # of these parts, prices not taken off, shape (R,)
     sales: IntArray  # how many of each part a group of each stock sells, shape (stocks, rows)
     worth: FloatArray  # of the idle nodes of the groups of each class; laid out as in `MergedTree`
-    bound: float  # no allocation saves more, whatever the rounding
 
 
 class Pricing:
@@ -295,22 +294,19 @@ class Pricing:
         worth = np.empty(int(tree.worth_first[-1]))
         best_sales(tree, self._space, prices, sales, worth)
         income = float(tree.stock_count @ worth[tree.worth_first[tree.stock_class] + tree.stock_idle])
-        bound = float(self.multiplicity @ values) + income + self._rounding(values, income)
-        return Priced(prices, job_parts, savings, sales, worth, bound)
+        # By how much additions of floats can have lowered the bound, generously: the terms of a job's value are its
+        # savings, at most `_most_saved`, and prices, which make the difference.
+        terms = 8 * len(self.class_of_group) * int(self.sizes[-1]) + int(tree.stock_idle.max(initial=0))
+        terms += n_sizes + len(tree.stock_idle)
+        magnitude = float(self.multiplicity @ (2 * self._most_saved + np.abs(values))) + income
+        rounding = float(np.finfo(np.float64).eps) * terms * magnitude
+        bound = float(self.multiplicity @ values) + income + rounding
+        return Priced(prices, bound, job_parts, savings, sales, worth)
 
     def work(self) -> int:
         """Additions of an answer, at most: of the jobs' programs and of the groups' knapsacks."""
         idle = np.diff(self.tree.worth_first)[:-1]
         return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
-
-    def _rounding(self, values: FloatArray, income: float) -> float:
-        # By how much additions of floats can have lowered the bound, generously: the terms of a job's value are its
-        # savings, at most `_most_saved`, and prices, which make the difference.
-        n_levels = len(self.class_of_group)
-        terms = 8 * n_levels * int(self.sizes[-1]) + int(self.tree.stock_idle.max(initial=0))
-        terms += len(self.sizes) + len(self.tree.stock_idle)
-        magnitude = float(self.multiplicity @ (2 * self._most_saved + np.abs(values))) + income
-        return float(np.finfo(np.float64).eps) * terms * magnitude
 
     def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
         """Prices of every part that are those of a pricing with merged classes; they prove as much, or more."""
