@@ -114,25 +114,6 @@ class _Space(NamedTuple):
 _MERGED_TREE, _SPACE = record_type(MergedTree), record_type(_Space)
 
 
-def _working_space(tree: MergedTree) -> _Space:
-    largest, n_classes = int(tree.widest[-1]), len(tree.widest)
-    parent = np.full(n_classes, n_classes - 1)
-    parent[tree.children] = np.repeat(np.arange(n_classes), np.diff(tree.first_child))
-    # Several groups of a class are asked for as much as one group of the parent has.
-    offset = np.concatenate(([0], np.cumsum(np.maximum(tree.widest, tree.widest[parent]) + 1)))
-    length, most_children = int(offset[-1]), int(np.diff(tree.first_child).max())
-    return _Space(
-        offset,
-        np.zeros(length),
-        np.zeros(length),
-        np.zeros(length, dtype=np.int64),
-        np.zeros((most_children + 1, largest + 1)),
-        # What waits to be split are disjoint parts of one job.
-        np.zeros((2, largest + 1), dtype=np.int64),
-        np.zeros(int(tree.worth_first[-1]), dtype=np.int64),
-    )
-
-
 @inlined
 def _combine_children(tree: MergedTree, space: _Space, v: int, most: int) -> int:
     """Fill the values of 0 .. ``most`` nodes in the first i children of a class, for all i; return their number."""
@@ -282,7 +263,17 @@ class Pricing:
         self.tree, self.class_of_group = merged(encoding, level)
         self.sizes, self.multiplicity = np.unique(encoding.sizes, return_counts=True)
         self._most_saved = float(encoding.top) * self.sizes
-        self._space = _working_space(self.tree)
+        tree, largest, n_classes = self.tree, int(self.tree.widest[-1]), len(self.tree.widest)
+        parent = np.full(n_classes, n_classes - 1)
+        parent[tree.children] = np.repeat(np.arange(n_classes), np.diff(tree.first_child))
+        # Several groups of a class are asked for as much as one group of the parent has.
+        offset = np.concatenate(([0], np.cumsum(np.maximum(tree.widest, tree.widest[parent]) + 1)))
+        one, several = np.zeros((2, int(offset[-1])))
+        last, piece = (np.zeros(int(length), dtype=np.int64) for length in (offset[-1], tree.worth_first[-1]))
+        prefix = np.zeros((int(np.diff(tree.first_child).max()) + 1, largest + 1))
+        # What waits to be split are disjoint parts of one job.
+        todo = np.zeros((2, largest + 1), dtype=np.int64)
+        self._space = _Space(offset, one, several, last, prefix, todo, piece)
 
     def at(self, prices: FloatArray) -> Priced:
         """Answer prices, none negative, those of no nodes 0."""
