@@ -2,8 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from ortools.linear_solver import pywraplp
@@ -14,12 +13,16 @@ from allocopt.solving.budget import ENDLESS_S
 SMOOTHING = 0.7  # weight of the best prices so far in those that are tried next (Wentges 1997)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Answer:
-    """The best columns at prices of the rows that there were, in hops, and what they prove."""
+class Answer(Protocol):
+    """The best columns at prices of the rows that there were, and what they prove: no allocation saves more hops."""
 
-    prices: FloatArray  # one for each row
-    bound: float  # no allocation saves more, whatever the rounding
+    @property
+    def prices(self) -> FloatArray:
+        """One for each row, in hops."""
+
+    @property
+    def bound(self) -> float:
+        """In hops."""
 
 
 Answered = TypeVar("Answered", bound=Answer)

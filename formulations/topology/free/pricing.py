@@ -27,7 +27,6 @@ from allocopt.kernels.insertion import (
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.tables import job_classes
-from formulations.topology.column_generation import Answer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,9 +157,11 @@ def best_patterns(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PricedPatterns(Answer):
-    """The best pattern of every class of jobs under some charges, whose prices are the multipliers of the rows."""
+class PricedPatterns:
+    """The best pattern of every class of jobs under some charges, in hops."""
 
+    prices: FloatArray  # multiplier of each row that there was
+    bound: float  # no allocation saves more
     charge: FloatArray  # see `Charges.table`
     counts: IntArray  # nodes of each vertex by class, shape (R, V)
     savings: FloatArray  # of the patterns, charges not taken off, shape (R,)
