@@ -54,12 +54,9 @@ class Child:
         return not self._busy and self._owner == os.getpid() and self._process.poll() is None
 
     def wait_until_ready(self, clock: Clock) -> bool:
-        """Wait until the back end is imported and has said its version; return whether it is before the time is up.
+        """Wait until the back end has said its version; return whether it is before the time is up.
 
-        Raises
-        ------
-        BackEndDiedError
-            If it cannot start.
+        Raises `BackEndDiedError` if it cannot start.
         """
         if self.version is None:
             try:
@@ -77,10 +74,7 @@ class Child:
     def answers(self, clock: Clock, grace: float) -> Iterator[Progress | Outcome]:
         """Yield what comes, up to the outcome, or to ``grace`` seconds after the time is up.
 
-        Raises
-        ------
-        BackEndDiedError
-            If the child ends before it has answered.
+        Raises `BackEndDiedError` if the child ends before it has answered.
         """
         while self._busy:
             try:

@@ -26,11 +26,11 @@ def version() -> str:
 
 def solve_program(program: BinaryProgram, limits: Limits, warm: IntArray | None, report: Report) -> Outcome:
     """Solve a program whose matrix holds integers; see `BackEnd.solve_program`."""
-    scale = integer_scale(program)
+    scale, costs = integer_costs(program)
     model = cp_model.CpModel()
     literals = [model.new_bool_var("") for _ in program.costs]
     _add_rows(model, program, literals)
-    model.minimize(cp_model.LinearExpr.weighted_sum(literals, scaled_down(program, scale).tolist()))
+    model.minimize(cp_model.LinearExpr.weighted_sum(literals, costs.tolist()))
     if warm is not None:
         for literal, value in zip(literals, np.isin(np.arange(len(literals)), warm).tolist(), strict=True):
             model.add_hint(literal, value)
@@ -59,8 +59,11 @@ def solve_program(program: BinaryProgram, limits: Limits, warm: IntArray | None,
     return Outcome(OutcomeStatus.PROVED if status == cp_model.OPTIMAL else OutcomeStatus.FEASIBLE, chosen, bound)
 
 
-def integer_scale(program: BinaryProgram) -> float:
-    """Factor, a power of two, that makes the costs integers: as precise as `ROUNDING` asks, or as fits 64 bits."""
+def integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
+    """Return a scale, a power of two, and the costs times it, rounded down.
+
+    They are as precise as `ROUNDING` asks, or as fits 64 bits.
+    """
     largest, total = float(np.abs(program.costs).max()), float(np.abs(program.costs).sum())
     fitting = min(LARGEST_COEFFICIENT / max(largest, 1e-300), LARGEST_SUM / max(total, 1e-300))
     # The cheapest way to meet each equality row, and how many columns that takes.
@@ -72,12 +75,8 @@ def integer_scale(program: BinaryProgram) -> float:
         chosen += program.row_lower[row]
     # Rounding down loses less than one unit for every column that is chosen.
     wanted = max(chosen, 1.0) / (ROUNDING * least) if least > 0 else fitting
-    return math.ldexp(1.0, min(math.ceil(math.log2(wanted)), math.floor(math.log2(fitting))))
-
-
-def scaled_down(program: BinaryProgram, scale: float) -> IntArray:
-    """Costs as integers, rounded down."""
-    return np.floor(program.costs * scale).astype(np.int64)
+    scale = math.ldexp(1.0, min(math.ceil(math.log2(wanted)), math.floor(math.log2(fitting))))
+    return scale, np.floor(program.costs * scale).astype(np.int64)
 
 
 class _Reporter(cp_model.CpSolverSolutionCallback):

@@ -36,12 +36,7 @@ class _Row(NamedTuple):
 def export_program(program: BinaryProgram, path: Path | str) -> None:
     """Write a program in the format that the suffix of the path names; written beside and renamed.
 
-    Raises
-    ------
-    UsageError
-        If the suffix is none of ``.mps``, ``.lp``, ``.pb``, ``.json``.
-    BadFileError
-        If the file cannot be written.
+    Raises `UsageError` if the suffix names none, `BadFileError` if the file cannot be written.
     """
     path = Path(path)
     if path.suffix not in _WRITERS:

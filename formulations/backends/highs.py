@@ -7,7 +7,7 @@ and a reduced cost d of every column: a solution with a column outside the *core
 """
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy
@@ -35,13 +35,6 @@ def solve_program(program: BinaryProgram, limits: Limits, warm: IntArray | None,
     return _CoreSearch(program, limits, report).run(warm)
 
 
-class Prices(NamedTuple):
-    """A lower bound by weak duality, and what a column of positive reduced cost raises it by, at least, when chosen."""
-
-    bound: float
-    reduced_costs: FloatArray
-
-
 class _CoreSearch:
     def __init__(self, program: BinaryProgram, limits: Limits, report: Report) -> None:
         self._program = program
@@ -56,17 +49,17 @@ class _CoreSearch:
         if warm is not None:
             self._take(warm)
         row_prices, point = relaxation(self._program, self._remaining())
-        prices = priced(self._program, row_prices)
-        self._report(Progress(None, prices.bound))
+        least, reduced_costs = priced(self._program, row_prices)
+        self._report(Progress(None, least))
         if point is not None and (np.minimum(point, 1 - point) < INTEGRAL).all():
             self._take(np.flatnonzero(point > 0.5))
-        rising = np.sort(prices.reduced_costs)
+        rising = np.sort(reduced_costs)
         n_core = max(SMALLEST_CORE, COLUMNS_PER_ROW * len(self._program.row_lower))
         width = -np.inf
-        while width < rising[-1] and not self._is_optimal(prices.bound, width):
-            width = min(rising[min(n_core, len(rising)) - 1], self._cost - prices.bound)
-            finished, core_bound = self._solve_core(np.flatnonzero(prices.reduced_costs <= width))
-            bound = max(prices.bound, min(core_bound, prices.bound + width, self._cost))
+        while width < rising[-1] and not self._is_optimal(least, width):
+            width = min(rising[min(n_core, len(rising)) - 1], self._cost - least)
+            finished, core_bound = self._solve_core(np.flatnonzero(reduced_costs <= width))
+            bound = max(least, min(core_bound, least + width, self._cost))
             if not finished:
                 status = OutcomeStatus.NONE if self._chosen is None else OutcomeStatus.FEASIBLE
                 return Outcome(status, self._chosen, bound)
@@ -135,12 +128,15 @@ def relaxation(program: BinaryProgram, seconds: float) -> tuple[FloatArray, Floa
     return prices, answer.x
 
 
-def priced(program: BinaryProgram, row_prices: FloatArray) -> Prices:
-    """Bound of any row prices by weak duality, those of the wrong sign taken as zero."""
+def priced(program: BinaryProgram, row_prices: FloatArray) -> tuple[float, FloatArray]:
+    """Return the bound of any row prices by weak duality, those of the wrong sign taken as zero, and reduced costs.
+
+    A column of positive reduced cost raises the bound by that, at least, when it is chosen.
+    """
     prices = np.where(np.isinf(program.row_lower), np.minimum(row_prices, 0.0), row_prices)
     prices = np.where(np.isinf(program.row_upper), np.maximum(prices, 0.0), prices)
     side = np.where(prices > 0, program.row_lower, program.row_upper)
     reduced = program.costs - program.matrix.T @ prices
     priced_rows = prices != 0
     bound = prices[priced_rows] @ side[priced_rows] + np.minimum(reduced, 0.0).sum()
-    return Prices(float(bound), reduced)
+    return float(bound), reduced

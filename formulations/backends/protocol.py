@@ -188,13 +188,7 @@ class BackEnd(Protocol):
 
 
 def write_frame(stream: BinaryIO, message: object) -> None:
-    """Write a message and flush.
-
-    Raises
-    ------
-    OSError
-        If the other side is gone.
-    """
+    """Write a message and flush; raise `OSError` if the other side is gone."""
     body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(len(body).to_bytes(_LENGTH_BYTES, "little"))
     stream.write(body)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from allocopt.errors import AllocoptError
-from allocopt.solving import Run, StopReason
+from allocopt.problems.base import Strategy
+from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.child import BackEndDiedError, pool_of
 from formulations.backends.export import export_program
@@ -41,6 +42,25 @@ class BackEndSolver(ABC):
     """The half of a solver that has a back end in child processes; the other half is of the kind of its problems."""
 
     back_end: ClassVar[BackEndSpec]
+    strategies: ClassVar[frozenset[Strategy]] = frozenset()
+    largest_nonzeros: ClassVar[int]
+
+    @property
+    def name(self) -> str:
+        """That of the back end."""
+        return self.back_end.module.replace("_", "-")
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Problems of its kind, to proof."""
+        promises = frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND})
+        return Capabilities(self.strategies, promises, f"{self.largest_nonzeros:,} nonzeros of the model")
+
+    def too_many(self, nonzeros: int) -> str | None:
+        """Why a model with so many nonzeros is too large, or None."""
+        if nonzeros <= self.largest_nonzeros:
+            return None
+        return f"its model would have {nonzeros:,} nonzeros, the largest taken has {self.largest_nonzeros:,}"
 
     @property
     def version(self) -> str:

@@ -20,7 +20,6 @@ worth no more, `allocopt.problems.coallocation.pairs.alone_bound`), and a quota 
 smaller one.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -36,10 +35,9 @@ from allocopt.problems.coallocation.verify import verify_coallocation
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
-from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason
+from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, ask_child, stop_reason
 
 ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
-LARGEST_NONZEROS = 500_000
 
 
 def assignment_bound(problem: CoallocationProblem, pairs: Pairs) -> float:
@@ -176,7 +174,6 @@ class CoallocationModel:
         return max(0.0, -bound + ROUNDING * abs(bound))
 
     def _contention(self, host: IntArray, guest: IntArray) -> IntArray:
-        """Excess in steps that hosts have from the contention with guests."""
         hosts, how = self._problem.host_demands, self._problem.interference
         return contention_steps(hosts, host, self._problem.guest_demands, guest, hosts.cores[host], how)
 
@@ -196,7 +193,6 @@ class CoallocationModel:
             self._add_meetings(rows, number, x)
 
     def _add_meetings(self, rows: Rows, number: int, x: IntArray) -> None:
-        """Add the rows of guests that meet on a host, whose x are these."""
         mine, guest = np.flatnonzero(self.y[:, 0] == number), self.x[x, 1]
         columns = len(self.x) + len(self.z) + mine
         # The x of a guest follow each other.
@@ -271,38 +267,21 @@ def _spans(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
     return np.arange(len(span_of)) - before[span_of] + starts[span_of], span_of
 
 
-@dataclass(frozen=True)
 class IntegerCoallocation(BackEndSolver, CoallocationSolver):
     """A solver that hands the program of a co-allocation to a back end."""
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """Co-allocation problems, to proof."""
-        return Capabilities(
-            frozenset(),
-            frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
-            f"{LARGEST_NONZEROS:,} nonzeros of the model",
-        )
+    largest_nonzeros = 500_000
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
         """Why the problem is too large, or None."""
         too_many = super().refusal(problem)
-        few = problem.max_guests == 1 and 2 * len(problem.hosts) * len(problem.guests) <= LARGEST_NONZEROS
+        few = problem.max_guests == 1 and 2 * len(problem.hosts) * len(problem.guests) <= self.largest_nonzeros
         if too_many is not None or few:
             return too_many
-        nonzeros = CoallocationModel(problem, Pairs.of(problem)).nonzeros()
-        if nonzeros > LARGEST_NONZEROS:
-            return f"its model would have {nonzeros:,} nonzeros, the largest taken has {LARGEST_NONZEROS:,}"
-        return None
+        return self.too_many(CoallocationModel(problem, Pairs.of(problem)).nonzeros())
 
     def program(self, problem: CoallocationProblem) -> BinaryProgram:
-        """Build the whole program of a problem.
-
-        Raises
-        ------
-        UsageError
-            If no placement is worth anything, so that there is none.
-        """
+        """Build the whole program of a problem; raise `UsageError` if no placement is worth anything."""
         model = CoallocationModel(problem, Pairs.of(problem))
         if model.is_empty():
             raise UsageError(f"{problem.name!r} has no model: no guest can be placed to its gain")
@@ -328,25 +307,19 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
         return stop_reason(run.clock, budget)
 
 
-@dataclass(frozen=True)
 class ScipCoallocation(IntegerCoallocation):
     """The program in SCIP."""
 
-    name: ClassVar[str] = "scip"
-    back_end: ClassVar[BackEndSpec] = SCIP
+    back_end = SCIP
 
 
-@dataclass(frozen=True)
 class HighsCoallocation(IntegerCoallocation):
     """The program in HiGHS."""
 
-    name: ClassVar[str] = "highs"
-    back_end: ClassVar[BackEndSpec] = HIGHS
+    back_end = HIGHS
 
 
-@dataclass(frozen=True)
 class CpSatCoallocation(IntegerCoallocation):
     """The program in CP-SAT, on integer values."""
 
-    name: ClassVar[str] = "cp-sat"
-    back_end: ClassVar[BackEndSpec] = CP_SAT
+    back_end = CP_SAT

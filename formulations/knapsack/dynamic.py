@@ -184,7 +184,6 @@ def _search_values(items: Items, run: Run) -> bool:
 
 
 def _search_means(problem: KnapsackProblem, gains: Gains, items: Items, run: Run) -> bool:
-    """Do the same under Eq. 1."""
     known = -math.inf if run.objective is None else run.objective
     most = int(np.flatnonzero(count_bounds(problem, gains) > known).max(initial=0))
     if most == 0 or run.clock.expired():
@@ -205,7 +204,6 @@ def _search_means(problem: KnapsackProblem, gains: Gains, items: Items, run: Run
 
 
 def _enter(add: Any, best: FloatArray, taken: BitArray, items: Items, run: Run) -> int:
-    """Let the jobs enter while there is time; return how many did."""
     n_jobs = len(items.jobs)
     step = max(1, SLICE // best.size)
     entered = 0

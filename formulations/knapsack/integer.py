@@ -15,7 +15,7 @@ With slots, ``x_{j,s}`` says that job j is in slot s: ``sum_s x_{j,s} = sum_k y_
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -25,13 +25,12 @@ from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem, Selection
 from allocopt.problems.knapsack.packing import ROUNDING, Gains, count_bounds, fits_alone, most_jobs, selection_of
-from allocopt.solving import Capabilities, Promise, Run, StopReason
+from allocopt.solving import Capabilities, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.solving.verify import verify
 from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
-from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason
+from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, ask_child, stop_reason
 
-LARGEST_NONZEROS = 300_000
 LARGEST_FLOAT_UNITS = 100_000
 """Capacity up to which a unit too much is more than the tolerances of solvers that compute with floats."""
 
@@ -140,7 +139,6 @@ class KnapsackModel:
             rows.at_most(n, (y, 1))
 
     def _add_slots(self, rows: Rows, slots: tuple[int, ...]) -> None:
-        """Put every selected job in one slot, and no more in a slot than it holds."""
         x = self._first_x + np.arange(len(self._pairs))
         ends = np.searchsorted(self._pairs[:, 0], self._jobs, side="right")
         for place, mine in enumerate(np.split(x, ends[:-1])):
@@ -166,30 +164,24 @@ def _reduced(units: IntArray, free: int) -> tuple[IntArray, int]:
     return units // divisor, min(free, int(units.sum())) // divisor
 
 
-@dataclass(frozen=True)
 class IntegerKnapsack(BackEndSolver, KnapsackSolver):
     """A solver that hands the program of a knapsack to a back end, as `ProgramSolver` does for topology problems."""
 
+    largest_nonzeros = 300_000
     largest_units: ClassVar[int | None] = LARGEST_FLOAT_UNITS
 
     @property
     def capabilities(self) -> Capabilities:
         """Knapsack problems, to proof."""
+        able = super().capabilities
         units = "" if self.largest_units is None else f", {self.largest_units:,} free units, common divisors apart"
-        return Capabilities(
-            frozenset(),
-            frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
-            f"{LARGEST_NONZEROS:,} nonzeros of the model{units}",
-        )
+        return replace(able, largest=able.largest + units)
 
     def refusal(self, problem: KnapsackProblem) -> str | None:
         """Why the problem is too large, or None."""
-        too_many = super().refusal(problem)
+        too_many = super().refusal(problem) or self.too_many(knapsack_nonzeros(problem))
         if too_many is not None:
             return too_many
-        nonzeros = knapsack_nonzeros(problem)
-        if nonzeros > LARGEST_NONZEROS:
-            return f"its model would have {nonzeros:,} nonzeros, the largest taken has {LARGEST_NONZEROS:,}"
         requests = problem.requests[fits_alone(problem)].T
         units = max(_reduced(asked, free)[1] for asked, free in zip(requests, problem.capacity.values(), strict=True))
         if self.largest_units is not None and units > self.largest_units:
@@ -197,13 +189,7 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
         return None
 
     def program(self, problem: KnapsackProblem) -> BinaryProgram:
-        """Build the whole program of a problem.
-
-        Raises
-        ------
-        UsageError
-            If no job can be selected, so that there is none.
-        """
+        """Build the whole program of a problem; raise `UsageError` if no job can be selected, so that there is none."""
         model = KnapsackModel(problem)
         if model.is_empty():
             raise UsageError(f"{problem.name!r} has no model: no job can be selected to its gain")
@@ -222,26 +208,20 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
         return stop_reason(run.clock, budget)
 
 
-@dataclass(frozen=True)
 class ScipKnapsack(IntegerKnapsack):
     """The program in SCIP."""
 
-    name: ClassVar[str] = "scip"
-    back_end: ClassVar[BackEndSpec] = SCIP
+    back_end = SCIP
 
 
-@dataclass(frozen=True)
 class HighsKnapsack(IntegerKnapsack):
     """The program in HiGHS."""
 
-    name: ClassVar[str] = "highs"
-    back_end: ClassVar[BackEndSpec] = HIGHS
+    back_end = HIGHS
 
 
-@dataclass(frozen=True)
 class CpSatKnapsack(IntegerKnapsack):
     """The program in CP-SAT, on integer gains."""
 
-    name: ClassVar[str] = "cp-sat"
-    back_end: ClassVar[BackEndSpec] = CP_SAT
-    largest_units: ClassVar[int | None] = None
+    back_end = CP_SAT
+    largest_units = None

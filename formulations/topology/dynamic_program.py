@@ -1,23 +1,178 @@
-"""Solver ``dp``: SCAS (`scas`) and DCAS (`dcas`, see ``docs/dcas.md``) to proof by dynamic programming."""
+"""Solver ``dp``: SCAS, and DCAS (`dcas`, see ``docs/dcas.md``), to proof by dynamic programming.
+
+SCAS goes over the multisets of jobs, on the line and on the circle of idle positions.
+"""
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+from numba import float64, int16, int64, void
+from numpy.typing import NDArray
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.compiled import kernel
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
-from allocopt.problems.topology.tables import BLOCK_KERNELS, blocks_of
+from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
+from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
 from formulations.topology.dcas.search import DCAS_KERNELS, dcas_refusal, search_dcas
-from formulations.topology.scas import Circle, fill_positions, number_of_multisets
+from formulations.topology.dcas.window import Multisets
 
 LARGEST_TABLE = 10_000_000
 MANY_JOBS = 9  # DCAS begins with the SCAS optimum from so many jobs on: with less it is found sooner without
+SLICE = 1_000_000  # table entries times sizes between two looks at the clock: a few milliseconds
+
+ChoiceArray = NDArray[np.int16]
+
+
+def number_of_multisets(sizes: IntArray) -> int:
+    """Count the multisets of jobs of these sizes, one per job, without enumerating them."""
+    _, counts = np.unique(sizes, return_counts=True)
+    # Python integers: the product overflows 64 bits for a few hundred jobs.
+    return math.prod((counts + 1).tolist())
+
+
+@kernel(
+    void(
+        *(float64[:, ::1], int16[:, ::1], float64[:, ::1], int64[::1], int64[:, ::1], int64[::1], int64[::1]),
+        *(int64, int64, int64),
+    ),
+    allocates=True,
+)
+def fill_positions(
+    best: FloatArray,  # shape (m + 1, S), as the choices
+    choice: ChoiceArray,  # the size placed last, or -1 for an idle node
+    costs: FloatArray,  # of the block of size r that begins at each position, shape (R, m)
+    sizes: IntArray,
+    digits: IntArray,
+    strides: IntArray,
+    used: IntArray,
+    start: int,
+    first: int,
+    last: int,
+) -> None:
+    """Fill rows ``first .. last`` of the tables of the line that begins at ``start``; those before are filled already.
+
+    ``best[p, s]`` is the least cost of placing multiset s within positions ``start .. p - 1``: ``best[p, s] =
+    min(best[p - 1, s], min_r best[p - n_r, s - e_r] + costs[r, p - n_r])``.
+    """
+    n_sizes, n_states = digits.shape
+    for position in range(first, last + 1):
+        if position == start:
+            best[position, :] = np.inf
+            best[position, 0] = 0.0
+            choice[position, :] = -1
+            continue
+        for state in range(n_states):
+            best[position, state] = best[position - 1, state]
+            choice[position, state] = -1
+        for r in range(n_sizes):
+            before = position - sizes[r]
+            if before < start:
+                continue
+            for state in range(strides[r], n_states):
+                if digits[r, state] == 0 or used[state] > position - start:
+                    continue
+                cost = best[before, state - strides[r]] + costs[r, before]
+                if cost < best[position, state]:
+                    best[position, state] = cost
+                    choice[position, state] = r
+
+
+class _Straddle(NamedTuple):
+    # A job of size index `r` straddles the cut with `behind` nodes behind it.
+    r: int
+    behind: int
+    start: int  # of its block, before the cut
+    cost: float  # of its block
+    bound: float  # this plus the cheapest block of every other job
+
+
+class Circle:
+    """Searches the placements of all jobs on the circle, and records what it finds and proves."""
+
+    def __init__(self, problem: TopologyProblem, blocks: Blocks, run: Run) -> None:
+        self._problem, self._blocks, self._run = problem, blocks, run
+        self._multisets = Multisets.of(blocks.sizes, blocks.counts)
+        self._m, n_states = int(blocks.costs.shape[1]), self._multisets.full + 1
+        self._best: FloatArray = np.empty((self._m + 1, n_states))
+        self._choice: ChoiceArray = np.empty((self._m + 1, n_states), dtype=np.int16)
+
+    def search_line(self) -> bool:
+        """Find the best placement in which no job straddles the cut; return False if the time ran out."""
+        if not self._fill(0):
+            return False
+        self._offer(self._starts(self._m, self._multisets.full))
+        return True
+
+    def search_straddling(self) -> bool:
+        """Solve the cases that may beat the incumbent, the most promising first; return False if the time ran out.
+
+        All cases with the same number of nodes behind the cut share the tables of one line. The least bound of the
+        cases that are left bounds the whole problem.
+        """
+        total, cases = self._blocks.cheapest_total(), []
+        for r, size in enumerate(self._blocks.sizes.tolist()):
+            others = total - float(self._blocks.costs[r].min())
+            for behind in range(1, size):
+                start = self._m - size + behind
+                cost = float(self._blocks.costs[r, start])
+                cases.append(_Straddle(r, behind, start, cost, others + cost))
+        cases = self._promising(sorted(cases, key=lambda case: case.bound))
+        while cases:
+            self._run.prove(cases[0].bound)
+            behind = cases[0].behind
+            if not self._fill(behind):
+                return False
+            for case in cases:
+                if case.behind == behind:
+                    self._solve_case(case)
+            cases = self._promising(case for case in cases if case.behind != behind)
+        return True
+
+    def _promising(self, cases: Iterable[_Straddle]) -> list[_Straddle]:
+        return [case for case in cases if self._run.objective is None or case.bound < self._run.objective]
+
+    def _solve_case(self, case: _Straddle) -> None:
+        others = self._multisets.full - int(self._multisets.strides[case.r])
+        cost = float(self._best[case.start, others]) + case.cost
+        if self._run.objective is None or cost < self._run.objective:
+            starts = self._starts(case.start, others)
+            starts[case.r].append(case.start)
+            self._offer(starts)
+
+    def _fill(self, start: int) -> bool:
+        """Fill the tables for the line that begins at ``start``; return False if the time ran out."""
+        blocks, multisets = self._blocks, self._multisets
+        rows = max(1, SLICE // multisets.digits.size)
+        for first in range(start, self._m + 1, rows):
+            if self._run.clock.expired():
+                return False
+            last = min(self._m, first + rows - 1)
+            of_multisets = multisets.digits, multisets.strides, multisets.used
+            fill_positions(self._best, self._choice, blocks.costs, blocks.sizes, *of_multisets, start, first, last)
+        return True
+
+    def _starts(self, end: int, multiset: int) -> list[list[int]]:
+        starts: list[list[int]] = [[] for _ in self._blocks.sizes]
+        position = end
+        while multiset > 0:
+            r = int(self._choice[position, multiset])
+            position -= 1 if r < 0 else int(self._blocks.sizes[r])
+            if r >= 0:
+                starts[r].append(position)
+                multiset -= int(self._multisets.strides[r])
+        return starts
+
+    def _offer(self, starts: list[list[int]]) -> None:
+        self._run.offer(allocation_of_blocks(self._problem, self._blocks.starts_of_jobs(self._problem, starts)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ Equal jobs are one here, which removes the symmetry of the paper's model, and th
 circular consecutive ones, which makes the linear relaxation nearly integral.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array
@@ -20,11 +19,11 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_blocks, owners_of, sequential_allocation
 from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
-from allocopt.solving import Capabilities, Promise, Run, StopReason
+from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
 from formulations.backends.protocol import BinaryProgram, Formulation, NameGrid
-from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, BackEndSpec, ask_child, stop_reason
+from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, ask_child, stop_reason
 
 
 def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArray:
@@ -49,7 +48,7 @@ class Pack:
 
     def program(self) -> BinaryProgram:
         """Build the program; column ``r * m + i`` is ``y_{r,i}``, or column k is block ``kept[k]``."""
-        sizes, counts, n_idle = self.blocks.sizes, self.blocks.counts.astype(np.float64), self._n_idle
+        sizes, counts, n_idle = self.blocks.sizes, self.blocks.counts.astype(np.float64), len(self.problem.idle_nodes)
         positions, costs = np.arange(n_idle), self.blocks.costs.ravel()
         kept = np.arange(costs.size) if self.kept is None else self.kept
         # Rows of the sizes, then of the positions; a column has a one for its size and one per position covered.
@@ -72,58 +71,44 @@ class Pack:
 
     def decode(self, chosen: IntArray) -> Allocation | None:
         """Hand the chosen blocks of each size to the jobs of that size."""
-        sizes, starts = np.divmod(chosen if self.kept is None else self.kept[chosen], self._n_idle)
+        sizes, starts = np.divmod(chosen if self.kept is None else self.kept[chosen], len(self.problem.idle_nodes))
         of_size = [starts[sizes == r].tolist() for r in range(len(self.blocks.sizes))]
         return allocation_of_blocks(self.problem, self.blocks.starts_of_jobs(self.problem, of_size))
 
     def encode(self, allocation: Allocation) -> IntArray:
         """Columns of the blocks that the jobs have."""
         sizes = np.searchsorted(self.blocks.sizes, self.problem.sizes)
-        blocks = np.sort(sizes * self._n_idle + first_positions(self.problem, allocation))
+        blocks = np.sort(sizes * len(self.problem.idle_nodes) + first_positions(self.problem, allocation))
         return blocks if self.kept is None else np.searchsorted(self.kept, blocks)
 
     def bound_of(self, bound: float) -> float:
         """Return the bound of the program, whose costs are the problem's."""
         return bound
 
-    @property
-    def _n_idle(self) -> int:
-        return len(self.problem.idle_nodes)
 
-
-@dataclass(frozen=True)
 class ProgramSolver(BackEndSolver, TopologySolver):
     """A solver that hands a binary program to a back end, which runs in a child process and is killed if it overruns.
+
+    The program is the Pack model, unless a subclass says otherwise.
 
     If a back end crashes in a solve, the answer is the best that it had shown, and a warning is logged; the sequential
     allocation, and a warm start, are answers from the beginning.
     """
 
-    largest_nonzeros: ClassVar[int]
+    strategies = frozenset({Strategy.SCAS})
+    largest_nonzeros = 1_000_000
 
-    @abstractmethod
     def formulate(self, problem: TopologyProblem, blocks: Blocks) -> Formulation:
         """Write a problem as a binary program."""
+        return Pack(problem, blocks)
 
-    @abstractmethod
     def nonzeros(self, problem: TopologyProblem) -> int:
         """Nonzeros of the program, known before it is built."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """SCAS, to proof."""
-        return Capabilities(
-            frozenset({Strategy.SCAS}),
-            frozenset({Promise.EXACT, Promise.ANYTIME, Promise.BOUND}),
-            f"{self.largest_nonzeros:,} nonzeros of the model",
-        )
+        return len(problem.idle_nodes) * int((np.unique(problem.sizes) + 1).sum())
 
     def refusal(self, problem: TopologyProblem) -> str | None:
         """Why the window is too large, or None."""
-        nonzeros = self.nonzeros(problem)
-        if nonzeros <= self.largest_nonzeros:
-            return None
-        return f"its model would have {nonzeros:,} nonzeros, the largest taken has {self.largest_nonzeros:,}"
+        return self.too_many(self.nonzeros(problem))
 
     def program(self, problem: TopologyProblem) -> BinaryProgram:
         """Build the program of a problem, whatever its size."""
@@ -145,41 +130,20 @@ class ProgramSolver(BackEndSolver, TopologySolver):
         return stop_reason(run.clock, budget)
 
 
-@dataclass(frozen=True)
-class PackSolver(ProgramSolver):
-    """A solver of the Pack model."""
-
-    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> Pack:
-        """Write the problem as the Pack model."""
-        return Pack(problem, blocks)
-
-    def nonzeros(self, problem: TopologyProblem) -> int:
-        """Nonzeros of the Pack model."""
-        return len(problem.idle_nodes) * int((np.unique(problem.sizes) + 1).sum())
-
-
-@dataclass(frozen=True)
-class ScipPack(PackSolver):
+class ScipPack(ProgramSolver):
     """The Pack model in SCIP."""
 
-    name: ClassVar[str] = "scip"
-    back_end: ClassVar[BackEndSpec] = SCIP
-    largest_nonzeros: ClassVar[int] = 1_000_000
+    back_end = SCIP
 
 
-@dataclass(frozen=True)
-class HighsPack(PackSolver):
+class HighsPack(ProgramSolver):
     """The Pack model in HiGHS: the linear relaxation first, then the columns that it leaves."""
 
-    name: ClassVar[str] = "highs"
-    back_end: ClassVar[BackEndSpec] = HIGHS
-    largest_nonzeros: ClassVar[int] = 3_000_000
+    back_end = HIGHS
+    largest_nonzeros = 3_000_000
 
 
-@dataclass(frozen=True)
-class CpSatPack(PackSolver):
+class CpSatPack(ProgramSolver):
     """The Pack model in CP-SAT, on integer costs."""
 
-    name: ClassVar[str] = "cp-sat"
-    back_end: ClassVar[BackEndSpec] = CP_SAT
-    largest_nonzeros: ClassVar[int] = 1_000_000
+    back_end = CP_SAT

@@ -25,7 +25,7 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_blocks
 from allocopt.problems.topology.tables import Blocks
 from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
-from formulations.backends.solver import SCIP, BackEndSpec
+from formulations.backends.solver import SCIP
 from formulations.topology.integer import ProgramSolver, first_positions
 
 LOGGER = logging.getLogger(__name__)
@@ -117,8 +117,8 @@ class ScipPaper(ProgramSolver):
     """
 
     name: ClassVar[str] = "scip-paper"
-    back_end: ClassVar[BackEndSpec] = SCIP
-    largest_nonzeros: ClassVar[int] = 500_000
+    back_end = SCIP
+    largest_nonzeros = 500_000
 
     cancel: bool = False
 

@@ -72,27 +72,25 @@ class ConstrainedShortestPath(TopologySolver):
         run.offer(sequential_allocation(problem))
         blocks = blocks_of(problem)
         run.prove(blocks.cheapest_total())
-        if not run.is_proved():
-            _search(problem, blocks, run, budget.iterations)
+        if run.is_proved():
+            return StopReason.PROVED
+        graph = product_graph(blocks)
+        n_cases = int(blocks.sizes.max())
+        cases = range(min(budget.iterations or n_cases, n_cases))
+        longest = run.clock.elapsed()
+        for behind in cases:
+            started = run.clock.elapsed()
+            # No case is begun that may not fit.
+            if run.clock.remaining() < longest:
+                break
+            for starts in _best_starts(graph, blocks, behind):
+                run.offer(allocation_of_blocks(problem, blocks.starts_of_jobs(problem, starts)))
+            longest = max(longest, run.clock.elapsed() - started)
+        else:
+            if len(cases) == n_cases and run.objective is not None:
+                run.prove(run.objective)
         by_iterations = budget.iterations is not None and not run.clock.expired()
         return StopReason.ITERATIONS if by_iterations else StopReason.TIME_LIMIT
-
-
-def _search(problem: TopologyProblem, blocks: Blocks, run: Run, iterations: int | None) -> None:
-    graph = product_graph(blocks)
-    n_cases = int(blocks.sizes.max())
-    cases = range(n_cases if iterations is None else min(iterations, n_cases))
-    longest = run.clock.elapsed()
-    for behind in cases:
-        started = run.clock.elapsed()
-        # No case is begun that may not fit.
-        if run.clock.remaining() < longest:
-            return
-        for starts in _best_starts(graph, blocks, behind):
-            run.offer(allocation_of_blocks(problem, blocks.starts_of_jobs(problem, starts)))
-        longest = max(longest, run.clock.elapsed() - started)
-    if len(cases) == n_cases and run.objective is not None:
-        run.prove(run.objective)
 
 
 def _best_starts(graph: "nx.DiGraph[State]", blocks: Blocks, behind: int) -> list[list[list[int]]]:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, types, void
+from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.kernels.arrays import put
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.solving.budget import Clock
 from formulations.topology.dcas.window import WINDOW, Window
@@ -27,16 +27,11 @@ MOMENTUM, PATIENCE, SLOWER = 0.6, 4, 0.7
 
 class _ReplySpace(NamedTuple):
     # Products over the leaves of a pod and over the pods, and what they chose.
-    in_pod: FloatArray
-    in_pod_choice: IntArray
-    over_pods: FloatArray
-    over_pods_choice: IntArray
+    in_pod: FloatMatrix
+    in_pod_choice: IntMatrix
+    over_pods: FloatMatrix
+    over_pods_choice: IntMatrix
     counts: IntArray
-
-
-_REPLY_SPACE = types.NamedTuple(
-    (float64[:, ::1], int64[:, ::1], float64[:, ::1], int64[:, ::1], int64[::1]), _ReplySpace
-)
 
 
 @inlined
@@ -131,7 +126,7 @@ def _bound_and_excess(
     return bound
 
 
-@kernel(float64(WINDOW, *(float64[::1],) * 5, _REPLY_SPACE, float64[::1], float64, float64, int64))
+@kernel(float64(WINDOW, *(float64[::1],) * 5, record_type(_ReplySpace), float64[::1], float64, float64, int64))
 def ascend(
     window: Window,
     price: FloatArray,  # of the best bound so far, by leaf
@@ -224,14 +219,7 @@ class Reach(NamedTuple):
     width: IntArray
 
 
-REACH = types.NamedTuple((float64[::1], float64[::1], float64[::1], int64[::1], int64[::1]), Reach)
-
-
-def empty_reach(window: Window, prices: Prices) -> Reach:
-    """Allocate the tables of a window's prices, to be filled by `fill_reach`."""
-    width = np.where(window.factor > 0, window.sizes + 1, 1)
-    ends = np.cumsum(len(window.pod) * (window.sizes + 1) * width)
-    return Reach(prices.leaf, prices.best, np.empty(int(ends[-1])), np.concatenate(([0], ends[:-1])), width)
+REACH = record_type(Reach)
 
 
 @inlined

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, types
+from numba import float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.random import lehmer_uniform
 from allocopt.problems.topology import TopologyProblem
@@ -29,9 +30,6 @@ class _Decoding(NamedTuple):
     in_leaf: IntArray  # nodes of a block by leaf and by pod; all 0 between two blocks
     in_pod: IntArray
     random: IntArray  # state of the random numbers, one entry
-
-
-_DECODING = types.NamedTuple((float64[::1], float64[::1], *(int64[::1],) * 8), _Decoding)
 
 
 @inlined
@@ -72,20 +70,8 @@ def _best_start(
 
 
 @inlined
-def _take(decoding: _Decoding, n_left: int, start: int, n: int, block: int) -> int:
-    for index in range(start, start + n):
-        decoding.owners[decoding.left[index % n_left]] = block
-    kept = 0
-    for index in range(n_left):
-        if decoding.owners[decoding.left[index]] != block:
-            decoding.left[kept] = decoding.left[index]
-            kept += 1
-    return kept
-
-
-@inlined
 def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> float:
-    """Place all jobs in the order; return the excess, or infinity once it reaches ``most``."""
+    # Returns the excess, or infinity once it reaches ``most``.
     n_left, excess = window.leaf.size, 0.0
     for position in range(n_left):
         decoding.left[position] = position
@@ -98,7 +84,14 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
         excess += value + decoding.best[c]
         if excess >= most:
             return np.inf
-        n_left = _take(decoding, n_left, start, n, block)
+        for taken in range(start, start + n):
+            decoding.owners[decoding.left[taken % n_left]] = block
+        kept = 0
+        for place in range(n_left):
+            if decoding.owners[decoding.left[place]] != block:
+                decoding.left[kept] = decoding.left[place]
+                kept += 1
+        n_left = kept
     if n_left > 0:
         for index in range(n_left):
             excess += decoding.price[window.leaf[decoding.left[index]]]
@@ -106,7 +99,7 @@ def _place(window: Window, decoding: _Decoding, noise: float, most: float) -> fl
     return excess
 
 
-@kernel(float64(WINDOW, _DECODING, float64, float64, int64))
+@kernel(float64(WINDOW, record_type(_Decoding), float64, float64, int64))
 def decode(window: Window, decoding: _Decoding, noise: float, most: float, times: int) -> float:
     """Place the jobs so many times; return the least excess, with its allocation in ``best_owners``.
 
@@ -122,8 +115,7 @@ def decode(window: Window, decoding: _Decoding, noise: float, most: float, times
         excess = _place(window, decoding, noise * strength * strength, most)
         if excess < most:
             most = excess
-            for position in range(decoding.owners.size):
-                decoding.best_owners[position] = decoding.owners[position]
+            put(decoding.owners, decoding.best_owners)
     return most
 
 

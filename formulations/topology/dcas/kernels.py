@@ -7,13 +7,14 @@ it. What is kept and compared is the *excess*: cost and prices beyond what the b
 negative, so that whatever reaches ``limit`` can be left out.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numba import float64, int32, int64, types
+from numba import float64, int64
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import inlined, kernel
 from formulations.topology.dcas.bounds import REACH, Reach, left_saving
 from formulations.topology.dcas.window import WINDOW, Window, fit
@@ -38,8 +39,8 @@ class _Parts(NamedTuple):
     rest: IndexArray  # entry of the part after the first node; -1 for none
     gap: IndexArray  # filling of the gap before that part; -1 for none
     link: IndexArray  # next entry of the same multiset while a list is made, then the entries by rising excess
-    first: IndexArray  # parts are the entries first[c, p, r] .. last[c, p, r] - 1
-    last: IndexArray
+    first: Annotated[IndexArray, 3]  # parts are the entries first[c, p, r] .. last[c, p, r] - 1
+    last: Annotated[IndexArray, 3]
 
 
 class _Fillings(NamedTuple):
@@ -49,7 +50,8 @@ class _Fillings(NamedTuple):
     excess: FloatArray
     part: IndexArray  # entry of the first block
     rest: IndexArray  # filling behind the first block and what is nested in it; -1 for none
-    first: IndexArray  # fillings are the entries first[p] .. last[p] - 1, by rising excess
+    order: IndexArray  # the entries of a position by rising excess
+    first: IndexArray  # fillings are the entries first[p] .. last[p] - 1
     last: IndexArray
 
 
@@ -65,14 +67,6 @@ class Tables(NamedTuple):
     cursor: IntArray  # where the recursion stands
 
 
-_INDICES = int32[::1]
-_PARTS = types.NamedTuple(
-    (*(_INDICES,) * 3, float64[::1], float64[::1], *(_INDICES,) * 3, int32[:, :, ::1], int32[:, :, ::1]), _Parts
-)
-_FILLINGS = types.NamedTuple((_INDICES, float64[::1], *(_INDICES,) * 4), _Fillings)
-TABLES = types.NamedTuple((_PARTS, _FILLINGS, _INDICES, int64[::1], float64[::1], int64[::1], int64[::1]), Tables)
-
-
 def empty_tables(window: Window, capacity: int) -> Tables:
     """Allocate room for ``capacity`` parts, and a quarter as many fillings."""
     positions, n_states = len(window.leaf) + 1, len(window.used)
@@ -82,9 +76,9 @@ def empty_tables(window: Window, capacity: int) -> Tables:
     value, excess = np.empty(capacity), np.empty(capacity)
     first, last = (np.zeros(index, dtype=np.int32) for _ in range(2))
     parts = _Parts(nested, in_leaf, in_pod, value, excess, rest, gap, link, first, last)
-    blocks, part, rest = (np.empty(capacity // 4, dtype=np.int32) for _ in range(3))
+    blocks, part, rest, order = (np.empty(capacity // 4, dtype=np.int32) for _ in range(4))
     begin, end = (np.zeros(positions, dtype=np.int32) for _ in range(2))
-    fillings = _Fillings(blocks, np.empty(capacity // 4), part, rest, begin, end)
+    fillings = _Fillings(blocks, np.empty(capacity // 4), part, rest, order, begin, end)
     return Tables(
         parts,
         fillings,
@@ -159,22 +153,20 @@ def _compact(parts: _Parts, first: int, last: int) -> int:
 
 
 @inlined
-def _sort(parts: _Parts, first: int, last: int) -> None:
-    # Shell's method, on what `link` lists.
+def _sort(order: IndexArray, excess: FloatArray, first: int, last: int) -> None:
+    # Shell's method: `order` becomes the entries by rising excess.
     for entry in range(first, last):
-        parts.link[entry] = entry
+        order[entry] = entry
     stride = 1
     while stride < (last - first) // 3:
         stride = 3 * stride + 1
     while stride > 0:
         for index in range(first + stride, last):
-            entry = parts.link[index]
-            excess = parts.excess[entry]
-            slot = index
-            while slot >= first + stride and parts.excess[parts.link[slot - stride]] > excess:
-                parts.link[slot] = parts.link[slot - stride]
+            entry, slot = order[index], index
+            while slot >= first + stride and excess[order[slot - stride]] > excess[entry]:
+                order[slot] = order[slot - stride]
                 slot -= stride
-            parts.link[slot] = entry
+            order[slot] = entry
         stride //= 3
 
 
@@ -269,9 +261,11 @@ def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most
             return -1
         cursor[NEXT] = fillings.first[p + 1]
     unit = window.packed[window.strides[c]]
-    while r > 1 and cursor[NEXT] < fillings.last[p + 1] and fillings.excess[cursor[NEXT]] < limit:
+    while r > 1 and cursor[NEXT] < fillings.last[p + 1]:
+        gap = fillings.order[cursor[NEXT]]
+        if fillings.excess[gap] >= limit:
+            break
         work += done
-        gap = cursor[NEXT]
         inside = fillings.blocks[gap]
         done = 1
         if p + 1 + window.used[inside] < window.leaf.size and fit(window, window.packed[inside], unit):
@@ -282,7 +276,7 @@ def _make_parts(window: Window, reach: Reach, tables: Tables, limit: float, most
         if work + done >= most_work:
             return work + done
     cursor[N_PARTS] = _compact(parts, cursor[BEGIN], cursor[N_PARTS])
-    _sort(parts, cursor[BEGIN], cursor[N_PARTS])
+    _sort(parts.link, parts.excess, cursor[BEGIN], cursor[N_PARTS])
     parts.first[c, p, r], parts.last[c, p, r] = cursor[BEGIN], cursor[N_PARTS]
     cursor[NEXT] = NOT_BEGUN
     return work + done
@@ -302,27 +296,6 @@ def _offer_filling(tables: Tables, blocks: int, excess: float, part: int, rest: 
 
 
 @inlined
-def _sort_fillings(fillings: _Fillings, first: int, last: int) -> None:
-    stride = 1
-    while stride < (last - first) // 3:
-        stride = 3 * stride + 1
-    while stride > 0:
-        for index in range(first + stride, last):
-            blocks, excess = fillings.blocks[index], fillings.excess[index]
-            part, rest = fillings.part[index], fillings.rest[index]
-            slot = index
-            while slot >= first + stride and fillings.excess[slot - stride] > excess:
-                fillings.blocks[slot] = fillings.blocks[slot - stride]
-                fillings.excess[slot] = fillings.excess[slot - stride]
-                fillings.part[slot] = fillings.part[slot - stride]
-                fillings.rest[slot] = fillings.rest[slot - stride]
-                slot -= stride
-            fillings.blocks[slot], fillings.excess[slot] = blocks, excess
-            fillings.part[slot], fillings.rest[slot] = part, rest
-        stride //= 3
-
-
-@inlined
 def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int) -> int:
     """Make those that begin with a block of the cursor's class; ``NEXT`` is the next of its parts."""
     parts, fillings, cursor = tables.parts, tables.fillings, tables.cursor
@@ -339,7 +312,8 @@ def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int)
         if cursor[N_FILLINGS] + last - first + 1 > fillings.blocks.size:
             return -1
         _offer_filling(tables, blocks, excess, part, -1)
-        for rest in range(first, last):
+        for place in range(first, last):
+            rest = fillings.order[place]
             total = excess + fillings.excess[rest]
             if total >= limit:
                 break
@@ -354,46 +328,39 @@ def _make_fillings(window: Window, tables: Tables, limit: float, most_work: int)
     return int(work)
 
 
-@inlined
-def _turn(window: Window, tables: Tables) -> None:
-    # First all parts of a position, class by class, then all its fillings.
-    fillings, cursor, n_classes = tables.fillings, tables.cursor, window.sizes.size
-    if cursor[CLASS] < n_classes:
-        cursor[NODES] += 1
-        if cursor[NODES] > window.sizes[cursor[CLASS]]:
-            cursor[CLASS] += 1
-            cursor[NODES] = 1
-        if cursor[CLASS] == n_classes:
-            cursor[STAMP] += 1
-            cursor[BEGIN] = cursor[N_FILLINGS]
-        return
-    cursor[CLASS] += 1
-    if cursor[CLASS] == 2 * n_classes:
-        p = cursor[POSITION]
-        _sort_fillings(fillings, cursor[BEGIN], cursor[N_FILLINGS])
-        fillings.first[p], fillings.last[p] = cursor[BEGIN], cursor[N_FILLINGS]
-        cursor[POSITION] -= 1
-        cursor[CLASS] = 0
-
-
-@kernel(int64(WINDOW, REACH, TABLES, float64, int64))
+@kernel(int64(WINDOW, REACH, record_type(Tables), float64, int64))
 def advance(window: Window, reach: Reach, tables: Tables, limit: float, most_work: int) -> int:
     """Go on with the recursion from the cursor; return how it ended.
 
-    It pauses after some ``most_work`` entries that are looked at. An excess of ``limit`` is too much.
+    It pauses after some ``most_work`` entries that are looked at. An excess of ``limit`` is too much. First come all
+    parts of a position, class by class, then all its fillings.
     """
-    work, cursor = 0, tables.cursor
+    work, fillings, cursor, n_classes = 0, tables.fillings, tables.cursor, window.sizes.size
     while cursor[POSITION] >= 0:
         if work >= most_work:
             return PAUSED
-        left = most_work - work
-        if cursor[CLASS] < window.sizes.size:
-            done = _make_parts(window, reach, tables, limit, left)
+        makes_parts = cursor[CLASS] < n_classes
+        if makes_parts:
+            done = _make_parts(window, reach, tables, limit, most_work - work)
         else:
-            done = _make_fillings(window, tables, limit, left)
+            done = _make_fillings(window, tables, limit, most_work - work)
         if done < 0:
             return FULL
         work += done
-        if cursor[NEXT] == NOT_BEGUN:
-            _turn(window, tables)
+        if cursor[NEXT] != NOT_BEGUN:
+            continue
+        if makes_parts and cursor[NODES] < window.sizes[cursor[CLASS]]:
+            cursor[NODES] += 1
+            continue
+        cursor[CLASS] += 1
+        cursor[NODES] = 1
+        if cursor[CLASS] == n_classes:
+            cursor[STAMP] += 1
+            cursor[BEGIN] = cursor[N_FILLINGS]
+        elif cursor[CLASS] == 2 * n_classes:
+            p = cursor[POSITION]
+            _sort(fillings.order, fillings.excess, cursor[BEGIN], cursor[N_FILLINGS])
+            fillings.first[p], fillings.last[p] = cursor[BEGIN], cursor[N_FILLINGS]
+            cursor[POSITION] -= 1
+            cursor[CLASS] = 0
     return DONE

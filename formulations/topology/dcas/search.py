@@ -14,7 +14,7 @@ from allocopt.problems.topology.encoding import encode
 from allocopt.solving import Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Clock
-from formulations.topology.dcas.bounds import Prices, ascend, empty_reach, fill_reach, good_prices, no_prices
+from formulations.topology.dcas.bounds import Prices, Reach, ascend, fill_reach, good_prices, no_prices
 from formulations.topology.dcas.decoding import Decoder, decode
 from formulations.topology.dcas.kernels import FULL, N_PARTS, PAUSED, advance, empty_tables, longer_tables, restart
 from formulations.topology.dcas.window import MOST_LEVELS, Window, class_sizes, cuts, distinct_levels, window_of
@@ -119,7 +119,10 @@ def growth(parts_by_limit: list[tuple[float, int]]) -> float:
 class _Rounds:
     def __init__(self, window: Window, prices: Prices) -> None:
         self._window = window
-        self._reach = empty_reach(window, prices)
+        width = np.where(window.factor > 0, window.sizes + 1, 1)
+        ends = np.cumsum(len(window.pod) * (window.sizes + 1) * width)
+        first = np.concatenate(([0], ends[:-1]))
+        self._reach = Reach(prices.leaf, prices.best, np.empty(int(ends[-1])), first, width)
         self._tables = empty_tables(window, FIRST_CAPACITY)
         self.parts_by_limit: list[tuple[float, int]] = []
 

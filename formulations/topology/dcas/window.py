@@ -1,15 +1,37 @@
 """A window as DCAS sees it: leaves within pods on a line, and blocks in classes of equal ones."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, types
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import inlined
-from formulations.topology.scas import Multisets
 
 MOST_LEVELS = 2  # levels of groups that tell nodes apart, below the top
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Multisets:
+    """All S multisets of at most ``counts[r]`` jobs of each of R sizes."""
+
+    strides: IntArray  # from a multiset's number to that of the one with one more job of the size, shape (R,)
+    digits: IntArray  # number of jobs of each size in each multiset, shape (R, S)
+    used: IntArray  # nodes that each multiset takes, shape (S,)
+
+    @property
+    def full(self) -> int:
+        """Number of the multiset of all jobs."""
+        return int(self.digits.shape[1]) - 1
+
+    @classmethod
+    def of(cls, sizes: IntArray, counts: IntArray) -> "Multisets":
+        """Enumerate the multisets of ``counts[r]`` jobs of size ``sizes[r]``."""
+        strides = np.concatenate(([1], np.cumprod(counts + 1)[:-1]))
+        states = np.arange(np.prod(counts + 1))
+        digits = states // strides[:, None] % (counts[:, None] + 1)
+        return cls(strides, digits, sizes @ digits)
 
 
 class Window(NamedTuple):
@@ -34,10 +56,7 @@ class Window(NamedTuple):
     used: IntArray  # nodes of each multiset, shape (S,)
 
 
-_INTEGERS, _FLOATS = int64[::1], float64[::1]
-WINDOW = types.NamedTuple(
-    (*(_INTEGERS,) * 4, _FLOATS, *(_INTEGERS,) * 2, *(_FLOATS,) * 2, *(_INTEGERS,) * 2, int64, int64, _INTEGERS), Window
-)
+WINDOW = record_type(Window)
 
 
 def distinct_levels(encoding: Encoding) -> tuple[IntArray, FloatArray]:

@@ -1,26 +1,27 @@
 """Kernels of the search over the leaves, and the records that they work on."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import boolean, float64, int16, int32, int64, types, uint64, void
+from numba import int64, types, void
 from numpy.typing import NDArray
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray, WordArray
+from allocopt.arrays import FloatArray, IntArray, WordArray
+from allocopt.kernels.arrays import BoolMatrix, FloatMatrix, IntMatrix, record_type
 from allocopt.kernels.compiled import inlined, kernel
 
 Int32Array = NDArray[np.int32]
-Int16Array = NDArray[np.int16]
+Int16Matrix = Annotated[NDArray[np.int16], 2]
 
 
 class Leaves(NamedTuple):
     """The leaves in the order of the layers, pod by pod; what jobs are charged and save is in hops."""
 
     idle: IntArray  # shape (N,)
-    charge: FloatArray  # for so many idle nodes of each leaf, shape (N, widest leaf + 1)
+    charge: FloatMatrix  # for so many idle nodes of each leaf, shape (N, widest leaf + 1)
     pod: IntArray  # of each leaf, shape (N,)
     ends_pod: IntArray  # 1 where a leaf is the last one of its pod, shape (N,)
-    pod_charge: FloatArray  # for so many nodes of each pod, shape (pods, largest job + 1)
+    pod_charge: FloatMatrix  # for so many nodes of each pod, shape (pods, largest job + 1)
     pod_income: FloatArray  # largest sum of these charges that jobs can pay for a pod
     before: IntArray  # idle nodes of the leaves before each one, shape (N + 1,)
     leaf_weight: float  # saving of the squared count of a job in a leaf, times nodes of the job
@@ -49,7 +50,7 @@ class Kinds(NamedTuple):
     pod_step: IntArray  # and in a pod
     leaf_bonus: FloatArray  # what it saves within one leaf
     pod_bonus: FloatArray  # and within one pod
-    is_open: BoolArray  # whether it may have nodes of each leaf, shape (R, N)
+    is_open: BoolMatrix  # whether it may have nodes of each leaf, shape (R, N)
     ruled: int  # 1 if anything of this differs from plain jobs, else 0
     is_forest: int  # 1 if no optimal allocation joins jobs in a circle, else 0
 
@@ -57,11 +58,11 @@ class Kinds(NamedTuple):
 class States(NamedTuple):
     """All states of all layers, one after the other."""
 
-    keys: WordArray  # by job its nodes in earlier pods and in all earlier leaves, packed, shape (S, 2)
+    keys: Annotated[WordArray, 2]  # by job its nodes in earlier pods and in all earlier leaves, packed, shape (S, 2)
     slack: FloatArray  # what a state may still lose against the bound, in hops
     parent: Int32Array  # state of the layer before from which it was reached
-    taken: Int16Array  # what each job took of the leaf in between, in the order of the parent's fields, shape (S, J)
-    component: Int16Array  # see `expand_states`, shape (S, J + 1)
+    taken: Int16Matrix  # what each job took of the leaf in between, in the order of the parent's fields, shape (S, J)
+    component: Int16Matrix  # see `expand_states`, shape (S, J + 1)
     table: Int32Array  # hash table of the newest layer: 1 + number of a state, older ones count as empty
 
 
@@ -73,8 +74,8 @@ class Work(NamedTuple):
 
     before: IntArray  # nodes in earlier pods
     placed: IntArray  # and in all earlier leaves
-    option: IntArray  # shape (J, widest leaf + 1)
-    loss: FloatArray
+    option: IntMatrix  # shape (J, widest leaf + 1)
+    loss: FloatMatrix
     n_options: IntArray
     most: IntArray  # the most that the jobs j .. can take together
     pod_most: FloatArray  # and pay for the pod that the leaf ends
@@ -92,53 +93,31 @@ class Layers(NamedTuple):
     leaves: Leaves  # in the order of the layers
     jobs: Jobs  # in the order of the fields
     kinds: Kinds
-    completion: FloatArray  # see `fill_completions`
+    completion: Annotated[FloatArray, 4]  # see `fill_completions`
     vertex: IntArray  # of the tree, of each leaf
     order: IntArray  # index in the demand of each job
 
 
-_INTEGERS, _FLOATS, _TABLE = int64[::1], float64[::1], float64[:, ::1]
-LEAVES = types.NamedTuple(
-    (*(_INTEGERS, _TABLE, _INTEGERS, _INTEGERS), *(_TABLE, _FLOATS, _INTEGERS, float64, float64)), Leaves
-)
-JOBS = types.NamedUniTuple(_INTEGERS, 5, Jobs)
-KINDS = types.NamedTuple(
-    (*(_INTEGERS, _FLOATS, _INTEGERS, _INTEGERS, _FLOATS, _FLOATS), *(boolean[:, ::1], int64, int64)), Kinds
-)
-LAYERS = types.NamedTuple((LEAVES, JOBS, KINDS, float64[:, :, :, ::1], _INTEGERS, _INTEGERS), Layers)
-STATES = types.NamedTuple((uint64[:, ::1], _FLOATS, int32[::1], int16[:, ::1], int16[:, ::1], int32[::1]), States)
-WORK = types.NamedTuple(
-    (
-        *(_INTEGERS, _INTEGERS, int64[:, ::1], _TABLE, _INTEGERS, _INTEGERS, _FLOATS),
-        *(_INTEGERS, _INTEGERS, _FLOATS, _INTEGERS, _INTEGERS, _INTEGERS),
-    ),
-    Work,
-)
+LAYERS, STATES, WORK = map(record_type, (Layers, States, Work))
 
 
 @inlined
-def _value_of(leaves: Leaves, leaf: int, size: int, in_pod: int, taken: int) -> float:
-    # What `taken` nodes gain a job with `in_pod` other ones in the pod, charges taken off.
-    squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (2 * in_pod + taken)
-    of_pod = leaves.pod_charge[leaves.pod[leaf]]
-    value: float = squares / size - leaves.charge[leaf, taken] - of_pod[in_pod + taken] + of_pod[in_pod]
-    return value
-
-
-@inlined
-def _ruled_value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
-    """Return the same of a job with rules that has then placed so many nodes; minus infinity if it may not."""
+def _value_of(leaves: Leaves, kinds: Kinds, leaf: int, kind: int, in_pod: int, taken: int, placed: int) -> float:
+    # What `taken` nodes gain a job with `in_pod` other ones in the pod that has then `placed` so many, charges taken
+    # off; minus infinity if it may not.
     size, total = kinds.sizes[kind], in_pod + taken
-    if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
-        return -np.inf
-    if (placed == size or leaves.ends_pod[leaf]) and total % kinds.pod_step[kind] != 0:
-        return -np.inf
     squares = leaves.leaf_weight * taken * taken + leaves.pod_weight * taken * (total + in_pod)
     of_pod = leaves.pod_charge[leaves.pod[leaf]]
-    saving = kinds.factor[kind] * squares / size
-    if taken > 0:
-        saving += kinds.leaf_bonus[kind] if taken == size else 0.0
-        saving += kinds.pod_bonus[kind] if total == size else 0.0
+    saving = squares / size
+    if kinds.ruled:
+        if taken > 0 and not (kinds.is_open[kind, leaf] and taken % kinds.leaf_step[kind] == 0):
+            return -np.inf
+        if (placed == size or leaves.ends_pod[leaf]) and total % kinds.pod_step[kind] != 0:
+            return -np.inf
+        saving = kinds.factor[kind] * squares / size
+        if taken > 0:
+            saving += kinds.leaf_bonus[kind] if taken == size else 0.0
+            saving += kinds.pod_bonus[kind] if total == size else 0.0
     value: float = saving - leaves.charge[leaf, taken] - of_pod[total] + of_pod[in_pod]
     return value
 
@@ -164,10 +143,7 @@ def fill_completions(layers: Layers) -> None:
                     for taken in range(min(leaves.idle[leaf], size - placed) + 1):
                         after = placed + taken
                         following = completion[r, leaf + 1, after if leaves.ends_pod[leaf] else before, after]
-                        if kinds.ruled:
-                            following += _ruled_value_of(leaves, kinds, leaf, r, placed - before, taken, after)
-                        else:
-                            following += _value_of(leaves, leaf, size, placed - before, taken)
+                        following += _value_of(leaves, kinds, leaf, r, placed - before, taken, after)
                         best = max(best, following)
                     completion[r, leaf, before, placed] = best
 
@@ -187,11 +163,7 @@ def _list_options(layers: Layers, work: Work, leaf: int, slack: float) -> None:
         for taken in range(min(leaves.idle[leaf], size - placed) + 1):
             after = placed + taken
             following = table[leaf + 1, after if ends_pod else before, after]
-            regret = best - following
-            if kinds.ruled:
-                regret -= _ruled_value_of(leaves, kinds, leaf, kind, placed - before, taken, after)
-            else:
-                regret -= _value_of(leaves, leaf, size, placed - before, taken)
+            regret = best - following - _value_of(leaves, kinds, leaf, kind, placed - before, taken, after)
             if regret <= slack:
                 paid = of_pod[after - before] if ends_pod else 0.0
                 work.option[job, count] = taken
@@ -228,17 +200,6 @@ def _slot_of(states: States, mask: int, oldest: int, low: np.uint64, high: np.ui
         if state < oldest or (states.keys[state, 0] == low and states.keys[state, 1] == high):
             return slot
         slot = (slot + 1) & mask
-
-
-@inlined
-def _widen_table(states: States, mask: int, oldest: int, end: int) -> int:
-    for empty in range(mask + 1):
-        states.table[empty] = 0
-    wider = 2 * mask + 1
-    for state in range(oldest, end):
-        slot = _slot_of(states, wider, oldest, states.keys[state, 0], states.keys[state, 1])
-        states.table[slot] = state + 1
-    return wider
 
 
 @inlined
@@ -284,18 +245,6 @@ def _keep_state(
     return end
 
 
-@inlined
-def _read_state(jobs: Jobs, states: States, work: Work, state: int) -> int:
-    total = 0
-    for job in range(jobs.sizes.size):
-        field = np.int64(states.keys[state, jobs.word[job]] >> np.uint64(jobs.shift[job]))
-        ones = (1 << jobs.bits[job]) - 1
-        work.placed[job] = field & ones
-        work.before[job] = (field >> jobs.bits[job]) & ones
-        total += work.placed[job]
-    return total
-
-
 @kernel(types.UniTuple(int64, 3)(LAYERS, STATES, WORK, *(int64,) * 7))
 def expand_states(
     layers: Layers,
@@ -324,7 +273,12 @@ def expand_states(
     for state in range(first, last):
         if tried > most_tried:
             return state, end, mask
-        wasted = leaves.before[leaf] - _read_state(jobs, states, work, state)
+        wasted = leaves.before[leaf]
+        for job in range(n_jobs):
+            field = np.int64(states.keys[state, jobs.word[job]] >> np.uint64(jobs.shift[job]))
+            ones = (1 << jobs.bits[job]) - 1
+            work.placed[job], work.before[job] = field & ones, (field >> jobs.bits[job]) & ones
+            wasted -= work.placed[job]
         _list_options(layers, work, leaf, states.slack[state])
         work.slack[0], work.room[0], work.met[0] = states.slack[state] - income, leaves.idle[leaf], 0
         job = 0
@@ -363,7 +317,12 @@ def expand_states(
             if end == states.slack.size:
                 return state, end, mask
             if 2 * (end - oldest) > mask and 2 * mask < states.table.size:
-                mask = _widen_table(states, mask, oldest, end)
+                for empty in range(mask + 1):
+                    states.table[empty] = 0
+                mask = 2 * mask + 1
+                for known in range(oldest, end):
+                    slot = _slot_of(states, mask, oldest, states.keys[known, 0], states.keys[known, 1])
+                    states.table[slot] = known + 1
             _set_fields(leaves, jobs, work, leaf)
             end = _keep_state(jobs, states, work, state, mask, oldest, end, slack, met)
     return last, end, mask

@@ -94,21 +94,12 @@ def layers_of(tree: GroupTree, demand: Demand, charge: FloatArray, pod_order: Or
     jobs = Jobs(sizes[order], demand.of_job[order], *fields)
     largest = demand.largest
     leaves, vertex = _leaves_of(tree, charge, largest, pod_order)
-    kinds = _kinds_of(demand, vertex)
-    completion = np.empty((len(kinds.sizes), len(vertex) + 1, largest + 1, largest + 1))
-    layers = Layers(leaves, jobs, kinds, completion, vertex, order)
-    fill_completions(layers)
-    return layers
-
-
-def _kinds_of(demand: Demand, vertex: IntArray) -> Kinds:
-    """Bring the classes to leaves and pods; on a tree without pods, every leaf is a pod without rules."""
-    classes = demand.classes
-    has_pods = classes.step.shape[1] == 3
+    # On a tree without pods, every leaf is a pod without rules.
+    classes, has_pods = demand.classes, demand.classes.step.shape[1] == 3
     ones = np.ones_like(classes.sizes)
     # An exchange of single nodes would break segments; those of one node, and of the whole job, it keeps.
     is_whole = (classes.step == 1) | (classes.step == classes.sizes[:, None])
-    return Kinds(
+    kinds = Kinds(
         sizes=classes.sizes,
         factor=classes.factor,
         leaf_step=classes.step[:, 0].copy(),
@@ -119,6 +110,10 @@ def _kinds_of(demand: Demand, vertex: IntArray) -> Kinds:
         ruled=classes.ruled,
         is_forest=int(is_whole.all()),
     )
+    completion = np.empty((len(kinds.sizes), len(vertex) + 1, largest + 1, largest + 1))
+    layers = Layers(leaves, jobs, kinds, completion, vertex, order)
+    fill_completions(layers)
+    return layers
 
 
 def _leaves_of(tree: GroupTree, charge: FloatArray, largest: int, pod_order: Order) -> tuple[Leaves, IntArray]:

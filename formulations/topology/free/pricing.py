@@ -161,10 +161,10 @@ class PricedPatterns:
     """The best pattern of every class of jobs under some charges, in hops."""
 
     prices: FloatArray  # multiplier of each row that there was
+    bound: float  # no allocation saves more
     charge: FloatArray  # see `Charges.table`
     counts: IntArray  # nodes of each vertex by class, shape (R, V)
     savings: FloatArray  # of the patterns, charges not taken off, shape (R,)
-    bound: float  # no allocation saves more
 
 
 class Pricing:
@@ -191,7 +191,7 @@ class Pricing:
             self.is_possible = bool(np.isfinite(values).all())
             values = np.maximum(values, self.least_value)
         bound = float(self.multiplicity @ values) + self.charges.income(charge)
-        return PricedPatterns(multipliers, charge, counts, savings, bound)
+        return PricedPatterns(multipliers, bound, charge, counts, savings)
 
     def counts_of_vertices(self, counts: IntArray) -> IntArray:
         """Return the nodes of every vertex from those of the leaves, shape ``(J, V)``."""

@@ -20,6 +20,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import FloatMatrix, put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Clock
@@ -46,33 +47,12 @@ def _gap_end(block_starts: IntArray, n_blocks: int, place: int, m: int) -> int:
 
 
 @inlined
-def _narrowest_push(
-    sizes: IntArray, block_sizes: IntArray, block_starts: IntArray, n_blocks: int, size: int, m: int
-) -> int:
-    """Return the place from which on the fewest blocks must move to make a gap of ``size``."""
-    best, best_place = n_blocks + 1, 0
-    last, room = 0, 0
-    for place in range(n_blocks):
-        # Two pointers: gaps `place + 1 .. last`, around the circle, are in `room`; gap i lies after block i - 1.
-        while room < size:
-            block = last % n_blocks
-            room += _gap_end(block_starts, n_blocks, block + 1, m) - block_starts[block] - sizes[block_sizes[block]]
-            last += 1
-        if last - place < best:
-            best, best_place = last - place, place
-        room -= _gap_end(block_starts, n_blocks, place + 1, m) - block_starts[place] - sizes[block_sizes[place]]
-    return best_place
-
-
-@inlined
 def turn(block_sizes: IntArray, block_starts: IntArray, n_blocks: int, first: int, m: int, spare: IntArray) -> None:
     """Let the sequence begin at block ``first``."""
-    for i in range(n_blocks):
-        spare[i] = block_sizes[i]
+    put(block_sizes[:n_blocks], spare[:n_blocks])
     for i in range(n_blocks):
         block_sizes[i] = spare[(i + first) % n_blocks]
-    for i in range(n_blocks):
-        spare[i] = block_starts[i]
+    put(block_starts[:n_blocks], spare[:n_blocks])
     base = spare[first] // m * m
     for i in range(n_blocks):
         wrapped = i + first >= n_blocks
@@ -86,8 +66,19 @@ def _push_in(
     if n_blocks == 0:
         block_sizes[0], block_starts[0] = r, 0
         return
-    place = _narrowest_push(sizes, block_sizes, block_starts, n_blocks, sizes[r], m)
-    turn(block_sizes, block_starts, n_blocks, place, m, spare)
+    # The place from which on the fewest blocks must move to make a gap.
+    best, best_place = n_blocks + 1, 0
+    last, room = 0, 0
+    for place in range(n_blocks):
+        # Two pointers: gaps `place + 1 .. last`, around the circle, are in `room`; gap i lies after block i - 1.
+        while room < sizes[r]:
+            block = last % n_blocks
+            room += _gap_end(block_starts, n_blocks, block + 1, m) - block_starts[block] - sizes[block_sizes[block]]
+            last += 1
+        if last - place < best:
+            best, best_place = last - place, place
+        room -= _gap_end(block_starts, n_blocks, place + 1, m) - block_starts[place] - sizes[block_sizes[place]]
+    turn(block_sizes, block_starts, n_blocks, best_place, m, spare)
     _put_in(block_sizes, block_starts, n_blocks, 1, r, block_starts[0] + sizes[block_sizes[0]])
     i = 2
     while i <= n_blocks and block_starts[i] < block_starts[i - 1] + sizes[block_sizes[i - 1]]:
@@ -197,7 +188,7 @@ def imbalance(blocks: Blocks, path: Path) -> float:
 class Stretches(NamedTuple):
     """The blocks of a window, and working space of moves, whose sizes are their limits."""
 
-    costs: FloatArray  # of the blocks, shape (R, m)
+    costs: FloatMatrix  # of the blocks, shape (R, m)
     sizes: IntArray
     labels: FloatArray  # shortest distances from position 0
     prices: FloatArray  # of the sizes, for which they are; zeros draw evenly
@@ -208,45 +199,38 @@ class Stretches(NamedTuple):
     distinct: IntArray  # index in `sizes` of each distinct size taken out
     copies: IntArray  # number of its blocks
     stride: IntArray  # of multisets
-    line_costs: FloatArray  # of each distinct size at each position of the line
+    line_costs: FloatMatrix  # of each distinct size at each position of the line
     used: IntArray  # nodes of each multiset
     best: FloatArray  # table f, row by row
-    new_sizes: IntArray  # a packing that is being made
+    block_sizes: IntArray  # the packing
+    block_starts: IntArray
+    new_sizes: IntArray  # the one that is being made of it
     new_starts: IntArray
-
-
-_INTEGERS, _FLOATS, _TABLE = int64[::1], float64[::1], float64[:, ::1]
-STRETCHES = types.NamedTuple(
-    (*(_TABLE, _INTEGERS, _FLOATS, _FLOATS), *(_INTEGERS,) * 7, *(_TABLE, _INTEGERS, _FLOATS, _INTEGERS, _INTEGERS)),
-    Stretches,
-)
 
 
 def stretches(blocks: Blocks, most_blocks: int, most_entries: int) -> Stretches:
     """Allocate the working space for moves of at most ``most_blocks`` blocks and ``most_entries`` table entries."""
     m, n_blocks = blocks.costs.shape[1], int(blocks.counts.sum())
-    lengths = (*(MOST_STRETCHES,) * 4, *(most_blocks,) * 3, min(2**most_blocks, most_entries), n_blocks, n_blocks)
-    first, last, begin, length, distinct, copies, stride, used, new_sizes, new_starts = (
-        np.zeros(size, dtype=np.int64) for size in lengths
-    )
+    lengths = (*(MOST_STRETCHES,) * 4, *(most_blocks,) * 3, min(2**most_blocks, most_entries))
+    first, last, begin, length, distinct, copies, stride, used = (np.zeros(size, dtype=np.int64) for size in lengths)
+    packings = np.zeros((4, n_blocks), dtype=np.int64)
     line_costs = np.zeros((most_blocks, min(m, most_blocks * int(blocks.sizes[-1]) + most_entries)))
     labels, prices, best = np.zeros(m + 1), np.zeros(len(blocks.sizes)), np.zeros(most_entries)
     return Stretches(
         *(blocks.costs, blocks.sizes, labels, prices, first, last, begin, length, distinct, copies, stride),
-        *(line_costs, used, best, new_sizes, new_starts),
+        *(line_costs, used, best, *packings),
     )
 
 
 @inlined
-def _measure(work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_stretches: int) -> tuple[int, int, int]:
+def _measure(work: Stretches, n_stretches: int) -> tuple[int, int, int]:
     """Find the extent of the stretches; return the numbers of distinct sizes, multisets and idle positions in them."""
-    n_blocks, m = block_sizes.size, work.costs.shape[1]
+    block_sizes, block_starts, m = work.block_sizes, work.block_starts, work.costs.shape[1]
     n_sizes, slack = 0, 0
     for q in range(n_stretches):
-        before, after = work.first[q] - 1, work.last[q]
+        before = work.first[q] - 1
         work.begin[q] = block_starts[before] + work.sizes[block_sizes[before]]
-        end = block_starts[after] if after < n_blocks else block_starts[0] + m
-        work.length[q] = end - work.begin[q]
+        work.length[q] = _gap_end(block_starts, block_sizes.size, work.last[q], m) - work.begin[q]
         slack += work.length[q]
         for i in range(work.first[q], work.last[q]):
             j = 0
@@ -326,27 +310,23 @@ def _last_block(work: Stretches, n_sizes: int, width: int, state: int, d: int) -
 
 
 @inlined
-def _copy_blocks(
-    work: Stretches, block_sizes: IntArray, block_starts: IntArray, first: int, last: int, end: int
-) -> int:
+def _copy_blocks(work: Stretches, first: int, last: int, end: int) -> int:
     for i in range(last - 1, first - 1, -1):
         end -= 1
-        work.new_sizes[end], work.new_starts[end] = block_sizes[i], block_starts[i]
+        work.new_sizes[end], work.new_starts[end] = work.block_sizes[i], work.block_starts[i]
     return end
 
 
 @inlined
-def _place_anew(
-    work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_stretches: int, n_sizes: int, slack: int
-) -> None:
+def _place_anew(work: Stretches, n_stretches: int, n_sizes: int, slack: int) -> None:
     # The best placement is traced back, last block first; the new packing is made aside.
-    n_blocks, width = block_sizes.size, slack + 1
+    n_blocks, width = work.block_sizes.size, slack + 1
     state, d, base = 0, slack, 0
     for j in range(n_sizes):
         state += work.copies[j] * work.stride[j]
     for q in range(n_stretches):
         base += work.length[q]
-    end = _copy_blocks(work, block_sizes, block_starts, work.last[n_stretches - 1], n_blocks, n_blocks)
+    end = _copy_blocks(work, work.last[n_stretches - 1], n_blocks, n_blocks)
     for q in range(n_stretches - 1, -1, -1):
         base -= work.length[q]
         while state > 0:
@@ -361,50 +341,46 @@ def _place_anew(
             work.new_starts[end] = work.begin[q] + position - base
             state -= work.stride[j]
         before = work.last[q - 1] if q > 0 else 0
-        end = _copy_blocks(work, block_sizes, block_starts, before, work.first[q], end)
-    for i in range(n_blocks):
-        block_sizes[i], block_starts[i] = work.new_sizes[i], work.new_starts[i]
+        end = _copy_blocks(work, before, work.first[q], end)
+    put(work.new_sizes, work.block_sizes)
+    put(work.new_starts, work.block_starts)
 
 
 @inlined
-def excess(work: Stretches, block_sizes: IntArray, block_starts: IntArray, i: int) -> float:
+def excess(work: Stretches, i: int) -> float:
     """By how much block i and the gap after it are longer than the shortest path; 0 for a block across the cut."""
     m = work.costs.shape[1]
-    r, start = block_sizes[i], block_starts[i] % m
+    r, start = work.block_sizes[i], work.block_starts[i] % m
     if start + work.sizes[r] > m:
         return 0.0
-    following = _gap_end(block_starts, block_sizes.size, i + 1, m) - block_starts[i]
+    following = _gap_end(work.block_starts, work.block_starts.size, i + 1, m) - work.block_starts[i]
     longer: float = work.labels[start] + work.costs[r, start] - work.prices[r] - work.labels[min(m, start + following)]
     return longer
 
 
 @inlined
-def _draw_start(
-    work: Stretches, block_sizes: IntArray, block_starts: IntArray, length: int, rng: np.random.Generator
-) -> int:
+def _draw_start(work: Stretches, length: int, rng: np.random.Generator) -> int:
     """Draw where a stretch begins: any block but 0, or a little before the one with most excess among a few."""
-    n_blocks = block_sizes.size
+    n_blocks = work.block_sizes.size
     start = 1 + int(rng.random() * (n_blocks - 1))
     if rng.random() > GUIDED_CHANCE:
         return start
-    most = excess(work, block_sizes, block_starts, start)
+    most = excess(work, start)
     for _ in range(RIVALS):
         rival = 1 + int(rng.random() * (n_blocks - 1))
-        value = excess(work, block_sizes, block_starts, rival)
+        value = excess(work, rival)
         if value > most:
             most, start = value, rival
     return max(1, start - int(rng.random() * length))
 
 
 @inlined
-def _draw_stretches(
-    work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_taken: int, rng: np.random.Generator
-) -> int:
+def _draw_stretches(work: Stretches, n_taken: int, rng: np.random.Generator) -> int:
     """Draw stretches of about ``n_taken`` blocks together, apart and without block 0; return how many they are."""
     wanted = 1 + int(rng.random() * min(MOST_STRETCHES, n_taken))
     length = (n_taken + wanted - 1) // wanted
     for q in range(wanted):
-        start = _draw_start(work, block_sizes, block_starts, length, rng)
+        start = _draw_start(work, length, rng)
         place = q
         while place > 0 and work.first[place - 1] > start:
             work.first[place] = work.first[place - 1]
@@ -416,59 +392,41 @@ def _draw_stretches(
         if drawn > 0 and start <= work.last[drawn - 1]:
             continue
         work.first[drawn] = start
-        work.last[drawn] = min(block_sizes.size, start + length)
+        work.last[drawn] = min(work.block_sizes.size, start + length)
         drawn += 1
     return drawn
 
 
-@inlined
-def _move(
-    work: Stretches, block_sizes: IntArray, block_starts: IntArray, n_taken: int, rng: np.random.Generator
-) -> float:
-    """Draw stretches and pack them anew; return what that saves, 0 where they lie best already."""
-    m = work.costs.shape[1]
-    n_stretches = _draw_stretches(work, block_sizes, block_starts, n_taken, rng)
-    while n_stretches > 0:
-        n_sizes, n_states, slack = _measure(work, block_sizes, block_starts, n_stretches)
-        if n_states <= work.used.size and n_states * (slack + 1) <= work.best.size:
-            break
-        # Too large for the tables: a block is left out.
-        work.last[n_stretches - 1] -= 1
-        if work.last[n_stretches - 1] == work.first[n_stretches - 1]:
-            n_stretches -= 1
-    if n_stretches == 0:
-        return 0.0
-    _lay_line(work, n_stretches, n_sizes)
-    _fill_table(work, n_sizes, n_states, slack)
-    before = 0.0
-    for q in range(n_stretches):
-        for i in range(work.first[q], work.last[q]):
-            before += work.costs[block_sizes[i], block_starts[i] % m]
-    saved: float = before - work.best[n_states * (slack + 1) - 1]
-    if saved <= EQUAL * before:
-        return 0.0
-    _place_anew(work, block_sizes, block_starts, n_stretches, n_sizes, slack)
-    return saved
+@kernel(float64(record_type(Stretches), int64, int64, types.npy_rng), allocates=True)
+def improve_packing(work: Stretches, most_taken: int, n_moves: int, rng: np.random.Generator) -> float:
+    """Make moves on the packing, of two blocks or more, and return what they saved together.
 
-
-@kernel(float64(STRETCHES, int64[::1], int64[::1], int64, int64, types.npy_rng), allocates=True)
-def improve_packing(
-    work: Stretches,
-    block_sizes: IntArray,
-    block_starts: IntArray,
-    most_taken: int,
-    n_moves: int,
-    rng: np.random.Generator,
-) -> float:
-    """Make moves on a packing of two blocks or more, and return what they saved together.
-
-    The packing is changed in place. A move takes out ``most_taken`` blocks at most, which is at least 2.
+    A move takes out ``most_taken`` blocks at most, which is at least 2.
     """
-    m, n_blocks = work.costs.shape[1], block_sizes.size
-    saved = 0.0
+    m, n_blocks = work.costs.shape[1], work.block_sizes.size
+    saved_in_all = 0.0
     for step in range(n_moves):
         if step % (1 + n_blocks // 4) == 0:
-            turn(block_sizes, block_starts, n_blocks, int(rng.random() * n_blocks), m, work.new_sizes)
-        n_taken = 2 + int(rng.random() * (most_taken - 1))
-        saved += _move(work, block_sizes, block_starts, n_taken, rng)
-    return saved
+            turn(work.block_sizes, work.block_starts, n_blocks, int(rng.random() * n_blocks), m, work.new_sizes)
+        n_stretches = _draw_stretches(work, 2 + int(rng.random() * (most_taken - 1)), rng)
+        while n_stretches > 0:
+            n_sizes, n_states, slack = _measure(work, n_stretches)
+            if n_states <= work.used.size and n_states * (slack + 1) <= work.best.size:
+                break
+            # Too large for the tables: a block is left out.
+            work.last[n_stretches - 1] -= 1
+            if work.last[n_stretches - 1] == work.first[n_stretches - 1]:
+                n_stretches -= 1
+        if n_stretches == 0:
+            continue
+        _lay_line(work, n_stretches, n_sizes)
+        _fill_table(work, n_sizes, n_states, slack)
+        before = 0.0
+        for q in range(n_stretches):
+            for i in range(work.first[q], work.last[q]):
+                before += work.costs[work.block_sizes[i], work.block_starts[i] % m]
+        saved = before - work.best[n_states * (slack + 1) - 1]
+        if saved > EQUAL * before:
+            _place_anew(work, n_stretches, n_sizes, slack)
+            saved_in_all += saved
+    return saved_in_all

@@ -416,33 +416,26 @@ class Bundle:
         gain = path.value - self.value
         if n == len(self._gradients):
             self._compress(direction, error)
+        gradient, moved = self._gradient(path), (prices - self.prices) / self._scale
         if gain >= FAIR_SHARE * self.promise:
-            self._move(prices, path, gain)
-        else:
-            self._learn(prices, path)
-        return path
-
-    def _gradient(self, path: Path) -> FloatArray:
-        return self._scale * (self._counts - path.used)
-
-    def _move(self, prices: FloatArray, path: Path, gain: float) -> None:
-        n = self._n_cuts
-        moved = self._gradients[:n] @ ((prices - self.prices) / self._scale)
-        self._errors[:n] = np.maximum(0.0, self._errors[:n] + moved - gain)
-        self.prices, self.path = prices, path
-        if gain >= LARGE_SHARE * self.promise:
-            self._radius *= 2.0
-        self._nulls = 0
-        self._add(self._gradient(path), 0.0)
-
-    def _learn(self, prices: FloatArray, path: Path) -> None:
-        gradient = self._gradient(path)
-        error = max(0.0, path.value + float(gradient @ ((self.prices - prices) / self._scale)) - self.value)
+            n = self._n_cuts
+            self._errors[:n] = np.maximum(0.0, self._errors[:n] + self._gradients[:n] @ moved - gain)
+            self.prices, self.path = prices, path
+            if gain >= LARGE_SHARE * self.promise:
+                self._radius *= 2.0
+            self._nulls = 0
+            self._add(gradient, 0.0)
+            return path
+        error = max(0.0, path.value - float(gradient @ moved) - self.value)
         self._nulls += 1
         if error > self.promise and self._nulls >= 3:
             self._radius *= 0.5
             self._nulls = 0
         self._add(gradient, error)
+        return path
+
+    def _gradient(self, path: Path) -> FloatArray:
+        return self._scale * (self._counts - path.used)
 
     def _add(self, gradient: FloatArray, error: float) -> None:
         n = self._n_cuts

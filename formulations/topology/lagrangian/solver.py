@@ -183,12 +183,13 @@ class _Search:
             packing, is_quiet = self._improved(packing)
 
     def _improved(self, packing: Packing) -> tuple[Packing, bool]:
-        sizes, starts = packing.sizes.copy(), packing.starts.copy()
+        work = self._work
+        work.block_sizes[:], work.block_starts[:] = packing.sizes, packing.starts
         for _ in range(self._slices):
             if self._is_over():
                 break
-            improve_packing(self._work, sizes, starts, MOST_TAKEN, SLICE, self._rng)
-        improved = Packing.of(self._blocks, sizes, starts)
+            improve_packing(work, MOST_TAKEN, SLICE, self._rng)
+        improved = Packing.of(self._blocks, work.block_sizes.copy(), work.block_starts.copy())
         self._offer(improved)
         return improved, packing.cost - improved.cost <= QUIET * improved.cost
 

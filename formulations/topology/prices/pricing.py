@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, types, void
+from numba import float64, int64, void
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
@@ -48,9 +49,6 @@ class MergedTree(NamedTuple):
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.first[-1])
-
-
-MERGED_TREE = types.NamedTuple((int64[::1], int64[::1], float64[::1], *(int64[::1],) * 7), MergedTree)
 
 
 def merged(encoding: Encoding, level: int) -> tuple[MergedTree, list[IntArray]]:
@@ -107,33 +105,12 @@ class _Space(NamedTuple):
     one: FloatArray  # largest value of k nodes of one group of a class, its price taken off
     several: FloatArray  # largest value of k nodes of any groups of a class
     last: IntArray  # nodes of the last part in that value; 0 for none
-    prefix: FloatArray  # largest value of k nodes in the first children of a class, by their number
-    todo: IntArray  # classes and nodes that are still to be split into parts, shape (2, ..)
+    prefix: FloatMatrix  # largest value of k nodes in the first children of a class, by their number
+    todo: IntMatrix  # classes and nodes that are still to be split into parts, shape (2, ..)
     piece: IntArray  # nodes of a part in the best sale of c idle nodes, laid out as the worths; 0 if one is not sold
 
 
-_SPACE = types.NamedTuple(
-    (int64[::1], float64[::1], float64[::1], int64[::1], float64[:, ::1], int64[:, ::1], int64[::1]), _Space
-)
-
-
-def _working_space(tree: MergedTree) -> _Space:
-    largest, n_classes = int(tree.widest[-1]), len(tree.widest)
-    parent = np.full(n_classes, n_classes - 1)
-    parent[tree.children] = np.repeat(np.arange(n_classes), np.diff(tree.first_child))
-    # Several groups of a class are asked for as much as one group of the parent has.
-    offset = np.concatenate(([0], np.cumsum(np.maximum(tree.widest, tree.widest[parent]) + 1)))
-    length, most_children = int(offset[-1]), int(np.diff(tree.first_child).max())
-    return _Space(
-        offset,
-        np.zeros(length),
-        np.zeros(length),
-        np.zeros(length, dtype=np.int64),
-        np.zeros((most_children + 1, largest + 1)),
-        # What waits to be split are disjoint parts of one job.
-        np.zeros((2, largest + 1), dtype=np.int64),
-        np.zeros(int(tree.worth_first[-1]), dtype=np.int64),
-    )
+_MERGED_TREE, _SPACE = record_type(MergedTree), record_type(_Space)
 
 
 @inlined
@@ -218,7 +195,7 @@ def _trace_parts(tree: MergedTree, space: _Space, size: int, parts: IntArray) ->
     return squares
 
 
-@kernel(void(MERGED_TREE, _SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
+@kernel(void(_MERGED_TREE, _SPACE, int64[::1], float64[::1], int64[:, ::1], float64[::1], float64[::1]))
 def best_parts(
     tree: MergedTree,
     space: _Space,
@@ -240,7 +217,7 @@ def best_parts(
         savings[r] = _trace_parts(tree, space, size, parts[r]) / size
 
 
-@kernel(void(MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
+@kernel(void(_MERGED_TREE, _SPACE, float64[::1], int64[:, ::1], float64[::1]))
 def best_sales(tree: MergedTree, space: _Space, prices: FloatArray, sales: IntArray, worth: FloatArray) -> None:
     """Find for every stock the parts of the largest price that fit into one of its groups together.
 
@@ -273,11 +250,11 @@ class Priced:
     """What jobs and groups do at some prices, in hops."""
 
     prices: FloatArray  # of every part, by row
+    bound: float  # no allocation saves more, whatever the rounding
     job_parts: IntArray  # how many of each part a job of each size takes, shape (R, rows)
     savings: FloatArray  # of these parts, prices not taken off, shape (R,)
     sales: IntArray  # how many of each part a group of each stock sells, shape (stocks, rows)
     worth: FloatArray  # of the idle nodes of the groups of each class; laid out as in `MergedTree`
-    bound: float  # no allocation saves more, whatever the rounding
 
 
 class Pricing:
@@ -287,7 +264,17 @@ class Pricing:
         self.tree, self.class_of_group = merged(encoding, level)
         self.sizes, self.multiplicity = np.unique(encoding.sizes, return_counts=True)
         self._most_saved = float(encoding.top) * self.sizes
-        self._space = _working_space(self.tree)
+        tree, largest, n_classes = self.tree, int(self.tree.widest[-1]), len(self.tree.widest)
+        parent = np.full(n_classes, n_classes - 1)
+        parent[tree.children] = np.repeat(np.arange(n_classes), np.diff(tree.first_child))
+        # Several groups of a class are asked for as much as one group of the parent has.
+        offset = np.concatenate(([0], np.cumsum(np.maximum(tree.widest, tree.widest[parent]) + 1)))
+        one, several = np.zeros((2, int(offset[-1])))
+        last, piece = (np.zeros(int(length), dtype=np.int64) for length in (offset[-1], tree.worth_first[-1]))
+        prefix = np.zeros((int(np.diff(tree.first_child).max()) + 1, largest + 1))
+        # What waits to be split are disjoint parts of one job.
+        todo = np.zeros((2, largest + 1), dtype=np.int64)
+        self._space = _Space(offset, one, several, last, prefix, todo, piece)
 
     def at(self, prices: FloatArray) -> Priced:
         """Answer prices, none negative, those of no nodes 0."""
@@ -299,22 +286,19 @@ class Pricing:
         worth = np.empty(int(tree.worth_first[-1]))
         best_sales(tree, self._space, prices, sales, worth)
         income = float(tree.stock_count @ worth[tree.worth_first[tree.stock_class] + tree.stock_idle])
-        bound = float(self.multiplicity @ values) + income + self._rounding(values, income)
-        return Priced(prices, job_parts, savings, sales, worth, bound)
+        # By how much additions of floats can have lowered the bound, generously: the terms of a job's value are its
+        # savings, at most `_most_saved`, and prices, which make the difference.
+        terms = 8 * len(self.class_of_group) * int(self.sizes[-1]) + int(tree.stock_idle.max(initial=0))
+        terms += n_sizes + len(tree.stock_idle)
+        magnitude = float(self.multiplicity @ (2 * self._most_saved + np.abs(values))) + income
+        rounding = float(np.finfo(np.float64).eps) * terms * magnitude
+        bound = float(self.multiplicity @ values) + income + rounding
+        return Priced(prices, bound, job_parts, savings, sales, worth)
 
     def work(self) -> int:
         """Additions of an answer, at most: of the jobs' programs and of the groups' knapsacks."""
         idle = np.diff(self.tree.worth_first)[:-1]
         return int(self.tree.widest[:-1] @ (idle + self.sizes.sum()))
-
-    def _rounding(self, values: FloatArray, income: float) -> float:
-        # By how much additions of floats can have lowered the bound, generously: the terms of a job's value are its
-        # savings, at most `_most_saved`, and prices, which make the difference.
-        n_levels = len(self.class_of_group)
-        terms = 8 * n_levels * int(self.sizes[-1]) + int(self.tree.stock_idle.max(initial=0))
-        terms += len(self.sizes) + len(self.tree.stock_idle)
-        magnitude = float(self.multiplicity @ (2 * self._most_saved + np.abs(values))) + income
-        return float(np.finfo(np.float64).eps) * terms * magnitude
 
     def inherited(self, coarse: "Pricing", prices: FloatArray) -> FloatArray:
         """Prices of every part that are those of a pricing with merged classes; they prove as much, or more."""

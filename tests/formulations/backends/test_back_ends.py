@@ -103,12 +103,12 @@ def test_a_warm_start_is_taken(back_end: ModuleType) -> None:
 def test_any_row_prices_give_a_bound_and_reduced_costs_that_hold(program: BinaryProgram, data: st.DataObject) -> None:
     n_rows = len(program.row_lower)
     prices = np.array(data.draw(st.lists(st.integers(-9_000, 9_000), min_size=n_rows, max_size=n_rows)), dtype=float)
-    priced = highs.priced(program, prices)
+    bound, reduced_costs = highs.priced(program, prices)
     expected = least(program)
     if expected is None:
         return
-    assert priced.bound <= expected + 1e-6
-    for column, reduced in enumerate(priced.reduced_costs):
+    assert bound <= expected + 1e-6
+    for column, reduced in enumerate(reduced_costs):
         chosen = BinaryProgram(
             program.costs,
             csc_array(np.vstack([program.matrix.toarray(), np.eye(len(program.costs))[column]])),
@@ -118,7 +118,7 @@ def test_any_row_prices_give_a_bound_and_reduced_costs_that_hold(program: Binary
             (),
         )
         forced = least(chosen)
-        assert forced is None or forced >= priced.bound + max(0.0, reduced) - 1e-6
+        assert forced is None or forced >= bound + max(0.0, reduced) - 1e-6
 
 
 @given(problem=windows(strategy=Strategy.SCAS))
@@ -127,8 +127,7 @@ def test_integer_costs_lose_a_billionth_at_most_and_never_overstate(problem: Top
     program = Pack(problem, blocks).program()
     # Costs that are zero but for the last bits need no scale: such a window is proved without a back end.
     assume(program.costs.max() > 1e-9)
-    scale = cp_sat.integer_scale(program)
-    integers = cp_sat.scaled_down(program, scale)
+    scale, integers = cp_sat.integer_costs(program)
     assert (integers / scale <= program.costs).all()
     assert np.abs(integers).max() <= 2**50
     assert np.abs(integers).sum() < 2**62

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from formulations.topology.scas import Multisets, number_of_multisets
+from formulations.topology.dcas.window import Multisets
+from formulations.topology.dynamic_program import number_of_multisets
 
 
 @pytest.mark.parametrize(("sizes", "counts"), [([3], [1]), ([2, 5], [3, 1]), ([1, 2, 7], [2, 1, 4])])

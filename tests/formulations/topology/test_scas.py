@@ -18,7 +18,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify, verify_result
-from formulations.topology import scas
+from formulations.topology import dynamic_program
 from formulations.topology.dynamic_program import LARGEST_TABLE, DynamicProgram
 
 SCAS = Strategy.SCAS
@@ -70,7 +70,7 @@ def test_all_proven_optima_are_reached_and_proved(oracle_windows: list[OracleWin
 
 @pytest.mark.parametrize("looks", range(12))
 def test_wherever_it_is_cut_off_allocation_and_bound_are_valid(looks: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scas, "SLICE", 400)
+    monkeypatch.setattr(dynamic_program, "SLICE", 400)
     problem = paper_window(3, SCAS)
     best = solved(problem).objective
     result = solved(problem, LooksBudget(looks=looks))
@@ -96,7 +96,7 @@ def test_cut_off_before_anything_it_has_the_sequential_allocation_and_a_bound() 
 @given(windows(most_idle=9, most_jobs=4, strategy=SCAS), st.integers(0, 30))
 def test_cut_off_anywhere_the_bound_never_passes_the_optimum(problem: TopologyProblem, looks: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scas, "SLICE", 1)
+        patch.setattr(dynamic_program, "SLICE", 1)
         result = solved(problem, LooksBudget(looks=looks))
     assert result.bound is not None
     assert result.bound <= optimum(problem) * (1 + 1e-9) + 1e-9
@@ -119,7 +119,7 @@ def test_cut_off_between_two_straddling_cases_the_bound_never_passes_the_optimum
 def test_slices_of_the_tables_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = paper_window(1, SCAS)
     whole = solved(problem)
-    monkeypatch.setattr(scas, "SLICE", 1)
+    monkeypatch.setattr(dynamic_program, "SLICE", 1)
     sliced = solved(problem)
     assert whole.solution.as_dict(problem) == sliced.solution.as_dict(problem)
 

@@ -151,10 +151,10 @@ def test_every_path_becomes_a_packing(seed: int, m: int, full: bool) -> None:
 def improved(
     blocks: Blocks, packing: Packing, most_taken: int, moves: int, entries: int = 4096
 ) -> tuple[Packing, float]:
-    sizes, starts = packing.sizes.copy(), packing.starts.copy()
     work = stretches(blocks, most_taken + 4, entries)
-    saved = improve_packing(work, sizes, starts, most_taken, moves, np.random.default_rng(0))
-    return Packing.of(blocks, sizes, starts), saved
+    work.block_sizes[:], work.block_starts[:] = packing.sizes, packing.starts
+    saved = improve_packing(work, most_taken, moves, np.random.default_rng(0))
+    return Packing.of(blocks, work.block_sizes, work.block_starts), saved
 
 
 @given(st.integers(0, 10**6), st.integers(2, 60), st.integers(2, 6), st.booleans(), st.sampled_from([8, 64, 4096]))
@@ -224,10 +224,11 @@ def test_the_excesses_of_a_packing_add_up_to_what_it_is_longer_than_the_shortest
     work = stretches(blocks, 8, 64)
     work.prices[:] = blocks.costs.mean(axis=1)
     work.labels[:] = Relaxation(blocks, Budget().start()).labels(work.prices)
-    excesses = [excess(work, order, starts, i) for i in range(len(order))]
+    work.block_sizes[:], work.block_starts[:] = order, starts
+    excesses = [excess(work, i) for i in range(len(order))]
     length = Packing.of(blocks, order, starts).cost - float(work.prices @ blocks.counts)
     assert min(excesses) >= -1e-9
     assert sum(excesses) == pytest.approx(length - work.labels[m])
-    behind = np.append(starts[:-1], m - blocks.sizes[order[-1]] + 1)
-    across = excess(work, order, behind, len(order) - 1)
+    work.block_starts[-1] = m - blocks.sizes[order[-1]] + 1
+    across = excess(work, len(order) - 1)
     assert blocks.sizes[order[-1]] == 1 or across == 0.0
