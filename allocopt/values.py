@@ -45,6 +45,8 @@ def converted(what: str, value: object, kind: Any) -> Any:
 
 def _as(value: Any, kind: Any) -> Any:
     """Return a value as one of a type; raise `TypeError` or `OverflowError` where that cannot be."""
+    if kind is type(value) and kind is not int:
+        return value
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return _as_one_of(value, parts)
@@ -64,7 +66,8 @@ def _as(value: Any, kind: Any) -> Any:
 def _as_one_of(value: Any, kinds: tuple[Any, ...]) -> Any:
     """Return a value as one of the first type that fits; its own type comes before one that it may stand for."""
     faults: list[Exception] = []
-    for kind in sorted(kinds, key=lambda kind: kind is not type(value)):
+    own = (kind for kind in kinds if kind is type(value))
+    for kind in (*own, *kinds):
         try:
             return _as(value, kind)
         except (TypeError, OverflowError) as error:

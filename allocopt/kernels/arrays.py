@@ -38,8 +38,10 @@ def _type_of(hint: type) -> types.Type:
     if hasattr(hint, "_fields"):
         return record_type(hint)
     array, n_dimensions = get_args(hint) if get_origin(hint) is Annotated else (hint, 1)
-    (dtype,) = get_args(get_args(array)[1])
-    return types.Array(from_dtype(np.dtype(dtype)), n_dimensions, "C")
+    # Until numpy 2.4 its alias for arrays expands to shape and dtype of the element type, since then to that type alone.
+    element = get_args(array)[-1]
+    (element,) = get_args(element) or (element,)
+    return types.Array(from_dtype(np.dtype(element)), n_dimensions, "C")
 
 
 @inlined
