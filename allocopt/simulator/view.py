@@ -74,9 +74,11 @@ class View:
     @property
     def queue(self) -> IntArray:
         """Waiting jobs in the order of the queue: for a scheduler of one's own, that in which they joined it."""
-        first, n_queued, n_gone = (self._state.clock[name][0] for name in ("first", "n_queued", "n_gone"))
-        queue = self._state.lists[QUEUE, first : first + n_queued + n_gone]
-        return queue[queue >= 0] if n_gone else queue.copy()
+        first, n_queued = self._state.clock["first"][0], self._state.clock["n_queued"][0]
+        if not self._state.least.size:
+            return self._state.lists[QUEUE, first : first + n_queued].copy()
+        queue = self._state.lists[QUEUE, first : first + n_queued + self._state.clock["n_gone"][0]]
+        return queue[queue >= 0]
 
     @property
     def running(self) -> IntArray:
