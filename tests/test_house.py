@@ -208,7 +208,7 @@ SOLVERS = [
 def test_every_entry_point_is_a_solver_of_that_kind_and_name(kind: str, name: str, value: str) -> None:
     module, _, factory = value.partition(":")
     made = getattr(importlib.import_module(module), factory)
-    assert (made.kind, made.name) == (kind, name)
+    assert (made.kind, made().name) == (kind, name)
 
 
 def test_the_installed_distribution_has_the_entry_points_of_the_project() -> None:
