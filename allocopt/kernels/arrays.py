@@ -38,7 +38,7 @@ def _type_of(hint: type) -> types.Type:
     if hasattr(hint, "_fields"):
         return record_type(hint)
     array, n_dimensions = get_args(hint) if get_origin(hint) is Annotated else (hint, 1)
-    # Until numpy 2.4 its alias for arrays expands to shape and dtype of the element type, since then to that type alone.
+    # The alias of numpy for arrays expands to shape and dtype of the element type; with numpy 2.5 to that type alone.
     element = get_args(array)[-1]
     (element,) = get_args(element) or (element,)
     return types.Array(from_dtype(np.dtype(element)), n_dimensions, "C")
