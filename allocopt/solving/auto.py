@@ -1,7 +1,7 @@
 """Solver ``auto`` of every kind: a few solvers in turn, each beginning where the one before ended."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -31,7 +31,7 @@ class Auto(SearchSolver[Problem, Any]):
 
     kind: str = "topology"  # type: ignore[misc]
 
-    _kernels: ClassVar[dict[tuple[str, str, tuple[Stage, ...]], tuple[Callable[..., object], ...]]] = {}
+    _kernels: ClassVar[dict[tuple[str, str, tuple[Stage, ...], float], tuple[Callable[..., object], ...]]] = {}
     """Asking the solvers takes a fifth of a millisecond; it is done once in a process, for they all answer alike."""
 
     _solvers: dict[str, Solver | None] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -59,7 +59,7 @@ class Auto(SearchSolver[Problem, Any]):
         """Load the solvers of likely stages before the clock starts, of all where it runs short; then run them."""
         self.kernels(problem)
         if budget.seconds is not None and budget.seconds < UNHURRIED_S:
-            load_stored(entry for solver, posed in self._staged(problem) for entry in solver.kernels(posed))
+            load_stored(self._entries(problem, math.inf))
         return super().solve(problem, budget, seed, warm_start, on_incumbent)
 
     def kernels(self, problem: Problem) -> Iterable[Callable[..., object]]:
@@ -67,12 +67,7 @@ class Auto(SearchSolver[Problem, Any]):
 
         A stage after one that may use all the time is seldom reached, and waits for its own, too.
         """
-        kind = get_kind(self.kind)
-        like = self.kind, kind.asked(problem), tuple(kind.stages(problem))
-        if like not in self._kernels:
-            found = (entry for solver, posed in self._staged(problem, 1.0) for entry in solver.kernels(posed))
-            self._kernels[like] = tuple(dict.fromkeys(found))
-        return self._kernels[like]
+        return self._entries(problem, 1.0)
 
     def is_ready(self, problem: Problem, run: Run) -> bool:
         """Begin to compile what is missing; every stage waits for its own kernels."""
@@ -107,15 +102,20 @@ class Auto(SearchSolver[Problem, Any]):
         granted = run.clock.grant(stage.share, budget.iterations or stage.iterations, gap)
         return ask(solver, kind.posed(problem, stage.strategy), granted, seed, problem, run)
 
-    def _staged(self, problem: Problem, last_share: float = math.inf) -> Iterator[tuple[Solver, Problem]]:
-        """Yield who solves what at each stage, up to the first that gets this share of the time."""
+    def _entries(self, problem: Problem, last_share: float) -> tuple[Callable[..., object], ...]:
+        """Return the compiled entries of the stages, up to the first that gets this share of the time."""
         kind = get_kind(self.kind)
-        for stage in kind.stages(problem):
-            solver = self._solver(problem, stage)
-            if solver is not None:
-                yield solver, kind.posed(problem, stage.strategy)
-                if stage.share >= last_share:
-                    return
+        like = self.kind, kind.asked(problem), tuple(kind.stages(problem)), last_share
+        if like not in self._kernels:
+            found: list[Callable[..., object]] = []
+            for stage in kind.stages(problem):
+                solver = self._solver(problem, stage)
+                if solver is not None:
+                    found += solver.kernels(kind.posed(problem, stage.strategy))
+                    if stage.share >= last_share:
+                        break
+            self._kernels[like] = tuple(dict.fromkeys(found))
+        return self._kernels[like]
 
     def _solver(self, problem: Problem, stage: Stage) -> Solver | None:
         posed = get_kind(self.kind).posed(problem, stage.strategy)

@@ -311,6 +311,24 @@ def walk_from(problem: TopologyProblem, allocation: Allocation) -> Walk:
     return Walk(owners, owners.copy(), owners.copy(), costs, costs.copy(), totals)
 
 
+def follow(
+    walk: Walk, problem: TopologyProblem, run: Run, steps: int, per_slice: int, advance: Callable[[int, int], None]
+) -> StopReason:
+    """Take all steps of a walk, or as many as the time allows; offer what a slice of them ends with if better.
+
+    ``advance(first, end)`` takes the steps ``first .. end - 1``.
+    """
+    best = float("inf")
+    for first in range(0, steps, per_slice):
+        if run.clock.expired():
+            return StopReason.TIME_LIMIT
+        advance(first, min(steps, first + per_slice))
+        if walk.totals[1] < best:
+            best = float(walk.totals[1])
+            run.offer(allocation_of_owners(problem, walk.best))
+    return StopReason.ITERATIONS
+
+
 def rules_of(problem: TopologyProblem, schedule: Schedule, steps: int, *, restores: bool) -> Rules:
     """Return the rules of that walk for a problem: under ``dcas`` every state must be non-crossing."""
     hottest, coldest = (float(hops * problem.hop_cost) for hops in (schedule.hottest, schedule.coldest))
@@ -348,19 +366,14 @@ class WindowAnnealing(TopologySolver):
         return self.walk(problem, schedule, seed, run)
 
     def walk(self, problem: TopologyProblem, schedule: Schedule, seed: int, run: Run) -> StopReason:
-        """Take all steps from the incumbent, or as many as the time allows; offer what a slice ends with if better."""
+        """Walk from the incumbent; see `follow`."""
         window, walk = encode(problem), walk_from(problem, run.solution)
         rules = rules_of(problem, schedule, schedule.steps, restores=self.restores)
-        rng, best = np.random.default_rng(seed), float("inf")
+        rng = np.random.default_rng(seed)
         per_slice = max(1, WALK_SLICE // (len(problem.idle_nodes) + len(problem.jobs) + OVERHEAD))
-        for first in range(0, rules.steps, per_slice):
-            if run.clock.expired():
-                return StopReason.TIME_LIMIT
-            anneal(window, walk, rules, first, min(rules.steps, first + per_slice), rng)
-            if walk.totals[1] < best:
-                best = float(walk.totals[1])
-                run.offer(allocation_of_owners(problem, walk.best))
-        return StopReason.ITERATIONS
+        return follow(
+            walk, problem, run, rules.steps, per_slice, lambda first, end: anneal(window, walk, rules, first, end, rng)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,13 @@ import numpy as np
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, encode, sequential_allocation
+from allocopt.problems.topology.encoding import encode, sequential_allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
-from heuristics.topology.annealing import MOST_JOBS, rules_of, walk_from
+from heuristics.topology.annealing import MOST_JOBS, follow, rules_of, walk_from
 from heuristics.topology.schedule import Schedule
 from learned.inference.packed import buffers_for
 from learned.nsa.features import LARGEST_JOB, node_features
@@ -103,15 +103,12 @@ class Nsa(TopologySolver):
         steps = budget.iterations or self.steps
         rules = rules_of(problem, self._schedule(), steps, restores=self.walk == "metropolis")
         walk, window, guide = walk_from(problem, run.solution), encode(problem), self._guide(problem)
-        rng, best = np.random.default_rng(seed), float("inf")
-        for first in range(0, steps, STEPS_PER_SLICE):
-            if run.clock.expired():
-                return StopReason.TIME_LIMIT
-            anneal_guided(window, walk, rules, guide, first, min(steps, first + STEPS_PER_SLICE), rng)
-            if walk.totals[1] < best:
-                best = float(walk.totals[1])
-                run.offer(allocation_of_owners(problem, walk.best))
-        return StopReason.ITERATIONS
+        rng = np.random.default_rng(seed)
+
+        def advance(first: int, end: int) -> None:
+            anneal_guided(window, walk, rules, guide, first, end, rng)
+
+        return follow(walk, problem, run, steps, STEPS_PER_SLICE, advance)
 
     def _schedule(self) -> Schedule:
         """Return the cooling schedule; raises `UsageError` where the options make none."""

@@ -83,19 +83,26 @@ def may_backfill(state: State, job: int) -> bool:
     return keeps_shadow(state, job) if state.rules[0].backfill == EASY else fits(state, job, FREE)
 
 
+@inlined
+def _start_backfilled(state: State, job: int, at: int) -> None:
+    if state.rules[0].backfill == EASY:
+        take_spare(state, job)
+    dequeue(state, at)
+    start_job(state, job)
+
+
 @helper()
 def next_indexed(state: State, column: int) -> int:
     """Return the first column of an indexed queue from one on whose job may be backfilled, or its end."""
     jobs, end = state.lists[QUEUE], end_of_queue(state)
-    while column < end:
-        block = next_block(state, column // BLOCK, (end - 1) // BLOCK + 1)
-        column, last = max(column, block * BLOCK), min(end, (block + 1) * BLOCK)
-        while column < last:
-            if jobs[column] >= 0 and may_backfill(state, jobs[column]):
-                return column
-            column += 1
-        if column <= end:
-            tighten(state, block)
+    n_blocks = (end - 1) // BLOCK + 1
+    block = next_block(state, column // BLOCK, n_blocks)
+    while block < n_blocks:
+        for at in range(max(column, block * BLOCK), min(end, (block + 1) * BLOCK)):
+            if jobs[at] >= 0 and may_backfill(state, jobs[at]):
+                return at
+        tighten(state, block)
+        block = next_block(state, block + 1, n_blocks)
     return end
 
 
@@ -113,10 +120,7 @@ def backfill_queue(state: State) -> None:
         if not may_backfill(state, job):
             at += 1
             continue
-        if state.rules[0].backfill == EASY:
-            take_spare(state, job)
-        dequeue(state, at)
-        start_job(state, job)
+        _start_backfilled(state, job, at)
         if order == FAIR_SHARE:
             sort_list(state, QUEUE, order, 1)
             at = 1
@@ -135,10 +139,7 @@ def backfill_candidates(state: State) -> None:
         if job == head or not may_backfill(state, job):
             at += 1
             continue
-        if state.rules[0].backfill == EASY:
-            take_spare(state, job)
-        dequeue(state, place_in_queue(state, job))
-        start_job(state, job)
+        _start_backfilled(state, job, place_in_queue(state, job))
         if order == FAIR_SHARE:
             sort_list(state, CANDIDATES, order, 0)
             at = 0
