@@ -108,12 +108,16 @@ def _start_workers(missing: "list[Kernel]") -> None:
         return
     path = os.pathsep.join([*filter(None, sys.path), os.getcwd()])
     environment = {**os.environ, VARIABLE: str(writable_folder()), "PYTHONPATH": path}
-    missing.sort(key=lambda entry: -len(entry.store.parts))
-    words = [entry.word for entry in missing]
+    # Neighbours share helpers, which a process compiles once: two workers each begin at the ends of one stretch.
+    words = sorted(entry.word for entry in missing)
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    for _ in range(min(processors, len(missing))):
+    n_workers = min(processors, len(words))
+    for number in range(n_workers):
+        goes_back = number % 2
+        first = (number + goes_back) * len(words) // n_workers
+        order = words[first:] + words[:first]
         worker = subprocess.Popen(
-            [sys.executable, "-m", __name__, *words],
+            [sys.executable, "-m", __name__, *(reversed(order) if goes_back else order)],
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -138,6 +142,7 @@ def _work(words: list[str]) -> None:
                 if entry.store.find() is None:
                     entry.load()
                     gc.collect()
+                    gc.freeze()
 
 
 if __name__ == "__main__":
