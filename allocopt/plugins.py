@@ -101,7 +101,12 @@ def make_plugin(
 @cache
 def _entries(group: str, path: tuple[str, ...]) -> EntryPoints:
     """Entry points of a group along a module path; kept, for looking them up takes milliseconds."""
-    return entry_points(group=group)
+    return _all_entries(path).select(group=group)
+
+
+@cache
+def _all_entries(path: tuple[str, ...]) -> EntryPoints:
+    return entry_points()
 
 
 def _entry(group: str, kind: str, name: str) -> EntryPoint:

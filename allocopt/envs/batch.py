@@ -3,10 +3,11 @@
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import float32, float64, int8, int64, types
+from numba import float32, float64, int8, int64
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import tuple_type
 from allocopt.simulator.state import (
     CLOCK_DTYPE,
     JOB_DTYPE,
@@ -96,7 +97,7 @@ TALLY_DTYPE, GOAL_DTYPE = record_dtype(Tally), record_dtype(Goal)
 
 
 TALLIES, GOALS = records_type(TALLY_DTYPE), records_type(GOAL_DTYPE)
-BATCH = types.NamedTuple(
+BATCH = tuple_type(
     (
         *(records_type(CLOCK_DTYPE, 2), records_type(JOB_DTYPE, 2)),
         *(int64[:, :, ::1], int64[:, :, ::1], int64[:, :, ::1]),

@@ -4,6 +4,8 @@ Assigning an array to a slice costs three, for the text of the error where shape
 every type of keys.
 """
 
+import hashlib
+from collections.abc import Sequence
 from typing import Annotated, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -23,7 +25,18 @@ def record_type(record: type) -> types.BaseNamedTuple:
 
     Arrays are C-contiguous, and of one dimension, or of as many as `Annotated` says.
     """
-    made: types.BaseNamedTuple = types.BaseTuple.from_types(list(field_types(record).values()), record)
+    return tuple_type(list(field_types(record).values()), record)
+
+
+def tuple_type(fields: Sequence[types.Type], record: type) -> types.BaseNamedTuple:
+    """Return numba's type of a named tuple of these fields, by a short name.
+
+    By default its name is all there is in it, thousands of characters, and every function that takes it has that in its
+    own name in machine code.
+    """
+    made: types.BaseNamedTuple = types.BaseTuple.from_types(fields, record)
+    contents = repr((getattr(record, "_fields", ()), [str(field) for field in fields]))
+    made.name = f"{record.__qualname__}_{hashlib.sha256(contents.encode()).hexdigest()[:12]}"
     return made
 
 

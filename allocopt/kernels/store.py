@@ -20,10 +20,11 @@ from functools import cache, cached_property
 from io import BytesIO
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
+from llvmlite.binding import ModuleRef, parse_assembly
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
@@ -101,7 +102,8 @@ class KernelStore(_Cache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel, in place of what was compiled of an earlier version of it."""
-        content = dumps(data._reduce())
+        (name, kind, (machine_code, _)), *rest = data._reduce()
+        content = dumps(((name, kind, (machine_code, _names(data.library._final_module))), *rest))
         folder = writable_folder()
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -131,6 +133,16 @@ class _Unpickler(pickle.Unpickler):
         """Return what stands for a name in the file."""
         found = super().find_class(module, name)
         return _environment if found is _rebuild_env else found
+
+
+def _names(module: ModuleRef) -> bytes:
+    """Return the bitcode of empty functions, called what a module defines.
+
+    Loading takes names alone. What numba keeps, four fifths of a file, is for kernels that this one becomes part of.
+    """
+    values = (*module.functions, *module.global_variables)
+    empty = [f'define void @"{value.name}"() {{ ret void }}\n' for value in values if not value.is_declaration]
+    return cast(bytes, parse_assembly("".join(empty)).as_bitcode())
 
 
 def _environment(module: str, constants: list[Any], name: str) -> Any:

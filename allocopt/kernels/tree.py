@@ -3,13 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import float64, int64, types
+from numba import float64, int64
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
-from allocopt.kernels.arrays import record_type
+from allocopt.kernels.arrays import record_type, tuple_type
 from allocopt.kernels.compiled import kernel
 
-ENCODING = types.NamedTuple((int64[:, ::1], int64[::1], float64[::1], float64, float64, float64, int64[::1]), Encoding)
+ENCODING = tuple_type((int64[:, ::1], int64[::1], float64[::1], float64, float64, float64, int64[::1]), Encoding)
 """Numba type of `allocopt.arrays.Encoding`."""
 
 

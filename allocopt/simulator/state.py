@@ -12,6 +12,7 @@ from numba import float64, from_dtype, int64, types
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import tuple_type
 
 NOBODY = -1
 """Stands where there is no job."""
@@ -207,7 +208,7 @@ def records_type(dtype: np.dtype[np.void], dimensions: int = 1) -> Any:
 
 _MATRIX = int64[:, ::1]
 
-STATE = types.NamedTuple(
+STATE = tuple_type(
     (
         *map(records_type, (CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE)),
         *(_MATRIX, _MATRIX, _MATRIX, _MATRIX),

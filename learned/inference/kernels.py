@@ -5,10 +5,10 @@ and sum eight products at once, so that the compiler makes vector instructions o
 """
 
 import numpy as np
-from numba import float32, int64, types
+from numba import float32, int64
 
 from allocopt.arrays import Float32Array, IntArray
-from allocopt.kernels.arrays import put
+from allocopt.kernels.arrays import put, tuple_type
 from allocopt.kernels.compiled import helper
 from learned.inference.packed import (
     CONVOLUTION,
@@ -23,8 +23,8 @@ from learned.inference.packed import (
     PackedNetwork,
 )
 
-PACKED_NETWORK = types.NamedTuple((int64[:, ::1], float32[::1]), PackedNetwork)
-BUFFERS = types.NamedUniTuple(float32[::1], 3, Buffers)
+PACKED_NETWORK = tuple_type((int64[:, ::1], float32[::1]), PackedNetwork)
+BUFFERS = tuple_type((float32[::1],) * 3, Buffers)
 
 SATURATED = np.float32(6.4)
 """Beyond it the hyperbolic tangent is 1 to within 6e-6."""

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, types
+from numba import float32
 
 from allocopt.arrays import Float32Array
+from allocopt.kernels.arrays import tuple_type
 from allocopt.kernels.compiled import helper
 from learned.inference.networks import LEAK, CompactNetwork, check_weights
 
@@ -37,7 +38,7 @@ class PackedSlots(NamedTuple):
     hidden: Float32Array
 
 
-PACKED_SLOTS = types.NamedTuple(
+PACKED_SLOTS = tuple_type(
     (
         *(float32[:, ::1], float32[::1], float32[:, ::1], float32[::1]),
         *(float32[::1], float32[::1], float32[:, ::1]),

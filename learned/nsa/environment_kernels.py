@@ -6,7 +6,7 @@ import numpy as np
 from numba import boolean, float32, float64, int64, types, void
 
 from allocopt.arrays import Encoding, Float32Array, FloatArray, IntArray
-from allocopt.kernels.arrays import put
+from allocopt.kernels.arrays import put, tuple_type
 from allocopt.kernels.compiled import helper, kernel
 from heuristics.topology.annealing import (
     RULES,
@@ -84,14 +84,14 @@ class Repairs(NamedTuple):
 
 WINDOW, MOVES, REMOVED, PLACED, N_IDLE = range(5)
 
-WINDOW_POOL = types.NamedTuple(
+WINDOW_POOL = tuple_type(
     (
         *(int64[::1], int64[::1], int64[::1], float32[::1], int64[::1], float64[::1]),
         *(float64, float64, float64, float64),
     ),
     WindowPool,
 )
-REPAIRS = types.NamedTuple(
+REPAIRS = tuple_type(
     (int64[:, ::1], int64[:, ::1], int64[:, ::1], int64[:, :, ::1], float64[:, :, ::1], float64[:, ::1]), Repairs
 )
 

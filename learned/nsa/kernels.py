@@ -12,6 +12,7 @@ import numpy as np
 from numba import float32, float64, int64, types, void
 
 from allocopt.arrays import Encoding, Float32Array, IntArray
+from allocopt.kernels.arrays import tuple_type
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.tree import ENCODING
 from heuristics.topology.annealing import (
@@ -57,7 +58,7 @@ class Guide(NamedTuple):
     sharpness: float
 
 
-GUIDE = types.NamedTuple((PACKED_NETWORK, BUFFERS, float32[:, ::1], float64, int64, int64, float64), Guide)
+GUIDE = tuple_type((PACKED_NETWORK, BUFFERS, float32[:, ::1], float64, int64, int64, float64), Guide)
 
 
 @helper(allocates=True)

@@ -2,9 +2,10 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from numba import boolean, float32, float64, int64, types
+from numba import boolean, float32, float64, int64
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import tuple_type
 from allocopt.simulator.state import Records, record_dtype, records_type
 
 NOBODY = -1
@@ -149,10 +150,10 @@ TALLY_DTYPE, TERMS_DTYPE = record_dtype(Tally), record_dtype(Terms)
 TALLIES, TERMS = records_type(TALLY_DTYPE), records_type(TERMS_DTYPE)
 _LIST, _LISTS, _NUMBERS, _TABLE = int64[::1], int64[:, ::1], float64[::1], float64[:, ::1]
 _JOBS = (_LIST, _NUMBERS, _LISTS, _TABLE, _TABLE)
-EPISODE = types.NamedTuple((TALLIES, TERMS, *(_LIST,) * 8, *_JOBS), Episode)
+EPISODE = tuple_type((TALLIES, TERMS, *(_LIST,) * 8, *_JOBS), Episode)
 """Numba type of `Episode`."""
 _TALLIES = records_type(TALLY_DTYPE, 2)
-BATCH = types.NamedTuple((_TALLIES, *(_LISTS,) * 7, _LIST, _TALLIES, TERMS, _LIST, *_JOBS, _LIST), Batch)
+BATCH = tuple_type((_TALLIES, *(_LISTS,) * 7, _LIST, _TALLIES, TERMS, _LIST, *_JOBS, _LIST), Batch)
 """Numba type of `Batch`."""
 SLOTS, ALL_SLOTS = float32[:, ::1], float32[:, :, ::1]
 IMAGE, IMAGES = float32[:, :, ::1], float32[:, :, :, ::1]

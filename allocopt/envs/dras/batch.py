@@ -3,10 +3,11 @@
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba import boolean, float32, float64, int64, types
+from numba import boolean, float32, float64, int64
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
+from allocopt.kernels.arrays import tuple_type
 from allocopt.simulator.state import (
     CLOCK_DTYPE,
     JOB_DTYPE,
@@ -168,9 +169,9 @@ INSTANCE_DTYPE, TALLY_DTYPE, TERMS_DTYPE = map(record_dtype, (Instance, Tally, T
 
 INSTANCES, TALLIES, TERMS = (records_type(dtype) for dtype in (INSTANCE_DTYPE, TALLY_DTYPE, TERMS_DTYPE))
 _LIST, _TABLE = int64[::1], float64[:, ::1]
-EPISODE = types.NamedTuple((STATE, INSTANCES, TALLIES, TERMS, _LIST, _LIST, _TABLE, _LIST), Episode)
+EPISODE = tuple_type((STATE, INSTANCES, TALLIES, TERMS, _LIST, _LIST, _TABLE, _LIST), Episode)
 """Numba type of `Episode`."""
-BATCH = types.NamedTuple(
+BATCH = tuple_type(
     (
         *(records_type(CLOCK_DTYPE, 2), records_type(JOB_DTYPE, 2)),
         *(int64[:, :, ::1], int64[:, :, ::1], int64[:, :, ::1]),

@@ -2,9 +2,10 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from numba import boolean, float32, float64, int64, types, uint64
+from numba import boolean, float32, float64, int64, uint64
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
+from allocopt.kernels.arrays import tuple_type
 from allocopt.simulator.multicore import state as multicore_state
 from allocopt.simulator.multicore.state import MULTICORE, Multicore
 from allocopt.simulator.state import (
@@ -163,9 +164,9 @@ _TOTALS, _PROCESSORS, _NODES, _TASKS, _JOBS = (
     getattr(multicore_state, f"{name}_DTYPE") for name in ("TALLY", "PROCESSOR", "NODE", "TASK", "JOB")
 )
 
-EPISODE = types.NamedTuple((STATE, MULTICORE, TALLIES, TERMS, _LISTS, _TABLE, _LISTS), Episode)
+EPISODE = tuple_type((STATE, MULTICORE, TALLIES, TERMS, _LISTS, _TABLE, _LISTS), Episode)
 """Numba type of `Episode`."""
-BATCH = types.NamedTuple(
+BATCH = tuple_type(
     (
         *(records_type(CLOCK_DTYPE, 2), records_type(JOB_DTYPE, 2), _CUBE, _CUBE, _CUBE),
         *(records_type(dtype, 2) for dtype in (_TOTALS, _PROCESSORS, _NODES, _TASKS, _JOBS)),

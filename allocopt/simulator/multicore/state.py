@@ -7,9 +7,10 @@ cycles per second: the core's own times its speed factor.
 
 from typing import NamedTuple, Protocol
 
-from numba import float64, int64, types, uint64
+from numba import float64, int64, uint64
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
+from allocopt.kernels.arrays import tuple_type
 from allocopt.simulator.state import Records, record_dtype, records_type
 
 IDLE = -1
@@ -161,7 +162,7 @@ TALLY_DTYPE, PROCESSOR_DTYPE, NODE_DTYPE, TASK_DTYPE, JOB_DTYPE = map(
 
 _LIST = int64[::1]
 
-MULTICORE = types.NamedTuple(
+MULTICORE = tuple_type(
     (
         *map(records_type, (TALLY_DTYPE, PROCESSOR_DTYPE, NODE_DTYPE, TASK_DTYPE, JOB_DTYPE)),
         *(_LIST, _LIST),
