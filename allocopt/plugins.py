@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from types import TracebackType
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, cast, get_type_hints
 
 from allocopt.errors import AllocoptError, MissingPackageError, PluginError, PluginWarning, UsageError
 from allocopt.files.faults import printable
@@ -106,7 +106,8 @@ def _entries(group: str, path: tuple[str, ...]) -> EntryPoints:
 
 @cache
 def _all_entries(path: tuple[str, ...]) -> EntryPoints:
-    return entry_points()
+    # Under Python 3.11 it is another class, which selects in the same way.
+    return cast(EntryPoints, entry_points())
 
 
 def _entry(group: str, kind: str, name: str) -> EntryPoint:

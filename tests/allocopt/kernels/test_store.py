@@ -4,12 +4,15 @@ import logging
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from numba import float64, int64
 from support import tiny_kernels
 
+from allocopt.arrays import IntArray
 from allocopt.kernels import store
+from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import Helper, Kernel
 from allocopt.kernels.store import KernelStore, writable_folder
 
@@ -45,6 +48,15 @@ def test_a_kernel_is_compiled_once_and_then_loaded(folder: Path, caplog: pytest.
     assert not again.stats.cache_misses
     assert again(4) == plain(4)
     assert caplog.text == ""
+
+
+def test_named_tuples_of_other_fields_ask_for_other_files() -> None:
+    fields = [("first", int), ("second", int)]
+    tables = fields, [("first", int), ("second", IntArray)], fields[::-1], fields
+    pairs = [NamedTuple("Pair", table) for table in tables]  # type: ignore[misc]
+    names = [KernelStore(plain, int64(record_type(pair)), {}).name for pair in pairs]
+    assert len(set(names[:3])) == 3
+    assert names[3] == names[0]
 
 
 def test_arguments_are_converted_to_the_declared_types(folder: Path) -> None:
