@@ -82,10 +82,8 @@ class FirstCome:
 
     def schedule(self, view: View) -> Iterable[Decision]:
         """Start jobs from the head of the queue while they fit."""
-        for job in view.queue:
-            if not view.fits(job):
-                return
-            yield Start(job)
+        while (head := view.head) is not None and view.fits(head):
+            yield Start(head)
 
 
 class Easy:
@@ -93,30 +91,12 @@ class Easy:
 
     def schedule(self, view: View) -> Iterable[Decision]:
         """Start jobs from the head of the queue while they fit, then those that do not delay the first one."""
-        queue = view.queue
-        started = 0
-        while started < len(queue) and view.fits(queue[started]):
-            yield Start(queue[started])
-            started += 1
-        free, others = view.free_processors, queue[started + 1 :]
-        others = others[view.processors[others] <= free]
-        if not len(others):
-            return
-        shadow, spare = self.promise(view, queue[started])
-        in_time = view.now + view.estimate[others] <= shadow
-        for job, need, early in zip(others, view.processors[others].tolist(), in_time.tolist(), strict=True):
-            if need <= free and (early or need <= spare):
-                free -= need
-                spare -= 0 if early else need
+        while (head := view.head) is not None and view.fits(head):
+            yield Start(head)
+        if head is not None:
+            shadow, spare = view.shadow(head)
+            for job in view.backfillable(shadow, spare):
                 yield Start(job)
-
-    def promise(self, view: View, head: int) -> tuple[float, int]:
-        """Return when a job can start by the estimates, and how many processors are spare then."""
-        ends = view.expected_end[view.running]
-        free = view.free_processors + np.cumsum(view.processors[view.running])
-        shadow = ends[np.searchsorted(free, view.processors[head])]
-        at = np.searchsorted(ends, shadow, side="right") - 1
-        return float(shadow), int(free[at] - view.processors[head])
 
 
 def timed(action: Callable[[], object], repeats: int) -> Times:

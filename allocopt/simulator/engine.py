@@ -11,6 +11,7 @@ from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.execution import Change, ExecutionModel, StagedModel
 from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.guests import Guests
+from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.queue import place_in_queue
 from allocopt.simulator.kernels.run import scheduling_pass, start_waiting
@@ -27,8 +28,9 @@ IDLE_PATIENCE = 100_000
 LONG_PATIENCE = 1_000_000
 """Calls at its own wish between two starts or ends of jobs."""
 
-STEPWISE_KERNELS = (advance, place_in_queue, scheduling_pass, start_waiting)
-"""Entries that a simulation calls from one scheduling point to the next."""
+BUILT_IN_KERNELS = (advance, scheduling_pass)
+PYTHON_KERNELS = (advance, next_backfillable, place_in_queue, shadow_of, start_waiting)
+"""Entries that a simulation calls from one scheduling point to the next, under a built-in scheduler and another one."""
 
 
 class Simulation:

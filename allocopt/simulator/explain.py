@@ -9,7 +9,7 @@ from allocopt.simulator.engine import Simulation, name_of
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.view import View
-from allocopt.simulator.waiting import in_words, promise, seconds
+from allocopt.simulator.waiting import in_words, seconds
 from allocopt.traces.workload import Workload
 
 
@@ -94,7 +94,8 @@ def _reserved(view: View, job: int) -> str:
 
 def _at_the_head(view: View, job: int) -> str:
     """Speak of the first job of the queue."""
-    shadow, _, ends = promise(view, job)
+    shadow, _ = view.shadow(job)
+    ends = view.running[np.maximum(view.expected_end[view.running], view.now) <= shadow]
     shown = ", ".join(str(view.ids[other]) for other in ends[:5]) + (", ..." if len(ends) > 5 else "")
     when = f"fits at {seconds(shadow)} by the estimates, after {shown}"
     return f"first in the queue, {_wants(view, job)}; {when}"
@@ -107,7 +108,7 @@ def _behind(view: View, job: int, ahead: int, head: int, backfill: Backfill) -> 
         return f"{where}, nobody overtakes its head, job {view.ids[head]}, which {_wants(view, head)}"
     if not view.fits(job):
         return f"{where}, {_wants(view, job)}"
-    shadow, spare, _ = promise(view, head)
+    shadow, spare = view.shadow(head)
     return (
         f"{where}, would fit, but run until {seconds(view.now + view.estimate[job])}, beyond {seconds(shadow)}, when "
         f"the head, job {view.ids[head]}, is to start with {in_words(view, spare)} to spare"

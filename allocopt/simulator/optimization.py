@@ -86,7 +86,7 @@ class OptimizationScheduler:
         UsageError
             If the solver does not take problems of this size or of so many resources.
         """
-        window = view.queue[: self.window]
+        window = view.first(self.window)
         fitting = window[view.fitting(window)]
         if not len(fitting):
             return

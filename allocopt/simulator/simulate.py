@@ -11,7 +11,7 @@ from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.allocators import Allocator, DepthFirst
-from allocopt.simulator.engine import STEPWISE_KERNELS, Simulation, name_of, never_ends, stalled
+from allocopt.simulator.engine import BUILT_IN_KERNELS, PYTHON_KERNELS, Simulation, name_of, never_ends, stalled
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.kernels.run import run
@@ -112,8 +112,10 @@ def entries_of(
 ) -> tuple[Callable[..., Any], ...]:
     """Return the kernels that `simulate` calls: one for all, or those for one scheduling point after the other."""
     has_nodes = isinstance(platform, Platform) and platform.has_nodes
-    runs_through = isinstance(scheduler, ListScheduler) and not has_nodes and execution is None and observer is None
-    return (run,) if runs_through else STEPWISE_KERNELS
+    if not isinstance(scheduler, ListScheduler):
+        return PYTHON_KERNELS
+    runs_through = not has_nodes and execution is None and observer is None
+    return (run,) if runs_through else BUILT_IN_KERNELS
 
 
 def new_simulation(
@@ -229,7 +231,8 @@ def _state(
     """Return the state before the first event."""
     if not isinstance(scheduler, ListScheduler):
         arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
-        return new_state(workload, request, platform.total, rules, Backfill.NONE, arrival, track_running=True)
+        # What the view tells of waiting jobs is by the rules of EASY.
+        return new_state(workload, request, platform.total, rules, Backfill.EASY, arrival)
     order = _keys(scheduler.order, workload, rng)
     backfill_order = None if scheduler.backfill_order is None else _keys(scheduler.backfill_order, workload, rng)
     return new_state(

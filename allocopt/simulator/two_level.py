@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -161,7 +162,7 @@ class TwoLevelScheduler:
         log = self.log
         can_end = self.reservations is Reservations.NONE
         while True:
-            jobs = view.queue[: self.window]
+            jobs = view.first(self.window)
             fitting = view.fitting(jobs)
             legal = fitting if can_end else np.ones_like(fitting)
             if not legal.any():
@@ -179,10 +180,11 @@ class TwoLevelScheduler:
     def _second_level(self, view: View) -> Iterator[Decision]:
         """Start the jobs that are chosen among those that do not delay the reservation."""
         log = self.log
-        shadow, spare = shadow_of(view, log.holder)
+        shadow, spare = view.shadow(log.holder)
         log.promised[log.holder] = min(log.promised[log.holder], shadow)
         while True:
-            jobs = _candidates(view, log.holder, shadow, spare)[: self.window]
+            others = (job for job in view.backfillable(shadow, spare) if job != log.holder)
+            jobs = np.array(list(islice(others, self.window)), dtype=np.int64)
             if not len(jobs):
                 return
             legal = np.ones(len(jobs), dtype=np.bool_)
@@ -222,30 +224,6 @@ class TwoLevelScheduler:
         if log.holder not in (NOBODY, job):
             log.promised[log.holder] = np.inf
         log.holder = job
-
-
-def shadow_of(view: View, job: int) -> tuple[float, IntArray]:
-    """When a job that does not fit now can start by the estimates, and the units that are spare then.
-
-    An estimated end that has passed counts as now.
-    """
-    running = view.running
-    ends = np.maximum(view.expected_end[running], view.now)
-    for time in np.unique(ends).tolist():
-        spare: IntArray = view.free + view.request[running[ends <= time]].sum(axis=0) - view.request[job]
-        if (spare >= 0).all():
-            return time, spare
-    raise AssertionError("every job fits once all running ones have ended")
-
-
-def _candidates(view: View, holder: int, shadow: float, spare: IntArray) -> IntArray:
-    """Return the waiting jobs that fit now and end before the reservation or use what is spare then."""
-    queue = view.queue
-    # Few of many waiting jobs fit: the rest is asked of these alone.
-    jobs = queue[view.fitting(queue) & (queue != holder)]
-    ends_before = view.now + view.estimate[jobs] <= shadow
-    candidates: IntArray = jobs[ends_before | view.fitting(jobs, spare)]
-    return candidates
 
 
 def _empty_log(jobs: int) -> TwoLevelLog:

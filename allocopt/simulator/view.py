@@ -1,6 +1,6 @@
 """What a scheduler sees: the queue and the machine, not how long jobs will really run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.simulator.guests import Guest
+from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
+from allocopt.simulator.kernels.blocks import tidy_queue
 from allocopt.simulator.placement import Placement
-from allocopt.simulator.state import FREE, QUEUE, RUNNING, State
+from allocopt.simulator.state import FREE, NOBODY, QUEUE, RUNNING, State
 from allocopt.traces.workload import Workload
 
 NO_GUESTS: Mapping[int, Guest] = MappingProxyType({})
@@ -73,12 +75,26 @@ class View:
 
     @property
     def queue(self) -> IntArray:
-        """Waiting jobs in the order of the queue: for a scheduler of one's own, that in which they joined it."""
-        first, n_queued = self._state.clock["first"][0], self._state.clock["n_queued"][0]
-        if not self._state.least.size:
-            return self._state.lists[QUEUE, first : first + n_queued].copy()
-        queue = self._state.lists[QUEUE, first : first + n_queued + self._state.clock["n_gone"][0]]
-        return queue[queue >= 0]
+        """Waiting jobs in the order of the queue: for a scheduler of one's own, that in which they joined it.
+
+        They are copied: of a long queue `head`, `first` and `backfillable` show what a pass needs much sooner.
+        """
+        return self.first(len(self.ids))
+
+    @property
+    def head(self) -> int | None:
+        """The first waiting job; None where nobody waits."""
+        clock = self._state.clock
+        return int(self._state.lists[QUEUE, clock["first"][0]]) if clock["n_queued"][0] else None
+
+    def first(self, most: int) -> IntArray:
+        """Return the first waiting jobs, so many at most, in the order of the queue."""
+        clock = self._state.clock
+        first, n_queued, n_gone = clock["first"][0], clock["n_queued"][0], clock["n_gone"][0]
+        if not n_gone:
+            return self._state.lists[QUEUE, first : first + min(n_queued, most)].copy()
+        queue = self._state.lists[QUEUE, first : first + n_queued + n_gone]
+        return queue[queue >= 0][:most]
 
     @property
     def running(self) -> IntArray:
@@ -120,6 +136,46 @@ class View:
         """When each job was last promised to start, in seconds; infinite where it was not."""
         return _read_only(self._state.jobs["reserved"])
 
+    def shadow(self, job: int) -> tuple[float, IntArray]:
+        """Return when a waiting job can start by the estimates of those that run, and what is spare then.
+
+        An estimated end that has passed counts as now.
+
+        Returns
+        -------
+        float
+            The shadow time, in seconds.
+        IntArray
+            Units of each resource that are idle beside the job from then on, shape ``(R,)``; negative where it asks for
+            more than there will be.
+        """
+        spare = np.zeros_like(self.free)
+        return float(shadow_of(self._state, job, spare)), spare
+
+    def backfillable(self, shadow: float = np.inf, spare: IntArray | None = None) -> Iterator[int]:
+        """Yield the waiting jobs, in the order of the queue, that may start now and delay nobody who starts at a time.
+
+        Such a job fits what is free, and ends by that time by its estimate or fits what is spare then; what it takes of
+        that is gone for those after it once it has started. Only jobs that may fit are looked at, so that a long queue
+        takes little longer than a short one. For schedulers written in Python.
+
+        Parameters
+        ----------
+        shadow
+            When somebody is to start, in seconds, see `shadow`.
+        spare
+            Units of each resource that are idle beside that job from then on, shape ``(R,)``; None for none.
+        """
+        state, job = self._state, NOBODY
+        left = np.zeros_like(self.free) if spare is None else np.array(spare)
+        while True:
+            job = int(next_backfillable(state, job, shadow, left))
+            if job == NOBODY:
+                return
+            yield job
+            if not np.isnan(state.jobs["start"][job]) and self.now + self.estimate[job] > shadow:
+                left -= state.request[job]
+
     def waited(self, job: int) -> float:
         """Seconds for which a job has been waiting."""
         return self.now - float(self._state.jobs["release"][job])
@@ -159,5 +215,10 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def state_of(view: View) -> State:
-    """Return the simulation behind a view, for kernels that describe it; it must not be changed."""
+    """Return the simulation behind a view, for kernels that describe it; it must not be changed.
+
+    Its waiting jobs stand side by side.
+    """
+    if view._state.clock["n_gone"][0]:
+        tidy_queue(view._state)
     return view._state

@@ -1,7 +1,5 @@
 """Questions about waiting jobs, for explanations: slow and plain."""
 
-import numpy as np
-
 from allocopt.arrays import IntArray
 from allocopt.simulator.view import View
 
@@ -16,20 +14,3 @@ def in_words(view: View, units: IntArray) -> str:
 def seconds(time: float) -> str:
     """Write a time in full, as the schedule's files have it."""
     return f"{int(time) if float(time).is_integer() else time} s"
-
-
-def promise(view: View, job: int) -> tuple[float, IntArray, list[int]]:
-    """Say when a job can start by the estimates, what is spare then, and which jobs end until then.
-
-    An estimated end that has passed counts as now.
-    """
-    running = view.running
-    ends = np.maximum(view.expected_end[running], view.now)
-    spare = np.array(view.free)
-    shadow = view.now
-    for time in np.unique(ends):
-        if (spare >= view.request[job]).all():
-            break
-        shadow = float(time)
-        spare = spare + view.request[running[ends == time]].sum(axis=0)
-    return shadow, spare - view.request[job], running[ends <= shadow].tolist()

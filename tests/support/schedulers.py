@@ -6,10 +6,12 @@ from functools import cache
 
 import numpy as np
 
+from allocopt.arrays import IntArray
 from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.scheduler import Start
-from allocopt.simulator.view import View
+from allocopt.simulator.state import QUEUE
+from allocopt.simulator.view import View, state_of
 
 
 class PlainFcfs:
@@ -43,6 +45,48 @@ class PlainEasy:
                 yield Start(job)
 
 
+class AskingEasy:
+    """EASY backfilling by what the view answers."""
+
+    def schedule(self, view: View) -> Iterator[Start]:
+        while (head := view.head) is not None and view.fits(head):
+            yield Start(head)
+        if head is not None:
+            yield from map(Start, view.backfillable(*view.shadow(head)))
+
+
+@dataclass
+class Wavering:
+    """Starts the head if it fits, and some of those that may be backfilled; checks who those are as it goes on."""
+
+    rng: np.random.Generator
+    answers: int = 0
+
+    def schedule(self, view: View) -> Iterator[Start]:
+        assert view.first(3).tolist() == view.queue[:3].tolist()
+        while (head := view.head) is not None and view.fits(head):
+            yield Start(head)
+        if head is None:
+            return
+        shadow, spare = view.shadow(head)
+        at_shadow = np.maximum(view.expected_end[view.running], view.now) <= shadow
+        held = view.request[view.running[at_shadow]].sum(axis=0)
+        assert (spare == view.free + held - view.request[head]).all()
+        if len(spare) == 1:
+            assert (shadow, spare[0]) == promise(view, head)
+        if self.rng.random() < 0.2:
+            shadow = np.inf
+        for job, expected in zip(view.backfillable(shadow, spare), backfillable(view, shadow, spare), strict=True):
+            assert job == expected
+            self.answers += 1
+            if self.rng.random() < 0.3:
+                state = state_of(view)
+                first = state.clock["first"][0]
+                assert state.lists[QUEUE, first : first + state.clock["n_queued"][0]].tolist() == view.queue.tolist()
+            if self.rng.random() < 0.6:
+                yield Start(job)
+
+
 @dataclass(frozen=True)
 class PlainFairShare:
     """Serves the user with the fewest processors, or if that user's job may be overtaken, the first that fits."""
@@ -65,6 +109,17 @@ def queue_orders() -> dict[str, QueueOrder]:
     """Return the installed policies that are queue orders, by name."""
     policies = {name: get_policy(name) for name in policy_names()}
     return {name: policy for name, policy in policies.items() if isinstance(policy, QueueOrder)}
+
+
+def backfillable(view: View, shadow: float, spare: IntArray) -> Iterator[int]:
+    """Yield the waiting jobs that fit what is free, each when it is asked for, and delay nobody who starts at a time."""
+    queue, left = view.queue, spare.copy()
+    for job in queue[view.fitting(queue)].tolist():
+        in_time = view.now + view.estimate[job] <= shadow
+        if view.fits(job) and (in_time or (view.request[job] <= left).all()):
+            yield job
+            if not in_time and not np.isnan(view.start[job]):
+                left -= view.request[job]
 
 
 def promise(view: View, head: int) -> tuple[float, int]:

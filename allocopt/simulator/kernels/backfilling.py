@@ -1,12 +1,15 @@
 """List scheduling with and without backfilling."""
 
-from allocopt.kernels.compiled import helper, inlined
+from numba import float64, int64
+
+from allocopt.arrays import IntArray
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.blocks import BLOCK, end_of_queue, is_untidy, next_block, tidy_queue, tighten
 from allocopt.simulator.kernels.events import start_job
-from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued, sort_list
+from allocopt.simulator.kernels.queue import dequeue, place_by_rank, place_in_queue, queued, sort_list
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.state import CANDIDATES, EXTRA, FREE, QUEUE, RUNNING, State
+from allocopt.simulator.state import CANDIDATES, EXTRA, FREE, NOBODY, QUEUE, RUNNING, STATE, State
 
 AGEING, FAIR_SHARE = int(OrderKind.AGEING), int(OrderKind.FAIR_SHARE)
 NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)
@@ -180,3 +183,50 @@ def list_pass(state: State) -> None:
     else:
         backfill_queue(state)
     clock.examined = clock.n_queued + clock.n_gone
+
+
+@inlined
+def _exchange_spare(state: State, spare: IntArray) -> None:
+    for resource in range(spare.size):
+        state.units[EXTRA, resource], spare[resource] = spare[resource], state.units[EXTRA, resource]
+
+
+@kernel(float64(STATE, int64, int64[::1]))
+def shadow_of(state: State, job: int, spare: IntArray) -> float:
+    """Return what `find_shadow` finds for a job, and write what is spare then; the scheduler's own are as before."""
+    clock = state.clock[0]
+    kept = clock.shadow
+    _exchange_spare(state, spare)
+    find_shadow(state, job)
+    _exchange_spare(state, spare)
+    found, clock.shadow = clock.shadow, kept
+    return float(found)
+
+
+@helper()
+def _column_behind(state: State, job: int) -> int:
+    if job == NOBODY:
+        if is_untidy(state):
+            tidy_queue(state)
+        return int(state.clock[0].first)
+    end = end_of_queue(state)
+    column = place_by_rank(state, QUEUE, state.clock[0].first, end, job)
+    return column + (column < end and state.lists[QUEUE, column] == job)
+
+
+@kernel(int64(STATE, int64, float64, int64[::1]))
+def next_backfillable(state: State, after: int, shadow: float, spare: IntArray) -> int:
+    """Return the first waiting job behind one that EASY would backfill, ``NOBODY`` if there is none.
+
+    Behind ``NOBODY`` are all of them. The queue is in the order of ranks.
+    """
+    clock, column = state.clock[0], _column_behind(state, after)
+    kept, clock.shadow = clock.shadow, shadow
+    _exchange_spare(state, spare)
+    if clock.indexed:
+        column = next_indexed(state, column)
+    while column < end_of_queue(state) and not keeps_shadow(state, state.lists[QUEUE, column]):
+        column += 1
+    _exchange_spare(state, spare)
+    clock.shadow = kept
+    return state.lists[QUEUE, column] if column < end_of_queue(state) else NOBODY

@@ -9,10 +9,11 @@ those than jobs.
 """
 
 import numpy as np
+from numba import void
 
-from allocopt.kernels.compiled import helper, inlined
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.state import EXTRA, FREE, QUEUE, State
+from allocopt.simulator.state import EXTRA, FREE, QUEUE, STATE, State
 
 EASY = int(Backfill.EASY)
 
@@ -91,7 +92,7 @@ def is_untidy(state: State) -> bool:
     return bool(clock.n_queued > LONG and state.least.size > 0)
 
 
-@helper()
+@kernel(void(STATE))
 def tidy_queue(state: State) -> None:
     """Begin, renew or end the index; afterwards no column is left."""
     clock, jobs, end = state.clock[0], state.lists[QUEUE], end_of_queue(state)

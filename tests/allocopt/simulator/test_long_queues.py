@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.schedulers import AskingEasy, Wavering
 
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.kernels.blocks import LONG
@@ -72,3 +73,17 @@ def test_the_index_begins_with_a_long_queue_and_ends_with_a_short_one(backfill: 
     indexed = [length for is_indexed, length in lengths if is_indexed]
     assert max(indexed) > LONG
     assert not lengths[-1][0]
+
+
+@pytest.mark.slow
+@settings(max_examples=5)
+@given(seed=st.integers(0, 1000), n_jobs=st.integers(2 * LONG, 4 * LONG))
+def test_a_python_scheduler_that_asks_gives_the_built_in_schedule(seed: int, n_jobs: int) -> None:
+    jobs, easy = bursts(seed, n_jobs), ListScheduler(FirstComeFirstServed(), Backfill.EASY)
+    np.testing.assert_array_equal(simulate(jobs, MACHINE, AskingEasy()).start, simulate(jobs, MACHINE, easy).start)
+
+
+def test_a_view_knows_who_of_a_long_queue_may_be_backfilled() -> None:
+    scheduler = Wavering(np.random.default_rng(3))
+    simulate(bursts(3, 2 * LONG), MACHINE, scheduler)
+    assert scheduler.answers > LONG

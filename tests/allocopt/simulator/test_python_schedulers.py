@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.schedulers import PlainEasy, PlainFairShare, PlainFcfs, PlainFirstFit, queue_orders
+from support.schedulers import AskingEasy, PlainEasy, PlainFairShare, PlainFcfs, PlainFirstFit, queue_orders
 from support.simulations import machine_of, rules, small_workloads
 from support.workloads import workload
 
@@ -26,6 +26,7 @@ TWINS: list[tuple[Scheduler, ListScheduler]] = [
     (PlainFcfs(), ListScheduler(FCFS)),
     (PlainFirstFit(), ListScheduler(FCFS, Backfill.FIRST_FIT)),
     (PlainEasy(), ListScheduler(FCFS, Backfill.EASY)),
+    (AskingEasy(), ListScheduler(FCFS, Backfill.EASY)),
     (PlainFairShare(overtake=False), ListScheduler(DominantResourceFairness())),
     (PlainFairShare(overtake=True), ListScheduler(DominantResourceFairness(), Backfill.FIRST_FIT)),
 ]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.schedulers import Wavering
 from support.simulations import lengths, machine_of, most_in_use, rules, small_workloads
 from support.workloads import workload
 
@@ -53,6 +54,12 @@ def test_no_resource_is_over_committed(case: Case, scheduler: ListScheduler, rul
     assert (schedule.end - schedule.start).tolist() == lengths(case.jobs, rules)
     for units, total in zip((case.jobs.processors, case.gpus), case.platform.total, strict=True):
         assert most_in_use(schedule.start, schedule.end, units) <= total
+
+
+@given(case=cases() | cases(has_nodes=False), rules=rules, seed=st.integers(0, 9))
+def test_a_view_knows_who_may_be_backfilled(case: Case, rules: Rules, seed: int) -> None:
+    scheduler = Wavering(np.random.default_rng(seed))
+    simulate(case.jobs, case.platform, scheduler, rules, demands={"gpus": case.gpus})
 
 
 @given(case=cases(), scheduler=schedulers, rules=rules, allocator=allocators)
