@@ -273,7 +273,8 @@ def bars_section(
 def long_queue_section() -> str:
     """Jobs that are submitted all at once: how the cost of a pass grows with the queue."""
     schedulers: dict[str, ListScheduler | Scheduler] = {name: backfillings()[name] for name in ("FCFS", "EASY")}
-    schedulers |= {"SJF with EASY": ListScheduler(queue_order("sjf"), Backfill.EASY), "FCFS in Python": FirstCome()}
+    schedulers["SJF with EASY"] = ListScheduler(queue_order("sjf"), Backfill.EASY)
+    schedulers |= {"FCFS in Python": FirstCome(), "EASY in Python": Easy()}
     rows: list[list[Cell]] = []
     for jobs in LONG_QUEUES:
         workload = lublin_workload(jobs, 256, np.random.default_rng(SEED))
