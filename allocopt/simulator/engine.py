@@ -110,7 +110,7 @@ class Simulation:
     def built_in_pass(self) -> None:
         """Let the built-in scheduler decide."""
         scheduling_pass(self.state)
-        while self.state.clock["planning"][0]:
+        while self.state.clock["unfinished"][0]:
             scheduling_pass(self.state)
         self._settle()
 

@@ -50,12 +50,14 @@ class Clock(Protocol):
     n_ended: int
     n_profile: int
     """Lengths of the lists and of the profile; ``first`` is where the queue begins."""
+    n_unsorted: int
+    """Jobs at the end of the queue that have not been put in order yet; 0 between events."""
     n_begun: int
     """Jobs started so far."""
     n_planned: int
     """Jobs at the front of the queue that have a reservation."""
-    planning: int
-    """Plans that a conservative pass has begun; 0 once it has come to its end."""
+    unfinished: int
+    """Part of a pass that is to go on, counted from 1, for it stopped to let the user interrupt; 0 after all of it."""
     examined: int
     """Jobs at the front of the queue of which none can start before a job ends."""
     ended_early: int

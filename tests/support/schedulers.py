@@ -112,7 +112,7 @@ def queue_orders() -> dict[str, QueueOrder]:
 
 
 def backfillable(view: View, shadow: float, spare: IntArray) -> Iterator[int]:
-    """Yield the waiting jobs that fit what is free, each when it is asked for, and delay nobody who starts at a time."""
+    """Yield the waiting jobs that fit what is free, each when asked for it, and delay nobody who starts at a time."""
     queue, left = view.queue, spare.copy()
     for job in queue[view.fitting(queue)].tolist():
         in_time = view.now + view.estimate[job] <= shadow

@@ -13,6 +13,8 @@ from allocopt.simulator.state import CANDIDATES, EXTRA, FREE, NOBODY, QUEUE, RUN
 
 AGEING, FAIR_SHARE = int(OrderKind.AGEING), int(OrderKind.FAIR_SHARE)
 NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)
+BACKFILLING = 2
+"""Part of a pass; the first is to start jobs from the head of the queue."""
 
 
 @inlined
@@ -25,8 +27,11 @@ def fits(state: State, job: int, row: int) -> bool:
 
 
 @inlined
-def start_from_head(state: State) -> None:
-    """Start jobs from the head of the queue while they fit; every start may change shares, and so the order."""
+def start_from_head(state: State) -> bool:
+    """Start jobs from the head of the queue while they fit; return whether it has come to its end.
+
+    Where every start changes shares, and so the order, one job is started: it takes long to put many in order.
+    """
     order = state.rules[0].order
     if order >= AGEING:
         sort_list(state, QUEUE, order, 0)
@@ -35,7 +40,8 @@ def start_from_head(state: State) -> None:
         dequeue(state, 0)
         start_job(state, job)
         if order == FAIR_SHARE:
-            sort_list(state, QUEUE, order, 0)
+            return False
+    return True
 
 
 @inlined
@@ -110,9 +116,11 @@ def next_indexed(state: State, column: int) -> int:
 
 
 @inlined
-def backfill_queue(state: State) -> None:
-    """Start those that may, in the order of the queue."""
+def backfill_queue(state: State) -> bool:
+    """Start those that may, in the order of the queue; return whether it has come to its end."""
     clock, order = state.clock[0], state.rules[0].order
+    if clock.unfinished:
+        sort_list(state, QUEUE, order, 1)
     at = max(1, clock.examined)
     while at < clock.n_queued + clock.n_gone and state.units[FREE, 0] > 0:
         if clock.indexed:
@@ -125,13 +133,13 @@ def backfill_queue(state: State) -> None:
             continue
         _start_backfilled(state, job, at)
         if order == FAIR_SHARE:
-            sort_list(state, QUEUE, order, 1)
-            at = 1
+            return False
+    return True
 
 
 @helper()
-def backfill_candidates(state: State) -> None:
-    """Start those that may, in an order of their own."""
+def backfill_candidates(state: State) -> bool:
+    """Start those that may, in an order of their own; return whether it has come to its end."""
     clock, order = state.clock[0], state.rules[0].backfill_order
     if order >= AGEING:
         sort_list(state, CANDIDATES, order, 0)
@@ -144,8 +152,8 @@ def backfill_candidates(state: State) -> None:
             continue
         _start_backfilled(state, job, place_in_queue(state, job))
         if order == FAIR_SHARE:
-            sort_list(state, CANDIDATES, order, 0)
-            at = 0
+            return False
+    return True
 
 
 @inlined
@@ -164,25 +172,28 @@ def list_pass(state: State) -> None:
     then. So they are not looked at again, unless a job runs beyond its estimate, which moves the shadow time.
     """
     clock, rules = state.clock[0], state.rules[0]
-    if rules.order >= AGEING or is_overdue(state):
-        clock.examined = 0
-    if clock.examined == 0:
-        if is_untidy(state):
-            tidy_queue(state)
-        start_from_head(state)
-        if clock.n_queued > 1 and rules.backfill == EASY:
-            find_shadow(state, queued(state, 0))
+    if clock.unfinished != BACKFILLING:
+        if rules.order >= AGEING or is_overdue(state):
+            clock.examined = 0
+        if clock.examined == 0:
+            if is_untidy(state):
+                tidy_queue(state)
+            clock.unfinished = not start_from_head(state)
+            if clock.unfinished:
+                return
+            if clock.n_queued > 1 and rules.backfill == EASY:
+                find_shadow(state, queued(state, 0))
     if rules.backfill == NONE:
         clock.examined = min(1, clock.n_queued)
         return
     if clock.n_queued < 2:
         # Who comes next will need a shadow time, which nobody has needed so far.
+        clock.unfinished = 0
         return
-    if rules.own_backfill_order:
-        backfill_candidates(state)
-    else:
-        backfill_queue(state)
-    clock.examined = clock.n_queued + clock.n_gone
+    ended = backfill_candidates(state) if rules.own_backfill_order else backfill_queue(state)
+    clock.unfinished = 0 if ended else BACKFILLING
+    if ended:
+        clock.examined = clock.n_queued + clock.n_gone
 
 
 @inlined

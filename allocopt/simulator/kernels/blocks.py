@@ -57,8 +57,9 @@ def tighten(state: State, block: int) -> None:
 
 
 @helper()
-def _include(state: State, block: int, job: int) -> None:
-    least, estimate = state.least, state.jobs[job].estimate
+def include(state: State, column: int, job: int) -> None:
+    """Let the bounds of a column's block hold for a job."""
+    least, estimate, block = state.least, state.jobs[job].estimate, column // BLOCK
     least[0, block] = min(least[0, block], state.request[job, 0])
     k = 1 + _size_class(state.request[job, 0])
     # No class has a higher bound than one of smaller jobs.
@@ -78,9 +79,9 @@ def insert_indexed(state: State, at: int, job: int) -> None:
     for column in range(room, at, -1):
         jobs[column] = jobs[column - 1]
         if column % BLOCK == 0:
-            _include(state, column // BLOCK, jobs[column])
+            include(state, column, jobs[column])
     jobs[at] = job
-    _include(state, at // BLOCK, job)
+    include(state, at, job)
 
 
 @inlined

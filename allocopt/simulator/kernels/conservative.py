@@ -118,15 +118,15 @@ def _begin_planning(state: State) -> None:
 def conservative_pass(state: State) -> None:
     """Plan the jobs that have no reservation yet, and start those whose time has come; or do a part of that."""
     clock = state.clock[0]
-    if clock.planning == 0:
+    if clock.unfinished == 0:
         _begin_planning(state)
-        clock.planning = 1
+        clock.unfinished = 1
     if not _plan(state):
         return
-    if not start_due(state) and clock.planning == 1:
+    if not start_due(state) and clock.unfinished == 1:
         # A job runs beyond its estimate and holds what was promised to another one.
         forget_plan(state)
-        clock.planning = 2
+        clock.unfinished = 2
         return
-    clock.planning = 0
+    clock.unfinished = 0
     clock.wake = next_reservation(state)

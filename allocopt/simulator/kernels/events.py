@@ -6,7 +6,7 @@ from numba import float64, int64, void
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.heap import move_event, pop_event, push_event
 from allocopt.simulator.kernels.profile import change_profile
-from allocopt.simulator.kernels.queue import enqueue, insert, remove
+from allocopt.simulator.kernels.queue import enqueue, insert, remove, settle_queue
 from allocopt.simulator.rules import Backfill, EventOrder
 from allocopt.simulator.state import ENDED, EVENTS, FREE, NOBODY, RUNNING, STARTED, STATE, State
 
@@ -208,4 +208,6 @@ def advance(state: State, until: float) -> int:
         take_batch(state)
     else:
         take_one(state)
+    if clock.n_unsorted > 0:
+        settle_queue(state)
     return HAPPENED

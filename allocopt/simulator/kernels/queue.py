@@ -4,9 +4,12 @@ from numba import int64
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.blocks import end_of_queue, insert_indexed
+from allocopt.simulator.kernels.blocks import end_of_queue, include, insert_indexed, tidy_queue
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.state import CANDIDATES, CAPACITY, QUEUE, STATE, State
+
+FEW = 8
+"""New jobs that are put in order one by one, at most."""
 
 ARRIVAL, FIXED, AGEING = int(OrderKind.ARRIVAL), int(OrderKind.FIXED), int(OrderKind.AGEING)
 
@@ -28,8 +31,17 @@ def _dominant_share(state: State, user: int) -> float:
 
 
 @inlined
+def _rank(state: State, row: int, job: int) -> int:
+    """Return the place of a job among all jobs, in the order of a list; of one that is gone, too."""
+    job = max(job, ~job)
+    return state.jobs[job].order_rank if row == QUEUE else state.jobs[job].backfill_rank
+
+
+@inlined
 def comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
-    """Whether job a stands before job b now, in an order that changes with time."""
+    """Whether job a stands before job b now."""
+    if kind <= FIXED:
+        return _rank(state, row, a) < _rank(state, row, b)
     x, y = state.jobs[a], state.jobs[b]
     now = state.clock[0].now
     if kind != AGEING:
@@ -42,26 +54,36 @@ def comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
 
 
 @helper()
+def _sort_at_gaps(state: State, row: int, kind: int, first: int, end: int, gap: int, moves: int) -> bool:
+    """Sort what stands at each gap from the other by insertion; return whether so many moves were enough."""
+    jobs = state.lists[row]
+    for i in range(first + gap, end):
+        job = jobs[i]
+        at = i
+        while at >= first + gap and comes_before(state, row, kind, job, jobs[at - gap]):
+            jobs[at] = jobs[at - gap]
+            at -= gap
+            moves -= 1
+        jobs[at] = job
+        if moves < 0:
+            return False
+    return True
+
+
+@helper()
 def sort_list(state: State, row: int, kind: int, begin: int) -> None:
-    """Put the waiting jobs from place ``begin`` on in order; by insertion: they are nearly in order already."""
+    """Put the waiting jobs from place ``begin`` on in order.
+
+    They are nearly in order already, and insertion is best; where that takes many moves it is left for Shell's sort,
+    with gaps as of Gonnet and Baeza-Yates (1991).
+    """
     clock = state.clock[0]
     first = begin + (clock.first if row == QUEUE else 0)
     end = first - begin + clock.n_queued
-    jobs = state.lists[row]
-    for i in range(first + 1, end):
-        job = jobs[i]
-        at = i
-        while at > first and comes_before(state, row, kind, job, jobs[at - 1]):
-            jobs[at] = jobs[at - 1]
-            at -= 1
-        jobs[at] = job
-
-
-@inlined
-def _rank(state: State, row: int, job: int) -> int:
-    """Return the place of a job among all jobs, in the order of a list; of one that is gone, too."""
-    job = max(job, ~job)
-    return state.jobs[job].order_rank if row == QUEUE else state.jobs[job].backfill_rank
+    gap, moves = 1, 8 * clock.n_queued + 2**18
+    while not _sort_at_gaps(state, row, kind, first, end, gap, moves) or gap > 1:
+        gap = max(1, (gap if gap > 1 else clock.n_queued) * 5 // 11)
+        moves = clock.n_queued * clock.n_queued
 
 
 @helper()
@@ -94,25 +116,66 @@ def remove(jobs: IntArray, at: int, end: int) -> None:
 
 @inlined
 def enqueue(state: State, job: int) -> None:
-    """Let a job join the queue; if it comes before others, what was known of them is void."""
-    clock, rules = state.clock[0], state.rules[0]
-    at = end = end_of_queue(state)
-    if rules.order == FIXED:
-        at = place_by_rank(state, QUEUE, clock.first, end, job)
-    elif rules.order == ARRIVAL:
+    """Let a job join the end of the queue; see `settle_queue`."""
+    clock, rules, end = state.clock[0], state.rules[0], end_of_queue(state)
+    if rules.order == ARRIVAL:
         state.jobs[job].order_rank = _rank(state, QUEUE, state.lists[QUEUE, end - 1]) + 1 if clock.n_queued else 0
-    if clock.indexed:
-        insert_indexed(state, at, job)
-    else:
-        insert(state.lists[QUEUE], at, end, job)
-    clock.examined = min(clock.examined, at - clock.first)
+    state.lists[QUEUE, end] = job
+    if clock.indexed and rules.order == ARRIVAL:
+        include(state, end, job)
     if rules.own_backfill_order:
-        at = clock.n_queued
-        if rules.backfill_order == FIXED:
-            at = place_by_rank(state, CANDIDATES, 0, at, job)
-        insert(state.lists[CANDIDATES], at, clock.n_queued, job)
+        state.lists[CANDIDATES, clock.n_queued] = job
     clock.n_queued += 1
+    clock.n_unsorted += 1
     state.jobs[job].release = clock.now
+
+
+@inlined
+def _settle(state: State, row: int, first: int, end: int, n_new: int) -> int:
+    """Put the new ones at the end of a list, which is sorted by rank besides, in order; return the least place."""
+    least = end
+    for i in range(end - n_new, end):
+        job = state.lists[row, i]
+        at = place_by_rank(state, row, first, i if n_new <= FEW else end - n_new, job)
+        least = min(least, at)
+        if n_new <= FEW:
+            insert(state.lists[row], at, i, job)
+    if n_new > FEW:
+        sort_list(state, row, FIXED, 0)
+    return least
+
+
+@helper()
+def settle_queue(state: State) -> None:
+    """Put the jobs that have just joined the queue in order; of those that they come before nothing is known any more.
+
+    A few are put in one by one, many are sorted with the others, and the index is begun anew.
+    """
+    clock, rules, n_new = state.clock[0], state.rules[0], state.clock[0].n_unsorted
+    clock.n_unsorted = 0
+    if rules.own_backfill_order and rules.backfill_order == FIXED:
+        _settle(state, CANDIDATES, 0, clock.n_queued, n_new)
+    if rules.order != FIXED:
+        return
+    least = 0
+    if not clock.indexed:
+        least = _settle(state, QUEUE, clock.first, clock.first + clock.n_queued, n_new)
+    elif n_new > FEW:
+        tidy_queue(state)
+        clock.indexed = 0
+        sort_list(state, QUEUE, FIXED, 0)
+        least = clock.first
+    else:
+        clock.n_queued -= n_new
+        new = end_of_queue(state)
+        least = new
+        for i in range(new, new + n_new):
+            job = state.lists[QUEUE, i]
+            at = place_by_rank(state, QUEUE, clock.first, end_of_queue(state), job)
+            insert_indexed(state, at, job)
+            clock.n_queued += 1
+            least = min(least, at)
+    clock.examined = min(clock.examined, least - clock.first)
 
 
 @kernel(int64(STATE, int64))

@@ -16,7 +16,7 @@ CONSERVATIVE = int(Backfill.CONSERVATIVE)
 
 @kernel(void(STATE), forceinline=True)
 def scheduling_pass(state: State) -> None:
-    """Start the jobs that the built-in scheduler would start now, or go on with planning it."""
+    """Start the jobs that the built-in scheduler would start now, or a part of them."""
     if state.rules[0].backfill == CONSERVATIVE:
         conservative_pass(state)
     else:
@@ -27,7 +27,7 @@ def scheduling_pass(state: State) -> None:
 def run(state: State, passes: int) -> int:
     """Simulate until nothing is left to happen, or for a number of passes; return how many were made."""
     for done in range(passes):
-        if not state.clock[0].planning and advance(state, np.inf) != HAPPENED:
+        if not state.clock[0].unfinished and advance(state, np.inf) != HAPPENED:
             return done
         scheduling_pass(state)
     return passes

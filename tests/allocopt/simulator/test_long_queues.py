@@ -1,5 +1,7 @@
 """A queue with an index gives the schedule of one without, which the slow twin has checked on short ones."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,8 +15,15 @@ from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.rules import Backfill, EventOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import new_simulation, simulate
+from allocopt.simulator.state import CANDIDATES, QUEUE
 from allocopt.traces.workload import Workload
-from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
+from heuristics.scheduling.queue_orders import (
+    DominantResourceFairness,
+    FirstComeFirstServed,
+    LargestFirst,
+    ShortestJobFirst,
+    Wfp3,
+)
 
 MACHINE = 64
 orders: st.SearchStrategy[QueueOrder] = st.sampled_from([FirstComeFirstServed(), ShortestJobFirst(), LargestFirst()])
@@ -87,3 +96,35 @@ def test_a_view_knows_who_of_a_long_queue_may_be_backfilled() -> None:
     scheduler = Wavering(np.random.default_rng(3))
     simulate(bursts(3, 2 * LONG), MACHINE, scheduler)
     assert scheduler.answers > LONG
+
+
+@pytest.mark.parametrize(
+    "order", [ShortestJobFirst(), Wfp3(), DominantResourceFairness()], ids=lambda order: order.name
+)
+def test_many_jobs_that_come_at_once_are_put_in_order(order: QueueOrder) -> None:
+    jobs = replace(bursts(5, 3 * LONG), submit=np.zeros(3 * LONG), users=np.arange(3 * LONG) % 7)
+    state = new_simulation(jobs, MACHINE, ListScheduler(order)).state
+    make_ready((run,))
+    lengths = []
+    while len(lengths) < 100:
+        assert run(state, 1)
+        clock, rows = state.clock[0], state.jobs
+        if not clock["unfinished"]:
+            queue = state.lists[QUEUE, clock["first"] : clock["first"] + clock["n_queued"]]
+            keys = {
+                "sjf": rows["estimate"],
+                "wfp3": -rows["order_value"] * (clock["now"] - rows["release"]),
+                "drf": state.held[rows["user"], 0] / MACHINE,
+            }[order.name]
+            assert queue.tolist() == queue[np.lexsort((queue, keys[queue]))].tolist()
+            lengths.append(len(queue))
+    assert lengths[0] > 2 * LONG
+
+
+def test_many_candidates_that_come_at_once_are_put_in_order() -> None:
+    scheduler = ListScheduler(FirstComeFirstServed(), Backfill.EASY, ShortestJobFirst())
+    state = new_simulation(bursts(5, LONG), MACHINE, scheduler).state
+    make_ready((run,))
+    while run(state, 1):
+        candidates = state.lists[CANDIDATES, : state.clock["n_queued"][0]]
+        assert (np.diff(state.jobs["backfill_rank"][candidates]) > 0).all()
