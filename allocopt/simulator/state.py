@@ -50,8 +50,8 @@ class Clock(Protocol):
     n_ended: int
     n_profile: int
     """Lengths of the lists and of the profile; ``first`` is where the queue begins."""
-    n_unsorted: int
-    """Jobs at the end of the queue that have not been put in order yet; 0 between events."""
+    n_joined: int
+    """Jobs that joined the queue at the last event."""
     n_begun: int
     """Jobs started so far."""
     n_planned: int

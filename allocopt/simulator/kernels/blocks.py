@@ -57,9 +57,8 @@ def tighten(state: State, block: int) -> None:
 
 
 @helper()
-def include(state: State, column: int, job: int) -> None:
-    """Let the bounds of a column's block hold for a job."""
-    least, estimate, block = state.least, state.jobs[job].estimate, column // BLOCK
+def _include(state: State, block: int, job: int) -> None:
+    least, estimate = state.least, state.jobs[job].estimate
     least[0, block] = min(least[0, block], state.request[job, 0])
     k = 1 + _size_class(state.request[job, 0])
     # No class has a higher bound than one of smaller jobs.
@@ -79,9 +78,9 @@ def insert_indexed(state: State, at: int, job: int) -> None:
     for column in range(room, at, -1):
         jobs[column] = jobs[column - 1]
         if column % BLOCK == 0:
-            include(state, column, jobs[column])
+            _include(state, column // BLOCK, jobs[column])
     jobs[at] = job
-    include(state, at, job)
+    _include(state, at // BLOCK, job)
 
 
 @inlined

@@ -6,7 +6,7 @@ from numba import float64, int64, void
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.heap import move_event, pop_event, push_event
 from allocopt.simulator.kernels.profile import change_profile
-from allocopt.simulator.kernels.queue import enqueue, insert, remove, settle_queue
+from allocopt.simulator.kernels.queue import FEW, enqueue, insert, remove, settle_queue
 from allocopt.simulator.rules import Backfill, EventOrder
 from allocopt.simulator.state import ENDED, EVENTS, FREE, NOBODY, RUNNING, STARTED, STATE, State
 
@@ -193,6 +193,7 @@ def advance(state: State, until: float) -> int:
     clock = state.clock[0]
     clock.n_started = 0
     clock.n_ended = 0
+    clock.n_joined = 0
     time = min(_next_submission(state), _next_end(state), _next_release(state))
     if clock.n_queued > 0 or time < np.inf:
         # Where nobody waits and nobody comes or ends there is nothing to be woken for.
@@ -208,6 +209,6 @@ def advance(state: State, until: float) -> int:
         take_batch(state)
     else:
         take_one(state)
-    if clock.n_unsorted > 0:
+    if clock.n_joined > FEW:
         settle_queue(state)
     return HAPPENED

@@ -4,12 +4,12 @@ from numba import int64
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.blocks import end_of_queue, include, insert_indexed, tidy_queue
+from allocopt.simulator.kernels.blocks import end_of_queue, insert_indexed, tidy_queue
 from allocopt.simulator.order import OrderKind
 from allocopt.simulator.state import CANDIDATES, CAPACITY, QUEUE, STATE, State
 
 FEW = 8
-"""New jobs that are put in order one by one, at most."""
+"""Jobs that come at once and are put in order one by one, at most."""
 
 ARRIVAL, FIXED, AGEING = int(OrderKind.ARRIVAL), int(OrderKind.FIXED), int(OrderKind.AGEING)
 
@@ -116,66 +116,42 @@ def remove(jobs: IntArray, at: int, end: int) -> None:
 
 @inlined
 def enqueue(state: State, job: int) -> None:
-    """Let a job join the end of the queue; see `settle_queue`."""
-    clock, rules, end = state.clock[0], state.rules[0], end_of_queue(state)
+    """Let a job join the queue; if it comes before others, what was known of them is void.
+
+    Of those that come at once only a few are put in order now, the others by `settle_queue`.
+    """
+    clock, rules, is_late = state.clock[0], state.rules[0], state.clock[0].n_joined >= FEW
+    at = end = end_of_queue(state)
     if rules.order == ARRIVAL:
         state.jobs[job].order_rank = _rank(state, QUEUE, state.lists[QUEUE, end - 1]) + 1 if clock.n_queued else 0
-    state.lists[QUEUE, end] = job
-    if clock.indexed and rules.order == ARRIVAL:
-        include(state, end, job)
+    elif rules.order == FIXED and not is_late:
+        at = place_by_rank(state, QUEUE, clock.first, end, job)
+    if clock.indexed:
+        insert_indexed(state, at, job)
+    else:
+        insert(state.lists[QUEUE], at, end, job)
+    clock.examined = min(clock.examined, at - clock.first)
     if rules.own_backfill_order:
-        state.lists[CANDIDATES, clock.n_queued] = job
+        at = clock.n_queued
+        if rules.backfill_order == FIXED and not is_late:
+            at = place_by_rank(state, CANDIDATES, 0, at, job)
+        insert(state.lists[CANDIDATES], at, clock.n_queued, job)
     clock.n_queued += 1
-    clock.n_unsorted += 1
+    clock.n_joined += 1
     state.jobs[job].release = clock.now
-
-
-@inlined
-def _settle(state: State, row: int, first: int, end: int, n_new: int) -> int:
-    """Put the new ones at the end of a list, which is sorted by rank besides, in order; return the least place."""
-    least = end
-    for i in range(end - n_new, end):
-        job = state.lists[row, i]
-        at = place_by_rank(state, row, first, i if n_new <= FEW else end - n_new, job)
-        least = min(least, at)
-        if n_new <= FEW:
-            insert(state.lists[row], at, i, job)
-    if n_new > FEW:
-        sort_list(state, row, FIXED, 0)
-    return least
 
 
 @helper()
 def settle_queue(state: State) -> None:
-    """Put the jobs that have just joined the queue in order; of those that they come before nothing is known any more.
-
-    A few are put in one by one, many are sorted with the others, and the index is begun anew.
-    """
-    clock, rules, n_new = state.clock[0], state.rules[0], state.clock[0].n_unsorted
-    clock.n_unsorted = 0
+    """Put the waiting jobs in order after many have joined at once, most of them at its end; the index begins anew."""
+    clock, rules = state.clock[0], state.rules[0]
     if rules.own_backfill_order and rules.backfill_order == FIXED:
-        _settle(state, CANDIDATES, 0, clock.n_queued, n_new)
-    if rules.order != FIXED:
-        return
-    least = 0
-    if not clock.indexed:
-        least = _settle(state, QUEUE, clock.first, clock.first + clock.n_queued, n_new)
-    elif n_new > FEW:
-        tidy_queue(state)
-        clock.indexed = 0
+        sort_list(state, CANDIDATES, FIXED, 0)
+    if rules.order == FIXED:
+        if clock.indexed:
+            tidy_queue(state)
         sort_list(state, QUEUE, FIXED, 0)
-        least = clock.first
-    else:
-        clock.n_queued -= n_new
-        new = end_of_queue(state)
-        least = new
-        for i in range(new, new + n_new):
-            job = state.lists[QUEUE, i]
-            at = place_by_rank(state, QUEUE, clock.first, end_of_queue(state), job)
-            insert_indexed(state, at, job)
-            clock.n_queued += 1
-            least = min(least, at)
-    clock.examined = min(clock.examined, least - clock.first)
+        clock.examined = clock.indexed = 0
 
 
 @kernel(int64(STATE, int64))
