@@ -23,7 +23,7 @@ class Arrays(Protocol):
 
     @property
     def last(self) -> Any:
-        """The same of the episode before it."""
+        """The same of the episode that was over last."""
 
     @property
     def following(self) -> IntArray:
@@ -62,7 +62,7 @@ class SideBySide(ABC, Generic[A]):
 
     @property
     def last(self) -> NDArray[np.void]:
-        """The same of the episode that was over last in each place and after which another began; zeros before."""
+        """The same of the episode that was over last in each place, whether another began after it; zeros before."""
         last: NDArray[np.void] = self._batch.last[:, 0]
         return last
 

@@ -207,9 +207,10 @@ def step_all(batch: Batch, slots: IntArray, policies: IntArray, rewards: FloatAr
             act(episode_of(batch, number), slots[number], policies[number])
             rewards[number] = tally.reward
         ended[number] = tally.over
-        if tally.over and batch.following[number] >= 0:
-            batch.last[number, 0] = batch.tally[number, 0]
-            begin(batch, number, batch.following[number])
+        if tally.over:
+            batch.last[number, 0] = tally
+            if batch.following[number] >= 0:
+                begin(batch, number, batch.following[number])
 
 
 @inlined

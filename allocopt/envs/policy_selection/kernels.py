@@ -223,6 +223,7 @@ def step_all(batch: Batch, actions: IntArray, rewards: FloatArray, ended: BoolAr
         act(episode_of(batch, e), actions[e])
         tally = batch.tally[e, 0]
         rewards[e], ended[e] = tally.reward, tally.over != 0
-        if tally.over and batch.following[e] != STAY:
-            batch.last[e, 0] = batch.tally[e, 0]
-            begin(batch, e, batch.following[e])
+        if tally.over:
+            batch.last[e, 0] = tally
+            if batch.following[e] != STAY:
+                begin(batch, e, batch.following[e])

@@ -119,29 +119,6 @@ def test_what_is_not_an_option_is_refused() -> None:
         Episodes(draw_jobsets(sierra(), SIERRA_TABLE, [0]), SMALL)
 
 
-def test_a_snapshot_goes_back() -> None:
-    fast = Episodes(small_sets(), SMALL, 2, Options(observation="image"))
-    fast.begin(np.array([0, 1]))
-    fast.step(np.array([0, 0]), np.array([0, 1]))
-    kept, before = fast.snapshot(), fast.observe()
-    for _ in range(5):
-        fast.step(np.array([5, 0]), np.array([1, 0]))
-    fast.restore(kept)
-    for one, other in zip(before, fast.observe(), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_an_episode_that_is_followed_begins_anew_and_leaves_what_it_came_to() -> None:
-    fast = Episodes(small_sets(), SMALL, 1)
-    fast.begin(np.array([0]))
-    fast.follow(np.array([2]))
-    ended = np.zeros(1, dtype=bool)
-    while not ended.all():
-        _, ended = fast.step(fast.observe()[1].argmax(axis=1), np.array([1]))
-    assert (fast.tally["jobset"][0], fast.last["jobset"][0], fast.last["started"][0]) == (2, 0, 6)
-    assert fast.last["normalized_turnaround"][0] >= 6
-
-
 def test_features_do_not_depend_on_the_size_of_the_machine() -> None:
     jobs = small_sets(1)[0]
     twice = JobSet(jobs.arrival, jobs.length, 2 * jobs.request, jobs.service, jobs.traits)

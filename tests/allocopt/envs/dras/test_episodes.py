@@ -12,7 +12,6 @@ from support.workloads import MACHINE, crowds, random_workload
 from allocopt.envs.dras.describe import FEATURES
 from allocopt.envs.dras.episodes import Episodes, Options
 from allocopt.envs.dras.rewards import CAPABILITY, CAPACITY, Weights
-from allocopt.envs.side_by_side import STAY
 from allocopt.errors import UsageError
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import EventOrder, Rules
@@ -232,39 +231,6 @@ def test_an_episode_that_is_over_stays_over_and_shows_nothing() -> None:
     assert not observations.any()
     assert episodes.tally["started"][0] == len(JOBSETS[0])
     np.testing.assert_array_equal(before["modes"], episodes.snapshot()["modes"])
-
-
-def test_the_jobset_that_follows_begins_by_itself_and_the_last_results_are_kept() -> None:
-    episodes = Episodes(JOBSETS, MACHINE, 1, Options(window=5))
-    episodes.begin(np.array([1]))
-    episodes.follow(np.array([3]))
-    ended = np.array([False])
-    while not ended[0]:
-        _, ended = episodes.step(np.array([AtRandom().select(episodes.choice(0))]))
-    assert (episodes.last["jobset"][0], episodes.last["started"][0]) == (1, len(JOBSETS[1]))
-    assert (episodes.tally["jobset"][0], episodes.tally["over"][0]) == (3, 0)
-    assert len(episodes.modes(0)) == len(JOBSETS[3])
-    assert episodes.choice(0).view.ids is JOBSETS[3].ids
-
-
-def test_a_snapshot_goes_back() -> None:
-    episodes = Episodes(JOBSETS, MACHINE, 3, Options(window=5))
-    episodes.begin(np.array([0, 1, 2]))
-    episodes.follow(np.array([1, STAY, 0]))
-
-    def run(steps: int) -> list[float]:
-        rng, gained = np.random.default_rng(0), []
-        for _ in range(steps):
-            _, legal = episodes.observe()
-            rewards, _ = episodes.step((rng.random(legal.shape) * legal).argmax(axis=1))
-            gained += rewards.tolist()
-        return gained
-
-    run(20)
-    snapshot = episodes.snapshot()
-    first = run(90)
-    episodes.restore(snapshot)
-    assert run(90) == first
 
 
 @pytest.mark.parametrize("reservations", Reservations)

@@ -239,31 +239,6 @@ def test_episodes_side_by_side_are_those_alone() -> None:
         np.testing.assert_array_equal(many.schedule(number).end, one.schedule(0).end)
 
 
-def test_a_snapshot_goes_back() -> None:
-    machine, jobs = instance(5)
-    episodes = Episodes([jobs], machine, 2, options=Options("normal"))
-    episodes.begin(np.zeros(2, dtype=np.int64))
-    kept, before = episodes.snapshot(), episodes.observe()
-    first = [episodes.step(np.array([0, 7])) for _ in range(4)]
-    episodes.restore(kept)
-    for one, other in zip(before, episodes.observe(), strict=True):
-        np.testing.assert_array_equal(one, other)
-    again = [episodes.step(np.array([0, 7])) for _ in range(4)]
-    np.testing.assert_array_equal(np.array(first), np.array(again))
-
-
-def test_an_episode_that_is_followed_begins_anew_and_leaves_what_it_came_to() -> None:
-    machine, jobs = instance(6)
-    episodes = Episodes([jobs, jobs], machine, 1, options=Options(actions=("first-high_cores",)))
-    episodes.begin(np.array([0]))
-    episodes.follow(np.array([1]))
-    while not episodes.step(np.array([0]))[1][0]:
-        pass
-    assert (episodes.tally["jobset"][0], episodes.last["jobset"][0]) == (1, 0)
-    assert episodes.last["energy_j"][0] == pytest.approx(simulate_tasks(machine, jobs, "first-high_cores").energy_j)
-    assert episodes.tally["energy_j"][0] == 0.0
-
-
 def test_what_is_not_an_option_is_refused() -> None:
     jobs = npb_batch(3, np.random.default_rng(0))
     for wrong, said in (
