@@ -280,7 +280,7 @@ def _print_remarks(scheduler: "ListScheduler | Scheduler") -> None:
 
 def _print_explanation(explanation: "Explanation | None", schedule: "Schedule", as_json: bool) -> None:
     """Print why a job waited; where standard output holds a row, on standard error."""
-    from allocopt.simulator.waiting import seconds
+    from allocopt.simulator.explain import seconds
 
     if explanation is None:
         return

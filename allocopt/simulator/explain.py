@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from allocopt.arrays import IntArray
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation, name_of
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.view import View
-from allocopt.simulator.waiting import in_words, seconds
 from allocopt.traces.workload import Workload
 
 
@@ -94,8 +94,8 @@ def _reserved(view: View, job: int) -> str:
 
 def _at_the_head(view: View, job: int) -> str:
     """Speak of the first job of the queue."""
-    shadow, _ = view.shadow(job)
-    ends = view.running[np.maximum(view.expected_end[view.running], view.now) <= shadow]
+    (shadow, _), running = view.shadow(job), view.running
+    ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
     shown = ", ".join(str(view.ids[other]) for other in ends[:5]) + (", ..." if len(ends) > 5 else "")
     when = f"fits at {seconds(shadow)} by the estimates, after {shown}"
     return f"first in the queue, {_wants(view, job)}; {when}"
@@ -118,3 +118,15 @@ def _behind(view: View, job: int, ahead: int, head: int, backfill: Backfill) -> 
 def _wants(view: View, job: int) -> str:
     """Say what a job asks for and what there is."""
     return f"asks for {in_words(view, view.request[job])} with {in_words(view, view.free)} free"
+
+
+def in_words(view: View, units: IntArray) -> str:
+    """Write units of each resource with their names; of those after the first only what there is."""
+    named = list(zip(units.tolist(), view.platform.resources, strict=True))
+    shown = (named[0], *(pair for pair in named[1:] if pair[0]))
+    return ", ".join(f"{count} {name.removesuffix('s') if count == 1 else name}" for count, name in shown)
+
+
+def seconds(time: float) -> str:
+    """Write a time in full, as the schedule's files have it."""
+    return f"{int(time) if float(time).is_integer() else time} s"

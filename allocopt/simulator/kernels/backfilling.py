@@ -236,8 +236,9 @@ def next_backfillable(state: State, after: int, shadow: float, spare: IntArray) 
     _exchange_spare(state, spare)
     if clock.indexed:
         column = next_indexed(state, column)
-    while column < end_of_queue(state) and not keeps_shadow(state, state.lists[QUEUE, column]):
-        column += 1
+    else:
+        while column < end_of_queue(state) and not keeps_shadow(state, state.lists[QUEUE, column]):
+            column += 1
     _exchange_spare(state, spare)
     clock.shadow = kept
     return state.lists[QUEUE, column] if column < end_of_queue(state) else NOBODY
