@@ -20,7 +20,7 @@ from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.policies import JobSelection, NodeSelection
 from allocopt.simulator.multicore.setup import ExecutionKind
-from allocopt.simulator.multicore.simulation import simulate_tasks
+from allocopt.simulator.simulate import simulate
 from learned.irmasim.agents import Agent
 from learned.irmasim.environment import policy_rewards
 from learned.irmasim.reproduction.batches import BELOW, MEASURES
@@ -326,7 +326,7 @@ def times_section() -> list[str]:
         cells.append([level, episodes.size, TIMED_STEPS * SIDE_BY_SIDE / (time.process_time() - began)])
     began = time.process_time()
     for _ in range(20):
-        simulate_tasks(machine, jobs, "low_mem_bw-low_power")
+        simulate(jobs, machine, "low_mem_bw-low_power")
     alone = 20 * len(jobs) / (time.process_time() - began)
     text = (
         f"64 episodes of 300 jobs on 60 cores side by side, one core, all 37 policies at random. A simulation of the "

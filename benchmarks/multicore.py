@@ -22,7 +22,8 @@ from allocopt.simulator.multicore.contention import speed_factor
 from allocopt.simulator.multicore.placed_jobs import PlacedJobs, read_placed_jobs
 from allocopt.simulator.multicore.policies import ACTIONS, get_action
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import MulticoreSimulation, replay, simulate_tasks
+from allocopt.simulator.multicore.simulation import MulticoreSimulation, replay
+from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload
@@ -80,7 +81,7 @@ def against_the_measured_run(folder: Path) -> str:
         made = replay(machine, jobs, known.placed, execution)
         took = np.array([known.duration_s[job] for job in made.jobs.names])
         errors = 100 * np.abs((made.end - made.start) / took - 1)
-        own = simulate_tasks(machine, jobs, "shortest-high_gflops", execution)
+        own = simulate(jobs, machine, "shortest-high_gflops", execution=execution)
         deviations = (made.energy_j / ENERGY_J, own.makespan_s / MAKESPAN_S, own.energy_j / ENERGY_J)
         rows.append([name, float(errors.mean()), float(errors.max()), *(100 * (share - 1) for share in deviations)])
     header = ("constants", "durations %", "at most %", "energy %", "own makespan %", "own energy %")
@@ -116,7 +117,7 @@ def by_policy() -> str:
     energies = {
         kind: np.array(
             [
-                [simulate_tasks(machine, jobs, action, Execution(kind)).energy_j / 1e6 for action in ACTIONS[:-1]]
+                [simulate(jobs, machine, action, execution=Execution(kind)).energy_j / 1e6 for action in ACTIONS[:-1]]
                 for jobs in batches
             ]
         )

@@ -67,8 +67,10 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def undocumented(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
-    """Public functions, classes and methods without a docstring."""
+    """Public functions, classes and methods without a docstring; the signatures of overloads have none."""
     for node in body:
+        if isinstance(node, ast.FunctionDef) and "overload" in map(ast.unparse, node.decorator_list):
+            continue
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             if ast.get_docstring(node) is None:
                 yield prefix + node.name

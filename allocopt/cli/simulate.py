@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,6 @@ from allocopt.cli.simulate_options import (
     Trimmed,
     Types,
 )
-from allocopt.cli.simulate_sharing import SharingPolicy, sharing_policy
 from allocopt.cli.topology_options import Labels, TableColumns, read_cluster, read_jobs
 
 if TYPE_CHECKING:
@@ -53,9 +53,11 @@ if TYPE_CHECKING:
     from allocopt.simulator.allocators import Allocator
     from allocopt.simulator.explain import Explanation
     from allocopt.simulator.metrics import Metrics
+    from allocopt.simulator.quota.decisions import QuotaScheduler
+    from allocopt.simulator.quota.execution import QuotaExecution
+    from allocopt.simulator.registry import AnyScheduler
     from allocopt.simulator.rules import Rules
     from allocopt.simulator.schedule import Schedule
-    from allocopt.simulator.scheduler import ListScheduler, Scheduler
     from allocopt.traces.workload import Workload
 
 
@@ -97,6 +99,7 @@ def command(
 ) -> None:
     """Simulate a trace on a machine under a scheduling policy, and measure the schedule."""
     from allocopt.kernels.ready import make_ready
+    from allocopt.simulator.quota.decisions import QuotaScheduler, Remembering
     from allocopt.simulator.rules import EventOrder, Rules
     from allocopt.simulator.simulate import entries_of, simulate
 
@@ -111,15 +114,15 @@ def command(
         others = {**machine, **nodes, **order, **given}
         outputs = Outputs(jobs_csv, swf, trim, starvation, as_json)
         return simulate_on_cores(trace, policy, bool(kill_at_limit), max_jobs, seed, cores, outputs, others)
-    shared = sharing_policy(policy, option or [], profiles, (fat_tree, topology, allocator, backfill, backfill_order))
-    kills = shared is None if kill_at_limit is None else kill_at_limit
-    plain = shared or _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
+    scheduler = _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
+    _check_sharing(scheduler, policy, profiles, {"fat-tree": fat_tree, "topology": topology, "allocator": allocator})
+    kills = not isinstance(scheduler, QuotaScheduler) if kill_at_limit is None else kill_at_limit
     jobs, tree = read_jobs(trace, columns), _topology(topology, labels, fat_tree, processors)
     workload, platform = _read(jobs, processors, processors_per_node, tree, skip_oversized, max_jobs)
     if exact_estimates:
         workload = (workload.killed_at_limit() if kills else workload).with_exact_estimates()
     rules = Rules(EventOrder[event_order.upper()], kills, dependencies)
-    scheduler, model = plain.of(workload, seed) if isinstance(plain, SharingPolicy) else (plain, None)
+    model = _sharing(scheduler, workload, profiles) if isinstance(scheduler, QuotaScheduler) else None
     places = _allocator(platform, scheduler, allocator, strategy, seed)
     explanation = _explanation(workload, explain, scheduler)
     # What is compiled the first time is no part of the simulation.
@@ -130,8 +133,8 @@ def command(
     )
     runtime_s = time.perf_counter() - started
     _write(schedule, jobs_csv, swf, rules, policy)
-    if shared is not None:
-        shared.remember()
+    if isinstance(scheduler, Remembering):
+        scheduler.remember()
     _print(schedule, _measured(schedule, trim, starvation), runtime_s, as_json)
     _print_remarks(scheduler)
     _print_explanation(explanation, schedule, as_json)
@@ -139,15 +142,38 @@ def command(
 
 def _scheduler(
     policy: str, backfill: str | None, backfill_order: str | None, compression: bool, options: list[str]
-) -> "ListScheduler | Scheduler":
+) -> "AnyScheduler":
     """Make the scheduler; backfilling is for queue orders."""
     from allocopt.cli.solver_options import parse_options
-    from allocopt.simulator.named import backfilled
-    from allocopt.simulator.registry import get_policy
+    from allocopt.simulator.registry import backfilled, get_policy
     from allocopt.simulator.simulate import as_scheduler
 
     found = get_policy(policy, parse_options(options))
     return as_scheduler(backfilled(policy, found, backfill, backfill_order, compression=compression))
+
+
+def _check_sharing(scheduler: object, policy: str, profiles: Path | None, others: Mapping[str, object]) -> None:
+    """Raise `UsageError` where options do not go with a policy: those of shared cores, and of nodes."""
+    from allocopt.errors import UsageError
+    from allocopt.simulator.quota.decisions import QuotaScheduler
+
+    if not isinstance(scheduler, QuotaScheduler):
+        if profiles is not None:
+            raise UsageError(f"--profiles goes with policies by which jobs share cores, not with {policy!r}")
+        return
+    for name, given in others.items():
+        if given is not None:
+            raise UsageError(f"--{name} does not go with policy {policy!r}")
+
+
+def _sharing(scheduler: "QuotaScheduler", workload: "Workload", profiles: Path | None) -> "QuotaExecution":
+    """Return how jobs run that share cores."""
+    from allocopt.simulator.quota.execution import QuotaExecution
+    from allocopt.traces.executables import WORKFLOWS, profiled_jobs
+    from allocopt.traces.profiles import read_profiles
+
+    executables = WORKFLOWS if profiles is None else read_profiles(profiles)
+    return QuotaExecution(profiled_jobs(workload, executables), period_s=scheduler.period_s)
 
 
 def _topology(
@@ -210,7 +236,7 @@ def _platform(workload: "Workload", processors: int | None, per_node: int, topol
 
 
 def _allocator(
-    platform: "Platform", scheduler: "ListScheduler | Scheduler", name: str | None, strategy: str | None, seed: int
+    platform: "Platform", scheduler: "AnyScheduler", name: str | None, strategy: str | None, seed: int
 ) -> "Allocator | None":
     """Make the allocator."""
     if name is None and strategy is None:
@@ -229,7 +255,7 @@ def _allocator(
     return TopologyAllocator(platform.topology, get_solver(name), strategy or "free", seed=seed)
 
 
-def _explanation(workload: "Workload", job: int | None, scheduler: "ListScheduler | Scheduler") -> "Explanation | None":
+def _explanation(workload: "Workload", job: int | None, scheduler: "AnyScheduler") -> "Explanation | None":
     """Make the observer of a job, if one is meant."""
     from allocopt.simulator.explain import Explanation
 
@@ -270,7 +296,7 @@ def _print(schedule: "Schedule", metrics: "Metrics", runtime_s: float, as_json: 
     print(f"\n{row.jobs:,} jobs measured; simulated in {runtime_s:.3f} s, {row.jobs_per_s:,.0f} jobs/s")
 
 
-def _print_remarks(scheduler: "ListScheduler | Scheduler") -> None:
+def _print_remarks(scheduler: "AnyScheduler") -> None:
     """Print what a scheduler of windows has to say of them, on standard error."""
     from allocopt.simulator.scheduler import Remarking
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, str | float | int | None]
 """What is printed as JSON."""
-ALIASES = {"fcfs": "first-high_gflops"}
-"""Policies of other machines that mean one of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +127,8 @@ def simulate_on_cores(
     from allocopt.cluster.reading import read_machine
     from allocopt.errors import UsageError
     from allocopt.simulator.multicore.placed_jobs import read_placed_jobs
-    from allocopt.simulator.multicore.policies import VOID_NAME
-    from allocopt.simulator.multicore.simulation import simulate_tasks
+    from allocopt.simulator.multicore.policies import DEFAULT_NAME
+    from allocopt.simulator.simulate import simulate
     from allocopt.traces.irmasim import read_irmasim
 
     for name, given in others.items():
@@ -138,10 +136,8 @@ def simulate_on_cores(
             raise UsageError(f"--{name.replace('_', '-')} does not go with --platform")
     assert cores.platform is not None
     machine, jobs, execution = read_machine(cores.platform, cores.types), read_irmasim(trace), cores.how(kill_at_limit)
-    policy = ALIASES.get(policy, policy)
-    if policy == VOID_NAME:
-        raise UsageError(f"policy {policy!r} starts no job, so that none would ever end")
-    if cores.placement is not None and policy != ALIASES["fcfs"]:
+    policy = DEFAULT_NAME if policy == "fcfs" else policy
+    if cores.placement is not None and policy != DEFAULT_NAME:
         raise UsageError("--policy does not go with --placement, which says when and where jobs start")
     known = None if cores.placement is None else read_placed_jobs(cores.placement, jobs.names)
     jobs = jobs if max_jobs is None else jobs.first(max_jobs)
@@ -149,7 +145,7 @@ def simulate_on_cores(
     began = time.perf_counter()
     if known is None:
         with _naming(trace):
-            made = simulate_tasks(machine, jobs, policy, execution, seed)
+            made = simulate(jobs, machine, policy, seed=seed, execution=execution)
     else:
         assert cores.placement is not None
         with _naming(cores.placement):
@@ -196,10 +192,10 @@ def _write(outputs: Outputs, energy_csv: Path | None, made: "MulticoreSchedule",
     from allocopt.version import __version__
 
     if outputs.jobs_csv is not None:
-        write_schedule_csv(outputs.jobs_csv, made.schedule())
+        write_schedule_csv(outputs.jobs_csv, made)
     if outputs.swf is not None:
         how = f"policy {extra['policy'] or 'as placed'}, execution {extra['execution']}"
-        write_schedule_swf(outputs.swf, made.schedule(), (f"schedule by allocopt {__version__}: {how}",))
+        write_schedule_swf(outputs.swf, made, (f"schedule by allocopt {__version__}: {how}",))
     if energy_csv is not None:
         write_energy_csv(energy_csv, made)
 
@@ -210,9 +206,8 @@ def _print(outputs: Outputs, made: "MulticoreSchedule", runtime_s: float, extra:
     from allocopt.report.simulate_row import SimulateRow
     from allocopt.simulator.metrics import Trim, measure
 
-    schedule = made.schedule()
-    metrics = measure(schedule, Trim(outputs.trim, outputs.trim), outputs.starvation)
-    row = SimulateRow.of(schedule, metrics, runtime_s)
+    metrics = measure(made, Trim(outputs.trim, outputs.trim), outputs.starvation)
+    row = SimulateRow.of(made, metrics, runtime_s)
     energy = {"energy_j": made.energy_j, "energy_delay_js": made.energy_delay_js, "flow_time_s": made.flow_time_s}
     if outputs.as_json:
         print(json.dumps({**row.as_dict(), **energy, **extra}, allow_nan=False), flush=True)

@@ -26,11 +26,11 @@ PolicyName = Annotated[
     str,
     typer.Option(
         "--policy",
-        help="Queue order (fcfs, sjf, ljf, smallest-area, largest, wfp3, unicep, f1 to f4, drf, random), window, "
-        "optimization, binpacking, random-runnable, or a policy of another package. Jobs share cores by quotas "
-        "under asax, static-50, coallocation, and do not under space-sharing. With --platform, JOBS-NODES: which job "
-        "(random, first, shortest, smallest, low_mem, low_mem_bw) on which cores (random, high_gflops, high_cores, "
-        "high_mem, high_mem_bw, low_power).",
+        help="Queue order (fcfs, sjf, ljf, smallest-area, largest, wfp3, unicep, f1 to f4, drf, random), also with "
+        "backfilling as in sjf+easy; window, optimization, binpacking, random-runnable, a learned one as dras-ppo, "
+        "or a policy of another package. Jobs share cores by quotas under asax, static-50, coallocation, and do not "
+        "under space-sharing. With --platform, JOBS-NODES: which job (random, first, shortest, smallest, low_mem, "
+        "low_mem_bw) on which cores (random, high_gflops, high_cores, high_mem, high_mem_bw, low_power).",
     ),
 ]
 Backfilling = Annotated[

@@ -37,6 +37,7 @@ class Change(NamedTuple):
     guests: Mapping[int, Guest]
 
 
+@runtime_checkable
 class ExecutionModel(Protocol):
     """Says at which speed jobs run; without one, all run at speed 1, as recorded."""
 

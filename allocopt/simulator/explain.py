@@ -7,8 +7,9 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation, name_of
+from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
@@ -51,7 +52,7 @@ class Explanation:
         If there is no such job.
     """
 
-    def __init__(self, workload: Workload, job_id: int, scheduler: ListScheduler | Scheduler) -> None:
+    def __init__(self, workload: Workload, job_id: int, scheduler: AnyScheduler) -> None:
         found = np.flatnonzero(workload.ids == job_id)
         if not len(found):
             raise UsageError(f"there is no job {job_id} to explain in {workload.name}; it may have been dropped")

@@ -1,21 +1,37 @@
-"""Scheduling policies by name, found through the entry points ``allocopt.policies`` of every installed package."""
+"""Policies by name: those of every installed package, queue orders with backfilling, and those of multicore machines.
+
+Installed policies are the entry points ``allocopt.policies``.
+"""
 
 from collections.abc import Mapping
 from typing import Any, cast
 
+from allocopt.errors import UsageError
 from allocopt.plugins import make_plugin, plugin_names
+from allocopt.simulator.multicore.policies import ACTIONS, Action, JobSelection, get_action
 from allocopt.simulator.order import QueueOrder
+from allocopt.simulator.quota.decisions import QuotaScheduler
+from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 
 GROUP = "allocopt.policies"
 
-Policy = QueueOrder | ListScheduler | Scheduler
-"""What a name may stand for: a queue order, one with backfilling, or a scheduler of its own."""
+BACKFILLS = {kind.name.lower().replace("_", "-"): kind for kind in Backfill}
+
+AnyScheduler = ListScheduler | Scheduler | QuotaScheduler
+"""What decides who starts."""
+
+Policy = QueueOrder | AnyScheduler | Action
+"""What a name may stand for.
+
+A queue order, one with backfilling, a scheduler of its own, one under which jobs share cores, or a pair of selections
+for the tasks of a multicore machine.
+"""
 
 
 def policy_names() -> list[str]:
-    """Names of all policies that are installed, sorted."""
-    return plugin_names(GROUP)
+    """Names of all policies, sorted; a queue order also goes with backfilling, as in ``sjf+easy``."""
+    return sorted([*plugin_names(GROUP), *(action.name for action in ACTIONS if action.jobs is not None)])
 
 
 def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
@@ -24,15 +40,57 @@ def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
     Parameters
     ----------
     name
-        One of `policy_names`.
+        One of `policy_names`; a queue order with backfilling, such as ``sjf+easy``; or a kind of backfilling alone,
+        such as ``easy``, which goes with the order of arrival.
     options
         Values for the policy's own parameters.
 
     Raises
     ------
     UsageError
-        If there is no such policy or parameter, or the policy refuses a value.
+        If there is no such policy, backfilling or parameter, the policy takes no backfilling, or refuses a value.
     MissingPackageError
         If the policy needs a package that is not installed.
     """
-    return cast(Policy, make_plugin(GROUP, "policy", name, options))
+    order, plus, kind = ("fcfs", "+", name) if name in BACKFILLS else name.partition("+")
+    installed = plugin_names(GROUP)
+    if order not in installed and order.partition("-")[0].upper() in JobSelection.__members__:
+        if options:
+            raise UsageError(f"policy {order!r} has no options")
+        found: Policy = get_action(order)
+    else:
+        found = cast(Policy, make_plugin(GROUP, "policy", order, options))
+    return backfilled(order, found, kind if plus else None)
+
+
+def backfilled(
+    name: str, policy: Policy, kind: str | None, tried: str | None = None, *, compression: bool = True
+) -> Policy:
+    """Join a policy with backfilling, if any is asked for.
+
+    Parameters
+    ----------
+    name, policy
+        The policy, and what it is called.
+    kind
+        Name of the kind of backfilling; None for none.
+    tried
+        Name of the queue order in which jobs are tried for it; None for that of the queue.
+    compression
+        Whether reservations move forward where jobs end early, under conservative backfilling.
+
+    Raises
+    ------
+    UsageError
+        If there is no such backfilling or order, or the policy takes none.
+    """
+    if kind is None and tried is None:
+        return policy
+    if kind is not None and kind not in BACKFILLS:
+        raise UsageError(f"scheduler {name!r}: there is no backfilling {kind!r}; there are {', '.join(BACKFILLS)}")
+    if not isinstance(policy, QueueOrder):
+        raise UsageError(f"policy {name!r} is a scheduler of its own: it takes no backfilling")
+    order = None if tried is None else get_policy(tried)
+    if not isinstance(order, QueueOrder | None):
+        raise UsageError(f"the order of backfilling {tried!r} is no queue order")
+    return ListScheduler(policy, BACKFILLS[kind or "none"], order, compression)

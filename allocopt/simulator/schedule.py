@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
 from allocopt.notebook import html_table
@@ -39,15 +41,35 @@ class Schedule:
     topology: Topology | None = None
     held_from: FloatArray | None = None
 
+    @property
+    def wait_s(self) -> FloatArray:
+        """Seconds for which each job waited."""
+        return np.asarray(self.start - self.release)
+
+    @property
+    def run_s(self) -> FloatArray:
+        """Seconds for which each job ran."""
+        return np.asarray(self.end - self.start)
+
+    @property
+    def response_s(self) -> FloatArray:
+        """Seconds from joining the queue to the end of each job."""
+        return np.asarray(self.end - self.release)
+
+    @property
+    def makespan_s(self) -> float:
+        """Seconds from the first submission to the last end."""
+        return float(self.end.max() - self.workload.submit.min())
+
     def _repr_html_(self) -> str:
         """Describe it in a notebook."""
-        waits = self.start - self.release
+        waits = self.wait_s
         has_jobs = len(waits) > 0
         facts = (
             ("jobs", len(waits)),
             ("processors", self.processors),
             ("mean wait s", float(waits.mean()) if has_jobs else None),
             ("longest wait s", float(waits.max()) if has_jobs else None),
-            ("makespan s", float(self.end.max() - self.workload.submit.min()) if has_jobs else None),
+            ("makespan s", self.makespan_s if has_jobs else None),
         )
         return html_table(f"Schedule of {self.workload.name}", facts)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -15,15 +15,22 @@ from allocopt.simulator.engine import BUILT_IN_KERNELS, PYTHON_KERNELS, Simulati
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.kernels.run import run
-from allocopt.simulator.named import policy_of
+from allocopt.simulator.multicore.policies import ACTION_NAMES, DEFAULT_NAME, Action, get_action
 from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
-from allocopt.simulator.registry import Policy
+from allocopt.simulator.quota.decisions import QuotaScheduler
+from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.setup import new_state
 from allocopt.simulator.state import State
 from allocopt.traces.workload import Workload
+
+if TYPE_CHECKING:
+    from allocopt.cluster.multicore import Machine
+    from allocopt.simulator.multicore.schedule import MulticoreSchedule
+    from allocopt.simulator.multicore.setup import Execution
+    from allocopt.traces.tasks import TaskWorkload
 
 PATIENCE_S = 0.1
 """Seconds for which a kernel runs, about, before it is seen whether the user wants to interrupt it."""
@@ -32,10 +39,15 @@ Observer = Callable[[Simulation], None]
 """Called after every scheduling pass."""
 
 
+Size = int | np.integer[Any]
+"""A number of processors, which stands for a pool of so many."""
+
+
+@overload
 def simulate(
     workload: Workload,
-    platform: Platform | int | np.integer[Any],
-    scheduler: str | ListScheduler | Scheduler = "fcfs",
+    platform: Platform | Size,
+    scheduler: str | Policy = "fcfs",
     rules: Rules | None = None,
     seed: int = 0,
     *,
@@ -43,20 +55,42 @@ def simulate(
     allocator: Allocator | None = None,
     execution: ExecutionModel | None = None,
     observer: Observer | None = None,
+) -> Schedule: ...
+@overload
+def simulate(
+    workload: "TaskWorkload",
+    platform: "Machine",
+    scheduler: str | Policy = "fcfs",
+    *,
+    seed: int = 0,
+    execution: "Execution | None" = None,
+) -> "MulticoreSchedule": ...
+def simulate(
+    workload: "Workload | TaskWorkload",
+    platform: "Platform | Size | Machine",
+    scheduler: str | Policy = "fcfs",
+    rules: Rules | None = None,
+    seed: int = 0,
+    *,
+    demands: Mapping[str, IntArray] | None = None,
+    allocator: Allocator | None = None,
+    execution: "ExecutionModel | Execution | None" = None,
+    observer: Observer | None = None,
 ) -> Schedule:
     """Simulate a workload on a machine.
 
     Parameters
     ----------
     workload
-        The jobs.
+        The jobs; jobs of tasks run on a multicore machine.
     platform
         The machine; a number stands for a pool of so many processors.
     scheduler
-        Name of an installed policy, such as ``sjf``, or of a queue order with backfilling, such as ``sjf+easy``; a
-        queue order with backfilling, or a scheduler of one's own.
+        A policy, or its name (see `get_policy`), such as ``sjf``, ``sjf+easy`` or ``asax``. On a multicore machine a
+        pair of selections, such as ``shortest-low_power``; ``fcfs`` is ``first-high_gflops`` there.
     rules
-        How events are taken and whether jobs are killed; None for the defaults.
+        How events are taken and whether jobs are killed. None for the defaults, and for not killing jobs that share
+        cores; for multicore machines ``execution`` says it.
     seed
         Fixes every random choice.
     demands
@@ -64,14 +98,15 @@ def simulate(
     allocator
         Who chooses the nodes, where the platform has nodes; None for the first ones that are free.
     execution
-        How fast jobs run; None for speed 1.
+        How fast jobs run; None for speed 1, under policies by which jobs share cores for `QuotaExecution` with the
+        profiles of the ASAX paper, on multicore machines for contention.
     observer
         Called after every pass with the simulation; it must not change it.
 
     Returns
     -------
     Schedule
-        When every job started and ended, and where.
+        When every job started and ended, and where; of a multicore machine a `MulticoreSchedule`, with the energy.
 
     Raises
     ------
@@ -82,10 +117,21 @@ def simulate(
     UsageError
         If the policy does not exist, or what is asked for does not go together.
     """
-    chosen = as_scheduler(scheduler)
+    if not isinstance(workload, Workload):
+        if (rules, demands, allocator, observer) != (None, None, None, None):
+            raise UsageError("rules, demands, an allocator and an observer do not go with a multicore machine")
+        return _simulate_tasks(workload, platform, scheduler, seed, execution)
+    if not isinstance(execution, ExecutionModel | None):
+        raise UsageError(f"the execution model is {execution!r}, must have a method `speeds`")
+    chosen, pool = as_scheduler(scheduler), _platform(platform)
+    if isinstance(chosen, QuotaScheduler):
+        from allocopt.simulator.quota.policy import sharing_of
+
+        chosen, execution = sharing_of(chosen, workload, execution, seed)
+        rules = rules or Rules(kill_at_limit=False)
     simulation = new_simulation(
         workload,
-        platform,
+        pool,
         chosen,
         rules,
         seed,
@@ -94,7 +140,7 @@ def simulate(
         execution=execution,
         is_watched=observer is not None,
     )
-    entries = entries_of(chosen, platform, execution, observer)
+    entries = entries_of(chosen, pool, execution, observer)
     make_ready(entries)
     if entries == (run,):
         _run_compiled(simulation.state)
@@ -105,8 +151,8 @@ def simulate(
 
 
 def entries_of(
-    scheduler: ListScheduler | Scheduler,
-    platform: Platform | int | np.integer[Any],
+    scheduler: AnyScheduler,
+    platform: Platform | Size,
     execution: ExecutionModel | None = None,
     observer: Observer | None = None,
 ) -> tuple[Callable[..., Any], ...]:
@@ -120,7 +166,7 @@ def entries_of(
 
 def new_simulation(
     workload: Workload,
-    platform: Platform | int | np.integer[Any],
+    platform: Platform | Size,
     scheduler: ListScheduler | Scheduler,
     rules: Rules | None = None,
     seed: int = 0,
@@ -146,8 +192,8 @@ def new_simulation(
     UsageError
         If what is asked for does not go together.
     """
-    machine = Platform.pool(int(platform)) if isinstance(platform, int | np.integer) else platform
-    _check_kinds(workload, machine, seed)
+    machine = _platform(platform)
+    _check_kinds(workload, seed)
     places = _allocator(machine, allocator)
     request = _requests(workload, machine, demands or {})
     watched = is_watched or execution is not None
@@ -156,12 +202,18 @@ def new_simulation(
     return Simulation(workload, machine, state, places, execution)
 
 
-def _check_kinds(workload: Workload, platform: Platform, seed: int) -> None:
+def _platform(platform: object) -> Platform:
+    if isinstance(platform, int | np.integer):
+        return Platform.pool(int(platform))
+    if not isinstance(platform, Platform):
+        raise UsageError(f"the platform is {platform!r}, must be a Platform or a number of processors")
+    return platform
+
+
+def _check_kinds(workload: Workload, seed: int) -> None:
     """Raise `UsageError` where an argument is of another kind."""
     if not isinstance(workload, Workload):
         raise UsageError(f"the workload is {workload!r}, must be a Workload; `read_workload` reads one from a file")
-    if not isinstance(platform, Platform):
-        raise UsageError(f"the platform is {platform!r}, must be a Platform or a number of processors")
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise UsageError(f"the seed is {seed!r}, must be a whole number, not negative")
 
@@ -175,20 +227,51 @@ def _allocator(platform: Platform, allocator: Allocator | None) -> Allocator | N
     return None
 
 
-def as_scheduler(scheduler: str | Policy) -> ListScheduler | Scheduler:
-    """Find a scheduler by name, see `policy_of`; a queue order alone schedules without backfilling.
+def as_scheduler(scheduler: str | Policy) -> AnyScheduler:
+    """Find a scheduler by name, see `get_policy`; a queue order alone schedules without backfilling.
 
     Raises
     ------
     UsageError
         If there is none of that name, or it is no scheduler.
     """
-    policy = policy_of(scheduler) if isinstance(scheduler, str) else scheduler
-    if isinstance(policy, ListScheduler | Scheduler):
+    policy = get_policy(scheduler) if isinstance(scheduler, str) else scheduler
+    if isinstance(policy, ListScheduler | QuotaScheduler | Scheduler):
         return policy
     if isinstance(policy, QueueOrder):
         return ListScheduler(policy)
+    if isinstance(policy, Action):
+        raise UsageError(f"policy {policy.name!r} is for the tasks of a multicore machine: give jobs of tasks and one")
     raise UsageError(f"{name_of(policy)} is no scheduler: it has no method `schedule`")
+
+
+def _simulate_tasks(
+    workload: "TaskWorkload",
+    platform: "Platform | Size | Machine",
+    scheduler: str | Policy,
+    seed: int,
+    execution: "ExecutionModel | Execution | None",
+) -> "MulticoreSchedule":
+    from allocopt.cluster.multicore import Machine
+    from allocopt.simulator.multicore.setup import Execution
+    from allocopt.simulator.multicore.simulation import MulticoreSimulation
+    from allocopt.traces.tasks import TaskWorkload
+
+    if not isinstance(workload, TaskWorkload):
+        raise UsageError(f"the workload is {workload!r}, must be a Workload; `read_workload` reads one from a file")
+    if not isinstance(platform, Machine):
+        raise UsageError(f"the platform is {platform!r}, must be a Machine where jobs are of tasks")
+    if not isinstance(execution, Execution | None):
+        raise UsageError(f"the execution is {execution!r}, must be an Execution where jobs are of tasks")
+    name = DEFAULT_NAME if scheduler == "fcfs" else scheduler
+    policy = get_action(name) if isinstance(name, str) else name
+    if not isinstance(policy, Action):
+        raise UsageError(f"{name_of(policy)} is no policy of a multicore machine: {', '.join(ACTION_NAMES)}")
+    if policy.jobs is None:
+        raise UsageError(f"policy {policy.name!r} starts no job, so that none would ever end")
+    simulation = MulticoreSimulation(platform, workload, execution, seed)
+    simulation.run(policy)
+    return simulation.schedule()
 
 
 def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntArray]) -> IntArray:

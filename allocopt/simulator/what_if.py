@@ -13,9 +13,9 @@ from allocopt.problems.base import Strategy
 from allocopt.simulator.allocators import Allocator, DepthFirst
 from allocopt.simulator.hop_slowdown import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
+from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
@@ -156,7 +156,7 @@ class WhatIf:
         return Outcome(allocator, scheduler, schedule, measure(schedule), time.perf_counter() - started)
 
 
-_Parts = tuple[ListScheduler | Scheduler, Allocator | None]
+_Parts = tuple[AnyScheduler, Allocator | None]
 
 
 def _solver(name: str) -> Solver:

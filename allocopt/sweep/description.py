@@ -60,9 +60,14 @@ class TraceModel(FileModel):
     max_jobs: Positive | None = None
     skip_oversized: bool = False
     exact_estimates: bool = False
-    kill_at_limit: bool = True
+    kill_at_limit: bool | None = None
     dependencies: bool = True
     event_order: Literal["batched", "sequential"] = "batched"
+    profiles: Text | None = None
+    platform: Text | None = None
+    types: Text | None = None
+    execution: Literal["contention", "baseline"] = "contention"
+    sharing: Annotated[float, Field(gt=0.0)] = 1.0
 
 
 class PolicyModel(LimitsModel):
@@ -112,6 +117,8 @@ def _check_tables(described: SweepModel, path: Path) -> None:
                 raise bad_file(path, f"[[{other}]]", f"is missing: [[{one}]] are swept with [[{other}]]")
     if described.instances and described.traces:
         raise bad_file(path, "[[traces]]", "cannot stand beside [[instances]]: their rows differ; make two files")
+    if len({table.platform is None for table in described.traces}) > 1:
+        raise bad_file(path, "[[traces]]", "with and without platform cannot stand together; make two files")
     if not described.instances and not described.traces:
         raise bad_file(path, "must hold [[instances]] and [[solvers]], or [[traces]] and [[policies]]")
 

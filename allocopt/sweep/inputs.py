@@ -1,7 +1,7 @@
 """Instances and traces that a sweep file names, with digests of their contents; paths are relative to the file."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from glob import glob
 from hashlib import sha256
 from pathlib import Path
@@ -9,21 +9,32 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.cluster.platform import NODES, Platform
-from allocopt.cluster.reading import read_topology
+from allocopt.cluster.reading import read_machine, read_topology
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, read_instances
+from allocopt.simulator.multicore.setup import Execution, ExecutionKind, check_jobs
+from allocopt.simulator.multicore.state import IDLE
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.sweep.cells import digest
 from allocopt.sweep.description import InstancesModel, SweepModel, TraceModel, placed
-from allocopt.sweep.simulate_task import Replay
+from allocopt.sweep.simulate_task import Replay, TaskReplay
 from allocopt.traces.csv_columns import Columns, parse_columns
+from allocopt.traces.executables import WORKFLOWS
+from allocopt.traces.irmasim import read_irmasim
+from allocopt.traces.profiles import read_profiles
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import COLUMNS, Workload
 
 PATTERN = "*?["
 """Characters that make a name a pattern."""
+
+ONE_POOL = (
+    *("processors", "processors_per_node", "fat_tree", "topology", "labels", "columns", "skip_oversized"),
+    *("exact_estimates", "dependencies", "event_order", "profiles"),
+)
+"""Keys of a trace that are for other machines than multicore platforms."""
 
 
 def instances_of(path: Path, tables: Sequence[InstancesModel]) -> list[Problem]:
@@ -52,12 +63,13 @@ def files_of(path: Path, described: SweepModel) -> list[Path]:
     folder = path.parent
     files = [file for table in described.instances for name in table.files for file in _files(folder, name)]
     for table in described.traces:
-        names = [table.file, (table.topology or "").partition("#")[0], table.columns or ""]
+        names = [table.file, table.columns or "", table.profiles or ""]
+        names += [(name or "").partition("#")[0] for name in (table.topology, table.platform)]
         files += [folder / name for name in names if name and (folder / name).is_file()]
     return list(dict.fromkeys(file.resolve() for file in files))
 
 
-def traces_of(path: Path, tables: Sequence[TraceModel]) -> Iterator[tuple[str, Replay]]:
+def traces_of(path: Path, tables: Sequence[TraceModel]) -> Iterator[tuple[str, Replay | TaskReplay]]:
     """Yield every trace, prepared for its machine, with a digest of all that it is.
 
     Raises
@@ -67,8 +79,8 @@ def traces_of(path: Path, tables: Sequence[TraceModel]) -> Iterator[tuple[str, R
     """
     for number, table in enumerate(tables):
         with placed(path, f"traces[{number}]"):
-            replay = _replay(path.parent, table)
-            source = _replay_digest(replay, table)
+            replay = _replay(path.parent, table) if table.platform is None else _task_replay(path.parent, table)
+            source = _replay_digest(replay, table) if isinstance(replay, Replay) else _task_digest(replay)
         yield source, replay
 
 
@@ -91,6 +103,7 @@ def _files(folder: Path, name: str) -> list[Path]:
 
 def _replay(folder: Path, table: TraceModel) -> Replay:
     """Read a trace and bring it to its machine."""
+    _check_left_out(table, ("types", "execution", "sharing"), "goes with platform, which is not given")
     workload = read_workload(_beside(folder, table.file), _columns(folder, table.columns))
     workload = workload.in_nodes(table.processors_per_node)
     platform = _platform(workload, table, _topology(folder, table))
@@ -99,11 +112,32 @@ def _replay(folder: Path, table: TraceModel) -> Replay:
     if table.max_jobs is not None:
         workload = workload.first(table.max_jobs)
     if table.exact_estimates:
-        workload = (workload.killed_at_limit() if table.kill_at_limit else workload).with_exact_estimates()
+        kills = table.kill_at_limit is not False
+        workload = (workload.killed_at_limit() if kills else workload).with_exact_estimates()
     _check_fits(workload, platform)
     workload = replace(workload, name=table.name or workload.name)
-    rules = Rules(EventOrder[table.event_order.upper()], table.kill_at_limit, table.dependencies)
-    return Replay(workload, platform, rules)
+    rules = Rules(EventOrder[table.event_order.upper()], dependencies=table.dependencies)
+    executables = dict(WORKFLOWS) if table.profiles is None else dict(read_profiles(folder / table.profiles))
+    return Replay(workload, platform, rules, table.kill_at_limit, executables)
+
+
+def _task_replay(folder: Path, table: TraceModel) -> TaskReplay:
+    """Read jobs of tasks, and their multicore machine."""
+    assert table.platform is not None
+    _check_left_out(table, ONE_POOL, "does not go with platform")
+    machine = read_machine(folder / table.platform, None if table.types is None else folder / table.types)
+    jobs = read_irmasim(folder / table.file)
+    jobs = jobs if table.max_jobs is None else jobs.first(table.max_jobs)
+    how = Execution(ExecutionKind(table.execution), table.sharing, bool(table.kill_at_limit))
+    check_jobs(machine, jobs, np.full(len(jobs), IDLE))
+    return TaskReplay(replace(jobs, name=table.name or jobs.name), machine, how)
+
+
+def _check_left_out(table: TraceModel, keys: Sequence[str], fault: str) -> None:
+    """Raise `UsageError` for a key that says nothing here."""
+    for key in keys:
+        if key in table.model_fields_set:
+            raise UsageError(f"{key} {fault}")
 
 
 def _beside(folder: Path, name: str) -> Path:
@@ -162,7 +196,18 @@ def _replay_digest(replay: Replay, table: TraceModel) -> str:
     for column in COLUMNS:
         jobs.update(getattr(replay.workload, column).tobytes())
     machine = [replay.platform.size, table.processors_per_node, _topology_digest(replay.platform.topology)]
-    return digest([jobs.hexdigest(), machine, [table.event_order, table.kill_at_limit, table.dependencies]])
+    # Killing that is asked for also holds for jobs that share cores.
+    kills = table.kill_at_limit is None or ("always" if table.kill_at_limit else False)
+    parts: list[object] = [jobs.hexdigest(), machine, [table.event_order, kills, table.dependencies]]
+    return digest(parts if table.profiles is None else [*parts, repr(replay.executables)])
+
+
+def _task_digest(replay: TaskReplay) -> str:
+    """Digest of the jobs, the machine and how jobs run."""
+    columns = [getattr(replay.workload, field.name) for field in fields(replay.workload)]
+    return digest(
+        [repr([np.asarray(column).tolist() for column in columns]), repr((replay.platform, replay.execution))]
+    )
 
 
 def _topology_digest(topology: Topology | None) -> str | None:

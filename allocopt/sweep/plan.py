@@ -22,7 +22,7 @@ from allocopt.sweep.description import (
     read_description,
 )
 from allocopt.sweep.inputs import files_of, instances_of, problem_digest, traces_of
-from allocopt.sweep.simulate_task import Replay, SimulateTask
+from allocopt.sweep.simulate_task import R, Replay, SimulateOnCoresTask, SimulateTask, SimulationTask
 from allocopt.sweep.solve_task import SolveTask, made_solver, options_text
 
 Planned = Iterator[tuple[str, Any, Sequence[Task]]]
@@ -102,22 +102,27 @@ def _simulations(path: Path, described: SweepModel) -> Planned:
                 raise UsageError(f"{replay.workload.name!r} is the name of another trace too: give it one of its own")
         for place, table in enumerate(described.policies):
             with placed(path, f"policies[{place}]"):
-                tasks = _simulate_tasks(replay, table, described)
                 Budget(*limits_of(table, described)[1:])
-                # Whatever the seed, what is made is the same.
-                for task in {task.backfill: task for task in tasks}.values():
-                    task.scheduler()
-                    task.allocator_on(replay.platform)
+                if isinstance(replay, Replay):
+                    tasks: Sequence[Task] = _simulate_tasks(SimulateTask, replay, table, described)
+                else:
+                    tasks = _simulate_tasks(SimulateOnCoresTask, replay, table, described)
             yield source, replay, tasks
 
 
-def _simulate_tasks(replay: Replay, table: PolicyModel, described: SweepModel) -> list[SimulateTask]:
+def _simulate_tasks(
+    kind: type[SimulationTask[R]], replay: R, table: PolicyModel, described: SweepModel
+) -> list[SimulationTask[R]]:
     """List the simulations of a trace under a policy."""
     seeds, seconds, iterations = limits_of(table, described)
     backfills: Sequence[str | None] = table.backfill or [None]
     options, name = options_text(table.options), replay.workload.name
     who = (table.backfill_order, table.allocator, table.strategy)
-    return [
-        SimulateTask(name, table.name, options, backfill, *who, seed, seconds, iterations)
+    tasks = [
+        kind(name, table.name, options, backfill, *who, seed, seconds, iterations)
         for backfill, seed in product(backfills, seeds)
     ]
+    # Whatever the seed, what is made is the same.
+    for task in {task.backfill: task for task in tasks}.values():
+        task.check(replay)
+    return tasks

@@ -2,22 +2,29 @@
 
 import json
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Generic, TypeVar
 
+from allocopt.cluster.multicore import Machine
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
 from allocopt.report.simulate_row import SimulateRow
 from allocopt.simulator.metrics import measure
-from allocopt.simulator.named import backfilled
-from allocopt.simulator.registry import get_policy
+from allocopt.simulator.multicore.policies import Action
+from allocopt.simulator.multicore.setup import Execution
+from allocopt.simulator.quota.decisions import QuotaScheduler
+from allocopt.simulator.quota.execution import QuotaExecution
+from allocopt.simulator.registry import AnyScheduler, backfilled, get_policy
 from allocopt.simulator.rules import Rules
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.registry import get_solver
+from allocopt.traces.executables import Executables, profiled_jobs
+from allocopt.traces.tasks import TaskWorkload
 from allocopt.traces.workload import Workload
 
 DONE = "done"
@@ -26,26 +33,40 @@ DONE = "done"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """What is simulated.
+    """What is simulated: jobs on processors or nodes, some of which may share cores.
 
     Parameters
     ----------
-    workload
-        The jobs.
-    platform
-        The machine.
     rules
-        How events are taken and whether jobs are killed.
+        How events are taken.
+    kill_at_limit
+        Whether jobs are killed; None for where they do not share cores.
+    executables
+        What jobs ask for that share cores.
     """
 
     workload: Workload
     platform: Platform
     rules: Rules
+    kill_at_limit: bool | None
+    executables: Executables
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskReplay:
+    """What is simulated on a multicore machine."""
+
+    workload: TaskWorkload
+    platform: Machine
+    execution: Execution
+
+
+R = TypeVar("R", Replay, TaskReplay)
 
 
 @dataclass(frozen=True, slots=True)
-class SimulateTask:
-    """A policy on a trace, with one seed.
+class SimulationTask(ABC, Generic[R]):
+    """A policy on a trace, with one seed; ``R`` is what is simulated.
 
     Parameters
     ----------
@@ -63,11 +84,7 @@ class SimulateTask:
         What the allocator may spend on jobs that start together.
     """
 
-    columns: ClassVar[Sequence[str]] = (
-        *("trace", "policy", "backfill", "allocator", "strategy", "status"),
-        *(field.name for field in fields(SimulateRow)),
-        *("seed", "options", "backfill_order", "time_limit_s", "iterations", "error"),
-    )
+    columns: ClassVar[Sequence[str]]
 
     trace: str
     policy: str
@@ -88,15 +105,52 @@ class SimulateTask:
         """Return what is asked for, by column."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
+    @abstractmethod
+    def run(self, given: R) -> dict[str, Any]:
+        """Simulate the trace and measure the schedule."""
+
+    @abstractmethod
+    def check(self, given: R) -> None:
+        """Make everything that the simulation takes.
+
+        Raises
+        ------
+        UsageError
+            If there is no policy or solver of a name, or they do not go with each other or with the machine.
+        InvalidProblemError
+            If jobs are to share cores, and there is no profile of what one of them runs.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateTask(SimulationTask[Replay]):
+    """A policy on a trace of a cluster."""
+
+    columns: ClassVar[Sequence[str]] = (
+        *("trace", "policy", "backfill", "allocator", "strategy", "status"),
+        *(field.name for field in fields(SimulateRow)),
+        *("seed", "options", "backfill_order", "time_limit_s", "iterations", "error"),
+    )
+
     def run(self, given: Replay) -> dict[str, Any]:
         """Simulate the trace and measure the schedule."""
         scheduler, allocator = self.scheduler(), self.allocator_on(given.platform)
+        shares = isinstance(scheduler, QuotaScheduler)
+        rules = replace(given.rules, kill_at_limit=not shares if given.kill_at_limit is None else given.kill_at_limit)
+        execution = _sharing(scheduler, given) if isinstance(scheduler, QuotaScheduler) else None
         started = time.perf_counter()
-        schedule = simulate(given.workload, given.platform, scheduler, given.rules, self.seed, allocator=allocator)
-        runtime_s = time.perf_counter() - started
-        return {"status": DONE, **SimulateRow.of(schedule, measure(schedule), runtime_s).as_dict()}
+        schedule = simulate(
+            given.workload, given.platform, scheduler, rules, self.seed, allocator=allocator, execution=execution
+        )
+        return _row(schedule, started)
 
-    def scheduler(self) -> ListScheduler | Scheduler:
+    def check(self, given: Replay) -> None:
+        """Make scheduler, allocator and profiles; see `SimulationTask.check`."""
+        scheduler, _ = self.scheduler(), self.allocator_on(given.platform)
+        if isinstance(scheduler, QuotaScheduler):
+            _sharing(scheduler, given)
+
+    def scheduler(self) -> AnyScheduler:
         """Make the scheduler.
 
         Raises
@@ -130,3 +184,41 @@ class SimulateTask:
         return TopologyAllocator(
             platform.topology, solver, strategy, self.time_limit_s, self.iterations, seed=self.seed
         )
+
+
+@dataclass(frozen=True, slots=True)
+class SimulateOnCoresTask(SimulationTask[TaskReplay]):
+    """A policy on a trace of tasks and a multicore machine."""
+
+    columns: ClassVar[Sequence[str]] = (*SimulateTask.columns, "energy_j")
+
+    def run(self, given: TaskReplay) -> dict[str, Any]:
+        """Simulate the trace, and measure the schedule and its energy."""
+        started = time.perf_counter()
+        made = simulate(given.workload, given.platform, self._policy(), seed=self.seed, execution=given.execution)
+        return {**_row(made, started), "energy_j": made.energy_j}
+
+    def check(self, given: TaskReplay) -> None:
+        """Make the policy; see `SimulationTask.check`."""
+        self._policy()
+
+    def _policy(self) -> Action:
+        asked = {"backfill": self.backfill, "backfill_order": self.backfill_order, "allocator": self.allocator}
+        for name, value in asked.items():
+            if value is not None:
+                raise UsageError(f"{name} does not go with a multicore platform")
+        found = get_policy(self.policy, json.loads(self.options))
+        if not isinstance(found, Action):
+            raise UsageError(f"policy {self.policy!r} is none of a multicore platform, which are JOBS-NODES")
+        return found
+
+
+def _row(schedule: Schedule, started: float) -> dict[str, Any]:
+    runtime_s = time.perf_counter() - started
+    return {"status": DONE, **SimulateRow.of(schedule, measure(schedule), runtime_s).as_dict()}
+
+
+def _sharing(scheduler: QuotaScheduler, given: Replay) -> QuotaExecution:
+    if given.platform.has_nodes:
+        raise UsageError(f"policy {scheduler.name!r} lets jobs share cores of a pool: it takes no fat_tree or topology")
+    return QuotaExecution(profiled_jobs(given.workload, given.executables), period_s=scheduler.period_s)

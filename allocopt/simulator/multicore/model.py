@@ -17,8 +17,9 @@ from allocopt.traces.tasks import TaskWorkload
 class SharedMemory:
     """Jobs go at the pace of the slowest of their tasks, each of which is slowed down by those beside it.
 
-    It goes with ``simulate(jobs.workload_at(reference), machine.platform(), ...)``. Unlike in `simulate_tasks` the
-    tasks of a job end together. A job's tasks take the first idle cores of each of its nodes.
+    It goes with ``simulate(jobs.workload_at(reference), machine.platform(), ...)``. Unlike in
+    ``simulate(jobs, machine, ...)`` the tasks of a job end together. They take the first idle cores of each of its
+    nodes.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from allocopt.errors import UsageError
 
+DEFAULT_NAME = "first-high_gflops"  # the policy of a multicore machine where first come first served is asked for
 VOID_NAME = "void"
 VOID = -1
 """The selection that selects nothing."""

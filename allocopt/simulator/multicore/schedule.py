@@ -11,18 +11,16 @@ from allocopt.simulator.schedule import Schedule
 from allocopt.traces.tasks import TaskWorkload
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MulticoreSchedule:
-    """A schedule with its energy; times in seconds, energy in joules.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MulticoreSchedule(Schedule):
+    """A schedule of tasks with its energy, in joules; the run times of its workload are those that came out.
 
     Parameters
     ----------
     machine
-        The machine.
+        The machine; its cores are the processors of the schedule.
     jobs
-        The jobs, ``n`` of them.
-    start, end
-        When the tasks of each job started, and when the last of them ended, shape ``(n,)``.
+        The jobs, ``n`` of them; one starts when all its tasks do, and ends with the last of them.
     cores
         Core of each task, in the order of the jobs, shape ``(tasks,)``.
     job_energy_j
@@ -33,21 +31,15 @@ class MulticoreSchedule:
 
     machine: Machine
     jobs: TaskWorkload
-    start: FloatArray
-    end: FloatArray
+    nodes: tuple[IntArray, ...]
     cores: IntArray
     job_energy_j: FloatArray
     processor_energy_j: FloatArray
 
     @property
-    def makespan_s(self) -> float:
-        """Seconds from the first submission to the last end."""
-        return float(self.end.max() - self.jobs.submit.min())
-
-    @property
     def flow_time_s(self) -> float:
         """Sum of the times between submission and end: what Table I of IRMaSim calls the makespan."""
-        return float((self.end - self.jobs.submit).sum())
+        return float(self.response_s.sum())
 
     @property
     def energy_j(self) -> float:
@@ -68,7 +60,7 @@ class MulticoreSchedule:
     @property
     def job_energy_delay_js(self) -> FloatArray:
         """Energy of each job times the seconds from its submission to its end, shape ``(n,)``."""
-        return np.asarray(self.job_energy_j * (self.end - self.jobs.submit), dtype=np.float64)
+        return np.asarray(self.job_energy_j * self.response_s, dtype=np.float64)
 
     @property
     def node_energy_delay_js(self) -> FloatArray:
@@ -85,16 +77,13 @@ class MulticoreSchedule:
         """Energy of the whole machine times the makespan."""
         return self.energy_j * self.makespan_s
 
-    def nodes(self) -> tuple[IntArray, ...]:
-        """Nodes of each job, rising."""
-        node_of = np.repeat(np.arange(len(list(self.machine.nodes()))), [node.cores for node in self.machine.nodes()])
-        ends = np.cumsum(self.jobs.tasks)[:-1]
-        return tuple(np.unique(node_of[cores]) for cores in np.split(self.cores, ends))
 
-    def schedule(self) -> Schedule:
-        """Return the schedule without energy, for metrics and files."""
-        workload = self.jobs.workload(self.start, self.end)
-        return Schedule(workload, self.machine.cores, self.jobs.submit, self.start, self.end, self.nodes())
+def nodes_of(machine: Machine, jobs: TaskWorkload, cores: IntArray) -> tuple[IntArray, ...]:
+    """Return the nodes of each job, rising, from the core of each task."""
+    nodes = list(machine.nodes())
+    node_of = np.repeat(np.arange(len(nodes)), [node.cores for node in nodes])
+    ends = np.cumsum(jobs.tasks)[:-1]
+    return tuple(np.unique(node_of[tasks]) for tasks in np.split(cores, ends))
 
 
 def _sums(values: FloatArray, counts: list[int]) -> FloatArray:

@@ -12,10 +12,10 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.multicore import Machine
 from allocopt.errors import InvalidProblemError
 from allocopt.simulator.faults import SchedulerError
-from allocopt.simulator.multicore.policies import Action, NodeSelection, get_action
+from allocopt.simulator.multicore.policies import Action, NodeSelection
 from allocopt.simulator.multicore.rates import count_energy
 from allocopt.simulator.multicore.run import decide, run_placed, run_policy, to_decision
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
+from allocopt.simulator.multicore.schedule import MulticoreSchedule, nodes_of
 from allocopt.simulator.multicore.setup import Execution, new_simulation
 from allocopt.simulator.multicore.state import Multicore
 from allocopt.simulator.state import State
@@ -100,52 +100,21 @@ class MulticoreSimulation:
         for processor in range(self.multicore.processors.size):
             count_energy(self.multicore, processor, float(self.multicore.jobs["end"].max()))
         energy = np.add.reduceat(self.multicore.tasks["energy"], self.multicore.jobs["first_task"])
+        start, end = self.multicore.jobs["start"].copy(), self.multicore.jobs["end"].copy()
+        cores = self.multicore.tasks["core"].copy()
         return MulticoreSchedule(
-            self.machine,
-            self.jobs,
-            self.multicore.jobs["start"].copy(),
-            self.multicore.jobs["end"].copy(),
-            self.multicore.tasks["core"].copy(),
-            np.asarray(energy, dtype=np.float64),
-            self.multicore.processors["energy"].copy(),
+            self.jobs.workload(start, end),
+            self.machine.cores,
+            self.jobs.submit,
+            start,
+            end,
+            nodes=nodes_of(self.machine, self.jobs, cores),
+            machine=self.machine,
+            jobs=self.jobs,
+            cores=cores,
+            job_energy_j=np.asarray(energy, dtype=np.float64),
+            processor_energy_j=self.multicore.processors["energy"].copy(),
         )
-
-
-def simulate_tasks(
-    machine: Machine,
-    jobs: TaskWorkload,
-    policy: str | Action = "first-high_gflops",
-    execution: Execution | None = None,
-    seed: int = 0,
-) -> MulticoreSchedule:
-    """Simulate jobs on a multicore machine under one policy.
-
-    Parameters
-    ----------
-    machine
-        The machine.
-    jobs
-        The jobs.
-    policy
-        A pair of selections, or its name (see `policies`).
-    execution
-        How jobs run; None for contention.
-    seed
-        Fixes what the policy chooses at random.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there are no jobs, or one can never start; it is named.
-    SchedulerError
-        If the policy leaves jobs waiting for ever.
-    UsageError
-        If there is no such policy.
-    """
-    action = get_action(policy) if isinstance(policy, str) else policy
-    simulation = MulticoreSimulation(machine, jobs, execution, seed)
-    simulation.run(action)
-    return simulation.schedule()
 
 
 class Placed(NamedTuple):

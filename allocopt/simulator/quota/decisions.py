@@ -1,16 +1,19 @@
 """The protocol of schedulers of shared allocations."""
 
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
+
+if TYPE_CHECKING:
+    from allocopt.simulator.quota.state import Allocation, QuotaView
 
 QuotaDecision = Start | PlaceGuest | SetQuota
 
 
+@runtime_checkable
 class QuotaScheduler(Protocol):
-    """Decides which jobs start, where, and which quotas change."""
+    """Decides which jobs start, where, and which quotas change; it is simulated with `QuotaExecution`."""
 
     @property
     def name(self) -> str:
@@ -20,10 +23,10 @@ class QuotaScheduler(Protocol):
     def period_s(self) -> float | None:
         """Seconds after which it is asked again while jobs share, though nothing happened; None for never."""
 
-    def schedule(self, view: QuotaView) -> Iterable[QuotaDecision]:
+    def schedule(self, view: "QuotaView") -> Iterable[QuotaDecision]:
         """Return what is to be done now; each decision is taken, and seen in the view, before the next one."""
 
-    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+    def ended(self, view: "QuotaView", allocation: "Allocation") -> None:
         """Take note that the owner of an allocation has just ended; the guest that it had, if any, now owns its own."""
 
 

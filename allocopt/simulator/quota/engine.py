@@ -2,14 +2,10 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.policy import QuotaPolicy
 from allocopt.simulator.quota.schedule import QuotaSchedule
-from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import QueuedJob, queue_workload
 
@@ -54,6 +50,5 @@ def simulate_quotas(
     """
     queue = tuple(sorted(jobs, key=lambda one: one.submit_s))
     execution = QuotaExecution(queue, sharing, interference, scheduler.period_s)
-    policy = QuotaPolicy(scheduler, execution, np.random.default_rng(seed))
-    done = simulate(queue_workload(queue), cores, policy, Rules(kill_at_limit=False), execution=execution)
+    done = simulate(queue_workload(queue), cores, scheduler, seed=seed, execution=execution)
     return QuotaSchedule(queue, cores, done.start, done.end, execution.accounts)

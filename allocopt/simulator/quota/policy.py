@@ -4,11 +4,34 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from allocopt.errors import UsageError
+from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.view import View
+from allocopt.traces.executables import WORKFLOWS, profiled_jobs
+from allocopt.traces.workload import Workload
+
+
+def sharing_of(
+    scheduler: QuotaScheduler, workload: Workload, execution: ExecutionModel | None, seed: int
+) -> "tuple[QuotaPolicy, QuotaExecution]":
+    """Return a scheduler of shared allocations as one of the simulator, and the execution model that it needs.
+
+    Raises
+    ------
+    UsageError
+        If another execution model is given.
+    InvalidProblemError
+        If none is given, and there is no profile of what a job runs.
+    """
+    if execution is None:
+        execution = QuotaExecution(profiled_jobs(workload, WORKFLOWS), period_s=scheduler.period_s)
+    if not isinstance(execution, QuotaExecution) or len(execution.jobs) != len(workload):
+        raise UsageError(f"policy {scheduler.name!r} needs a QuotaExecution of the workload's {len(workload)} jobs")
+    return QuotaPolicy(scheduler, execution, np.random.default_rng(seed)), execution
 
 
 class QuotaPolicy:

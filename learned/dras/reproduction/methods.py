@@ -135,7 +135,7 @@ def schedulers(method: str, site: Site, seeds: Sequence[int], trained: Trained) 
 def _scheduler(agent: str, weights: str) -> ListScheduler | Scheduler:
     """Return an agent as a scheduler."""
     policy = get_policy(agent, {"weights": weights})
-    assert not isinstance(policy, QueueOrder)
+    assert isinstance(policy, ListScheduler | Scheduler)
     return policy
 
 

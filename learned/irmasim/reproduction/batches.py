@@ -12,7 +12,7 @@ import numpy as np
 
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import simulate_tasks
+from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import npb_batch
 from learned.irmasim.scenario import HETEROGENEOUS, HOMOGENEOUS, PAPERS
 
@@ -47,7 +47,7 @@ class _Batches:
         found: dict[str, list[float]] = {name: [] for name in MEASURES}
         for seed in request.seeds:
             jobs = npb_batch(int(size), np.random.default_rng((seed, int(size))))
-            made = simulate_tasks(PAPERS[self.cluster], jobs, POLICY, execution)
+            made = simulate(jobs, PAPERS[self.cluster], POLICY, execution=execution)
             values = (made.makespan_s, made.energy_j / 1e3, made.energy_j / made.makespan_s)
             for name, value in zip(MEASURES, values, strict=True):
                 found[name].append(float(value))

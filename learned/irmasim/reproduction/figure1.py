@@ -14,7 +14,7 @@ from allocopt.cluster.irmasim import cluster_of
 from allocopt.cluster.multicore import Machine
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import simulate_tasks
+from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import TABLE_FOUR
 from allocopt.traces.tasks import TaskWorkload
 
@@ -67,8 +67,8 @@ class FigureOneReproduction:
 
     def measure(self, request: ReproductionRequest, piece: str) -> dict[str, Any]:
         """Return where and when each job ran."""
-        made = simulate_tasks(machine(), workload(), "first-high_gflops", Execution(ExecutionKind(piece)))
-        nodes = [int(nodes[0]) for nodes in made.nodes()]
+        made = simulate(workload(), machine(), "first-high_gflops", execution=Execution(ExecutionKind(piece)))
+        nodes = [int(nodes[0]) for nodes in made.nodes]
         jobs = made.jobs
         return {
             "job": list(jobs.names),

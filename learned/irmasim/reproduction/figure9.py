@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import simulate_tasks
+from allocopt.simulator.simulate import simulate
 from learned.irmasim.scenario import HETEROGENEOUS, PAPERS, SUBSET, jobsets_of
 
 JOBS = 100
@@ -34,7 +34,9 @@ class FigureNineReproduction:
         jobs = jobsets_of("", JOBS, FIRST_BATCH + int(seed))[0]
         machine, execution = PAPERS[HETEROGENEOUS], Execution(ExecutionKind(kind))
         names = SUBSET if request.is_quick else [name for name in ACTION_NAMES if name != VOID_NAME]
-        return {name: simulate_tasks(machine, jobs, name, execution, int(seed)).energy_j / 1e3 for name in names}
+        return {
+            name: simulate(jobs, machine, name, seed=int(seed), execution=execution).energy_j / 1e3 for name in names
+        }
 
     def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
         """Return energies by policy, and how far the policies are apart."""

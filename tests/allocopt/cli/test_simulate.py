@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.schedulers import queue_orders
 
 from allocopt.simulator.kernels.run import run as kernel
-from allocopt.simulator.registry import policy_names
 from allocopt.simulator.state import State
 from allocopt.traces.swf import read_swf
 
@@ -67,13 +65,6 @@ def test_every_backfilling_gives_the_schedule_worked_out_by_hand(
     assert run("simulate", trace, "--backfill", backfill, "--jobs-csv", out).code == 0
     assert starts(out) == expected
     assert out.read_text().splitlines()[0] == "job_id,submit,start,end,processors,run,estimate"
-
-
-@pytest.mark.parametrize("policy", [name for name in policy_names() if name != "window"])
-def test_every_policy_can_be_named(run: Run, trace: Path, policy: str) -> None:
-    backfill = ("--backfill", "easy") if policy in queue_orders() else ()
-    row = json.loads(run("simulate", trace, "--policy", policy, *backfill, "--json").out)
-    assert row["jobs"] == 5
 
 
 def test_without_compression_a_reservation_stays_where_it_is(run: Run, trace: Path) -> None:

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.quota.engine import simulate_quotas
-from allocopt.simulator.quota.registry import get_sharing_policy, sharing_policy_names
+from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.swf import read_swf
 from learned.asax.policy import AsaxPolicy
 
 Run = Callable[..., Any]
+
+SHARING = [name for name in policy_names() if isinstance(get_policy(name), QuotaScheduler)]
 
 HALVES = """
 [[application]]
@@ -22,6 +25,13 @@ executable = 5
 name = "half"
 stages = [{share = 1.0, cpu = 0.5}]
 """
+
+
+def sharing_policy(name: str, options: dict[str, Any] | None = None) -> QuotaScheduler:
+    """Make a policy by which jobs share."""
+    policy = get_policy(name, options)
+    assert isinstance(policy, QuotaScheduler)
+    return policy
 
 
 @pytest.fixture
@@ -39,12 +49,12 @@ def ends(path: Path) -> list[float]:
         return [float(row["end"]) for row in csv.DictReader(file)]
 
 
-@pytest.mark.parametrize("policy", sharing_policy_names())
+@pytest.mark.parametrize("policy", SHARING)
 def test_a_policy_gives_the_schedule_that_it_gives_as_a_library(run: Run, queue: Path, policy: str) -> None:
     out = queue.parent / "jobs.csv"
     row = json.loads(run("simulate", queue, "--policy", policy, "--seed", "2", "--jobs-csv", out, "--json").out)
     jobs = profiled_jobs(read_swf(queue), WORKFLOWS)
-    done = simulate_quotas(jobs, 64, get_sharing_policy(policy), 2)
+    done = simulate_quotas(jobs, 64, sharing_policy(policy), 2)
     assert ends(out) == pytest.approx(done.end.tolist())
     held = sum(one.job.cores * seconds for one, seconds in zip(jobs, done.accounts.owned_s.tolist(), strict=True))
     assert row["utilization"] == pytest.approx(held / (64 * done.makespan_s))
@@ -92,9 +102,17 @@ def test_jobs_that_share_are_killed_at_their_limits_if_asked_for(run: Run, halve
     ("options", "code", "fault"),
     [
         (("--policy", "asax"), 3, "job 1: its executable is 5, there are profiles of 1 montage"),
-        (("--policy", "static-50", "--backfill", "easy"), 2, "--backfill does not go with policy 'static-50'"),
+        (
+            ("--policy", "static-50", "--backfill", "easy"),
+            2,
+            "'static-50' is a scheduler of its own: it takes no backfilling",
+        ),
         (("--policy", "asax", "--fat-tree", "2,2,2"), 2, "--fat-tree does not go with policy 'asax'"),
-        (("--policy", "sjf", "--profiles", "t.toml"), 2, "--profiles goes with the policies asax, coallocation"),
+        (
+            ("--policy", "sjf", "--profiles", "t.toml"),
+            2,
+            "--profiles goes with policies by which jobs share",
+        ),
         (("--policy", "asax", "--profiles", "none.toml"), 3, "none.toml: "),
         (("--policy", "asax", "--option", "period_s=0"), 2, "period_s is 0, must be positive"),
         (("--policy", "asax", "--option", "experts=none.toml"), 3, "none.toml: "),
@@ -113,7 +131,7 @@ def test_a_wrong_request_is_told(run: Run, halves: Path, options: tuple[str, ...
 def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, tmp_path: Path) -> None:
     kept = tmp_path / "knowledge.json"
     given = ("--policy", "asax", "--option", "full_loss_at=0.2")
-    longer = get_sharing_policy("asax", {"full_loss_at": 0.2})
+    longer = sharing_policy("asax", {"full_loss_at": 0.2})
     for seed, load in ((2, ()), (3, ("--option", f"knowledge={kept}")), (4, ("--option", f"knowledge={kept}"))):
         out = tmp_path / "jobs.csv"
         save = ("--option", f"save_knowledge={kept}")

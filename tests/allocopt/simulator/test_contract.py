@@ -10,7 +10,9 @@ from support.simulations import assert_lawful, machine_of, rules, small_workload
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree
 from allocopt.simulator.engine import Simulation
+from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.order import QueueOrder
+from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.rules import Backfill, EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
@@ -22,7 +24,9 @@ EXAMPLES = 20
 """Of each of some 10 policies."""
 ORDERS = queue_orders()
 BACKFILLS = st.sampled_from(Backfill)
-OTHERS = [name for name in policy_names() if name not in ORDERS]
+OTHERS = [
+    name for name in policy_names() if name not in ORDERS and not isinstance(get_policy(name), QuotaScheduler | Action)
+]
 
 
 def assert_same(first: Schedule, second: Schedule) -> None:

@@ -8,7 +8,7 @@ import pytest
 from allocopt.cluster.irmasim import homogeneous
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import simulate_tasks
+from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest, get_training
 from learned.irmasim.agents import Agent, load_agent
 from learned.irmasim.environment import WholeEpisodes, policy_rewards
@@ -64,7 +64,7 @@ def test_an_agent_comes_to_name_the_better_of_two_policies() -> None:
     names = "first-high_gflops,low_mem_bw-high_cores"
     training = IrmasimTraining(policies=names, jobs=60, episodes=800, environments=16, learning_rate=0.05)
     machine, jobs = PAPERS["heterogeneous"], jobsets_of("", 60, 100)[0]
-    alone = [simulate_tasks(machine, jobs, name).energy_j for name in names.split(",")]
+    alone = [simulate(jobs, machine, name).energy_j for name in names.split(",")]
     learner = training.learner(0)
     rows = [learner.update(update / training.updates) for update in range(training.updates)]
     assert np.mean([-row["mean_return"] for row in rows[-5:]]) < np.mean([-row["mean_return"] for row in rows[:5]])
@@ -80,9 +80,7 @@ def test_whole_episodes_are_rewarded_by_what_they_stay_below_the_reference_beyon
     training = small()
     options, machine, jobs = training.options(), PAPERS["heterogeneous"], jobsets_of("", 20, 100)[0]
     alone = policy_rewards([jobs], machine, training.execution(), options)[0]
-    np.testing.assert_allclose(
-        alone, [-simulate_tasks(machine, jobs, name).energy_j for name in options.actions], rtol=1e-9
-    )
+    np.testing.assert_allclose(alone, [-simulate(jobs, machine, name).energy_j for name in options.actions], rtol=1e-9)
     episodes = WholeEpisodes([jobs], machine, training.execution(), options, alone[:1], 6, 0)
     gained, ends = np.zeros(6), np.zeros(6, dtype=np.int64)
     for _ in range(episodes.horizon):

@@ -16,7 +16,8 @@ from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.run import DECISION, OVER
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import MulticoreSimulation, simulate_tasks
+from allocopt.simulator.multicore.simulation import MulticoreSimulation
+from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 
@@ -126,7 +127,7 @@ def test_an_episode_is_the_simulation_and_sees_its_arrays(seed: int, kind: Execu
 @given(seed=st.integers(0, 1000), policy=st.sampled_from(SURE))
 def test_rewards_add_up_to_what_their_name_says(reward: RewardName, seed: int, policy: str) -> None:
     machine, jobs = instance(seed, 12)
-    made = simulate_tasks(machine, jobs, policy)
+    made = simulate(jobs, machine, policy)
     flow = made.end - jobs.submit
     expected = {
         "makespan": made.end.max() - jobs.submit.min(),

@@ -17,7 +17,7 @@ from allocopt.envs.policy_selection.single import PolicySelectionEnv
 from allocopt.envs.policy_selection.vector import PolicySelectionVectorEnv
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
-from allocopt.simulator.multicore.simulation import simulate_tasks
+from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 
@@ -64,7 +64,7 @@ def test_an_episode_under_one_policy_is_its_simulation() -> None:
     while not over:
         _, reward, over, _, info = env.step(np.int64(ACTION_NAMES.index("shortest-low_power")))
         total += reward
-    made = simulate_tasks(SMALL, jobs, "shortest-low_power")
+    made = simulate(jobs, SMALL, "shortest-low_power")
     assert info["energy_j"] == pytest.approx(made.energy_j)
     assert info["makespan_s"] == pytest.approx(made.makespan_s)
     assert info["flow_time_s"] == pytest.approx(made.flow_time_s)

@@ -14,7 +14,7 @@ from allocopt.errors import AllocoptError, InvalidProblemError
 from allocopt.simulator.multicore.policies import ACTIONS
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 from allocopt.simulator.multicore.setup import Execution
-from allocopt.simulator.multicore.simulation import simulate_tasks
+from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.tasks import TaskWorkload
 
@@ -46,7 +46,7 @@ FOLDERS = {
 def run(folder: Path, policy: str = "first-high_gflops", execution: Execution | None = None) -> MulticoreSchedule:
     options = json.loads(next(iter(sorted(folder.glob("options*.json")))).read_text(encoding="utf-8"))
     machine = read_machine(f"{folder / options['platform_file']}#{options['platform_name']}")
-    return simulate_tasks(machine, read_irmasim(folder / options["workload_file"]), policy, execution)
+    return simulate(read_irmasim(folder / options["workload_file"]), machine, policy, execution=execution)
 
 
 def test_no_example_is_left_out(shared_data: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_job_of_128_cores_on_nodes_of_64_is_refused_not_half_run(shared_data: 
     )
     wanted = "job 'job1': asks for 1 node with 128 cores and 128 MB each, the machine has 0 such nodes"
     with pytest.raises(InvalidProblemError, match=f"{wanted}; its largest node has 64 cores"):
-        simulate_tasks(machine, jobs, policy)
+        simulate(jobs, machine, policy)
 
 
 def with_idle_power(machine: Machine) -> Machine:
@@ -111,7 +111,7 @@ def test_the_statistics_of_irmasim_come_out(shared_data: Path, folder: str, poli
     published = json.loads((path / "statistics.json").read_text(encoding="utf-8"))
     machine = with_idle_power(read_machine(path / "platform.json"))
     workload = "jobs.json" if folder == "dual_core" else "workload.json"
-    made = simulate_tasks(machine, read_irmasim(path / workload), policy, Execution(sharing=LATER_SHARING))
+    made = simulate(read_irmasim(path / workload), machine, policy, execution=Execution(sharing=LATER_SHARING))
     # Theirs begin at 0 s, not at the first submission.
     idle = sum(kind.power.idle_w for kind in machine.processors() if kind.power) * float(made.jobs.submit[0])
     assert made.end.max() == pytest.approx(published["Makespan (seconds)"], rel=tolerance)

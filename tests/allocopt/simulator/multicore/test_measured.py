@@ -19,7 +19,8 @@ from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import replay, simulate_tasks
+from allocopt.simulator.multicore.simulation import replay
+from allocopt.simulator.simulate import simulate
 
 SHARING = 0.7
 """With this one the constants of IRMaSim's own example meet the measured run."""
@@ -77,6 +78,6 @@ def test_the_constants_of_the_example_fit_with_a_smaller_weight_of_further_tasks
 @pytest.mark.parametrize("given", ["table iii", "example"])
 def test_our_own_schedule_takes_as_long_and_as_much_energy(shared_data: Path, given: str) -> None:
     machine, sharing = (measured_machine(STALLED), 1.0) if given == "table iii" else (example(shared_data), SHARING)
-    made = simulate_tasks(machine, measured_jobs(shared_data), "shortest-high_gflops", Execution(sharing=sharing))
+    made = simulate(measured_jobs(shared_data), machine, "shortest-high_gflops", execution=Execution(sharing=sharing))
     assert made.makespan_s == pytest.approx(MEASURED_MAKESPAN_S, rel=0.05)
     assert made.energy_j == pytest.approx(MEASURED_ENERGY_J, rel=0.1)

@@ -12,7 +12,6 @@ from allocopt.cluster.multicore import Cluster, Machine, Node, Processor
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.model import SharedMemory
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import simulate_tasks
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import npb_batch
@@ -24,7 +23,7 @@ NOT_KILLED = Rules(kill_at_limit=False)
 @pytest.mark.parametrize("kind", list(ExecutionKind))
 def test_serial_jobs_run_as_in_the_compiled_simulator(kind: ExecutionKind) -> None:
     machine, jobs = homogeneous(3), npb_batch(60, np.random.default_rng(4))
-    made = simulate_tasks(machine, jobs, "first-high_gflops", Execution(kind))
+    made = simulate(jobs, machine, "first-high_gflops", execution=Execution(kind))
     model = SharedMemory(machine, jobs, 3.4, Execution(kind))
     for _ in range(2):
         other = simulate(jobs.workload_at(3.4), machine.platform(), PlainFcfs(), NOT_KILLED, execution=model)

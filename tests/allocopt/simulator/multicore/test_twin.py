@@ -9,7 +9,7 @@ from allocopt.cluster.multicore import Machine
 from allocopt.simulator.multicore.policies import ACTIONS, Action, JobSelection, NodeSelection
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import simulate_tasks
+from allocopt.simulator.simulate import simulate
 from allocopt.traces.tasks import TaskWorkload
 
 SURE = [
@@ -51,7 +51,7 @@ def test_every_policy_gives_the_schedule_and_energy_of_the_twin(action: Action, 
     for seed in range(3):
         machine, jobs = instance(100 * ACTIONS.index(action) + seed)
         execution = Execution(kind, (1.0, 0.6, 0.25)[seed])
-        check_equal(simulate_tasks(machine, jobs, action, execution), twin_of(machine, jobs, action, execution))
+        check_equal(simulate(jobs, machine, action, execution=execution), twin_of(machine, jobs, action, execution))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -60,14 +60,14 @@ def test_work_is_conserved_whatever_happens_to_the_speeds(seed: int) -> None:
     action = SURE[seed]
     twin = twin_of(machine, jobs, action, Execution())
     assert twin.work_done == pytest.approx(jobs.work * jobs.tasks)
-    check_equal(simulate_tasks(machine, jobs, action), twin)
+    check_equal(simulate(jobs, machine, action), twin)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_energy_is_the_integral_of_power_in_fine_steps(seed: int) -> None:
     machine, jobs = instance(seed, 8)
-    made = simulate_tasks(machine, jobs, "shortest-low_power")
+    made = simulate(jobs, machine, "shortest-low_power")
     twin = SlowMulticore(machine, jobs)
     twin.run("shortest", "low_power", step_s=0.05)
     assert made.energy_j == pytest.approx(sum(socket.energy for socket in twin.sockets))
@@ -77,7 +77,7 @@ def test_energy_is_the_integral_of_power_in_fine_steps(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_what_jobs_and_idle_processors_take_is_all_of_it(seed: int) -> None:
     machine, jobs = instance(seed)
-    made = simulate_tasks(machine, jobs, "random-random", seed=seed)
+    made = simulate(jobs, machine, "random-random", seed=seed)
     assert made.energy_j == pytest.approx(made.node_energy_j.sum()) == pytest.approx(made.cluster_energy_j.sum())
     idle = made.energy_j - made.job_energy_j.sum()
     most = sum(kind.power.idle_w for kind in machine.processors() if kind.power) * made.makespan_s
