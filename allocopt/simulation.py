@@ -1,13 +1,11 @@
 """What a simulation is made of: rules, queue orders, schedulers, allocators, execution models, measures."""
 
 from allocopt.simulator.allocators import Allocator
-from allocopt.simulator.execution import ExecutionModel
-from allocopt.simulator.hop_slowdown import HopSlowdown
+from allocopt.simulator.execution import ExecutionModel, HopSlowdown
 from allocopt.simulator.metrics import Metrics
 from allocopt.simulator.optimization import OptimizationScheduler
-from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
 from allocopt.simulator.placement import Share
-from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, PlaceGuest, Reserve, Scheduler, SetQuota, Start, Wait
 from allocopt.simulator.view import View

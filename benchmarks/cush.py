@@ -24,7 +24,7 @@ from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import draw_jobsets, sierra, summit
 from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE
 from learned.cush.reproduction.figure6 import WAYS
 from learned.cush.reproduction.figure8 import HORIZON_EPOCHS, HORIZON_NODES, NODES
 from learned.training.curve import line_plot

@@ -9,7 +9,7 @@ from page import write_page
 
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, sierra, summit
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE
 from allocopt.simulator.rules import Backfill
 from heuristics.scheduling.job_selection import POLICIES, RULES, run_baseline
 from learned.cush.reproduction.published import CUSH, TABLE_ONE

@@ -11,8 +11,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.envs.cush.jobsets import Recipe, draw_jobsets, sierra
-from allocopt.simulator.locality import Line, PenaltyTable, Policy, WorkloadType
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE, Line, PenaltyTable, Policy, WorkloadType
 from heuristics.scheduling.job_selection import run_baseline
 
 ORDER = (

@@ -19,7 +19,7 @@ from allocopt.envs.policy_selection.describe import LEVELS
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.policies import JobSelection, NodeSelection
-from allocopt.simulator.multicore.setup import ExecutionKind
+from allocopt.simulator.multicore.state import ExecutionKind
 from allocopt.simulator.simulate import simulate
 from learned.irmasim.agents import Agent
 from learned.irmasim.environment import policy_rewards

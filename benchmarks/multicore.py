@@ -18,11 +18,10 @@ from allocopt.cluster.irmasim import CONTENTION, cluster_of, heterogeneous, homo
 from allocopt.cluster.multicore import Cluster, Machine
 from allocopt.cluster.reading import read_machine
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.multicore.contention import speed_factor
-from allocopt.simulator.multicore.placed_jobs import PlacedJobs, read_placed_jobs
 from allocopt.simulator.multicore.policies import ACTIONS, get_action
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import MulticoreSimulation, replay
+from allocopt.simulator.multicore.rates import speed_factor
+from allocopt.simulator.multicore.simulation import MulticoreSimulation, PlacedJobs, read_placed_jobs, replay
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.npb import npb_batch

@@ -24,9 +24,8 @@ from allocopt.envs.single import BatchSchedulingEnv
 from allocopt.envs.vector import BatchSchedulingVectorEnv
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.kernels.run import run
-from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.registry import get_policy, policy_names
-from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.rules import Backfill, QueueOrder, Rules
 from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
 from allocopt.simulator.setup import new_state
 from allocopt.simulator.simulate import simulate

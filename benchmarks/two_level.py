@@ -17,12 +17,11 @@ from allocopt.envs.dras.selectors import Observing
 from allocopt.envs.episodes import part
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.mode_shares import mode_shares
-from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.rules import Reservations
+from allocopt.simulator.schedule import Schedule, job_times
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.simulator.two_level import TwoLevelScheduler
-from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import (

@@ -14,12 +14,11 @@ from allocopt.envs.dras.rewards import CAPABILITY, CAPACITY, Weights
 from allocopt.envs.dras.selectors import Observing
 from allocopt.problems.knapsack import Reward
 from allocopt.simulator.optimization import OptimizationScheduler, knapsack_of
-from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.rules import Backfill, Mode, Reservations, Rules
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.simulator.two_level import Choice, TwoLevelScheduler
-from allocopt.simulator.two_level_rules import Mode, Reservations
 from allocopt.simulator.view import View
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload

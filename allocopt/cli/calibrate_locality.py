@@ -31,8 +31,7 @@ def command(source: Source, out: Out = None, as_json: Json = False) -> None:
     from allocopt.cli.outputs import check_files_differ
     from allocopt.errors import InvalidProblemError
     from allocopt.files.faults import bad_file
-    from allocopt.simulator.locality_files import read_measured, write_table
-    from allocopt.simulator.locality_fit import fit, table_of
+    from allocopt.simulator.locality_fit import fit, read_measured, table_of, write_table
 
     check_files_differ(source, out)
     jobs = read_measured(source)

@@ -12,9 +12,8 @@ from allocopt.cli.screen import screen_width
 
 if TYPE_CHECKING:
     from allocopt.cluster.multicore import Machine
-    from allocopt.simulator.multicore.placed_jobs import PlacedJobs
-    from allocopt.simulator.multicore.schedule import MulticoreSchedule
-    from allocopt.simulator.multicore.setup import Execution
+    from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs
+    from allocopt.simulator.multicore.state import Execution
     from allocopt.traces.tasks import TaskWorkload
 
 Row = dict[str, str | float | int | None]
@@ -63,7 +62,7 @@ class CoreOptions:
 
     def how(self, kill_at_limit: bool) -> "Execution":
         """Return how jobs run."""
-        from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+        from allocopt.simulator.multicore.state import Execution, ExecutionKind
 
         kind = ExecutionKind.CONTENTION if self.execution is None else ExecutionKind(self.execution)
         return Execution(kind, 1.0 if self.sharing is None else self.sharing, kill_at_limit)
@@ -126,8 +125,8 @@ def simulate_on_cores(
     """
     from allocopt.cluster.reading import read_machine
     from allocopt.errors import UsageError
-    from allocopt.simulator.multicore.placed_jobs import read_placed_jobs
     from allocopt.simulator.multicore.policies import DEFAULT_NAME
+    from allocopt.simulator.multicore.simulation import read_placed_jobs
     from allocopt.simulator.simulate import simulate
     from allocopt.traces.irmasim import read_irmasim
 

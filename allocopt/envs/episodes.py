@@ -10,7 +10,7 @@ from allocopt.envs.batch import GOAL_DTYPE, N_FEATURES, TALLY_DTYPE, Batch, Mask
 from allocopt.envs.kernels import step_all
 from allocopt.envs.setup import BACKFILLS, Setup
 from allocopt.errors import UsageError
-from allocopt.simulator.order import OrderKind, QueueKeys
+from allocopt.simulator.rules import OrderKind, QueueKeys
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.setup import new_state
 from allocopt.simulator.state import CLOCK_DTYPE, JOB_DTYPE

@@ -20,8 +20,8 @@ from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, 
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, insert, queued
 from allocopt.simulator.rules import Backfill
+from allocopt.simulator.schedule import SLOWDOWN_BOUND_S
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, Records, State
-from allocopt.simulator.times import SLOWDOWN_BOUND_S
 
 EASY = int(Backfill.EASY)
 WAIT, MAKESPAN, UTILIZATION = int(RewardKind.WAIT), int(RewardKind.MAKESPAN), int(RewardKind.UTILIZATION)

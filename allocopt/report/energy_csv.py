@@ -5,7 +5,7 @@ from pathlib import Path
 
 from allocopt.files.csv_rows import csv_text
 from allocopt.files.writing import write_text
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
+from allocopt.simulator.multicore.simulation import MulticoreSchedule
 
 HEADER = ("part", "name", "energy_j", "energy_delay_js")
 

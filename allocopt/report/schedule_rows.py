@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.times import run_times
+from allocopt.simulator.schedule import Schedule, run_times
 from allocopt.traces.rows import Number, Row, plain, rows_of
 
 

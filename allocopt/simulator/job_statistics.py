@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.simulator.times import JobTimes
+from allocopt.simulator.schedule import JobTimes
 
 CLASS_RATIO = 4
 """Largest size of a class over that of the class before."""

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.times import job_times, run_times
-from allocopt.simulator.two_level_rules import Mode
+from allocopt.simulator.rules import Mode
+from allocopt.simulator.schedule import Schedule, job_times, run_times
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,8 @@ from typing import Any, cast
 from allocopt.errors import UsageError
 from allocopt.plugins import make_plugin, plugin_names
 from allocopt.simulator.multicore.policies import ACTIONS, Action, JobSelection, get_action
-from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.quota.decisions import QuotaScheduler
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 
 GROUP = "allocopt.policies"

@@ -1,9 +1,14 @@
-"""The choices that a simulation leaves open, each with its default; published numbers differ mostly by these."""
+"""The choices that a simulation leaves open, each with its default, and queue orders as data that kernels follow."""
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol, runtime_checkable
 
+import numpy as np
+
+from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
+from allocopt.traces.workload import Workload
 
 
 class EventOrder(IntEnum):
@@ -57,3 +62,88 @@ class Rules:
         if not isinstance(self.event_order, EventOrder):
             choices = ", ".join(f"EventOrder.{kind.name}" for kind in EventOrder)
             raise UsageError(f"event_order is {self.event_order!r}, must be one of {choices}")
+
+
+class OrderKind(IntEnum):
+    """How the values of a `QueueKeys` order the queue; ties go by submission, then id."""
+
+    ARRIVAL = 0
+    """By the time at which jobs join the queue; the values are not looked at."""
+    FIXED = 1
+    """The lowest value first."""
+    AGEING = 2
+    """The highest product of value and waiting time first."""
+    FAIR_SHARE = 3
+    """Jobs of the user who holds the lowest dominant share first; the values are not looked at."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueueKeys:
+    """What orders the jobs of one workload.
+
+    Parameters
+    ----------
+    kind
+        How the values are read.
+    values
+        One value per job, in the workload's order, shape ``(n,)``; not NaN.
+
+    Raises
+    ------
+    UsageError
+        If a value is NaN.
+    """
+
+    kind: OrderKind
+    values: FloatArray
+
+    def __post_init__(self) -> None:
+        if np.isnan(self.values).any():
+            raise UsageError(f"the queue key of job number {int(np.argmax(np.isnan(self.values)))} is not a number")
+
+
+@runtime_checkable
+class QueueOrder(Protocol):
+    """A queue order, built in or plugged in."""
+
+    @property
+    def name(self) -> str:
+        """Name under which it is asked for."""
+
+    def keys(self, workload: Workload, rng: np.random.Generator) -> QueueKeys:
+        """Return what orders the jobs of a workload."""
+
+
+class Mode(IntEnum):
+    """How a job came to start (DRAS, section 3.2)."""
+
+    WAITING = 0
+    """It has not started."""
+    READY = 1
+    """It was chosen at level 1 and fitted."""
+    RESERVED = 2
+    """It was chosen at level 1 when it did not fit, and started by its reservation."""
+    BACKFILLED = 3
+    """It was chosen at level 2 and did not delay the reservation."""
+
+
+class Level(IntEnum):
+    """What is chosen next."""
+
+    CLOSED = 0
+    """Nothing before the next event."""
+    FIRST = 1
+    """A job that starts at once if it fits and gets the reservation if not."""
+    SECOND = 2
+    """A job that starts at once and does not delay the reservation."""
+
+
+class Reservations(IntEnum):
+    """What becomes of a reservation when something happens before it is due."""
+
+    KEPT = 0
+    """It stands until its job starts, which may become possible earlier but never later (DRAS)."""
+    RENEWED = 1
+    """It lapses: every scheduling instance begins at level 1 (EASY backfilling under an order that changes)."""
+    NONE = 2
+    """There are none, and no level 2: only jobs that fit may be chosen (Decima-PG, BinPacking, Random)."""

@@ -6,8 +6,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from allocopt.arrays import IntArray
 from allocopt.errors import UsageError
-from allocopt.simulator.order import QueueOrder
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.view import View
 
 

@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.simulator.kernels.blocks import BLOCK, SIZE_CLASSES
-from allocopt.simulator.order import OrderKind, QueueKeys
-from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.kernels.queue import BLOCK, SIZE_CLASSES
+from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.simulator.state import (
     CAPACITY,
     CLOCK_DTYPE,

@@ -16,10 +16,9 @@ from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.kernels.run import run
 from allocopt.simulator.multicore.policies import ACTION_NAMES, DEFAULT_NAME, Action, get_action
-from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
 from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
-from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.setup import new_state
@@ -28,8 +27,8 @@ from allocopt.traces.workload import Workload
 
 if TYPE_CHECKING:
     from allocopt.cluster.multicore import Machine
-    from allocopt.simulator.multicore.schedule import MulticoreSchedule
-    from allocopt.simulator.multicore.setup import Execution
+    from allocopt.simulator.multicore.simulation import MulticoreSchedule
+    from allocopt.simulator.multicore.state import Execution
     from allocopt.traces.tasks import TaskWorkload
 
 PATIENCE_S = 0.1
@@ -253,8 +252,8 @@ def _simulate_tasks(
     execution: "ExecutionModel | Execution | None",
 ) -> "MulticoreSchedule":
     from allocopt.cluster.multicore import Machine
-    from allocopt.simulator.multicore.setup import Execution
     from allocopt.simulator.multicore.simulation import MulticoreSimulation
+    from allocopt.simulator.multicore.state import Execution
     from allocopt.traces.tasks import TaskWorkload
 
     if not isinstance(workload, TaskWorkload):

@@ -179,7 +179,7 @@ class State(NamedTuple):
         to anyone from then on, shape ``(K, R)``.
     least
         Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
-        `allocopt.simulator.kernels.blocks`. No rows where it does not.
+        `allocopt.simulator.kernels.queue`. No rows where it does not.
     """
 
     clock: Records[Clock]

@@ -11,12 +11,11 @@ from allocopt.errors import InvalidProblemError, NoSolutionError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.allocators import DepthFirst
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.order import OrderKind, QueueKeys
-from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.simulator.scheduler import Decision, Wait
 from allocopt.simulator.setup import new_state
 from allocopt.simulator.view import View
-from allocopt.simulator.window_rule import WindowRule
+from allocopt.simulator.window import WindowRule
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
@@ -38,7 +37,7 @@ def windows(
     skip: int = 0,
     prefix: str = "window",
 ) -> Iterator[TopologyProblem]:
-    """Replay a workload through the window rule: see `allocopt.simulator.window_rule.WindowRule`.
+    """Replay a workload through the window rule: see `allocopt.simulator.window.WindowRule`.
 
     One-node jobs take the first idle nodes, at no cost; the others are a problem over the idle nodes that remain. Jobs
     run as long as was recorded and wait for no other job.

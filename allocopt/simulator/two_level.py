@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
 from allocopt.simulator.faults import SchedulerError
+from allocopt.simulator.rules import Level, Mode, Reservations
 from allocopt.simulator.scheduler import Decision, Start
 from allocopt.simulator.state import NOBODY
-from allocopt.simulator.two_level_rules import Level, Mode, Reservations
 from allocopt.simulator.view import View
 
 END = -1

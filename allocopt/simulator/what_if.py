@@ -11,7 +11,7 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.simulator.allocators import Allocator, DepthFirst
-from allocopt.simulator.hop_slowdown import HopSlowdown
+from allocopt.simulator.execution import HopSlowdown
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Rules

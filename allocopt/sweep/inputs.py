@@ -14,8 +14,7 @@ from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, read_instances
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind, check_jobs
-from allocopt.simulator.multicore.state import IDLE
+from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, check_jobs
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.sweep.cells import digest
 from allocopt.sweep.description import InstancesModel, SweepModel, TraceModel, placed

@@ -13,7 +13,7 @@ from allocopt.errors import UsageError
 from allocopt.report.simulate_row import SimulateRow
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.multicore.policies import Action
-from allocopt.simulator.multicore.setup import Execution
+from allocopt.simulator.multicore.state import Execution
 from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.registry import AnyScheduler, backfilled, get_policy

@@ -17,8 +17,7 @@ from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
-from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, RandomOrder, ShortestJobFirst
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import FloatArray
-from allocopt.simulator.order import OrderKind, QueueKeys
+from allocopt.simulator.rules import OrderKind, QueueKeys
 from allocopt.traces.workload import Workload
 
 LOG2_OF_ONE = float(np.log2(1.0 + 1e-15))

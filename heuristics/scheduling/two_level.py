@@ -8,12 +8,11 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from allocopt.simulator.order import OrderKind, QueueKeys, QueueOrder
 from allocopt.simulator.registry import get_policy
+from allocopt.simulator.rules import Level, OrderKind, QueueKeys, QueueOrder, Reservations
 from allocopt.simulator.scheduler import Decision, Scheduler, Start
 from allocopt.simulator.state import NOBODY
 from allocopt.simulator.two_level import END, PAPER_WINDOW, Choice, TwoLevelLog, TwoLevelScheduler
-from allocopt.simulator.two_level_rules import Level, Reservations
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import LargestFirst
@@ -126,7 +125,7 @@ class TwoLevelOrders:
     order: str = "wfp3"  # name of the queue order at level 1
     fill: str = "sjf"  # name of the queue order of backfilling
     window: int = PAPER_WINDOW  # waiting jobs among which is chosen, at least 1
-    reservations: str = "kept"  # or `renewed` or `none`; see `allocopt.simulator.two_level_rules.Reservations`
+    reservations: str = "kept"  # or `renewed` or `none`; see `allocopt.simulator.rules.Reservations`
     seed: int = 0
     _scheduler: TwoLevelScheduler = field(init=False, repr=False, compare=False)
 

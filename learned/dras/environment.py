@@ -9,7 +9,7 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.episodes import Episodes, Options
 from allocopt.envs.side_by_side import STAY
-from allocopt.simulator.two_level_rules import Reservations
+from allocopt.simulator.rules import Reservations
 from allocopt.traces.workload import Workload
 
 MOST_WEIGHT = 4.0

@@ -11,9 +11,9 @@ from allocopt.arrays import Float32Array
 from allocopt.envs.dras.episodes import Options
 from allocopt.envs.dras.selectors import Observing
 from allocopt.errors import MissingPackageError, UsageError
+from allocopt.simulator.rules import Reservations
 from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
-from allocopt.simulator.two_level_rules import Reservations
 from allocopt.simulator.view import View
 from learned.dras.agents import Agent, GreedyPolicy, load_agent
 from learned.dras.dynamic import LEAST_JOBS, Adaptation, ended_jobs, is_due

@@ -12,7 +12,7 @@ import numpy as np
 from allocopt.envs.dras.episodes import Options
 from allocopt.envs.dras.rewards import Weights
 from allocopt.errors import MissingPackageError, UsageError
-from allocopt.simulator.two_level_rules import Reservations
+from allocopt.simulator.rules import Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from allocopt.training import TrainingProgress, TrainingRequest

@@ -10,8 +10,8 @@ from allocopt.arrays import Float32Array
 from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.errors import BadFileError
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
-from allocopt.simulator.multicore.setup import Execution
+from allocopt.simulator.multicore.simulation import MulticoreSchedule
+from allocopt.simulator.multicore.state import Execution
 from allocopt.traces.tasks import TaskWorkload
 from learned.irmasim.networks import most_preferred
 from learned.networks.files import read_weights

@@ -13,7 +13,7 @@ from allocopt.envs.policy_selection.episodes import Options
 from allocopt.envs.policy_selection.rewards import RewardName
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.training import TrainingProgress, TrainingRequest
 from allocopt.version import __version__
 from learned.algorithms.settings import A2cSettings, PgSettings

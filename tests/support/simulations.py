@@ -6,8 +6,7 @@ from support.slow_simulator import Backfill as SlowBackfill
 from support.slow_simulator import EventOrder as SlowEventOrder
 from support.slow_simulator import Key, simulate_slowly
 
-from allocopt.simulator.order import OrderKind, QueueOrder
-from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.rules import Backfill, EventOrder, OrderKind, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.traces.workload import Workload

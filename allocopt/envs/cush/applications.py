@@ -10,8 +10,7 @@ from allocopt.envs.cush.episodes import Episodes
 from allocopt.envs.cush.jobsets import GPUS, JobSet, Machine, Recipe
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import PenaltyTable, Policy, WorkloadType
-from allocopt.simulator.locality_classes import TypeClassifier
-from allocopt.simulator.locality_fit import Measured
+from allocopt.simulator.locality_fit import Measured, TypeClassifier
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,9 +9,8 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.platform import Part, Platform
 from allocopt.envs.asked import whole_number
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.locality import PenaltyTable, WorkloadType
+from allocopt.simulator.locality import SHARE, PenaltyTable, WorkloadType
 from allocopt.simulator.locality_measured import Measurements
-from allocopt.simulator.locality_table import SHARE
 from allocopt.traces.workload import Workload
 
 CPUS, GPUS = range(2)

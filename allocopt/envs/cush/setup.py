@@ -14,8 +14,7 @@ from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
 from allocopt.envs.of_jobsets import Setup
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import PenaltyTable, Policy, WorkloadType
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE, PenaltyTable, Policy, WorkloadType
 
 DRAWN_JOBSETS = 256
 """Job sets drawn by the seed of a reset where none are given."""

@@ -8,8 +8,8 @@ from allocopt.envs.dras.batch import EPISODE, OBSERVATION, Episode, Observations
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import fits
 from allocopt.simulator.kernels.queue import queued
+from allocopt.simulator.rules import Level, Reservations
 from allocopt.simulator.state import CAPACITY, FREE, RUNNING, State
-from allocopt.simulator.two_level_rules import Level, Reservations
 
 FEATURES = (
     "size",

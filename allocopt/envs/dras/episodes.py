@@ -15,13 +15,11 @@ from allocopt.envs.dras.kernels import begin_all, describe_all_slots, describe_a
 from allocopt.envs.dras.rewards import CAPABILITY, Weights
 from allocopt.envs.side_by_side import STAY, SideBySide
 from allocopt.errors import UsageError
-from allocopt.simulator.order import OrderKind, QueueKeys
-from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.rules import Backfill, Level, OrderKind, QueueKeys, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.setup import new_state
 from allocopt.simulator.state import CLOCK_DTYPE, JOB_DTYPE, NOBODY, State
 from allocopt.simulator.two_level import PAPER_WINDOW, Choice
-from allocopt.simulator.two_level_rules import Level, Reservations
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 

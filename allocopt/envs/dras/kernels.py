@@ -11,9 +11,9 @@ from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow, take_spare
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued
+from allocopt.simulator.rules import Level, Mode, Reservations
+from allocopt.simulator.schedule import SLOWDOWN_BOUND_S
 from allocopt.simulator.state import CAPACITY, EXTRA, FREE, NOBODY, State
-from allocopt.simulator.times import SLOWDOWN_BOUND_S
-from allocopt.simulator.two_level_rules import Level, Mode, Reservations
 
 CLOSED, FIRST, SECOND = int(Level.CLOSED), int(Level.FIRST), int(Level.SECOND)
 READY, RESERVED, BACKFILLED = int(Mode.READY), int(Mode.RESERVED), int(Mode.BACKFILLED)

@@ -17,8 +17,7 @@ from allocopt.envs.dras.episodes import Episodes, ObservationName, Options
 from allocopt.envs.dras.rewards import CAPABILITY, Weights
 from allocopt.envs.of_jobsets import Setup
 from allocopt.errors import UsageError
-from allocopt.simulator.rules import Rules
-from allocopt.simulator.two_level_rules import Reservations
+from allocopt.simulator.rules import Reservations, Rules
 from allocopt.traces.lublin import lublin_workload
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload

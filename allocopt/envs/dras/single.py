@@ -79,7 +79,7 @@ class TwoLevelEnv(JobsetEnv[Observations, np.int64, Episodes]):
         return self.episodes.schedule(0)
 
     def modes(self) -> IntArray:
-        """Return the `allocopt.simulator.two_level_rules.Mode` of each job, shape ``(n,)``."""
+        """Return the `allocopt.simulator.rules.Mode` of each job, shape ``(n,)``."""
         return self.episodes.modes(0)
 
     def promised(self) -> FloatArray:

@@ -16,10 +16,8 @@ from allocopt.envs.policy_selection.rewards import REWARDS, RewardName, kind_of
 from allocopt.envs.side_by_side import STAY, SideBySide
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, Action, get_actions
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind, new_simulation
-from allocopt.simulator.multicore.simulation import MulticoreSimulation
-from allocopt.simulator.multicore.state import IDLE, Multicore
+from allocopt.simulator.multicore.simulation import MulticoreSchedule, MulticoreSimulation
+from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, Multicore, new_simulation
 from allocopt.simulator.state import State
 from allocopt.traces.tasks import TaskWorkload
 

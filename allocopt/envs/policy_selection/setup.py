@@ -17,7 +17,7 @@ from allocopt.envs.of_jobsets import Setup
 from allocopt.envs.policy_selection.describe import Level, size_of
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.errors import UsageError
-from allocopt.simulator.multicore.setup import Execution
+from allocopt.simulator.multicore.state import Execution
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload

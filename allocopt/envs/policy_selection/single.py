@@ -9,8 +9,8 @@ from allocopt.cluster.multicore import Machine
 from allocopt.envs.of_jobsets import JobsetEnv
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.envs.policy_selection.setup import Jobs, make_setup
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
-from allocopt.simulator.multicore.setup import Execution
+from allocopt.simulator.multicore.simulation import MulticoreSchedule
+from allocopt.simulator.multicore.state import Execution
 
 
 class PolicySelectionEnv(JobsetEnv[Float32Array, np.int64, Episodes]):

@@ -7,7 +7,7 @@ from allocopt.cluster.multicore import Machine
 from allocopt.envs.of_jobsets import JobsetVectorEnv
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.envs.policy_selection.setup import Jobs, make_setup
-from allocopt.simulator.multicore.setup import Execution
+from allocopt.simulator.multicore.state import Execution
 
 
 class PolicySelectionVectorEnv(JobsetVectorEnv[Float32Array, Episodes]):

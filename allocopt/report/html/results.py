@@ -23,7 +23,7 @@ from allocopt.report.simulate_row import SimulateRow
 from allocopt.report.trajectories import TrajectoryRow
 from allocopt.report.what_if import WhatIfRow
 from allocopt.reproduction import ReproductionRow
-from allocopt.simulator.multicore.placed_jobs import COLUMNS as PLACED_COLUMNS
+from allocopt.simulator.multicore.simulation import COLUMNS as PLACED_COLUMNS
 
 EXPECTED = (
     "is no result that is known: expected a solution, rows of solve, bench, simulate, what-if or reproduce (--json, "

@@ -7,8 +7,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import Topology
-from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.times import JobTimes, times_of
+from allocopt.simulator.schedule import JobTimes, Schedule, times_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

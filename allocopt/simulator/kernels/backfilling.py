@@ -4,11 +4,21 @@ from numba import float64, int64
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.blocks import BLOCK, end_of_queue, is_untidy, next_block, tidy_queue, tighten
 from allocopt.simulator.kernels.events import start_job
-from allocopt.simulator.kernels.queue import dequeue, place_by_rank, place_in_queue, queued, sort_list
-from allocopt.simulator.order import OrderKind
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.kernels.queue import (
+    BLOCK,
+    dequeue,
+    end_of_queue,
+    is_untidy,
+    next_block,
+    place_by_rank,
+    place_in_queue,
+    queued,
+    sort_list,
+    tidy_queue,
+    tighten,
+)
+from allocopt.simulator.rules import Backfill, OrderKind
 from allocopt.simulator.state import CANDIDATES, EXTRA, FREE, NOBODY, QUEUE, RUNNING, STATE, State
 
 AGEING, FAIR_SHARE = int(OrderKind.AGEING), int(OrderKind.FAIR_SHARE)

@@ -7,7 +7,7 @@ from allocopt.simulator.kernels.backfilling import fits
 from allocopt.simulator.kernels.events import start_job
 from allocopt.simulator.kernels.profile import change_profile, earliest_start, empty_profile, forget_past, lasts
 from allocopt.simulator.kernels.queue import AGEING, dequeue, queued, sort_list
-from allocopt.simulator.order import OrderKind
+from allocopt.simulator.rules import OrderKind
 from allocopt.simulator.state import FREE, QUEUE, RUNNING, State
 
 ARRIVAL = int(OrderKind.ARRIVAL)

@@ -9,7 +9,7 @@ from scipy.optimize import least_squares
 from allocopt.arrays import BoolArray, FloatArray
 from allocopt.cluster.multicore import ContentionConstants, PowerConstants
 from allocopt.errors import InvalidProblemError
-from allocopt.simulator.multicore.contention import speed_factor
+from allocopt.simulator.multicore.rates import speed_factor
 
 FEWEST = 12
 """Measurements that the six constants of contention need: two for each."""

@@ -8,8 +8,8 @@ import numpy as np
 from allocopt.cluster.multicore import Machine, Processor
 from allocopt.errors import UsageError
 from allocopt.simulator.execution import Change
-from allocopt.simulator.multicore.contention import speed_factor
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.rates import speed_factor
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.placement import Placement
 from allocopt.traces.tasks import TaskWorkload
 

@@ -1,25 +1,109 @@
-"""Simulations on multicore machines: from decision to decision, under one policy, or as measured."""
+"""Simulations on multicore machines, from decision to decision, by one policy or as measured, and their schedules."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from allocopt.arrays import IntArray
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.multicore import Machine
 from allocopt.errors import InvalidProblemError
+from allocopt.files.csv_rows import csv_rows, number_at_least_0
+from allocopt.files.faults import bad_file, shown
 from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.multicore.policies import Action, NodeSelection
 from allocopt.simulator.multicore.rates import count_energy
 from allocopt.simulator.multicore.run import decide, run_placed, run_policy, to_decision
-from allocopt.simulator.multicore.schedule import MulticoreSchedule, nodes_of
-from allocopt.simulator.multicore.setup import Execution, new_simulation
-from allocopt.simulator.multicore.state import Multicore
+from allocopt.simulator.multicore.state import Execution, Multicore, new_simulation
+from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.state import State
 from allocopt.traces.tasks import TaskWorkload
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MulticoreSchedule(Schedule):
+    """A schedule of tasks with its energy, in joules; the run times of its workload are those that came out.
+
+    Parameters
+    ----------
+    machine
+        The machine; its cores are the processors of the schedule.
+    jobs
+        The jobs, ``n`` of them; one starts when all its tasks do, and ends with the last of them.
+    cores
+        Core of each task, in the order of the jobs, shape ``(tasks,)``.
+    job_energy_j
+        Energy of each job: of its cores, and its share of what processors draw beside them, shape ``(n,)``.
+    processor_energy_j
+        Energy of each processor from the first submission to the last end, idle times counted, shape ``(P,)``.
+    """
+
+    machine: Machine
+    jobs: TaskWorkload
+    nodes: tuple[IntArray, ...]
+    cores: IntArray
+    job_energy_j: FloatArray
+    processor_energy_j: FloatArray
+
+    @property
+    def flow_time_s(self) -> float:
+        """Sum of the times between submission and end: what Table I of IRMaSim calls the makespan."""
+        return float(self.response_s.sum())
+
+    @property
+    def energy_j(self) -> float:
+        """Energy of the whole machine."""
+        return float(self.processor_energy_j.sum())
+
+    @property
+    def node_energy_j(self) -> FloatArray:
+        """Energy of each node, shape ``(N,)``."""
+        counts = [len(node.processors) for node in self.machine.nodes()]
+        return _sums(self.processor_energy_j, counts)
+
+    @property
+    def cluster_energy_j(self) -> FloatArray:
+        """Energy of each cluster, shape ``(clusters,)``."""
+        return _sums(self.node_energy_j, [len(cluster.nodes) for cluster in self.machine.clusters])
+
+    @property
+    def job_energy_delay_js(self) -> FloatArray:
+        """Energy of each job times the seconds from its submission to its end, shape ``(n,)``."""
+        return np.asarray(self.job_energy_j * self.response_s, dtype=np.float64)
+
+    @property
+    def node_energy_delay_js(self) -> FloatArray:
+        """Energy of each node times the makespan, shape ``(N,)``."""
+        return np.asarray(self.node_energy_j * self.makespan_s, dtype=np.float64)
+
+    @property
+    def cluster_energy_delay_js(self) -> FloatArray:
+        """Energy of each cluster times the makespan, shape ``(clusters,)``."""
+        return np.asarray(self.cluster_energy_j * self.makespan_s, dtype=np.float64)
+
+    @property
+    def energy_delay_js(self) -> float:
+        """Energy of the whole machine times the makespan."""
+        return self.energy_j * self.makespan_s
+
+
+def nodes_of(machine: Machine, jobs: TaskWorkload, cores: IntArray) -> tuple[IntArray, ...]:
+    """Return the nodes of each job, rising, from the core of each task."""
+    nodes = list(machine.nodes())
+    node_of = np.repeat(np.arange(len(nodes)), [node.cores for node in nodes])
+    ends = np.cumsum(jobs.tasks)[:-1]
+    return tuple(np.unique(node_of[tasks]) for tasks in np.split(cores, ends))
+
+
+def _sums(values: FloatArray, counts: list[int]) -> FloatArray:
+    """Return sums of values that stand in a row, so many for each sum."""
+    firsts: Any = np.cumsum(counts) - counts
+    return np.asarray(np.add.reduceat(values, firsts), dtype=np.float64)
+
 
 PATIENCE_S = 0.1
 """Seconds for which a kernel runs, about, before it is seen whether the user wants to interrupt it."""
@@ -172,3 +256,58 @@ def replay(
 def _arrays(state: State, multicore: Multicore) -> tuple[NDArray[Any], ...]:
     """Return all arrays of a simulation."""
     return tuple(np.asarray(array) for array in (*state, *multicore))
+
+
+COLUMNS = ("job_id", "node", "start_s")
+DURATION = "duration_s"
+SECONDS = "a time in seconds"
+PREFIX = "job"
+"""What a job's name may have before the number by which the file names it."""
+
+
+class PlacedJobs(NamedTuple):
+    """Jobs that were started.
+
+    Parameters
+    ----------
+    placed
+        Where and when each was started, by name.
+    duration_s
+        Seconds that each took, by name; empty where that was not measured.
+    """
+
+    placed: dict[str, Placed]
+    duration_s: dict[str, float]
+
+
+def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
+    """Read where and when jobs were started.
+
+    Parameters
+    ----------
+    path
+        A CSV file with the columns ``job_id``, ``node``, ``start_s`` and, if known, ``duration_s``; ``.gz`` is
+        decompressed.
+    names
+        Names of the jobs; ``job17`` may stand there as ``17``.
+
+    Raises
+    ------
+    BadFileError
+        If the file cannot be read, or a row is wrong; it names line and column.
+    """
+    path = Path(path)
+    known = {name.removeprefix(PREFIX): name for name in names} | {name: name for name in names}
+    jobs = PlacedJobs({}, {})
+    for place, row in csv_rows(path, COLUMNS, "jobs"):
+        if row["job_id"] not in known:
+            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, the workload has no such job")
+        name = known[row["job_id"]]
+        if name in jobs.placed:
+            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, which comes twice")
+        jobs.placed[name] = Placed(row["node"], number_at_least_0(path, place, row, "start_s", SECONDS))
+        if DURATION in row:
+            jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, SECONDS)
+            if not jobs.duration_s[name]:
+                raise bad_file(path, place, f"{DURATION} is {shown(row[DURATION])}, must be positive")
+    return jobs

@@ -5,13 +5,24 @@ queue; the others are started with it and never queued. Work is counted in billi
 cycles per second: the core's own times its speed factor.
 """
 
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf, isfinite
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numba import float64, int64, uint64
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
+from allocopt.cluster.multicore import Machine, Node, PowerConstants, Processor
+from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.kernels.arrays import tuple_type
-from allocopt.simulator.state import Records, record_dtype, records_type
+from allocopt.simulator.multicore.policies import JobSelection
+from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
+from allocopt.simulator.setup import new_state
+from allocopt.simulator.state import Records, State, record_dtype, records_type
+from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.workload import Workload
 
 IDLE = -1
 """Stands in `Multicore.core_task` for no task, and elsewhere for no core and no node."""
@@ -172,3 +183,226 @@ MULTICORE = tuple_type(
     Multicore,
 )
 """Numba type of `Multicore`."""
+
+
+_CONSTANTS = ("b", "c", "da", "db", "dc", "dd")
+_MASK = 2**64 - 1
+
+
+class ExecutionKind(StrEnum):
+    """How fast tasks run, and what power they take."""
+
+    CONTENTION = "contention"
+    """Tasks on one processor share its memory channels, and what its cores share draws power once."""
+    BASELINE = "baseline"
+    """Cores know nothing of each other: no slowdown, and power of active cores only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How jobs run.
+
+    Parameters
+    ----------
+    kind
+        The execution model.
+    sharing
+        What the number of other tasks is multiplied with in the floor of the speed factor, positive (see `factor_of`).
+    kill_at_limit
+        Whether a task ends when its estimate is over.
+
+    Raises
+    ------
+    UsageError
+        If there is no such model, or the factor is not positive.
+    """
+
+    kind: ExecutionKind = ExecutionKind.CONTENTION
+    sharing: float = 1.0
+    kill_at_limit: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in tuple(ExecutionKind):
+            raise UsageError(f"the execution model is {self.kind!r}, must be {' or '.join(ExecutionKind)}")
+        object.__setattr__(self, "kind", ExecutionKind(self.kind))
+        if not (isfinite(self.sharing) and self.sharing > 0):
+            raise UsageError(f"sharing is {self.sharing:g}, must be a positive number")
+
+
+def new_simulation(
+    machine: Machine,
+    jobs: TaskWorkload,
+    execution: Execution,
+    seed: int = 0,
+    fixed_nodes: IntArray | None = None,
+) -> tuple[State, Multicore]:
+    """Return the state before the first event.
+
+    Parameters
+    ----------
+    machine
+        The machine.
+    jobs
+        The jobs.
+    execution
+        How they run.
+    seed
+        Fixes what policies choose at random.
+    fixed_nodes
+        Node that each job is to run on, -1 for any, shape ``(n,)``; None for any.
+
+    Raises
+    ------
+    InvalidProblemError
+        If there are no jobs, or one can never start; it is named.
+    """
+    if not len(jobs):
+        raise InvalidProblemError("workload", f"{jobs.name} holds no jobs")
+    fixed = np.full(len(jobs), IDLE) if fixed_nodes is None else np.asarray(fixed_nodes, dtype=np.int64)
+    check_jobs(machine, jobs, fixed)
+    tasks = _tasks(jobs)
+    multicore = Multicore(
+        _tally(jobs, execution),
+        _processors(machine, execution, float(jobs.submit[0])),
+        _nodes(machine),
+        tasks,
+        _jobs(jobs, fixed),
+        np.full(machine.cores, IDLE),
+        np.zeros(len(list(machine.processors())), dtype=np.int64),
+        np.array([seed & _MASK], dtype=np.uint64),
+        _values(jobs, tasks["job"]),
+    )
+    return _state(machine, jobs, tasks["job"], execution), multicore
+
+
+def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> None:
+    """Raise `InvalidProblemError` where a job asks for more than the machine has."""
+    nodes = list(machine.nodes())
+    cores = np.array([node.cores for node in nodes])
+    memory = np.array([inf if node.memory_mb is None else node.memory_mb for node in nodes])
+    asked_for = np.stack([jobs.nodes, jobs.per_node, jobs.memory_mb, fixed_nodes], axis=1)
+    for job in np.unique(asked_for, axis=0, return_index=True)[1].tolist():
+        wanted, per_node = int(jobs.nodes[job]), int(jobs.per_node[job])
+        hosts = (cores >= per_node) & (memory >= per_node * jobs.memory_mb[job])
+        if fixed_nodes[job] != IDLE:
+            hosts &= np.arange(len(nodes)) == fixed_nodes[job]
+        if int(hosts.sum()) < wanted:
+            asked = f"asks for {_amount(wanted, 'node')} with {_amount(per_node, 'core')}"
+            asked += f" and {per_node * jobs.memory_mb[job]:g} MB each, the machine has {int(hosts.sum())} such nodes"
+            most = "" if memory.max() == inf else f", {memory.max():g} MB the most memory"
+            largest = f"; its largest node has {_amount(int(cores.max()), 'core')}{most}"
+            raise InvalidProblemError(f"job {jobs.names[job]!r}", asked + largest)
+
+
+def _amount(count: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _state(machine: Machine, jobs: TaskWorkload, job_of: IntArray, execution: Execution) -> State:
+    """Return the tasks as records of events; only the first of each job comes by itself."""
+    ones = np.ones(len(job_of), dtype=np.int64)
+    numbers = np.arange(len(job_of))
+    estimate = jobs.estimate[job_of]
+    tasks = Workload(jobs.name, numbers, jobs.submit[job_of], jobs.work[job_of], ones, estimate)
+    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(job_of)))
+    rules = Rules(kill_at_limit=execution.kill_at_limit, dependencies=False)
+    state = new_state(tasks, ones[:, None], np.array([machine.cores]), rules, Backfill.NONE, arrival)
+    first = np.searchsorted(job_of, job_of)
+    follows = first < numbers
+    # Nothing releases them: they start with the first task.
+    state.jobs["preceding"][follows] = first[follows]
+    return state
+
+
+def _tally(jobs: TaskWorkload, execution: Execution) -> Any:
+    """Return the numbers of the whole machine."""
+    tally = np.zeros(1, dtype=TALLY_DTYPE)
+    tally["sharing"] = execution.sharing
+    tally["began"] = jobs.submit[0]
+    tally["sought_by"] = IDLE
+    return tally
+
+
+def _processors(machine: Machine, execution: Execution, began: float) -> Any:
+    """Return the processors."""
+    processors = list(machine.processors())
+    records = np.zeros(len(processors), dtype=PROCESSOR_DTYPE)
+    records["node"] = [number for number, node in enumerate(machine.nodes()) for _ in node.processors]
+    records["cores"] = [processor.cores for processor in processors]
+    records["first_core"] = records["idle_from"] = np.cumsum(records["cores"]) - records["cores"]
+    records["speed"] = [processor.core_speed for processor in processors]
+    # Where nothing is known of a bandwidth, processors differ by what is asked for only.
+    records["bandwidth"] = [processor.bandwidth if isfinite(processor.bandwidth) else 0.0 for processor in processors]
+    for number, processor in enumerate(processors):
+        _set_models(records[number], processor, execution.kind)
+    records["power"] = records["idle_w"]
+    records["changed"] = began
+    return records
+
+
+def _set_models(record: Any, processor: Processor, kind: ExecutionKind) -> None:
+    """Write the constants of a processor's models."""
+    power = processor.power or PowerConstants(0.0, 0.0)
+    record["core_w"], record["stalled"], record["c"] = power.core_w, 1.0, inf
+    if kind is ExecutionKind.BASELINE:
+        return
+    for name in ("processor_w", "idle_w", "stalled"):
+        record[name] = getattr(power, name)
+    if processor.contention is not None:
+        for name in _CONSTANTS:
+            record[name] = getattr(processor.contention, name)
+
+
+def _nodes(machine: Machine) -> Any:
+    """Return the nodes, all idle."""
+    nodes = list(machine.nodes())
+    records = np.zeros(len(nodes), dtype=NODE_DTYPE)
+    records["processors"] = [len(node.processors) for node in nodes]
+    records["first_processor"] = np.cumsum(records["processors"]) - records["processors"]
+    records["cores"] = records["free_cores"] = [node.cores for node in nodes]
+    records["memory_mb"] = records["free_mb"] = [_memory(node) for node in nodes]
+    records["taken_by"] = IDLE
+    return records
+
+
+def _memory(node: Node) -> float:
+    """Memory of a node in MB."""
+    return inf if node.memory_mb is None else node.memory_mb
+
+
+def _tasks(jobs: TaskWorkload) -> Any:
+    """Return the tasks, none of which has started."""
+    job_of = np.repeat(np.arange(len(jobs)), jobs.tasks)
+    records = np.zeros(len(job_of), dtype=TASK_DTYPE)
+    records["job"] = job_of
+    records["core"] = records["processor"] = IDLE
+    records["intensity"] = (jobs.volume_mb / jobs.work)[job_of]
+    return records
+
+
+def _values(jobs: TaskWorkload, job_of: IntArray) -> FloatArray:
+    """Return what orders the jobs by each selection, shape ``(6, T)``."""
+    values = np.zeros((len(JobSelection), len(job_of)))
+    columns = {
+        JobSelection.SHORTEST: jobs.estimate,
+        JobSelection.SMALLEST: jobs.tasks,
+        JobSelection.LOW_MEM: jobs.memory_mb,
+        JobSelection.LOW_MEM_BW: jobs.volume_mb / jobs.estimate,
+    }
+    for selection, column in columns.items():
+        values[selection] = column[job_of]
+    return values
+
+
+def _jobs(jobs: TaskWorkload, fixed_nodes: IntArray) -> Any:
+    """Return the jobs."""
+    records = np.zeros(len(jobs), dtype=JOB_DTYPE)
+    for field in ("tasks", "nodes", "per_node", "estimate", "memory_mb"):
+        records[field] = getattr(jobs, field)
+    records["unfinished"] = jobs.tasks
+    records["first_task"] = np.cumsum(jobs.tasks) - jobs.tasks
+    records["rate"] = jobs.volume_mb / jobs.estimate
+    records["fixed_node"] = fixed_nodes
+    records["start"] = records["end"] = np.nan
+    return records

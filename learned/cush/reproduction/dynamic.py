@@ -6,8 +6,8 @@ from allocopt.envs.cush.applications import DynamicTypes, draw_application_sets
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import HELD_OUT
 from allocopt.reproduction import ReproductionRequest
-from allocopt.simulator.locality_classes import TypeClassifier
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE
+from allocopt.simulator.locality_fit import TypeClassifier
 from learned.cush.acting import right_share, run_dynamic
 from learned.cush.reproduction.trained import epochs_of, train_now
 from learned.cush.training import CushTraining

@@ -9,7 +9,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, sierra, summit
 from allocopt.reproduction import ReproductionRequest
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
 from learned.cush.acting import Agent, run_agent
 from learned.cush.reproduction.published import CUSH

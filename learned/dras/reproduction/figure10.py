@@ -10,9 +10,9 @@ import numpy as np
 from allocopt.arrays import FloatArray
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.simulator.registry import get_policy
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.traces.workload import Workload
 from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, SyntheticModel
 from learned.dras.policies import DrasPpo

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from learned.dras.reproduction.measures import box_of
 from learned.dras.reproduction.methods import PAPER_METHODS, Trained, present, schedulers
 from learned.dras.reproduction.modes import box_rows

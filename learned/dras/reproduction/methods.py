@@ -6,9 +6,8 @@ from pathlib import Path
 
 from allocopt.files.faults import bad_file
 from allocopt.simulator.optimization import OptimizationScheduler
-from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.registry import get_policy
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from heuristics.scheduling.queue_orders import F1, FirstComeFirstServed, ShortestJobFirst, Unicep, Wfp3
 from heuristics.scheduling.runnable import RandomRunnable, bin_packing

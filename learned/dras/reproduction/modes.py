@@ -8,11 +8,10 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
-from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.rules import Mode
+from allocopt.simulator.schedule import Schedule, job_times, run_times
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times, run_times
 from allocopt.simulator.two_level import TwoLevelLog
-from allocopt.simulator.two_level_rules import Mode
 from heuristics.scheduling.two_level import TwoLevelOrders
 from learned.dras.policies import AgentScheduler
 from learned.dras.reproduction.measures import box_of

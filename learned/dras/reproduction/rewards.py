@@ -7,8 +7,8 @@ import numpy as np
 from allocopt.envs.dras.episodes import Episodes, Options
 from allocopt.envs.dras.rewards import Weights
 from allocopt.simulator.optimization import OptimizationScheduler
+from allocopt.simulator.rules import Reservations
 from allocopt.simulator.two_level import END, Selector
-from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing

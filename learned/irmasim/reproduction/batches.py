@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import npb_batch
 from learned.irmasim.scenario import HETEROGENEOUS, HOMOGENEOUS, PAPERS

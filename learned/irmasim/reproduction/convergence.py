@@ -11,7 +11,7 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
-from allocopt.simulator.multicore.setup import ExecutionKind
+from allocopt.simulator.multicore.state import ExecutionKind
 from learned.irmasim.agents import Agent
 from learned.irmasim.environment import policy_rewards
 from learned.irmasim.scenario import jobsets_of, machine_of

@@ -13,7 +13,7 @@ import numpy as np
 from allocopt.cluster.irmasim import cluster_of
 from allocopt.cluster.multicore import Machine
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import TABLE_FOUR
 from allocopt.traces.tasks import TaskWorkload

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from learned.irmasim.scenario import HETEROGENEOUS, PAPERS, SUBSET, jobsets_of
 

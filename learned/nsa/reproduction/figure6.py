@@ -20,9 +20,9 @@ from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.metrics import job_hop_costs
 from allocopt.simulator.placement import Share
 from allocopt.simulator.rules import Backfill
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
 from allocopt.solving.protocol import Solver

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from allocopt.simulator.locality import Policy, WorkloadType
-from allocopt.simulator.locality_files import read_table
+from allocopt.simulator.locality_fit import read_table
 
 Run = Callable[..., Any]
 

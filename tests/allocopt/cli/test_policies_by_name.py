@@ -10,7 +10,7 @@ import pytest
 import allocopt
 from allocopt.cluster.reading import read_machine
 from allocopt.simulator.multicore.policies import Action
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
+from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.schedule import Schedule
 from allocopt.sweep.plan import plan
 from allocopt.traces.irmasim import read_irmasim

@@ -13,7 +13,7 @@ from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
 from allocopt.envs.dras import episodes as dras
 from allocopt.envs.policy_selection import episodes as policy_selection
 from allocopt.envs.side_by_side import STAY
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE
 
 Episodes = Any
 """`SideBySide` with `observe`, whose second value says which actions are legal, and `step`."""

@@ -11,10 +11,9 @@ from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.multicore.policies import Action
-from allocopt.simulator.order import QueueOrder
 from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.registry import get_policy, policy_names
-from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate

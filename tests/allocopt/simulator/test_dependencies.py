@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from support.simulations import machine_of, rules, slow_starts, small_workloads
 from support.workloads import workload
 
-from allocopt.simulator.order import QueueOrder
-from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, LargestFirst, ShortestJobFirst
 

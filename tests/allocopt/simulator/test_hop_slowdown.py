@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree, Pairs
 from allocopt.errors import UsageError
-from allocopt.simulator.hop_slowdown import HopSlowdown
+from allocopt.simulator.execution import HopSlowdown
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 

@@ -4,10 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.locality import Line, Penalised, PenaltyTable, Policy, WorkloadType
-from allocopt.simulator.locality_classes import TypeClassifier
-from allocopt.simulator.locality_fit import Measured, fit, table_of
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE, Line, Penalised, PenaltyTable, Policy, WorkloadType
+from allocopt.simulator.locality_fit import Measured, TypeClassifier, fit, table_of
 
 KEYS = [(kind, policy) for kind in (WorkloadType.COMPUTE, WorkloadType.NETWORK) for policy in Policy]
 COEFFICIENT = st.floats(-100, 100, allow_nan=False)

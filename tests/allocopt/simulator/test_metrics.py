@@ -14,8 +14,7 @@ from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.errors import UsageError
 from allocopt.simulator.job_statistics import Spread
 from allocopt.simulator.metrics import NO_TRIM, Trim, job_hop_costs, measure
-from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.times import job_times, run_times
+from allocopt.simulator.schedule import Schedule, job_times, run_times
 from allocopt.traces.workload import Workload
 
 

@@ -13,8 +13,7 @@ from support.workloads import MACHINE, random_workload, workload
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.kernels.conservative import AT_A_TIME
 from allocopt.simulator.kernels.run import run
-from allocopt.simulator.order import QueueOrder
-from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import new_simulation, simulate
 from allocopt.traces.workload import Workload

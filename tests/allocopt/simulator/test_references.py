@@ -10,10 +10,9 @@ from support.workloads import workload
 
 from allocopt.simulator.metrics import Metrics, measure
 from allocopt.simulator.rules import Backfill, EventOrder, Rules
-from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.schedule import Schedule, job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, ShortestJobFirst

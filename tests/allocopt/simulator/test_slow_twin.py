@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.simulations import machine_of, rules, slow_starts, small_workloads
 
-from allocopt.simulator.order import QueueOrder
-from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload

@@ -10,10 +10,8 @@ from allocopt.cluster.platform import Platform
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, JobSet, Machine, Recipe, draw_jobsets, sierra
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import ByPolicy, Penalised, Policy
-from allocopt.simulator.locality_table import SIERRA_TABLE
-from allocopt.simulator.order import QueueKeys
-from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised, Policy
+from allocopt.simulator.rules import Backfill, QueueKeys, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate

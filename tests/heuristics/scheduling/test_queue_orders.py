@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.workloads import workload
 
-from allocopt.simulator.order import OrderKind, QueueOrder
+from allocopt.simulator.rules import OrderKind, QueueOrder
 from heuristics.scheduling.queue_orders import (
     F1,
     F2,

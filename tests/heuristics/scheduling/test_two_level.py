@@ -8,12 +8,11 @@ from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
 from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.mode_shares import mode_shares
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.rules import Backfill, Mode, Reservations
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.simulator.two_level import END, Choice, TwoLevelScheduler
-from allocopt.simulator.two_level_rules import Mode, Reservations
 from heuristics.scheduling.queue_orders import DominantResourceFairness, FirstComeFirstServed, ShortestJobFirst, Wfp3
 from heuristics.scheduling.two_level import AtRandom, InOrder, TwoLevelOrders, bin_packing
 

@@ -10,7 +10,7 @@ from allocopt.arrays import FloatArray
 from allocopt.envs.cush.episodes import Options, Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
 from allocopt.errors import UsageError
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
 
 torch = pytest.importorskip("torch")

@@ -14,8 +14,7 @@ from allocopt.envs.cush.jobsets import GPUS, Recipe, draw_jobsets, sierra
 from allocopt.envs.cush.live import Kinds
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.locality import ByPolicy, PenalisedByPolicy
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, PenalisedByPolicy
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload

@@ -11,7 +11,7 @@ import pytest
 from allocopt.envs.cush.jobsets import HELD_OUT, draw_jobsets, sierra
 from allocopt.errors import BadFileError
 from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
 from learned.cush.reproduction import dynamic, figure6, outcomes, trained
 from learned.cush.reproduction.classes import SIZES, class_means

@@ -6,9 +6,9 @@ import pytest
 from allocopt.envs.dras.episodes import Options
 from allocopt.envs.dras.rewards import Weights
 from allocopt.simulator.rules import Backfill
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import Wfp3
 from learned.dras.environment import JobsetEnvironment, Phase

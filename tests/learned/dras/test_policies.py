@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from allocopt.simulator.registry import get_policy
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.rules import Backfill, Mode
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
-from allocopt.simulator.two_level_rules import Mode
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed

@@ -14,9 +14,9 @@ from support.agents import AGENT_NAMES, write_agent
 from allocopt.errors import BadFileError, UsageError
 from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction
 from allocopt.simulator.rules import Backfill
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.traces.swf_writing import write_swf
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, UsageError
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
 from allocopt.simulator.two_level import TwoLevelScheduler
 from allocopt.traces.swf_writing import write_swf
 from allocopt.traces.workload import Workload

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction, reproduction_names
-from allocopt.simulator.multicore.setup import ExecutionKind
+from allocopt.simulator.multicore.state import ExecutionKind
 from learned.irmasim.reproduction.batches import FigureEightReproduction, FigureSevenReproduction
 from learned.irmasim.reproduction.convergence import UNTIL, FigureElevenReproduction, favoured_from, smoothed_shares
 from learned.irmasim.reproduction.figure1 import FigureOneReproduction, machine, workload

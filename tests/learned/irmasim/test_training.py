@@ -7,7 +7,7 @@ import pytest
 
 from allocopt.cluster.irmasim import homogeneous
 from allocopt.errors import BadFileError, UsageError
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest, get_training
 from learned.irmasim.agents import Agent, load_agent

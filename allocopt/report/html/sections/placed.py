@@ -11,7 +11,7 @@ from allocopt.report.html.figures.node_gantt import NodeGantt
 from allocopt.report.html.results import ResultFile
 from allocopt.report.html.sections.schedules import numbers_of
 from allocopt.report.html.words import duration
-from allocopt.simulator.multicore.placed_jobs import DURATION
+from allocopt.simulator.multicore.simulation import DURATION
 
 
 def placed_section(file: ResultFile, cluster: NamedTree | None = None) -> Section:

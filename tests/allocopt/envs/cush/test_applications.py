@@ -7,9 +7,8 @@ from allocopt.envs.cush.applications import DynamicTypes, draw_application_sets
 from allocopt.envs.cush.episodes import Episodes
 from allocopt.envs.cush.jobsets import Machine
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import WorkloadType
-from allocopt.simulator.locality_classes import TypeClassifier
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE, WorkloadType
+from allocopt.simulator.locality_fit import TypeClassifier
 
 SMALL = Machine(4, 2, 4)
 SETS = draw_application_sets(SMALL, SIERRA_TABLE, range(4), 6)

@@ -14,7 +14,7 @@ from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, si
 from allocopt.envs.cush.single import CushEnv
 from allocopt.envs.cush.vector import CushVectorEnv
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.locality_table import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE
 
 SMALL = Machine(4, 2, 4)
 

@@ -14,10 +14,9 @@ from allocopt.envs.dras.episodes import Episodes, Options
 from allocopt.envs.dras.rewards import CAPABILITY, CAPACITY, Weights
 from allocopt.errors import UsageError
 from allocopt.simulator.metrics import measure
-from allocopt.simulator.rules import EventOrder, Rules
-from allocopt.simulator.times import job_times
+from allocopt.simulator.rules import EventOrder, Level, Mode, Reservations, Rules
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.two_level import Choice
-from allocopt.simulator.two_level_rules import Level, Mode, Reservations
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.two_level import AtRandom
 

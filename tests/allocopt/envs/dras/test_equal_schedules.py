@@ -16,13 +16,11 @@ from allocopt.envs.dras.batch import Observations
 from allocopt.envs.dras.episodes import Episodes, ObservationName, Options
 from allocopt.envs.dras.selectors import Observing
 from allocopt.simulator.optimization import OptimizationScheduler
-from allocopt.simulator.order import QueueOrder
-from allocopt.simulator.rules import Backfill, EventOrder, Rules
+from allocopt.simulator.rules import Backfill, EventOrder, Mode, QueueOrder, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import END, Choice, Selector, TwoLevelScheduler
-from allocopt.simulator.two_level_rules import Mode, Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import (

@@ -13,11 +13,10 @@ import allocopt.envs
 from allocopt.envs.dras.single import TwoLevelEnv
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.metrics import measure
-from allocopt.simulator.rules import Backfill
+from allocopt.simulator.rules import Backfill, Mode
+from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.times import job_times
-from allocopt.simulator.two_level_rules import Mode
 from heuristics.scheduling.queue_orders import FirstComeFirstServed, Wfp3
 from heuristics.scheduling.two_level import InOrder
 

@@ -15,8 +15,8 @@ from allocopt.envs.policy_selection.rewards import REWARDS, RewardName
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.run import DECISION, OVER
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
 from allocopt.simulator.multicore.simulation import MulticoreSimulation
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload

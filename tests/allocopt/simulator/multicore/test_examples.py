@@ -12,8 +12,8 @@ from allocopt.cluster.multicore import Cluster, Machine, PowerConstants
 from allocopt.cluster.reading import read_machine
 from allocopt.errors import AllocoptError, InvalidProblemError
 from allocopt.simulator.multicore.policies import ACTIONS
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
-from allocopt.simulator.multicore.setup import Execution
+from allocopt.simulator.multicore.simulation import MulticoreSchedule
+from allocopt.simulator.multicore.state import Execution
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.tasks import TaskWorkload

@@ -17,9 +17,8 @@ from support.multicore import (
 from allocopt.arrays import FloatArray
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
-from allocopt.simulator.multicore.simulation import replay
+from allocopt.simulator.multicore.simulation import MulticoreSchedule, replay
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 
 SHARING = 0.7

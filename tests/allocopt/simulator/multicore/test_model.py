@@ -11,7 +11,7 @@ from allocopt.cluster.irmasim import homogeneous
 from allocopt.cluster.multicore import Cluster, Machine, Node, Processor
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.model import SharedMemory
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import npb_batch

@@ -7,8 +7,8 @@ from support.slow_multicore import SlowMulticore
 
 from allocopt.cluster.multicore import Machine
 from allocopt.simulator.multicore.policies import ACTIONS, Action, JobSelection, NodeSelection
-from allocopt.simulator.multicore.schedule import MulticoreSchedule
-from allocopt.simulator.multicore.setup import Execution, ExecutionKind
+from allocopt.simulator.multicore.simulation import MulticoreSchedule
+from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.tasks import TaskWorkload
 
