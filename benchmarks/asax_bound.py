@@ -11,12 +11,11 @@ from scipy.sparse import coo_array
 from allocopt.arrays import FloatArray
 from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.quota.engine import simulate_quotas
-from allocopt.simulator.quota.space_sharing import SpaceSharing
+from allocopt.simulator.quota.scheduler import SpaceSharing
 from allocopt.traces.applications import CLUSTER_SIZES
 from allocopt.traces.asax_queue import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
-from learned.asax.reproduction.runs import queue_of
+from learned.asax.reproduction.runs import queue_of, simulated
 
 RUN_FACTORS = (1.1, 1.5)
 QUOTAS = tuple(range(10, 100, 10))
@@ -104,7 +103,7 @@ def bounds(seeds: Sequence[int]) -> str:
             gains, changes = [], []
             for seed in seeds:
                 queue = queue_of(seed, cores)
-                base = simulate_quotas(queue, cores, SpaceSharing(), seed)
+                base = simulated(queue, cores, SpaceSharing(), seed)
                 ratio = least_makespan_s(queue, cores, factor) / base.makespan_s
                 changes.append(100 * (ratio - 1))
                 gains.append(100 * base.cpu_utilization * (1 / ratio - 1))

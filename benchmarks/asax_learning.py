@@ -4,12 +4,11 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.quota.decisions import QuotaScheduler
-from allocopt.simulator.quota.engine import simulate_quotas
+from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.quota.window import CoallocationScheduler
 from allocopt.traces.applications import CLUSTER_SIZES
 from learned.asax.agent import Loss
-from learned.asax.reproduction.runs import LESSONS, learner, queue_of
+from learned.asax.reproduction.runs import LESSONS, learner, queue_of, simulated
 
 FIRST_SEED = 30_000
 LOSSES = {"limit": (Loss.LIMIT, 0.0), "degradation": (Loss.DEGRADATION, 0.0), "limit, idle counted": (Loss.LIMIT, 1.0)}
@@ -19,7 +18,7 @@ LAST = PARTS["15 .. 20"]
 
 def response_s(cores: int, seed: int, scheduler: QuotaScheduler) -> float:
     """Return the mean response of the queue of a seed."""
-    return float(simulate_quotas(queue_of(seed, cores), cores, scheduler, seed).response_s.mean())
+    return float(simulated(queue_of(seed, cores), cores, scheduler, seed).response_s.mean())
 
 
 def learning(sequences: int) -> str:

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from allocopt.simulator.allocators import Allocator
     from allocopt.simulator.explain import Explanation
     from allocopt.simulator.metrics import Metrics
-    from allocopt.simulator.quota.decisions import QuotaScheduler
     from allocopt.simulator.quota.execution import QuotaExecution
     from allocopt.simulator.registry import AnyScheduler
     from allocopt.simulator.rules import Rules
@@ -99,8 +98,8 @@ def command(
 ) -> None:
     """Simulate a trace on a machine under a scheduling policy, and measure the schedule."""
     from allocopt.kernels.ready import make_ready
-    from allocopt.simulator.quota.decisions import QuotaScheduler, Remembering
     from allocopt.simulator.rules import EventOrder, Rules
+    from allocopt.simulator.scheduler import Remembering, WithExecution
     from allocopt.simulator.simulate import entries_of, simulate
 
     check_files_differ(trace, platform_path(platform_file), topology, placement, profiles, jobs_csv, swf, energy_csv)
@@ -116,13 +115,13 @@ def command(
         return simulate_on_cores(trace, policy, bool(kill_at_limit), max_jobs, seed, cores, outputs, others)
     scheduler = _scheduler(policy, backfill, backfill_order, conservative_compression, option or [])
     _check_sharing(scheduler, policy, profiles, {"fat-tree": fat_tree, "topology": topology, "allocator": allocator})
-    kills = not isinstance(scheduler, QuotaScheduler) if kill_at_limit is None else kill_at_limit
+    kills = not isinstance(scheduler, WithExecution) if kill_at_limit is None else kill_at_limit
     jobs, tree = read_jobs(trace, columns), _topology(topology, labels, fat_tree, processors)
     workload, platform = _read(jobs, processors, processors_per_node, tree, skip_oversized, max_jobs)
     if exact_estimates:
         workload = (workload.killed_at_limit() if kills else workload).with_exact_estimates()
     rules = Rules(EventOrder[event_order.upper()], kills, dependencies)
-    model = _sharing(scheduler, workload, profiles) if isinstance(scheduler, QuotaScheduler) else None
+    model = None if profiles is None else _sharing(workload, profiles)
     places = _allocator(platform, scheduler, allocator, strategy, seed)
     explanation = _explanation(workload, explain, scheduler)
     # What is compiled the first time is no part of the simulation.
@@ -155,7 +154,7 @@ def _scheduler(
 def _check_sharing(scheduler: object, policy: str, profiles: Path | None, others: Mapping[str, object]) -> None:
     """Raise `UsageError` where options do not go with a policy: those of shared cores, and of nodes."""
     from allocopt.errors import UsageError
-    from allocopt.simulator.quota.decisions import QuotaScheduler
+    from allocopt.simulator.quota.scheduler import QuotaScheduler
 
     if not isinstance(scheduler, QuotaScheduler):
         if profiles is not None:
@@ -166,14 +165,13 @@ def _check_sharing(scheduler: object, policy: str, profiles: Path | None, others
             raise UsageError(f"--{name} does not go with policy {policy!r}")
 
 
-def _sharing(scheduler: "QuotaScheduler", workload: "Workload", profiles: Path | None) -> "QuotaExecution":
+def _sharing(workload: "Workload", profiles: Path) -> "QuotaExecution":
     """Return how jobs run that share cores."""
     from allocopt.simulator.quota.execution import QuotaExecution
-    from allocopt.traces.executables import WORKFLOWS, profiled_jobs
+    from allocopt.traces.executables import profiled_jobs
     from allocopt.traces.profiles import read_profiles
 
-    executables = WORKFLOWS if profiles is None else read_profiles(profiles)
-    return QuotaExecution(profiled_jobs(workload, executables), period_s=scheduler.period_s)
+    return QuotaExecution(profiled_jobs(workload, read_profiles(profiles)))
 
 
 def _topology(

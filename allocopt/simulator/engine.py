@@ -48,6 +48,8 @@ class Simulation:
         Who chooses the nodes; None where nodes are not tracked.
     execution
         How fast jobs run; None for speed 1.
+    rng
+        Source of randomness of schedulers; None for one of seed 0.
     """
 
     def __init__(
@@ -57,11 +59,12 @@ class Simulation:
         state: State,
         allocator: Allocator | None,
         execution: ExecutionModel | None,
+        rng: np.random.Generator | None = None,
     ) -> None:
         self.state = state
         self.placement = None if allocator is None else Placement(platform, workload.ids)
         self.guests = Guests(state, workload.ids)
-        self.view = View(workload, platform, state, self.placement, self.guests.of)
+        self.view = View(workload, platform, state, self.placement, self.guests.of, execution, rng)
         self._allocator = allocator
         self._execution = execution
         self._staged = execution if isinstance(execution, StagedModel) else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from allocopt.cluster.topology import HopFormula, Topology, hop_costs
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.guests import Guest
 from allocopt.simulator.placement import Placement
+from allocopt.simulator.schedule import Schedule
+
+S = TypeVar("S", bound=Schedule, covariant=True)
 
 
 class Change(NamedTuple):
@@ -59,6 +62,14 @@ class StagedModel(ExecutionModel, Protocol):
 
     def next_change(self) -> float:
         """When that is next, in seconds, after the last call of `speeds`; infinite for not before the next event."""
+
+
+@runtime_checkable
+class MeasuringModel(ExecutionModel, Protocol[S]):
+    """An execution model that knows more of a schedule than when jobs ran."""
+
+    def measured(self, schedule: Schedule) -> S:
+        """Return the schedule of the simulation, which is over, with what was measured."""
 
 
 @dataclass(frozen=True, slots=True)

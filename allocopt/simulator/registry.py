@@ -9,7 +9,6 @@ from typing import Any, cast
 from allocopt.errors import UsageError
 from allocopt.plugins import make_plugin, plugin_names
 from allocopt.simulator.multicore.policies import ACTIONS, Action, JobSelection, get_action
-from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 
@@ -17,14 +16,14 @@ GROUP = "allocopt.policies"
 
 BACKFILLS = {kind.name.lower().replace("_", "-"): kind for kind in Backfill}
 
-AnyScheduler = ListScheduler | Scheduler | QuotaScheduler
+AnyScheduler = ListScheduler | Scheduler
 """What decides who starts."""
 
 Policy = QueueOrder | AnyScheduler | Action
 """What a name may stand for.
 
-A queue order, one with backfilling, a scheduler of its own, one under which jobs share cores, or a pair of selections
-for the tasks of a multicore machine.
+A queue order, one with backfilling, a scheduler of its own, or a pair of selections for the tasks of a multicore
+machine.
 """
 
 

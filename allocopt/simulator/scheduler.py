@@ -6,8 +6,10 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from allocopt.arrays import IntArray
 from allocopt.errors import UsageError
+from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.view import View
+from allocopt.traces.workload import Workload
 
 
 class Start(NamedTuple):
@@ -107,11 +109,30 @@ class Scheduler(Protocol):
 
 
 @runtime_checkable
+class WithExecution(Protocol):
+    """A scheduler that an execution model of its own goes with, unless another one is given.
+
+    Where the rules say nothing, jobs then are not killed at their limits.
+    """
+
+    def execution(self, workload: Workload) -> ExecutionModel:
+        """Return the execution model of the jobs of a workload."""
+
+
+@runtime_checkable
 class Remarking(Protocol):
     """A scheduler that has something to tell when a simulation is over."""
 
     def remarks(self) -> list[str]:
         """Return what is worth knowing of the decisions, one line each."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A scheduler that keeps what it learned beyond a simulation."""
+
+    def remember(self) -> None:
+        """Keep what was learned; called once a simulation is over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -12,15 +12,14 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.allocators import Allocator, DepthFirst
 from allocopt.simulator.engine import BUILT_IN_KERNELS, PYTHON_KERNELS, Simulation, name_of, never_ends, stalled
-from allocopt.simulator.execution import ExecutionModel
+from allocopt.simulator.execution import ExecutionModel, MeasuringModel
 from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.kernels.run import run
 from allocopt.simulator.multicore.policies import ACTION_NAMES, DEFAULT_NAME, Action, get_action
-from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.scheduler import ListScheduler, Scheduler, WithExecution
 from allocopt.simulator.setup import new_state
 from allocopt.simulator.state import State
 from allocopt.traces.workload import Workload
@@ -38,10 +37,23 @@ Observer = Callable[[Simulation], None]
 """Called after every scheduling pass."""
 
 
+S = TypeVar("S", bound=Schedule)
+
 Size = int | np.integer[Any]
 """A number of processors, which stands for a pool of so many."""
 
 
+@overload
+def simulate(
+    workload: Workload,
+    platform: Platform | Size,
+    scheduler: str | Policy = "fcfs",
+    rules: Rules | None = None,
+    seed: int = 0,
+    *,
+    execution: MeasuringModel[S],
+    observer: Observer | None = None,
+) -> S: ...
 @overload
 def simulate(
     workload: Workload,
@@ -88,8 +100,8 @@ def simulate(
         A policy, or its name (see `get_policy`), such as ``sjf``, ``sjf+easy`` or ``asax``. On a multicore machine a
         pair of selections, such as ``shortest-low_power``; ``fcfs`` is ``first-high_gflops`` there.
     rules
-        How events are taken and whether jobs are killed. None for the defaults, and for not killing jobs that share
-        cores; for multicore machines ``execution`` says it.
+        How events are taken and whether jobs are killed. None for the defaults, and for not killing them under a
+        scheduler with an execution model of its own; for multicore machines ``execution`` says it.
     seed
         Fixes every random choice.
     demands
@@ -97,15 +109,16 @@ def simulate(
     allocator
         Who chooses the nodes, where the platform has nodes; None for the first ones that are free.
     execution
-        How fast jobs run; None for speed 1, under policies by which jobs share cores for `QuotaExecution` with the
-        profiles of the ASAX paper, on multicore machines for contention.
+        How fast jobs run; None for the model that goes with the scheduler (see `WithExecution`), else for speed 1, on
+        multicore machines for contention.
     observer
         Called after every pass with the simulation; it must not change it.
 
     Returns
     -------
     Schedule
-        When every job started and ended, and where; of a multicore machine a `MulticoreSchedule`, with the energy.
+        When every job started and ended, and where; with the energy on a multicore machine (`MulticoreSchedule`), with
+        what they used where jobs share cores (`QuotaSchedule`).
 
     Raises
     ------
@@ -123,11 +136,8 @@ def simulate(
     if not isinstance(execution, ExecutionModel | None):
         raise UsageError(f"the execution model is {execution!r}, must have a method `speeds`")
     chosen, pool = as_scheduler(scheduler), _platform(platform)
-    if isinstance(chosen, QuotaScheduler):
-        from allocopt.simulator.quota.policy import sharing_of
-
-        chosen, execution = sharing_of(chosen, workload, execution, seed)
-        rules = rules or Rules(kill_at_limit=False)
+    if isinstance(chosen, WithExecution):
+        execution, rules = execution or chosen.execution(workload), rules or Rules(kill_at_limit=False)
     simulation = new_simulation(
         workload,
         pool,
@@ -146,7 +156,8 @@ def simulate(
     else:
         _run_stepwise(simulation, chosen, observer)
     _check_finished(simulation, name_of(chosen))
-    return _schedule(workload, simulation)
+    schedule = _schedule(workload, simulation)
+    return execution.measured(schedule) if isinstance(execution, MeasuringModel) else schedule
 
 
 def entries_of(
@@ -198,7 +209,7 @@ def new_simulation(
     watched = is_watched or execution is not None
     rng = np.random.default_rng(seed)
     state = _state(workload, machine, request, scheduler, rules or Rules(), rng, track_running=watched)
-    return Simulation(workload, machine, state, places, execution)
+    return Simulation(workload, machine, state, places, execution, rng)
 
 
 def _platform(platform: object) -> Platform:
@@ -235,7 +246,7 @@ def as_scheduler(scheduler: str | Policy) -> AnyScheduler:
         If there is none of that name, or it is no scheduler.
     """
     policy = get_policy(scheduler) if isinstance(scheduler, str) else scheduler
-    if isinstance(policy, ListScheduler | QuotaScheduler | Scheduler):
+    if isinstance(policy, ListScheduler | Scheduler):
         return policy
     if isinstance(policy, QueueOrder):
         return ListScheduler(policy)

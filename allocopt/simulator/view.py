@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
+from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.guests import Guest
 from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
 from allocopt.simulator.kernels.queue import tidy_queue
@@ -34,17 +35,23 @@ class View:
         Which job holds which nodes; None where nodes are not tracked.
     guests
         The guest of each job that has one, by the number of the job.
+    execution
+        How fast jobs run; None for speed 1.
+    rng
+        Source of randomness of the scheduler; None for one of seed 0.
     """
 
     __slots__ = (
         "_placement",
         "_state",
         "estimate",
+        "execution",
         "guests",
         "ids",
         "platform",
         "processors",
         "request",
+        "rng",
         "submit",
         "users",
     )
@@ -56,9 +63,13 @@ class View:
         state: State,
         placement: Placement | None,
         guests: Mapping[int, Guest] = NO_GUESTS,
+        execution: ExecutionModel | None = None,
+        rng: np.random.Generator | None = None,
     ) -> None:
         self._state = state
+        self.rng = np.random.default_rng(0) if rng is None else rng
         self.guests = guests
+        self.execution = execution
         self._placement = placement
         self.platform = platform
         self.ids = workload.ids

@@ -14,11 +14,12 @@ from allocopt.report.simulate_row import SimulateRow
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.multicore.state import Execution
-from allocopt.simulator.quota.decisions import QuotaScheduler
 from allocopt.simulator.quota.execution import QuotaExecution
+from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.registry import AnyScheduler, backfilled, get_policy
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import WithExecution
 from allocopt.simulator.simulate import as_scheduler, simulate
 from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.simulator.window import WindowScheduler
@@ -135,8 +136,8 @@ class SimulateTask(SimulationTask[Replay]):
     def run(self, given: Replay) -> dict[str, Any]:
         """Simulate the trace and measure the schedule."""
         scheduler, allocator = self.scheduler(), self.allocator_on(given.platform)
-        shares = isinstance(scheduler, QuotaScheduler)
-        rules = replace(given.rules, kill_at_limit=not shares if given.kill_at_limit is None else given.kill_at_limit)
+        kills = not isinstance(scheduler, WithExecution) if given.kill_at_limit is None else given.kill_at_limit
+        rules = replace(given.rules, kill_at_limit=kills)
         execution = _sharing(scheduler, given) if isinstance(scheduler, QuotaScheduler) else None
         started = time.perf_counter()
         schedule = simulate(
@@ -221,4 +222,4 @@ def _row(schedule: Schedule, started: float) -> dict[str, Any]:
 def _sharing(scheduler: QuotaScheduler, given: Replay) -> QuotaExecution:
     if given.platform.has_nodes:
         raise UsageError(f"policy {scheduler.name!r} lets jobs share cores of a pool: it takes no fat_tree or topology")
-    return QuotaExecution(profiled_jobs(given.workload, given.executables), period_s=scheduler.period_s)
+    return QuotaExecution(profiled_jobs(given.workload, given.executables))

@@ -2,24 +2,20 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
-from allocopt.simulator.quota.decisions import QuotaDecision
-from allocopt.simulator.quota.space_sharing import easy_starts
-from allocopt.simulator.quota.state import Allocation, QuotaView
-from allocopt.simulator.scheduler import PlaceGuest
+from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
+from allocopt.simulator.quota.state import QuotaView
+from allocopt.simulator.scheduler import Decision, PlaceGuest
 
 
 @dataclass(frozen=True, slots=True)
-class StaticSharing:
+class StaticSharing(QuotaScheduler):
     """Space sharing, and each job that still waits beside the first one that has the cores and no guest."""
 
     percent: int = 50  # quota of every guest, above 0 and at most 90; any other is a `UsageError`
     heeds_memory: bool = False  # whether the first one must have the memory, too: what the paper's does not look at
-
-    period_s: ClassVar[float | None] = None
 
     def __post_init__(self) -> None:
         if not 0 < self.percent <= LARGEST_PERCENT:
@@ -30,13 +26,10 @@ class StaticSharing:
         """Its name: the quota behind ``static-``."""
         return f"static-{self.percent}{'-memory' if self.heeds_memory else ''}"
 
-    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
-        """Start what EASY starts, then place guests; see `QuotaScheduler.schedule`."""
+    def share(self, view: QuotaView) -> Iterator[Decision]:
+        """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
         yield from easy_starts(view)
         for job in list(view.queue):
             host = next((one for one in view.allocations if one.takes(view.jobs[job].job, self.heeds_memory)), None)
             if host is not None:
                 yield PlaceGuest(job, host.number, self.percent)
-
-    def ended(self, view: QuotaView, allocation: Allocation) -> None:
-        """Learn nothing."""

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from allocopt.errors import UsageError
-from allocopt.simulator.quota.decisions import QuotaDecision
+from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.quota.state import Allocation, QuotaView
+from allocopt.simulator.scheduler import Decision
 from learned.asax.agent import Asax, Loss
 from learned.asax.knowledge import load_knowledge
 from learned.asax.scheduler import AsaxScheduler
@@ -16,7 +17,7 @@ from learned.asax.trees import read_experts
 
 
 @dataclass
-class AsaxPolicy:
+class AsaxPolicy(QuotaScheduler):
     """`AsaxScheduler` with experts and knowledge from files.
 
     Parameters
@@ -69,9 +70,9 @@ class AsaxPolicy:
             load_knowledge(self.save_knowledge, asax.knowledge.metrics)
         self.inner = AsaxScheduler(asax, self.period_s, Loss(self.loss), self.idle_weight)
 
-    def schedule(self, view: QuotaView) -> Iterable[QuotaDecision]:
-        """Decide; see `QuotaScheduler.schedule`."""
-        return self.inner.schedule(view)
+    def share(self, view: QuotaView) -> Iterable[Decision]:
+        """Decide; see `QuotaScheduler.share`."""
+        return self.inner.share(view)
 
     def ended(self, view: QuotaView, allocation: Allocation) -> None:
         """Learn; see `QuotaScheduler.ended`."""

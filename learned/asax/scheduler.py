@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from allocopt.simulator.quota.decisions import QuotaDecision
-from allocopt.simulator.quota.space_sharing import easy_starts
+from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
-from allocopt.simulator.scheduler import PlaceGuest, SetQuota
+from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
 from learned.asax.agent import Asax, Asked, Decision, Loss, Offer, first_fit, performance_loss
 from learned.asax.trees import Leaf, State
 
 
 @dataclass
-class AsaxScheduler:
+class AsaxScheduler(QuotaScheduler):
     """Space sharing, and each job that still waits beside the first running one that offers a quota and has the room.
 
     A running job's offer is drawn once, and again when the experts see it in another state, so that a refusal holds.
@@ -43,8 +42,8 @@ class AsaxScheduler:
 
     name: ClassVar[str] = "asax"
 
-    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
-        """Start what EASY starts, set quotas anew, then place guests; see `QuotaScheduler.schedule`."""
+    def share(self, view: QuotaView) -> Iterator[PlaceGuest | SetQuota | Start]:
+        """Start what EASY starts, set quotas anew, then place guests; see `QuotaScheduler.share`."""
         shared = [one for one in view.allocations if one.guest is not None]
         there = {one.number for one in shared}
         self._shared = {number: decision for number, decision in self._shared.items() if number in there}

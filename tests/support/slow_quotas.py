@@ -7,12 +7,11 @@ import numpy as np
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
-from allocopt.simulator.quota.accounts import Accounts
-from allocopt.simulator.quota.decisions import QuotaDecision, QuotaScheduler
-from allocopt.simulator.quota.schedule import QuotaSchedule
+from allocopt.simulator.quota.schedule import Accounts, QuotaSchedule
+from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
-from allocopt.simulator.scheduler import PlaceGuest, Start
-from allocopt.traces.asax_queue import QueuedJob
+from allocopt.simulator.scheduler import Decision, PlaceGuest, Start
+from allocopt.traces.asax_queue import QueuedJob, queue_workload
 
 SAME_TIME_S = 1e-9
 
@@ -25,7 +24,7 @@ def simulate_slowly(
     sharing: Sharing = Sharing.SHARES,
     interference: Interference | None = None,
 ) -> QuotaSchedule:
-    """Simulate a queue to its end; see `simulate_quotas`."""
+    """Simulate a queue to its end; see `simulate`."""
     simulation = _Simulation(tuple(jobs), cores, scheduler, seed, sharing, interference or Interference())
     while simulation.step():
         pass
@@ -82,10 +81,10 @@ class _Simulation:
     def _ask(self) -> None:
         """Take the scheduler's decisions one after the other."""
         self.asked_s = self.now
-        for decision in self.scheduler.schedule(self._view()):
+        for decision in self.scheduler.share(self._view()):
             self._take(decision)
 
-    def _take(self, decision: QuotaDecision) -> None:
+    def _take(self, decision: Decision) -> None:
         """Take a decision, if it can be."""
         if isinstance(decision, Start):
             self._start_own(decision.job)
@@ -178,10 +177,8 @@ class _Simulation:
 
     def result(self) -> QuotaSchedule:
         """Return what happened."""
+        workload = queue_workload(self.jobs)
+        release = workload.submit.copy()
         return QuotaSchedule(
-            self.jobs,
-            self.cores,
-            self.start,
-            self.end,
-            self.accounts,
+            workload, self.cores, release, self.start, self.end, jobs=self.jobs, accounts=self.accounts
         )

@@ -56,4 +56,4 @@ class MeanResponse:
         """Return minus the hours for which jobs have been there, over their number."""
         done = simulation.schedule()
         until = np.fmin(done.end, simulation.now)
-        return -float(np.maximum(0.0, until - done.submit).mean()) / HOUR_S
+        return -float(np.maximum(0.0, until - done.workload.submit).mean()) / HOUR_S

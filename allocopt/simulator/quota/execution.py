@@ -1,14 +1,16 @@
 """Execution model ``quota``: jobs progress by the quotas they hold, and by how their present stages overlap."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 
 import numpy as np
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.simulator.execution import Change
 from allocopt.simulator.guests import Guest
-from allocopt.simulator.quota.accounts import Accounts
+from allocopt.simulator.quota.schedule import Accounts, QuotaSchedule
 from allocopt.simulator.quota.state import Allocation, Progress
+from allocopt.simulator.schedule import Schedule
 from allocopt.traces.asax_queue import QueuedJob
 
 
@@ -21,8 +23,6 @@ class QuotaExecution:
         The jobs, by their numbers.
     sharing, interference
         How jobs that share slow each other down.
-    period_s
-        Seconds after which the scheduler is called again while jobs share; None for when something happens only.
     """
 
     name = "quota"
@@ -32,13 +32,13 @@ class QuotaExecution:
         jobs: Sequence[QueuedJob],
         sharing: Sharing = Sharing.SHARES,
         interference: Interference | None = None,
-        period_s: float | None = None,
     ) -> None:
         self.jobs = tuple(jobs)
         self.allocations: list[Allocation] = []
         self.accounts = Accounts.of(len(self.jobs))
         self._sharing, self._interference = sharing, interference or Interference()
-        self._period_s = np.inf if period_s is None else period_s
+        self.period_s: float | None = None
+        """Seconds after which the scheduler is called again while jobs share; None for when something happens only."""
         self._now = -np.inf
         self._known: set[int] = set()
         self._speeds: dict[int, float] = {}
@@ -71,7 +71,13 @@ class QuotaExecution:
         """When the next stage ends, or the period; the last stage of a job ends with it."""
         stages = (self._now + one.until_next_s() for one in self._jobs() if len(one.left) > 1)
         shared = any(allocation.guest is not None for allocation in self.allocations)
-        return min(stages, default=np.inf) if not shared else min(*stages, self._now + self._period_s, np.inf)
+        again = self._now + self.period_s if shared and self.period_s is not None else np.inf
+        return min(*stages, again, np.inf)
+
+    def measured(self, schedule: Schedule) -> QuotaSchedule:
+        """Return a schedule with what the jobs used."""
+        kept = {field.name: getattr(schedule, field.name) for field in fields(Schedule)}
+        return QuotaSchedule(**kept, jobs=self.jobs, accounts=self.accounts)
 
     def is_one_over(self) -> bool:
         """Whether a job has done its work, and its end is due at once."""

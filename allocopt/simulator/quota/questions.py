@@ -8,14 +8,13 @@ import numpy as np
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.quota.decisions import QuotaDecision
 from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.policy import QuotaPolicy
 from allocopt.simulator.quota.schedule import QuotaSchedule
-from allocopt.simulator.quota.space_sharing import easy_starts
+from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.rules import Rules
-from allocopt.simulator.scheduler import PlaceGuest, SetQuota
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.simulate import new_simulation
 from allocopt.traces.asax_queue import QueuedJob, queue_workload
 
@@ -46,7 +45,7 @@ class Question:
         """The guest."""
         return self.view.jobs[self.guest]
 
-    def decisions(self, percent: int) -> Iterator[QuotaDecision]:
+    def decisions(self, percent: int) -> Iterator[Decision]:
         """Yield what an answer means: nothing for 0 percent, which leaves everything as it is."""
         host = self.allocation.number
         if percent:
@@ -54,7 +53,7 @@ class Question:
 
 
 @dataclass
-class Asking:
+class Asking(QuotaScheduler):
     """Starts what EASY starts, then puts one question after the other: every quota is somebody else's.
 
     First the guests that are there, by the age of their hosts; then the jobs that wait, in the order of the queue, each
@@ -82,8 +81,8 @@ class Asking:
 
     name: ClassVar[str] = "asking"
 
-    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
-        """Do what the answer says, or begin a scheduling point, and ask; see `QuotaScheduler.schedule`."""
+    def share(self, view: QuotaView) -> Iterator[Decision]:
+        """Do what the answer says, or begin a scheduling point, and ask; see `QuotaScheduler.share`."""
         if self.answer is None or self.question is None:
             self._put = set()
             yield from easy_starts(view)
@@ -107,9 +106,6 @@ class Asking:
             for one in hosts:
                 if one.takes(view.jobs[job].job, self.heeds_memory):
                     yield Question(view, one, job, is_there=False)
-
-    def ended(self, view: QuotaView, allocation: Allocation) -> None:
-        """Learn nothing."""
 
 
 class AskingSimulation:
@@ -142,13 +138,11 @@ class AskingSimulation:
     ) -> None:
         self.jobs = tuple(sorted(jobs, key=lambda one: one.submit_s))
         self.cores = cores
-        self.execution = QuotaExecution(self.jobs, sharing, interference, asking.period_s)
+        self.execution = QuotaExecution(self.jobs, sharing, interference)
         self._asking = asking
-        self._policy = QuotaPolicy(asking, self.execution, np.random.default_rng(0))
+        self._workload = queue_workload(self.jobs)
         rules = Rules(kill_at_limit=False)
-        self._simulation: Simulation = new_simulation(
-            queue_workload(self.jobs), cores, self._policy, rules, execution=self.execution
-        )
+        self._simulation: Simulation = new_simulation(self._workload, cores, asking, rules, execution=self.execution)
         self._go_on()
 
     @property
@@ -159,14 +153,14 @@ class AskingSimulation:
     def take(self, percent: int) -> None:
         """Answer the question, and go on to the next one or to the end."""
         self._asking.answer = percent
-        self._simulation.python_pass(self._policy)
+        self._simulation.python_pass(self._asking)
         self._go_on()
 
     def _go_on(self) -> None:
         """Let time pass while nobody is to be asked."""
         self._asking.answer = None
         while self._asking.question is None and self._simulation.advance():
-            self._simulation.python_pass(self._policy)
+            self._simulation.python_pass(self._asking)
 
     @property
     def now(self) -> float:
@@ -178,4 +172,4 @@ class AskingSimulation:
         state = self._simulation.state.jobs
         start, end = state["start"].copy(), state["end"].copy()
         end[self._simulation.view.running] = np.nan
-        return QuotaSchedule(self.jobs, self.cores, start, end, self.execution.accounts)
+        return self.execution.measured(Schedule(self._workload, self.cores, state["release"].copy(), start, end))

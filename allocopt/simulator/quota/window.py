@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
-from allocopt.simulator.quota.decisions import QuotaDecision
-from allocopt.simulator.quota.space_sharing import easy_starts
+from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
-from allocopt.simulator.scheduler import PlaceGuest
+from allocopt.simulator.scheduler import Decision, PlaceGuest
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 
@@ -18,7 +16,7 @@ SOON_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class CoallocationScheduler:
+class CoallocationScheduler(QuotaScheduler):
     """Space sharing, and guests for allocations without one by a solver that knows all profiles.
 
     Parameters
@@ -44,15 +42,13 @@ class CoallocationScheduler:
     interference: Interference = field(default_factory=Interference)
     time_limit: float = 10.0
 
-    period_s: ClassVar[float | None] = None
-
     @property
     def name(self) -> str:
         """Its name: that of the solver behind ``coallocation-``."""
         return f"coallocation-{self.solver}"
 
-    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
-        """Start what EASY starts, then place guests; see `QuotaScheduler.schedule`."""
+    def share(self, view: QuotaView) -> Iterator[Decision]:
+        """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
         yield from easy_starts(view)
         hosts = [one for one in view.allocations if one.guest is None and one.host.work_left_s >= SOON_S]
         if not hosts or not view.queue:
@@ -79,6 +75,3 @@ class CoallocationScheduler:
             sharing=Sharing.SHARES,
             interference=self.interference,
         )
-
-    def ended(self, view: QuotaView, allocation: Allocation) -> None:
-        """Learn nothing: all is known."""

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from allocopt.reproduction import ReproductionRequest
-from allocopt.simulator.quota.decisions import QuotaScheduler
-from allocopt.simulator.quota.engine import simulate_quotas
+from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.schedule import QuotaSchedule
-from allocopt.simulator.quota.space_sharing import SpaceSharing
+from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
 from allocopt.simulator.quota.window import CoallocationScheduler
+from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S
-from allocopt.traces.asax_queue import QueuedJob, asax_queue
+from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.agent import Asax, Loss
 from learned.asax.scheduler import AsaxScheduler
@@ -32,6 +32,11 @@ def queue_of(seed: int, cores: int) -> tuple[QueuedJob, ...]:
     return asax_queue(rng, walltime_factor=WALLTIME_FACTOR, cluster=cores, between_s=BETWEEN_S)
 
 
+def simulated(queue: tuple[QueuedJob, ...], cores: int, scheduler: QuotaScheduler, seed: int) -> QuotaSchedule:
+    """Simulate a queue to its end; jobs are not killed at their limits (section 5)."""
+    return simulate(queue_workload(queue), cores, scheduler, seed=seed, execution=QuotaExecution(queue))
+
+
 def learner(loss: Loss = Loss.LIMIT, idle_weight: float = 0.0) -> AsaxScheduler:
     """Return a scheduler that knows nothing."""
     return AsaxScheduler(Asax.untrained(full_loss_at=FULL_LOSS_AT), loss=loss, idle_weight=idle_weight)
@@ -40,7 +45,7 @@ def learner(loss: Loss = Loss.LIMIT, idle_weight: float = 0.0) -> AsaxScheduler:
 def trained(scheduler: AsaxScheduler, cores: int, lessons: int) -> AsaxScheduler:
     """Let a scheduler see so many queues."""
     for lesson in range(LESSON_SEED, LESSON_SEED + lessons):
-        simulate_quotas(queue_of(lesson, cores), cores, scheduler, lesson)
+        simulated(queue_of(lesson, cores), cores, scheduler, lesson)
     return scheduler
 
 
@@ -87,7 +92,7 @@ def measured(request: ReproductionRequest, piece: str) -> dict[str, Any]:
     for seed in seeds_of(request):
         scheduler = METHODS[method](cores, lessons)
         before = _updates(scheduler)
-        done = simulate_quotas(queue_of(seed, cores), cores, scheduler, seed)
+        done = simulated(queue_of(seed, cores), cores, scheduler, seed)
         runs.append({**_metrics(done), **_risks(scheduler), "updates": float(_updates(scheduler) - before)})
     return {"runs": runs}
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from allocopt.simulator.quota.decisions import QuotaScheduler
-from allocopt.simulator.quota.engine import simulate_quotas
+from allocopt.simulator.quota.execution import QuotaExecution
+from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.registry import get_policy, policy_names
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.asax_queue import queue_workload
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.swf import read_swf
 from learned.asax.policy import AsaxPolicy
@@ -54,7 +56,7 @@ def test_a_policy_gives_the_schedule_that_it_gives_as_a_library(run: Run, queue:
     out = queue.parent / "jobs.csv"
     row = json.loads(run("simulate", queue, "--policy", policy, "--seed", "2", "--jobs-csv", out, "--json").out)
     jobs = profiled_jobs(read_swf(queue), WORKFLOWS)
-    done = simulate_quotas(jobs, 64, sharing_policy(policy), 2)
+    done = simulate(queue_workload(jobs), 64, sharing_policy(policy), seed=2, execution=QuotaExecution(jobs))
     assert ends(out) == pytest.approx(done.end.tolist())
     held = sum(one.job.cores * seconds for one, seconds in zip(jobs, done.accounts.owned_s.tolist(), strict=True))
     assert row["utilization"] == pytest.approx(held / (64 * done.makespan_s))
@@ -136,7 +138,13 @@ def test_going_on_from_saved_knowledge_is_one_longer_run(run: Run, queue: Path, 
         out = tmp_path / "jobs.csv"
         save = ("--option", f"save_knowledge={kept}")
         assert run("simulate", queue, *given, *load, *save, "--seed", seed, "--jobs-csv", out).code == 0
-        done = simulate_quotas(profiled_jobs(read_swf(queue), WORKFLOWS), 64, longer, seed)
+        done = simulate(
+            queue_workload(profiled_jobs(read_swf(queue), WORKFLOWS)),
+            64,
+            longer,
+            seed=seed,
+            execution=QuotaExecution(profiled_jobs(read_swf(queue), WORKFLOWS)),
+        )
         assert ends(out) == pytest.approx(done.end.tolist())
         assert isinstance(longer, AsaxPolicy)
         longer.save_knowledge = str(tmp_path / "longer.json")

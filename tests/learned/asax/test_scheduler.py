@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocopt.simulator.quota.engine import simulate_quotas
+from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota
-from allocopt.traces.asax_queue import QueuedJob, asax_queue
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from learned.asax.agent import Asax, Loss
 from learned.asax.scheduler import AsaxScheduler, state_of
@@ -38,7 +39,7 @@ def view_of(running: list[QueuedJob], waiting: list[QueuedJob], now: float = 0.0
 
 
 def decisions(asax: Asax, view: QuotaView) -> list[Any]:
-    return list(AsaxScheduler(asax).schedule(view))
+    return list(AsaxScheduler(asax).share(view))
 
 
 def test_the_job_with_most_idle_cores_is_asked_first() -> None:
@@ -69,26 +70,26 @@ def test_a_refusal_holds_until_the_experts_see_another_state() -> None:
     asax = Asax.untrained(asax.experts)
     scheduler, view = AsaxScheduler(asax), view_of([queued("h", 8, 0.1)], [queued("g", 4, 0.5)])
     state = view.rng.bit_generator.state["state"]
-    assert list(scheduler.schedule(view)) == []
+    assert list(scheduler.share(view)) == []
     drawn = view.rng.bit_generator.state["state"]
     assert drawn != state
-    assert list(scheduler.schedule(view)) == []
+    assert list(scheduler.share(view)) == []
     assert view.rng.bit_generator.state["state"] == drawn
     view.allocations[0].host.left = [(view.allocations[0].host.stage, 400.0)]
     later = QuotaView(600.0, view.cores, view.jobs, view.queue, view.allocations, view.rng)
-    assert list(scheduler.schedule(later)) == [PlaceGuest(1, 0, 50)]
+    assert list(scheduler.share(later)) == [PlaceGuest(1, 0, 50)]
 
 
 def test_a_quota_is_drawn_anew_and_the_foreseen_loss_learned() -> None:
     asax = always(50)
     scheduler = AsaxScheduler(asax)
     view = view_of([queued("host", 8, 1.0)], [queued("guest", 4, 0.5)])
-    assert list(scheduler.schedule(view)) == [PlaceGuest(1, 0, 50)]
+    assert list(scheduler.share(view)) == [PlaceGuest(1, 0, 50)]
     allocation = view.allocations[0]
     allocation.guest, allocation.percent = Progress(1, view.jobs[1], 0.0), 50
     allocation.host.slowdown = 2.0
     view.queue.clear()
-    assert list(scheduler.schedule(view)) == [SetQuota(0, 50)]
+    assert list(scheduler.share(view)) == [SetQuota(0, 50)]
     # It would run 2,000 s with a limit of 1,250 s.
     assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([750 / 1250])
     scheduler.ended(QuotaView(1250.0, 8, view.jobs, [], view.allocations, view.rng), allocation)
@@ -100,12 +101,12 @@ def test_a_loss_may_be_how_much_longer_work_takes_at_present() -> None:
     asax.full_loss_at = 0.5
     scheduler = AsaxScheduler(asax, loss=Loss.DEGRADATION)
     view = view_of([queued("host", 8, 1.0)], [queued("guest", 4, 0.5)])
-    assert list(scheduler.schedule(view)) == [PlaceGuest(1, 0, 50)]
+    assert list(scheduler.share(view)) == [PlaceGuest(1, 0, 50)]
     allocation = view.allocations[0]
     allocation.guest, allocation.percent = Progress(1, view.jobs[1], 0.0), 50
     allocation.host.slowdown = 1.2
     view.queue.clear()
-    list(scheduler.schedule(view))
+    list(scheduler.share(view))
     # The limit is far: by the other loss nothing would be lost.
     assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([0.4])
 
@@ -115,9 +116,9 @@ def test_a_refusal_loses_what_is_idle_where_somebody_would_fit(weight: float, gu
     asax = always(50, below=0.2)
     scheduler = AsaxScheduler(asax, idle_weight=weight)
     view = view_of([queued("host", 8, 0.3)], [queued("guest", 8, guest_cpu)])
-    assert list(scheduler.schedule(view)) == []
+    assert list(scheduler.share(view)) == []
     assert asax.knowledge.of("host").round_risk.tolist() == [0.0]
-    assert list(scheduler.schedule(view)) == []
+    assert list(scheduler.share(view)) == []
     assert asax.knowledge.of("host").round_risk.tolist() == pytest.approx([risk])
 
 
@@ -127,7 +128,13 @@ def test_the_risk_stays_under_its_bound_whatever_is_a_loss(loss: Loss) -> None:
     asax = Asax.untrained(full_loss_at=0.5)
     for seed in range(3):
         queue = asax_queue(np.random.default_rng(seed), walltime_factor=1.25, between_s=120.0)
-        simulate_quotas(queue, 64, AsaxScheduler(asax, loss=loss, idle_weight=1.0), seed)
+        simulate(
+            queue_workload(queue),
+            64,
+            AsaxScheduler(asax, loss=loss, idle_weight=1.0),
+            seed=seed,
+            execution=QuotaExecution(queue),
+        )
     assert sum(weights.rounds for weights in asax.knowledge.applications.values()) > 4
     assert all(0 < risk <= bound for risk, bound in asax.excess_risks().values())
 
@@ -147,7 +154,7 @@ def test_busy_and_full_workflows_seldom_host_once_it_has_learned() -> None:
     hosting: dict[str, list[float]] = {"montage": [], "blast": [], "synthetic": []}
     for seed in range(12):
         queue = asax_queue(np.random.default_rng(seed), walltime_factor=1.25, between_s=120.0)
-        done = simulate_quotas(queue, 64, AsaxScheduler(asax), seed)
+        done = simulate(queue_workload(queue), 64, AsaxScheduler(asax), seed=seed, execution=QuotaExecution(queue))
         for name, shares in hosting.items():
             jobs = done.of(name)
             used = done.accounts

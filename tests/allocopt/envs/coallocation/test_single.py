@@ -18,11 +18,11 @@ from allocopt.envs.coallocation.single import CoallocationEnv
 from allocopt.envs.coallocation.vector import CoallocationVectorEnv
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference
-from allocopt.simulator.quota.decisions import QuotaScheduler
-from allocopt.simulator.quota.engine import simulate_quotas
+from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.schedule import QuotaSchedule
-from allocopt.simulator.quota.space_sharing import SpaceSharing
-from allocopt.traces.asax_queue import QueuedJob, asax_queue
+from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.agent import Asax
@@ -114,7 +114,7 @@ def test_an_agent_that_copies_a_scheduler_gets_its_schedule_job_by_job(name: str
     agent, make, options = COPIES[name]
     queue = paper_queue(3)[:24]
     found, _ = played(CoallocationEnv(128, queue, options), agent)
-    expected = simulate_quotas(queue, 128, make())
+    expected = simulate(queue_workload(queue), 128, make(), execution=QuotaExecution(queue))
     check_equal(found, expected)
     assert (expected.accounts.host_of >= 0).any() == (name != "space-sharing")
 

@@ -14,14 +14,13 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.simulator.faults import SchedulerError
-from allocopt.simulator.quota.decisions import QuotaDecision, QuotaScheduler
-from allocopt.simulator.quota.engine import simulate_quotas
+from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.schedule import QuotaSchedule
-from allocopt.simulator.quota.space_sharing import SpaceSharing
+from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
 from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.quota.window import CoallocationScheduler
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.scheduler import ListScheduler, PlaceGuest, SetQuota, Start
+from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SetQuota, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage
@@ -37,16 +36,16 @@ def queued(name: str, cores: int, run: float, *stages: Stage, submit: float = 0.
 
 
 @dataclass
-class Script:
+class Script(QuotaScheduler):
     """Decides what was written down for each time."""
 
-    lines: dict[float, list[QuotaDecision]]
+    lines: dict[float, list[Decision]]
     period_s: float | None = None
     name: str = "script"
     asked: list[float] = field(default_factory=list)
     over: list[tuple[float, int]] = field(default_factory=list)
 
-    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
+    def share(self, view: QuotaView) -> Iterator[Decision]:
         self.asked.append(view.now)
         yield from self.lines.pop(round(view.now, 6), [])
 
@@ -57,7 +56,9 @@ class Script:
 def test_a_guest_takes_its_quota_and_then_owns_its_cores() -> None:
     jobs = [queued("host", 8, 75.0), queued("guest", 4, 90.0), queued("third", 4, 10.0)]
     script = Script({0.0: [Start(0), PlaceGuest(1, 0, 25)], 100.0: [Start(2)]})
-    done = simulate_quotas(jobs, 8, script, sharing=Sharing.SHARES, interference=QUIET)
+    done = simulate(
+        queue_workload(jobs), 8, script, execution=QuotaExecution(jobs, sharing=Sharing.SHARES, interference=QUIET)
+    )
     # The host has 3/4 of its cores, the guest 2 of its 4, for 100 s; then the guest owns four cores, and four are free.
     assert done.end.tolist() == pytest.approx([100.0, 100.0 + 40.0, 110.0])
     assert done.accounts.host_of.tolist() == [-1, 0, -1]
@@ -72,7 +73,12 @@ def test_a_guest_takes_its_quota_and_then_owns_its_cores() -> None:
 def test_a_quota_may_change_while_jobs_share() -> None:
     jobs = [queued("host", 8, 100.0), queued("guest", 8, 50.0), queued("late", 8, 1.0, submit=60.0)]
     script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)], 60.0: [SetQuota(0, 90)]})
-    done = simulate_quotas(jobs, 8, Replaying(script), sharing=Sharing.CAPS, interference=QUIET)
+    done = simulate(
+        queue_workload(jobs),
+        8,
+        Replaying(script),
+        execution=QuotaExecution(jobs, sharing=Sharing.CAPS, interference=QUIET),
+    )
     # 30 s of work each by 60 s; the guest's other 20 s at 9/10, in which the host does 1/10.
     guest = 60 + 20 / 0.9
     assert done.end[1] == pytest.approx(guest)
@@ -80,15 +86,15 @@ def test_a_quota_may_change_while_jobs_share() -> None:
 
 
 @dataclass
-class Replaying:
+class Replaying(QuotaScheduler):
     """A script, and every job that still waits once the machine is empty."""
 
     script: Script
     period_s: float | None = None
     name: str = "replaying"
 
-    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
-        yield from self.script.schedule(view)
+    def share(self, view: QuotaView) -> Iterator[Decision]:
+        yield from self.script.share(view)
         if not view.allocations and view.queue:
             yield Start(view.queue[0])
 
@@ -104,7 +110,7 @@ def test_two_jobs_that_share_end_as_in_a_co_run(
 ) -> None:
     jobs = [queued("host", 8, 60.0, *first), queued("guest", 8, 45.0, *second)]
     script = Script({0.0: [Start(0), PlaceGuest(1, 0, percent)]})
-    done = simulate_quotas(jobs, 8, script, sharing=sharing)
+    done = simulate(queue_workload(jobs), 8, script, execution=QuotaExecution(jobs, sharing=sharing))
     expected = finish_times([one.job for one in jobs], [1 - percent / 100, percent / 100], 8, sharing)
     assert done.end.tolist() == pytest.approx(expected.tolist(), rel=1e-6)
 
@@ -114,7 +120,7 @@ def test_two_jobs_that_share_end_as_in_a_co_run(
 @pytest.mark.parametrize("seed", [0, 1])
 def test_space_sharing_is_easy_of_the_simulator(cores: int, seed: int, between_s: float) -> None:
     queue = asax_queue(np.random.default_rng(seed), between_s=between_s, spread=0.2)
-    done = simulate_quotas(queue, cores, SpaceSharing())
+    done = simulate(queue_workload(queue), cores, SpaceSharing(), execution=QuotaExecution(queue))
     other = simulate(queue_workload(queue), cores, ListScheduler(FirstComeFirstServed(), Backfill.EASY))
     assert done.start == pytest.approx(other.start, abs=1e-3)
     assert done.end == pytest.approx(other.end, abs=1e-3)
@@ -122,7 +128,7 @@ def test_space_sharing_is_easy_of_the_simulator(cores: int, seed: int, between_s
 
 
 @dataclass
-class Watched:
+class Watched(QuotaScheduler):
     """A scheduler whose every decision point is looked at: nothing is given twice."""
 
     inner: QuotaScheduler
@@ -136,8 +142,8 @@ class Watched:
     def period_s(self) -> float | None:
         return self.inner.period_s
 
-    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
-        for decision in self.inner.schedule(view):
+    def share(self, view: QuotaView) -> Iterator[Decision]:
+        for decision in self.inner.share(view):
             yield decision
             self.look(view)
 
@@ -173,7 +179,9 @@ SCHEDULERS = {
 def test_no_scheduler_gives_anything_twice_and_nobody_starves(name: str, sharing: Sharing) -> None:
     queue = asax_queue(np.random.default_rng(3), between_s=300.0)
     scheduler = Watched(SCHEDULERS[name](), heeds_memory=name != "static-50")
-    done: QuotaSchedule = simulate_quotas(queue, 64, scheduler, 5, sharing)
+    done: QuotaSchedule = simulate(
+        queue_workload(queue), 64, scheduler, seed=5, execution=QuotaExecution(queue, sharing)
+    )
     assert scheduler.name == name or name == "coallocation-response"
     assert np.isfinite(done.start).all()
     assert np.isfinite(done.end).all()
@@ -187,7 +195,10 @@ def test_no_scheduler_gives_anything_twice_and_nobody_starves(name: str, sharing
 @pytest.mark.parametrize("name", ["asax", "coallocation-assignment"])
 def test_the_seed_decides_the_schedule(name: str) -> None:
     queue = asax_queue(np.random.default_rng(1), repeats=1)
-    ends = [simulate_quotas(queue, 64, SCHEDULERS[name](), seed).end.tolist() for seed in (1, 1)]
+    ends = [
+        simulate(queue_workload(queue), 64, SCHEDULERS[name](), seed=seed, execution=QuotaExecution(queue)).end.tolist()
+        for seed in (1, 1)
+    ]
     assert ends[0] == ends[1]
 
 
@@ -211,21 +222,23 @@ def test_the_seed_decides_the_schedule(name: str) -> None:
         ([], "script leaves jobs waiting for ever: 3 jobs wait"),
     ],
 )
-def test_what_cannot_be_is_refused(decisions: list[QuotaDecision], fault: str) -> None:
+def test_what_cannot_be_is_refused(decisions: list[Decision], fault: str) -> None:
     jobs = [queued("a", 8, 10.0), queued("b", 4, 10.0), queued("c", 2, 10.0)]
     with pytest.raises(SchedulerError, match=fault):
-        simulate_quotas(jobs, 8, Script({0.0: decisions}))
+        simulate(queue_workload(jobs), 8, Script({0.0: decisions}), execution=QuotaExecution(jobs))
 
 
 def test_a_job_larger_than_the_cluster_is_refused() -> None:
     with pytest.raises(InvalidProblemError, match="job 1: asks for 8 processors, the machine has 4"):
-        simulate_quotas([queued("a", 8, 10.0)], 4, SpaceSharing())
+        simulate(
+            queue_workload([queued("a", 8, 10.0)]), 4, SpaceSharing(), execution=QuotaExecution([queued("a", 8, 10.0)])
+        )
 
 
 def test_a_scheduler_is_asked_again_after_its_period_while_jobs_share() -> None:
     jobs = [queued("host", 8, 50.0), queued("guest", 8, 50.0)]
     script = Script({0.0: [Start(0), PlaceGuest(1, 0, 50)]}, period_s=30.0)
-    simulate_quotas(jobs, 8, script, interference=QUIET)
+    simulate(queue_workload(jobs), 8, script, execution=QuotaExecution(jobs, interference=QUIET))
     assert script.asked == pytest.approx([0.0, 30.0, 60.0, 90.0, 100.0])
 
 

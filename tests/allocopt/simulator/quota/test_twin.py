@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 from support.slow_quotas import simulate_slowly
 
 from allocopt.problems.coallocation.interference import Sharing
-from allocopt.simulator.quota.accounts import Accounts
-from allocopt.simulator.quota.decisions import QuotaDecision, QuotaScheduler
-from allocopt.simulator.quota.engine import simulate_quotas
-from allocopt.simulator.quota.schedule import QuotaSchedule
-from allocopt.simulator.quota.space_sharing import SpaceSharing, easy_starts
+from allocopt.simulator.quota.execution import QuotaExecution
+from allocopt.simulator.quota.schedule import Accounts, QuotaSchedule
+from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing, easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.quota.window import CoallocationScheduler
-from allocopt.simulator.scheduler import PlaceGuest, SetQuota
-from allocopt.traces.asax_queue import QueuedJob, asax_queue
+from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.scheduler import AsaxScheduler
@@ -27,13 +26,13 @@ CORES = 32
 
 
 @dataclass
-class Arbitrary:
+class Arbitrary(QuotaScheduler):
     """Starts what EASY starts, places guests wherever they have the cores, and changes quotas, all by chance."""
 
     period_s: float | None
     name: str = "arbitrary"
 
-    def schedule(self, view: QuotaView) -> Iterator[QuotaDecision]:
+    def share(self, view: QuotaView) -> Iterator[Decision]:
         yield from easy_starts(view)
         for one in view.allocations:
             if one.guest is not None and view.rng.random() < 0.5:
@@ -80,7 +79,9 @@ def test_any_sharing_gives_the_schedule_of_the_plain_loop(
 ) -> None:
     rng = np.random.default_rng(seed)
     queue = sorted((drawn_job(number, rng) for number in range(jobs)), key=lambda one: one.submit_s)
-    found = simulate_quotas(queue, CORES, Arbitrary(period_s), seed, sharing)
+    found = simulate(
+        queue_workload(queue), CORES, Arbitrary(period_s), seed=seed, execution=QuotaExecution(queue, sharing)
+    )
     check_equal(found, simulate_slowly(queue, CORES, Arbitrary(period_s), seed, sharing))
 
 
@@ -97,5 +98,5 @@ SCHEDULERS: dict[str, Callable[[], QuotaScheduler]] = {
 @pytest.mark.parametrize("seed", [6, 7])
 def test_the_queue_of_the_paper_goes_as_in_the_plain_loop(name: str, seed: int) -> None:
     queue = asax_queue(np.random.default_rng(seed), walltime_factor=1.25, between_s=120.0)
-    found = simulate_quotas(queue, 64, SCHEDULERS[name](), seed)
+    found = simulate(queue_workload(queue), 64, SCHEDULERS[name](), seed=seed, execution=QuotaExecution(queue))
     check_equal(found, simulate_slowly(queue, 64, SCHEDULERS[name](), seed))

@@ -1,0 +1,122 @@
+"""Schedulers of shared allocations, and the one that shares none: ``space-sharing``, FCFS with EASY backfilling."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from allocopt.errors import UsageError
+from allocopt.simulator.quota.execution import QuotaExecution
+from allocopt.simulator.quota.state import Allocation, QuotaView
+from allocopt.simulator.scheduler import Decision, Start
+from allocopt.simulator.view import View
+from allocopt.traces.executables import WORKFLOWS, profiled_jobs
+from allocopt.traces.workload import Workload
+
+
+class QuotaScheduler(ABC):
+    """A scheduler that sees the allocations besides the queue; it is simulated with `QuotaExecution`."""
+
+    period_s: float | None = None
+    """Seconds after which it is asked again while jobs share, though nothing happened; None for never."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its name."""
+
+    @abstractmethod
+    def share(self, view: QuotaView) -> Iterable[Decision]:
+        """Return which jobs start, where, and which quotas change.
+
+        Each decision is taken, and seen in the view, before the next one.
+        """
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:  # noqa: B027 - most learn nothing
+        """Take note that the owner of an allocation has just ended; the guest that it had, if any, now owns its own."""
+
+    def schedule(self, view: View) -> Iterator[Decision]:
+        """Say which allocations are over, then decide; see `Scheduler.schedule`.
+
+        Jobs that should end together may do so a rounding error apart; it decides once they all have.
+
+        Raises
+        ------
+        UsageError
+            If the execution model is another one, or one of other jobs.
+        """
+        execution = view.execution
+        if not isinstance(execution, QuotaExecution) or len(execution.jobs) != len(view.ids):
+            raise UsageError(f"policy {self.name!r} needs a QuotaExecution of the workload's {len(view.ids)} jobs")
+        execution.period_s = self.period_s
+        over = execution.follow(view.now, view.running.tolist(), view.guests)
+        cores, queue = int(view.platform.total[0]), view.queue.tolist()
+        shown = QuotaView(view.now, cores, execution.jobs, queue, execution.allocations, view.rng)
+        for allocation in over:
+            self.ended(shown, allocation)
+        if execution.is_one_over():
+            return
+        for decision in self.share(shown):
+            yield decision
+            execution.follow(view.now, view.running.tolist(), view.guests)
+            shown.queue[:] = view.queue.tolist()
+
+    def execution(self, workload: Workload) -> QuotaExecution:
+        """Return the execution model of jobs that run the workflows of the ASAX paper.
+
+        Raises
+        ------
+        InvalidProblemError
+            If a job runs something else.
+        """
+        return QuotaExecution(profiled_jobs(workload, WORKFLOWS))
+
+
+def easy_starts(view: QuotaView) -> Iterator[Start]:
+    """Start jobs in order while they fit; then those behind that do not delay the first one that does not.
+
+    Estimates are the limits; a job beyond its limit is expected to end now, and a guest after its host.
+    """
+    while view.queue and view.jobs[view.queue[0]].job.cores <= view.free_cores:
+        yield Start(view.queue[0])
+    if not view.queue:
+        return
+    shadow, extra = _reservation(view, view.jobs[view.queue[0]].job.cores)
+    for job in list(view.queue[1:]):
+        asked = view.jobs[job].job
+        in_time = view.now + asked.walltime_s <= shadow
+        if asked.cores <= view.free_cores and (in_time or asked.cores <= extra):
+            extra -= 0 if in_time else asked.cores
+            yield Start(job)
+
+
+def _reservation(view: QuotaView, cores: int) -> tuple[float, int]:
+    """When so many cores are expected to be free, and how many more are then."""
+    releases = sorted(release for one in view.allocations for release in _releases(view.now, one))
+    free = view.free_cores
+    for time, released in releases:
+        free += released
+        if free >= cores:
+            return time, free - cores
+    return float("inf"), 0
+
+
+def _releases(now: float, allocation: Allocation) -> Iterator[tuple[float, int]]:
+    """Yield when an allocation is expected to give back cores, and how many: a guest keeps its own."""
+    guest = allocation.guest
+    kept = 0 if guest is None else guest.queued.job.cores
+    host_end = max(now, allocation.host.start_s + allocation.host.queued.job.walltime_s)
+    yield host_end, allocation.cores - kept
+    if guest is not None:
+        yield max(host_end, guest.start_s + guest.queued.job.walltime_s), kept
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceSharing(QuotaScheduler):
+    """What batch systems do: no job shares."""
+
+    name: ClassVar[str] = "space-sharing"
+
+    def share(self, view: QuotaView) -> Iterable[Decision]:
+        """Start what EASY starts; see `QuotaScheduler.share`."""
+        return easy_starts(view)
