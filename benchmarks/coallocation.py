@@ -32,7 +32,7 @@ def solved(
     problems: Sequence[allocopt.coallocation.CoallocationProblem], name: str, limit_s: float
 ) -> tuple[list[allocopt.Result], int]:
     """Solve problems with one warm solver, verified; return the answers and how many are proved."""
-    solver = allocopt.get_solver(name)
+    solver = allocopt.get_solver(name, None, problems[0].kind)
     allocopt.solve(problems[0], solver=solver, time_limit=min(limit_s, 1.0))
     results = [allocopt.solve(problem, solver=solver, time_limit=limit_s) for problem in problems]
     return results, sum(result.status is allocopt.Status.OPTIMAL for result in results)

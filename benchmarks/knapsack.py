@@ -38,7 +38,7 @@ def timed(
     problems: Sequence[allocopt.knapsack.KnapsackProblem], name: str, repeat: int = 1
 ) -> tuple[list[float], list[float], int]:
     """Solve problems with one warm solver; return the least milliseconds, objectives, and how many were proved."""
-    solver = allocopt.get_solver(name)
+    solver = allocopt.get_solver(name, None, problems[0].kind)
     allocopt.solve(problems[0], solver=solver, time_limit=60.0)
     times, objectives, proved = [], [], 0
     for problem in problems:
