@@ -2,11 +2,34 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SLICE_S = 0.05  # for which a kernel runs, about, before it is seen whether the user wants to interrupt it
+
+
+def run_in_slices(step: Callable[[int], int], size: int) -> None:
+    """Run a kernel to its end, a twentieth of a second at a time, between which Ctrl-C is heard.
+
+    Parameters
+    ----------
+    step
+        Goes on by so many steps, and returns how many it has made: fewer at the end.
+    size
+        Steps at first.
+    """
+    while True:
+        started = time.perf_counter()
+        if step(size) < size:
+            return
+        elapsed = time.perf_counter() - started
+        if elapsed < SLICE_S / 2:
+            size *= 2
+        elif elapsed > 2 * SLICE_S:
+            size = max(1, size // 2)
 
 
 @contextmanager

@@ -51,7 +51,6 @@ class BreadthFirst:
 
 
 def _fill(left: IntArray, asked: IntArray) -> Share:
-    """Take units from the first nodes that have some, resource by resource."""
     return _take(left, first_units(left, asked))
 
 
@@ -80,7 +79,6 @@ def _level(available: IntArray, wanted: int) -> int:
 
 
 def _take(left: IntArray, units: IntArray) -> Share:
-    """Take units away from what is left."""
     left -= units
     nodes = np.flatnonzero(units.any(axis=1))
     return Share(nodes, units[nodes])

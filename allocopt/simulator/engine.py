@@ -90,13 +90,6 @@ class Simulation:
         return True
 
     def _next_change(self, model: StagedModel) -> float:
-        """When the speeds of running jobs change next although nothing happens.
-
-        Raises
-        ------
-        SchedulerError
-            If that is not later than now, or has been so often that nothing will ever happen.
-        """
         if not self.state.clock["n_running"][0]:
             return np.inf
         name = name_of(model)
@@ -133,7 +126,6 @@ class Simulation:
         self._check_patience(name)
 
     def _take(self, name: str, decision: Decision) -> None:
-        """Do what a scheduler has decided."""
         if isinstance(decision, Start):
             self._start(name, decision)
         elif isinstance(decision, Reserve):
@@ -151,7 +143,6 @@ class Simulation:
             raise SchedulerError(f"{name} returned {decision!r}, which is no decision: {kinds}")
 
     def _start(self, name: str, decision: Start) -> None:
-        """Start a job that a scheduler has chosen, on the nodes it has chosen if it has."""
         job = self._number(name, decision.job)
         if not start_waiting(self.state, job):
             raise SchedulerError(f"{name} at time {self.view.now:g} s: {self._start_fault(job)}")
@@ -163,7 +154,6 @@ class Simulation:
         self._hold(name, self.placement, job, share)
 
     def _share(self, name: str, decision: PlaceGuest | SetQuota) -> None:
-        """Start a job beside another one, or change its quota."""
         if self.placement is not None or self._execution is None:
             raise SchedulerError(f"{name} shares units: that needs a pool, and an execution model for it")
         host = self._number(name, decision.host)
@@ -178,21 +168,18 @@ class Simulation:
             raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
 
     def _wake_at(self, name: str, time: float) -> None:
-        """Call the scheduler again at a time."""
         if not self.view.now < time < np.inf:
             raise SchedulerError(f"{name} wants to be called at {time:g} s, which is not after {self.view.now:g} s")
         wake = self.state.clock["wake"]
         wake[0] = min(wake[0], time)
 
     def _number(self, name: str, job: int) -> int:
-        """Return the number of a job, if it is one."""
         number = operator.index(job)
         if not 0 <= number < len(self._ids):
             raise SchedulerError(f"{name} names job number {job}, there are {len(self._ids)} jobs, numbered from 0")
         return number
 
     def _start_fault(self, job: int) -> str:
-        """Say why a job cannot be started."""
         start = self.state.jobs["start"][job]
         who = f"job {self._ids[job]}"
         if place_in_queue(self.state, job) >= 0:
@@ -202,7 +189,6 @@ class Simulation:
         return f"{who} is started twice, first at {start:g} s"
 
     def _settle(self) -> None:
-        """Place the jobs that have been started and have no nodes yet, and let the speeds of jobs change."""
         if self.placement is None and self._execution is None:
             return
         started = self._listed(STARTED, "n_started")
@@ -213,7 +199,6 @@ class Simulation:
             self._change_speeds(self._execution, started)
 
     def _allocate(self, allocator: Allocator, placement: Placement, jobs: list[int]) -> None:
-        """Let the allocator choose nodes for jobs."""
         if not jobs:
             return
         name = name_of(allocator)
@@ -227,14 +212,12 @@ class Simulation:
             self._hold(name, placement, job, share)
 
     def _hold(self, culprit: str, placement: Placement, job: int, share: Share) -> None:
-        """Let a job hold its share."""
         try:
             placement.hold(job, share, self.view.request[job])
         except InvalidSolutionError as error:
             raise SchedulerError(f"{culprit} at time {self.view.now:g} s: {error}") from None
 
     def _change_speeds(self, execution: ExecutionModel, started: IntArray) -> None:
-        """Ask the execution model."""
         running = self._listed(RUNNING, "n_running")
         change = Change(self.view.now, started, self._listed(ENDED, "n_ended"), running, self.placement, self.guests.of)
         name = name_of(execution)
@@ -246,11 +229,9 @@ class Simulation:
             change_speed(self.state, job, speed)
 
     def _listed(self, row: int, length: str) -> IntArray:
-        """Jobs of a list."""
         return self.state.lists[row, : self.state.clock[length][0]].copy()
 
     def _check_patience(self, name: str) -> None:
-        """Raise `SchedulerError` when a scheduler waits for nothing."""
         clock = self.state.clock
         n_queued, n_running = int(clock["n_queued"][0]), int(clock["n_running"][0])
         if clock["n_started"][0] or clock["n_ended"][0] or not n_queued:
@@ -268,7 +249,6 @@ class Simulation:
             raise SchedulerError(f"{name} waits for nothing: {stalled(self.view)}")
 
     def _nothing_comes(self) -> bool:
-        """Whether no job will end, and none will join the queue."""
         clock, jobs = self.state.clock, self.state.jobs
         next_event = jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
         return bool(next_event == np.inf and clock["next_submission"][0] == jobs.size)

@@ -113,7 +113,6 @@ class Locality:
             yield job, self._speed(job, len(share.nodes))
 
     def _speed(self, job: int, nodes: int) -> float:
-        """Speed of a job on so many nodes."""
         span = max(1, self.most[job] - self.fewest[job])
         spread = min(1.0, max(0.0, (nodes - self.fewest[job]) / span))
         penalty = (1 - spread) * self.packed_s[job] + spread * self.spread_s[job]

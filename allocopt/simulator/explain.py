@@ -73,7 +73,6 @@ class Explanation:
             self.reasons.append(Reason(view.now, view.now, 1, text))
 
     def _reason(self, simulation: Simulation) -> str:
-        """Say why the job still waits."""
         view = simulation.view
         if not isinstance(self._scheduler, ListScheduler):
             fits = "would fit, and" if view.fits(self.job) else _wants(view, self.job) + ", and"
@@ -87,14 +86,12 @@ class Explanation:
 
 
 def _reserved(view: View, job: int) -> str:
-    """Speak of a job with a reservation."""
     needs = in_words(view, view.request[job])
     reserved, estimate = seconds(view.reserved[job]), seconds(view.estimate[job])
     return f"has a reservation for {reserved}, the first time that leaves {needs} for {estimate}"
 
 
 def _at_the_head(view: View, job: int) -> str:
-    """Speak of the first job of the queue."""
     (shadow, _), running = view.shadow(job), view.running
     ends = running[np.maximum(view.expected_end[running], view.now) <= shadow]
     shown = ", ".join(str(view.ids[other]) for other in ends[:5]) + (", ..." if len(ends) > 5 else "")
@@ -103,7 +100,6 @@ def _at_the_head(view: View, job: int) -> str:
 
 
 def _behind(view: View, job: int, ahead: int, head: int, backfill: Backfill) -> str:
-    """Speak of a job behind another one."""
     where = f"number {ahead + 1} in the queue"
     if backfill is Backfill.NONE:
         return f"{where}, nobody overtakes its head, job {view.ids[head]}, which {_wants(view, head)}"
@@ -117,7 +113,6 @@ def _behind(view: View, job: int, ahead: int, head: int, backfill: Backfill) -> 
 
 
 def _wants(view: View, job: int) -> str:
-    """Say what a job asks for and what there is."""
     return f"asks for {in_words(view, view.request[job])} with {in_words(view, view.free)} free"
 
 

@@ -91,13 +91,11 @@ class Guests:
                     self._hold(guest.job)
 
     def _hold(self, job: int) -> None:
-        """Let a running job take what it asks for from the free units."""
         units = self._state.request[job]
         self._state.units[FREE] -= units
         self._state.held[self._state.jobs["user"][job]] += units
 
     def _check_host(self, job: int, host: int) -> None:
-        """Raise `InvalidSolutionError` unless a job has the room to be the host of another one."""
         who, other = f"job {self._ids[job]}", f"job {self._ids[host]}"
         if host not in self._state.lists[RUNNING, : self._state.clock["n_running"][0]]:
             raise InvalidSolutionError(f"{who} is to be a guest of {other}, which does not run")
@@ -110,6 +108,5 @@ class Guests:
             raise InvalidSolutionError(f"{who} is to be a guest of {other}: it asks for {asked} units of its {held}")
 
     def _check_percent(self, percent: int) -> None:
-        """Raise `InvalidSolutionError` for a quota out of range."""
         if not 0 < percent <= LARGEST_PERCENT:
             raise InvalidSolutionError(f"the quota is {percent} %, must be above 0 and at most {LARGEST_PERCENT} %")

@@ -216,14 +216,12 @@ class ByPolicy:
 
 
 def _mean(lines: Sequence[Line]) -> Line:
-    """Return the line between lines."""
     if not lines:
         return Line(float("nan"), float("nan"))
     return Line(sum(line.base for line in lines) / len(lines), sum(line.per_gpu for line in lines) / len(lines))
 
 
 def _check(key: tuple[WorkloadType, Policy], line: Line | None) -> None:
-    """Raise `InvalidProblemError` for a line that is missing or not finite."""
     kind, policy = key
     place = f"locality of {kind.label} jobs, {policy.label}"
     if line is None:

@@ -98,7 +98,6 @@ def table_of(fitted: Sequence[FittedLine]) -> PenaltyTable:
 
 
 def _fits(jobs: Sequence[Measured]) -> Iterator[FittedLine]:
-    """Yield the fitted lines."""
     for workload in WorkloadType:
         for policy in Policy:
             chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
@@ -107,7 +106,6 @@ def _fits(jobs: Sequence[Measured]) -> Iterator[FittedLine]:
 
 
 def _fit_one(workload: WorkloadType, policy: Policy, jobs: Sequence[Measured]) -> FittedLine:
-    """Fit one line."""
     gpus = np.array([job.gpus for job in jobs], dtype=np.int64)
     different = len(np.unique(gpus))
     if different < FEWEST:
@@ -129,7 +127,6 @@ def _fit_one(workload: WorkloadType, policy: Policy, jobs: Sequence[Measured]) -
 
 
 def _least_squares(gpus: IntArray, penalty: FloatArray) -> Line:
-    """Return the line with the smallest sum of squares."""
     centred = gpus - gpus.mean()
     per_gpu = float(centred @ penalty / (centred @ centred))
     return Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
@@ -275,7 +272,6 @@ def _choice(path: Path, place: str, row: Mapping[str, str], name: str, known: Se
 
 
 def _number(path: Path, place: str, row: Mapping[str, str], name: str) -> float:
-    """Read a cell that holds a positive number, or one of GPUs."""
     cell = row[name].strip()
     try:
         number = float(cell)

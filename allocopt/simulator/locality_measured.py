@@ -141,7 +141,6 @@ Throughputs = dict[tuple[str, int], float]
 
 
 def _throughputs(path: Path, place: str, jobs: object) -> Throughputs:
-    """Read throughputs of jobs alone, by name and number of GPUs."""
     if not isinstance(jobs, dict):
         raise bad_file(path, place, f"is {shown(jobs)}, must be an object")
     return dict(_entries(path, place, jobs))
@@ -160,7 +159,6 @@ def _entries(path: Path, place: str, jobs: Mapping[str, object]) -> Iterator[tup
 
 
 def _curves(packed: Throughputs, spread: Throughputs) -> Mapping[str, Curve]:
-    """Return the curves of the jobs that were measured both ways."""
     both = sorted(key for key in packed if packed[key] > 0 and spread.get(key, 0.0) > 0 and key[1] > 1)
     curves = {}
     for name in sorted({name for name, _ in both}):
@@ -173,11 +171,9 @@ def _curves(packed: Throughputs, spread: Throughputs) -> Mapping[str, Curve]:
 
 
 def _family(name: str) -> str:
-    """Return a job's name without its batch size."""
     return name.partition(" (batch size ")[0]
 
 
 def _batch(name: str) -> int:
-    """Return a job's batch size, 1 where it has none."""
     rest = name.partition(" (batch size ")[2]
     return int(rest[:-1]) if rest else 1

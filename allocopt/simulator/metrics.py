@@ -99,7 +99,6 @@ def mean_fragmentation(schedule: Schedule, window: Window) -> tuple[float | None
 
 
 def _changes(start: FloatArray, end: FloatArray, nodes: Sequence[IntArray]) -> _Changes:
-    """When nodes become idle or busy, several jobs on one node taken together."""
     jobs = np.repeat(np.arange(len(nodes)), [len(held) for held in nodes])
     node = np.concatenate((*nodes, *nodes)).astype(np.int64)
     time = np.concatenate((start[jobs], end[jobs]))

@@ -99,7 +99,6 @@ class Placement:
         return tuple(none if share is None else share.nodes for share in self.shares)
 
     def _check(self, job: int, nodes: IntArray, units: IntArray, request: IntArray) -> None:
-        """Raise `InvalidSolutionError` unless a share is right."""
         name = f"job {self._ids[job]}"
         if nodes.ndim != 1 or units.shape != (len(nodes), len(self._resources)):
             fault = f"gets nodes of shape {nodes.shape} and units of shape {units.shape}"
@@ -118,7 +117,6 @@ class Placement:
                 raise InvalidSolutionError(f"{name} gets {given} {resource}, it asks for {wanted}")
 
     def _shortage(self, nodes: IntArray, units: IntArray, place: int, resource: int) -> str:
-        """Say what is over-committed on a node, and by whom."""
         node = nodes[place]
         holders = [str(self._ids[job]) for job in sorted(self._holders) if self._holds(job, node, resource)]
         asked, free = units[place, resource], self.free[node, resource]
@@ -126,6 +124,5 @@ class Placement:
         return f"over-commits node {node}: gets {asked} {self._resources[resource]} of which {free} are free{who}"
 
     def _holds(self, job: int, node: int, resource: int) -> bool:
-        """Whether a job has units of a resource on a node."""
         share = self.shares[job]
         return share is not None and bool(share.units[share.nodes == node, resource].sum() > 0)

@@ -62,7 +62,6 @@ class Schedule:
         return float(self.end.max() - self.workload.submit.min())
 
     def _repr_html_(self) -> str:
-        """Describe it in a notebook."""
         waits = self.wait_s
         has_jobs = len(waits) > 0
         facts = (

@@ -84,7 +84,6 @@ def new_state(
 
 
 def _clock() -> Any:
-    """Return the numbers before the first event."""
     clock = np.zeros(1, dtype=CLOCK_DTYPE)
     clock["now"] = -np.inf
     clock["wake"] = np.inf
@@ -93,7 +92,6 @@ def _clock() -> Any:
 
 
 def _rules(rules: Rules, backfill: Backfill, order: QueueKeys, backfill_order: QueueKeys | None) -> Any:
-    """Return the rules as numbers."""
     numbers = np.zeros(1, dtype=RULES_DTYPE)
     numbers["event_order"] = rules.event_order
     numbers["order"] = order.kind
@@ -104,7 +102,6 @@ def _rules(rules: Rules, backfill: Backfill, order: QueueKeys, backfill_order: Q
 
 
 def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, backfill_order: QueueKeys) -> Any:
-    """Return the jobs before the first event."""
     jobs = np.zeros(len(workload), dtype=JOB_DTYPE)
     for field in ("submit", "run", "estimate"):
         jobs[field] = getattr(workload, field)
@@ -124,7 +121,6 @@ def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, ba
 
 
 def _ranks(values: FloatArray) -> IntArray:
-    """Place of each job by its value, ties by number."""
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
     return ranks

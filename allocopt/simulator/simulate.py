@@ -1,7 +1,7 @@
 """`simulate`: one call for every scheduler on every workload and machine."""
 
-import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.allocators import Allocator, DepthFirst
 from allocopt.simulator.engine import BUILT_IN_KERNELS, PYTHON_KERNELS, Simulation, name_of, never_ends, stalled
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from allocopt.simulator.multicore.simulation import MulticoreSchedule
     from allocopt.simulator.multicore.state import Execution
     from allocopt.traces.tasks import TaskWorkload
-
-PATIENCE_S = 0.1
-"""Seconds for which a kernel runs, about, before it is seen whether the user wants to interrupt it."""
 
 Observer = Callable[[Simulation], None]
 """Called after every scheduling pass."""
@@ -152,9 +150,16 @@ def simulate(
     entries = entries_of(chosen, pool, execution, observer)
     make_ready(entries)
     if entries == (run,):
-        _run_compiled(simulation.state)
+        # Each pass may look at every job.
+        run_in_slices(partial(run, simulation.state), max(1, 2**18 // len(workload)))
     else:
-        _run_stepwise(simulation, chosen, observer)
+        while simulation.advance():
+            if isinstance(chosen, ListScheduler):
+                simulation.built_in_pass()
+            else:
+                simulation.python_pass(chosen)
+            if observer is not None:
+                observer(simulation)
     _check_finished(simulation, name_of(chosen))
     schedule = _schedule(workload, simulation)
     return execution.measured(schedule) if isinstance(execution, MeasuringModel) else schedule
@@ -221,7 +226,6 @@ def _platform(platform: object) -> Platform:
 
 
 def _check_kinds(workload: Workload, seed: int) -> None:
-    """Raise `UsageError` where an argument is of another kind."""
     if not isinstance(workload, Workload):
         raise UsageError(f"the workload is {workload!r}, must be a Workload; `read_workload` reads one from a file")
     if not isinstance(seed, int | np.integer) or seed < 0:
@@ -229,7 +233,6 @@ def _check_kinds(workload: Workload, seed: int) -> None:
 
 
 def _allocator(platform: Platform, allocator: Allocator | None) -> Allocator | None:
-    """Return who chooses the nodes, if there are any."""
     if platform.has_nodes:
         return allocator or DepthFirst()
     if allocator is not None:
@@ -303,7 +306,6 @@ def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntA
 
 
 def _column(workload: Workload, name: str, units: IntArray | None) -> IntArray:
-    """Units of a resource that each job asks for, shape ``(n,)``; none where nothing is said."""
     if units is None:
         return np.zeros(len(workload), dtype=np.int64)
     if np.shape(units) != (len(workload),) or np.asarray(units).dtype.kind not in "iu":
@@ -321,7 +323,6 @@ def _state(
     *,
     track_running: bool,
 ) -> State:
-    """Return the state before the first event."""
     if not isinstance(scheduler, ListScheduler):
         arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
         # What the view tells of waiting jobs is by the rules of EASY.
@@ -342,7 +343,6 @@ def _state(
 
 
 def _keys(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> QueueKeys:
-    """Ask an order what orders the jobs."""
     name = f"queue order {order.name!r}"
     with Blame(name):
         keys = order.keys(workload, rng)
@@ -351,31 +351,7 @@ def _keys(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> Qu
     return keys
 
 
-def _run_compiled(state: State) -> None:
-    """Run to the end in the kernel."""
-    # Each may look at every job.
-    passes = max(1, 2**18 // state.jobs.size)
-    while True:
-        started = time.perf_counter()
-        if run(state, passes) < passes:
-            return
-        quick = time.perf_counter() - started < PATIENCE_S
-        passes = 2 * passes if quick else max(1, passes // 2)
-
-
-def _run_stepwise(simulation: Simulation, scheduler: ListScheduler | Scheduler, observer: Observer | None) -> None:
-    """Run to the end from one scheduling point to the next."""
-    while simulation.advance():
-        if isinstance(scheduler, ListScheduler):
-            simulation.built_in_pass()
-        else:
-            simulation.python_pass(scheduler)
-        if observer is not None:
-            observer(simulation)
-
-
 def _check_finished(simulation: Simulation, name: str) -> None:
-    """Raise `SchedulerError` when jobs wait or run for ever."""
     clock = simulation.state.clock
     if clock["n_running"][0]:
         raise SchedulerError(never_ends(simulation.view))
@@ -384,7 +360,6 @@ def _check_finished(simulation: Simulation, name: str) -> None:
 
 
 def _schedule(workload: Workload, simulation: Simulation) -> Schedule:
-    """Return what the simulation gave."""
     platform = simulation.view.platform
     jobs, guests = simulation.state.jobs, simulation.guests.ended_at
     held_from = jobs["start"].copy() if guests else None

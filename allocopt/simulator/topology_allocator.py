@@ -69,7 +69,6 @@ class TopologyAllocator:
         return [share for share in shares if share is not None]
 
     def _solve(self, problem: TopologyProblem) -> Allocation:
-        """Allocate a window."""
         result = solve(problem, self.strategy, self.solver, self.time_limit, self.seed, iterations=self.iterations)
         allocation = result.solution
         if not isinstance(allocation, Allocation):

@@ -100,8 +100,6 @@ def windows(
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """A scheduler for one pass, whose decisions are known."""
-
     decisions: tuple[Decision, ...]
 
     def schedule(self, view: View) -> tuple[Decision, ...]:
@@ -110,7 +108,6 @@ class _Decided:
 
 
 def _simulation(workload: Workload, topology: Topology) -> Simulation:
-    """Return the simulation before its first event."""
     platform = Platform.whole_nodes(topology)
     arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
     rules = Rules(kill_at_limit=False, dependencies=False)
@@ -119,7 +116,6 @@ def _simulation(workload: Workload, topology: Topology) -> Simulation:
 
 
 def _check_sizes(workload: Workload, size: int) -> None:
-    """Raise `InvalidProblemError` for a job that can never start."""
     if len(workload) and workload.processors.max() > size:
         job = int(np.argmax(workload.processors > size))
         asked = workload.processors[job]
@@ -127,7 +123,6 @@ def _check_sizes(workload: Workload, size: int) -> None:
 
 
 def _check_limits(min_jobs: int, max_jobs: int | None, skip: int) -> None:
-    """Raise `UsageError` unless some window can meet the limits."""
     if min_jobs < 1:
         raise UsageError(f"the least number of jobs of a window is {min_jobs}, must be at least 1")
     if max_jobs is not None and max_jobs < min_jobs:

@@ -158,7 +158,6 @@ class TwoLevelScheduler:
             yield from self._second_level(view)
 
     def _first_level(self, view: View) -> Iterator[Decision]:
-        """Start the jobs that are chosen, until one gets the reservation."""
         log = self.log
         can_end = self.reservations is Reservations.NONE
         while True:
@@ -178,7 +177,6 @@ class TwoLevelScheduler:
             yield self._start(job, Mode.RESERVED if job == log.holder else Mode.READY)
 
     def _second_level(self, view: View) -> Iterator[Decision]:
-        """Start the jobs that are chosen among those that do not delay the reservation."""
         log = self.log
         shadow, spare = view.shadow(log.holder)
         log.promised[log.holder] = min(log.promised[log.holder], shadow)
@@ -195,13 +193,6 @@ class TwoLevelScheduler:
             yield self._start(job, Mode.BACKFILLED)
 
     def _ask(self, choice: Choice) -> int:
-        """Let the selector choose.
-
-        Raises
-        ------
-        SchedulerError
-            If it chooses what is not legal.
-        """
         self.log.choices += 1
         slot = int(self.selector.select(choice))
         if slot == END and choice.can_end:
@@ -212,14 +203,12 @@ class TwoLevelScheduler:
         return slot
 
     def _start(self, job: int, mode: Mode) -> Start:
-        """Note how a job starts."""
         self.log.modes[job] = mode
         if job == self.log.holder:
             self.log.holder = NOBODY
         return Start(job)
 
     def _reserve(self, job: int) -> None:
-        """Give a job the reservation; another one that had it loses it."""
         log = self.log
         if log.holder not in (NOBODY, job):
             log.promised[log.holder] = np.inf
@@ -227,5 +216,4 @@ class TwoLevelScheduler:
 
 
 def _empty_log(jobs: int) -> TwoLevelLog:
-    """Return the log of a simulation in which nothing has happened."""
     return TwoLevelLog(np.full(jobs, int(Mode.WAITING)), np.full(jobs, np.inf))

@@ -219,7 +219,6 @@ class View:
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to."""
     view = values.view()
     view.flags.writeable = False
     return view

@@ -114,13 +114,11 @@ class WhatIf:
             yield self._outcome(name, scheduler, parts)
 
     def _parts(self, allocator: str, scheduler: str) -> "Callable[[], _Parts]":
-        """Return what makes the parts of a simulation, each time anew."""
         made = self._window if scheduler == "window" else self._pair
         made(allocator, scheduler)
         return partial(made, allocator, scheduler)
 
     def _window(self, allocator: str, scheduler: str) -> "_Parts":
-        """Make a scheduler that allocates windows by itself."""
         limits = self.limits
         solver = _solver("sequential" if allocator == FIRST else allocator)
         return WindowScheduler(
@@ -128,7 +126,6 @@ class WhatIf:
         ), None
 
     def _pair(self, allocator: str, scheduler: str) -> "_Parts":
-        """Make a scheduler, and an allocator for the jobs that it starts."""
         limits = self.limits
         if allocator == FIRST:
             return as_scheduler(scheduler), DepthFirst()
@@ -140,7 +137,6 @@ class WhatIf:
         return as_scheduler(scheduler), places
 
     def _outcome(self, allocator: str, scheduler: str, parts: "Callable[[], _Parts]") -> Outcome:
-        """Simulate and measure one combination."""
         chosen, places = parts()
         slows = HopSlowdown(self.topology, self.hop_slowdown) if self.hop_slowdown else None
         started = time.perf_counter()
@@ -160,7 +156,6 @@ _Parts = tuple[AnyScheduler, Allocator | None]
 
 
 def _solver(name: str) -> Solver:
-    """Find a solver that takes topology problems."""
     solver = get_solver(name)
     if not solver.capabilities.strategies:
         raise UsageError(f"allocator {name!r} takes no topology problems")

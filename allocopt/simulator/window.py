@@ -241,7 +241,6 @@ class WindowScheduler:
         return [f"{number} of {windows} windows allocated sequentially: {reason}" for reason, number in counts.items()]
 
     def _allocate(self, problem: TopologyProblem, time: float) -> Allocation:
-        """Solve a window, or fall back to the answer that always exists."""
         self.log.n_windows += 1
         found = self._solve(problem, self._rule.number(time))
         if isinstance(found, Allocation):
@@ -250,7 +249,6 @@ class WindowScheduler:
         return sequential_allocation(problem)
 
     def _solve(self, problem: TopologyProblem, number: int) -> Allocation | str:
-        """Return an allocation, or say why there is none."""
         name = self._solver.name
         if self._solver.refusal(problem) is not None:
             return f"{name} takes {self._solver.capabilities.largest}"
@@ -264,7 +262,6 @@ class WindowScheduler:
 
 
 def _taken(solver: Solver, asked: str | None) -> Strategy:
-    """Return the strategy of that name, or the widest one, if the solver takes it."""
     taken = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies]
     if solver.kind != TopologyProblem.kind or not taken:
         raise UsageError(f"solver {solver.name!r} does not allocate windows: it takes no topology problems")
@@ -276,7 +273,6 @@ def _taken(solver: Solver, asked: str | None) -> Strategy:
 
 
 def _topology(view: View) -> Topology:
-    """Return how the nodes are connected, if they are given away whole."""
     platform = view.platform
     if platform.topology is None:
         raise UsageError("policy 'window' needs a platform whose topology is known, such as a fat tree of nodes")

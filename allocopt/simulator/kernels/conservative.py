@@ -101,7 +101,6 @@ def _one_was_missed(state: State) -> bool:
 
 @inlined
 def _begin_planning(state: State) -> None:
-    """Bring the plan to the present, or begin another one where this one does not hold."""
     clock, rules = state.clock[0], state.rules[0]
     forget_past(state)
     if rules.order >= AGEING:

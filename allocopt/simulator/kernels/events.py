@@ -12,7 +12,6 @@ from allocopt.simulator.state import ENDED, EVENTS, FREE, NOBODY, RUNNING, START
 
 @inlined
 def _before(state: State, a: int, b: int) -> bool:
-    """Whether the event of job a comes before that of job b."""
     x, y = state.jobs[a], state.jobs[b]
     if x.event != y.event:
         return x.event < y.event
@@ -21,7 +20,6 @@ def _before(state: State, a: int, b: int) -> bool:
 
 @inlined
 def _put(state: State, at: int, job: int) -> None:
-    """Let a job stand at a place."""
     state.lists[EVENTS, at] = job
     state.jobs[job].event_place = at
 
@@ -191,7 +189,6 @@ def end_first(state: State) -> None:
 
 @inlined
 def _next_end(state: State) -> float:
-    """Time of the next event if it is an end, else infinite."""
     if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank & KIND:
         return np.inf
     return float(state.jobs[state.lists[EVENTS, 0]].event)
@@ -199,7 +196,6 @@ def _next_end(state: State) -> float:
 
 @inlined
 def _next_release(state: State) -> float:
-    """Time of the next event if it is the arrival of a job whose preceding job has ended, else infinite."""
     if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank & KIND == 0:
         return np.inf
     return float(state.jobs[state.lists[EVENTS, 0]].event)

@@ -8,7 +8,6 @@ from allocopt.simulator.state import CAPACITY, State
 
 @inlined
 def _copy_step(state: State, source: int, target: int) -> None:
-    """Let one step be as another."""
     state.steps[target].time = state.steps[source].time
     for resource in range(state.units.shape[1]):
         state.unpromised[target, resource] = state.unpromised[source, resource]
@@ -16,7 +15,6 @@ def _copy_step(state: State, source: int, target: int) -> None:
 
 @inlined
 def _are_equal(state: State, a: int, b: int) -> bool:
-    """Whether two steps leave the same."""
     for resource in range(state.units.shape[1]):
         if state.unpromised[a, resource] != state.unpromised[b, resource]:
             return False
@@ -25,7 +23,6 @@ def _are_equal(state: State, a: int, b: int) -> bool:
 
 @inlined
 def _place_of(state: State, time: float) -> int:
-    """First step that does not begin before a time."""
     first, end = 0, state.clock[0].n_profile
     while first < end:
         middle = (first + end) // 2
@@ -102,7 +99,6 @@ def change_profile(state: State, job: int, begin: float, end: float, sign: int) 
 
 @inlined
 def _holds(state: State, job: int, step: int) -> bool:
-    """Whether a job fits what a step leaves."""
     for resource in range(state.units.shape[1]):
         if state.request[job, resource] > state.unpromised[step, resource]:
             return False

@@ -35,7 +35,6 @@ def end_of_queue(state: State) -> int:
 
 @inlined
 def _size_class(units: int) -> int:
-    """Return the number of binary digits, at most that of the last class."""
     digits = 0
     while units > 0 and digits < SIZE_CLASSES - 1:
         units >>= 1
@@ -287,7 +286,6 @@ def place_in_queue(state: State, job: int) -> int:
 
 @helper()
 def _remove_candidate(state: State, job: int) -> None:
-    """Take a job out of the candidates for backfilling."""
     at = 0
     if state.rules[0].backfill_order == FIXED:
         at = place_by_rank(state, CANDIDATES, 0, state.clock[0].n_queued, job)

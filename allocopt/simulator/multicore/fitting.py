@@ -160,7 +160,6 @@ def predicted_power(constants: PowerConstants, measured: Powers) -> FloatArray:
 
 
 def _power_constants(found: list[float], idle: FloatArray) -> PowerConstants:
-    """Read the constants out of the coefficients of a line."""
     processor_w, core_w, stall_w = (*found, 0.0)[:3]
     if core_w <= 0 or processor_w < 0:
         fault = (
@@ -172,7 +171,6 @@ def _power_constants(found: list[float], idle: FloatArray) -> PowerConstants:
 
 
 def _check_contention(measured: Slowdowns) -> None:
-    """Raise `InvalidProblemError` where the measurements are too few or too much alike."""
     if len(measured.factor) < FEWEST:
         raise InvalidProblemError("contention", f"{len(measured.factor)} measurements, must be at least {FEWEST}")
     if len(np.unique(measured.others)) < 2:
@@ -184,7 +182,6 @@ def _check_contention(measured: Slowdowns) -> None:
 
 
 def _beginnings(measured: Slowdowns) -> Iterator[FloatArray]:
-    """Yield constants from which a fit may begin, rates in GB/s."""
     total = (measured.rate + measured.others_rate) / _GB
     slowed = measured.factor < 0.99
     knees = [float(total[slowed].min()), float(np.quantile(total[slowed], 0.25))]
@@ -197,8 +194,6 @@ def _beginnings(measured: Slowdowns) -> Iterator[FloatArray]:
 
 
 def _fit_from(begin: FloatArray, measured: Slowdowns, sharing: float) -> tuple[float, FloatArray]:
-    """Return the cost and constants that a fit ends with."""
-
     def residuals(values: FloatArray) -> FloatArray:
         return _predicted(_constants(values), measured, sharing) - measured.factor
 
@@ -207,11 +202,9 @@ def _fit_from(begin: FloatArray, measured: Slowdowns, sharing: float) -> tuple[f
 
 
 def _constants(values: FloatArray) -> ContentionConstants:
-    """Return constants of which rates are given in GB/s."""
     b, c, da, db, dc, dd = values.tolist()
     return ContentionConstants(b / _GB, c * _GB, da, db * _GB, dc * _GB, dd * _GB)
 
 
 def _predicted(constants: ContentionConstants, measured: Slowdowns, sharing: float) -> FloatArray:
-    """Return the speed factors that constants predict."""
     return speed_factor(measured.rate, measured.others_rate, measured.others, constants, sharing)

@@ -69,20 +69,17 @@ class SharedMemory:
         return [(job, min(self._paces[job].values()) / self._reference) for job in sorted(affected)]
 
     def _begin(self, placement: Placement) -> None:
-        """Begin a simulation."""
         self._placement = placement
         self._tasks = [defaultdict(int) for _ in self._kinds]
         self._where, self._paces = {}, {}
 
     def _leave(self, job: int) -> list[int]:
-        """Take a job off its processors, and return them."""
         del self._paces[job]
         for processor in self._where[job]:
             del self._tasks[processor][job]
         return self._where.pop(job)
 
     def _enter(self, job: int, placement: Placement) -> list[int]:
-        """Put the tasks of a job on processors, and return them."""
         share = placement.shares[job]
         assert share is not None, "a job that runs holds something"
         self._where[job], self._paces[job] = [], {}
@@ -107,7 +104,6 @@ class SharedMemory:
         return list(tasks)
 
     def _factor(self, kind: Processor, rate: float, others_rate: float, others: int) -> float:
-        """Speed factor of a task."""
         if kind.contention is None or self._execution.kind is ExecutionKind.BASELINE:
             return 1.0
         return float(speed_factor(rate, others_rate, others, kind.contention, self._execution.sharing))

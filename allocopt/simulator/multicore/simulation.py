@@ -1,8 +1,8 @@
 """Simulations on multicore machines, from decision to decision, by one policy or as measured, and their schedules."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from allocopt.cluster.multicore import Machine
 from allocopt.errors import InvalidProblemError
 from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, shown
+from allocopt.interruption import run_in_slices
 from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.multicore.policies import Action, NodeSelection
 from allocopt.simulator.multicore.rates import count_energy
@@ -100,13 +101,8 @@ def nodes_of(machine: Machine, jobs: TaskWorkload, cores: IntArray) -> tuple[Int
 
 
 def _sums(values: FloatArray, counts: list[int]) -> FloatArray:
-    """Return sums of values that stand in a row, so many for each sum."""
     firsts: Any = np.cumsum(counts) - counts
     return np.asarray(np.add.reduceat(values, firsts), dtype=np.float64)
-
-
-PATIENCE_S = 0.1
-"""Seconds for which a kernel runs, about, before it is seen whether the user wants to interrupt it."""
 
 
 class MulticoreSimulation:
@@ -160,13 +156,7 @@ class MulticoreSimulation:
 
     def run(self, action: Action) -> None:
         """Go on to the end under one policy."""
-        events = 64
-        while True:
-            began = time.perf_counter()
-            if run_policy(self.state, self.multicore, *action.codes, events) < events:
-                return
-            quick = time.perf_counter() - began < PATIENCE_S
-            events = 2 * events if quick else max(1, events // 2)
+        run_in_slices(partial(run_policy, self.state, self.multicore, *action.codes), 64)
 
     def schedule(self) -> MulticoreSchedule:
         """Return what came out.
@@ -254,7 +244,6 @@ def replay(
 
 
 def _arrays(state: State, multicore: Multicore) -> tuple[NDArray[Any], ...]:
-    """Return all arrays of a simulation."""
     return tuple(np.asarray(array) for array in (*state, *multicore))
 
 

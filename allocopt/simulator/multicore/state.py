@@ -295,7 +295,6 @@ def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> N
 
 
 def _amount(count: int, noun: str) -> str:
-    """Return a number with its noun."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
@@ -316,7 +315,6 @@ def _state(machine: Machine, jobs: TaskWorkload, job_of: IntArray, execution: Ex
 
 
 def _tally(jobs: TaskWorkload, execution: Execution) -> Any:
-    """Return the numbers of the whole machine."""
     tally = np.zeros(1, dtype=TALLY_DTYPE)
     tally["sharing"] = execution.sharing
     tally["began"] = jobs.submit[0]
@@ -325,7 +323,6 @@ def _tally(jobs: TaskWorkload, execution: Execution) -> Any:
 
 
 def _processors(machine: Machine, execution: Execution, began: float) -> Any:
-    """Return the processors."""
     processors = list(machine.processors())
     records = np.zeros(len(processors), dtype=PROCESSOR_DTYPE)
     records["node"] = [number for number, node in enumerate(machine.nodes()) for _ in node.processors]
@@ -342,7 +339,6 @@ def _processors(machine: Machine, execution: Execution, began: float) -> Any:
 
 
 def _set_models(record: Any, processor: Processor, kind: ExecutionKind) -> None:
-    """Write the constants of a processor's models."""
     power = processor.power or PowerConstants(0.0, 0.0)
     record["core_w"], record["stalled"], record["c"] = power.core_w, 1.0, inf
     if kind is ExecutionKind.BASELINE:
@@ -355,7 +351,6 @@ def _set_models(record: Any, processor: Processor, kind: ExecutionKind) -> None:
 
 
 def _nodes(machine: Machine) -> Any:
-    """Return the nodes, all idle."""
     nodes = list(machine.nodes())
     records = np.zeros(len(nodes), dtype=NODE_DTYPE)
     records["processors"] = [len(node.processors) for node in nodes]
@@ -367,12 +362,10 @@ def _nodes(machine: Machine) -> Any:
 
 
 def _memory(node: Node) -> float:
-    """Memory of a node in MB."""
     return inf if node.memory_mb is None else node.memory_mb
 
 
 def _tasks(jobs: TaskWorkload) -> Any:
-    """Return the tasks, none of which has started."""
     job_of = np.repeat(np.arange(len(jobs)), jobs.tasks)
     records = np.zeros(len(job_of), dtype=TASK_DTYPE)
     records["job"] = job_of
@@ -396,7 +389,6 @@ def _values(jobs: TaskWorkload, job_of: IntArray) -> FloatArray:
 
 
 def _jobs(jobs: TaskWorkload, fixed_nodes: IntArray) -> Any:
-    """Return the jobs."""
     records = np.zeros(len(jobs), dtype=JOB_DTYPE)
     for field in ("tasks", "nodes", "per_node", "estimate", "memory_mb"):
         records[field] = getattr(jobs, field)

@@ -84,11 +84,9 @@ class QuotaExecution:
         return any(one.is_over for one in self._jobs())
 
     def _jobs(self) -> Iterator[Progress]:
-        """Jobs that run."""
         return (one for allocation in self.allocations for one in allocation.jobs)
 
     def _pass(self, now: float) -> None:
-        """Let time pass."""
         for allocation in self.allocations:
             self.accounts.note(allocation, now - self._now)
             for one in allocation.jobs:
@@ -109,7 +107,6 @@ class QuotaExecution:
         return over
 
     def _enter(self, progress: Progress, host: int | None) -> None:
-        """Let a job begin, on an allocation of its own or as the guest of a job."""
         self._known.add(progress.number)
         if host is None:
             self.allocations.append(Allocation(progress))

@@ -93,11 +93,9 @@ class Asking(QuotaScheduler):
             self._put.add((self.question.allocation.number, self.question.guest))
 
     def _is_new(self, question: Question) -> bool:
-        """Whether a question has not been put yet."""
         return (question.allocation.number, question.guest) not in self._put
 
     def _questions(self, view: QuotaView) -> Iterator[Question]:
-        """Yield all questions of the moment, in their order."""
         for one in view.allocations:
             if one.guest is not None:
                 yield Question(view, one, one.guest.number, is_there=True)
@@ -157,7 +155,6 @@ class AskingSimulation:
         self._go_on()
 
     def _go_on(self) -> None:
-        """Let time pass while nobody is to be asked."""
         self._asking.answer = None
         while self._asking.question is None and self._simulation.advance():
             self._simulation.python_pass(self._asking)

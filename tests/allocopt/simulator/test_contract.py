@@ -11,7 +11,7 @@ from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import FatTree
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.multicore.policies import Action
-from allocopt.simulator.quota.decisions import QuotaScheduler
+from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
