@@ -17,7 +17,7 @@ from allocopt.simulator.placement import Share
 from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.solving.registry import get_solver
 from allocopt.topology import OneShot
-from learned.nsa.reproduction.epochs import Method
+from papers.nsa.configuration import Method
 
 Window = tuple[IntArray, IntArray]
 """Units of each resource that jobs ask for, and that are free on each node."""
