@@ -78,20 +78,8 @@ def mean_of(
 class Artifact:
     """A table or figure of a paper that can be done again: an `allocopt.reproduction.Reproduction` made of functions.
 
-    Parameters
-    ----------
-    name, title
-        What it is asked for by, and what it is.
-    keys
-        Names the pieces of a request.
-    record
-        Measures a piece.
-    numbers
-        Turns the records of all pieces into numbers.
-    takes
-        Names of the options in `Asked` that it has.
-    options
-        Values that were given for them.
+    ``keys`` names the pieces of a request, ``record`` measures one, ``numbers`` turns the records of all into numbers;
+    ``takes`` names the options of `Asked` that it has, ``options`` are the values that were given for them.
     """
 
     name: str

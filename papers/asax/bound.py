@@ -64,7 +64,6 @@ def uses_of(kinds: Sequence[Kind]) -> Iterator[Use]:
 
 
 def _speeds(host: Kind, guest: Kind, percent: int) -> tuple[float, float]:
-    """Speeds of two stages that share."""
     quotas = (1 - percent / 100, percent / 100)
     tenants = [Tenant(one.job.cores, one.stage, quota) for one, quota in zip((host, guest), quotas, strict=True)]
     slow = slowdowns(tenants, host.job.cores, Sharing.SHARES, Interference())

@@ -77,9 +77,9 @@ def measured(asked: Asked, piece: str) -> Record:
     runs = []
     for seed in seeds_of(asked):
         scheduler = METHODS[method](cores, asked.size(LESSONS, QUICK_LESSONS))
-        before = _updates(scheduler)
+        before = _weight_updates(scheduler)
         done = simulate_quotas(queue_of(seed, cores), cores, scheduler, seed)
-        runs.append({**_metrics(done), **_risks(scheduler), "updates": float(_updates(scheduler) - before)})
+        runs.append({**_metrics(done), **_risks(scheduler), "updates": float(_weight_updates(scheduler) - before)})
     return {"runs": runs}
 
 
@@ -107,8 +107,7 @@ def _metrics(done: QuotaSchedule) -> dict[str, float]:
     return found
 
 
-def _updates(scheduler: QuotaScheduler) -> int:
-    """Return how often weights have been set anew, of all applications."""
+def _weight_updates(scheduler: QuotaScheduler) -> int:
     if not isinstance(scheduler, AsaxScheduler):
         return 0
     return sum(weights.rounds for weights in scheduler.asax.knowledge.applications.values())

@@ -32,43 +32,22 @@ TABLE_THREE: dict[tuple[int, str], QueueLine] = {
 }
 """By cores and method. Tables 2 and 3 cannot both hold: response less wait is 0.6 h to 3.1 h, a run at most 0.82 h."""
 
-TABLE_TWO: dict[tuple[int, str, str], WorkflowLine] = {
-    (64, "space-sharing", "montage"): WorkflowLine(0.35, 45, 10),
-    (64, "space-sharing", "blast"): WorkflowLine(0.71, 96, 44),
-    (64, "space-sharing", "statistics"): WorkflowLine(0.69, 26, 5),
-    (64, "space-sharing", "synthetic"): WorkflowLine(0.49, 99, 95),
-    (128, "space-sharing", "montage"): WorkflowLine(0.32, 33, 7),
-    (128, "space-sharing", "blast"): WorkflowLine(0.72, 95, 45),
-    (128, "space-sharing", "statistics"): WorkflowLine(0.70, 16, 1),
-    (128, "space-sharing", "synthetic"): WorkflowLine(0.50, 99, 93),
-    (256, "space-sharing", "montage"): WorkflowLine(0.29, 21, 5),
-    (256, "space-sharing", "blast"): WorkflowLine(0.70, 91, 42),
-    (256, "space-sharing", "statistics"): WorkflowLine(0.72, 10, 1),
-    (256, "space-sharing", "synthetic"): WorkflowLine(0.48, 99, 92),
-    (64, "static-50", "montage"): WorkflowLine(0.38, 94, 10),
-    (64, "static-50", "blast"): WorkflowLine(0.82, 99, 44),
-    (64, "static-50", "statistics"): WorkflowLine(0.77, 51, 6),
-    (64, "static-50", "synthetic"): WorkflowLine(0.57, 99, 95),
-    (128, "static-50", "montage"): WorkflowLine(0.35, 73, 7),
-    (128, "static-50", "blast"): WorkflowLine(0.79, 99, 44),
-    (128, "static-50", "statistics"): WorkflowLine(0.76, 36, 2),
-    (128, "static-50", "synthetic"): WorkflowLine(0.57, 99, 93),
-    (256, "static-50", "montage"): WorkflowLine(0.32, 55, 5),
-    (256, "static-50", "blast"): WorkflowLine(0.80, 99, 43),
-    (256, "static-50", "statistics"): WorkflowLine(0.76, 26, 1),
-    (256, "static-50", "synthetic"): WorkflowLine(0.53, 99, 91),
-    (64, "asax", "montage"): WorkflowLine(0.35, 95, 10),
-    (64, "asax", "blast"): WorkflowLine(0.75, 99, 44),
-    (64, "asax", "statistics"): WorkflowLine(0.73, 61, 5),
-    (64, "asax", "synthetic"): WorkflowLine(0.56, 99, 95),
-    (128, "asax", "montage"): WorkflowLine(0.33, 75, 7),
-    (128, "asax", "blast"): WorkflowLine(0.73, 99, 44),
-    (128, "asax", "statistics"): WorkflowLine(0.72, 43, 1),
-    (128, "asax", "synthetic"): WorkflowLine(0.55, 99, 93),
-    (256, "asax", "montage"): WorkflowLine(0.30, 51, 5),
-    (256, "asax", "blast"): WorkflowLine(0.76, 99, 43),
-    (256, "asax", "statistics"): WorkflowLine(0.73, 86, 1),
-    (256, "asax", "synthetic"): WorkflowLine(0.52, 99, 93),
+_WORKFLOWS = ("montage", "blast", "statistics", "synthetic")
+_TABLE_TWO = {
+    (64, "space-sharing"): ((0.35, 45, 10), (0.71, 96, 44), (0.69, 26, 5), (0.49, 99, 95)),
+    (128, "space-sharing"): ((0.32, 33, 7), (0.72, 95, 45), (0.70, 16, 1), (0.50, 99, 93)),
+    (256, "space-sharing"): ((0.29, 21, 5), (0.70, 91, 42), (0.72, 10, 1), (0.48, 99, 92)),
+    (64, "static-50"): ((0.38, 94, 10), (0.82, 99, 44), (0.77, 51, 6), (0.57, 99, 95)),
+    (128, "static-50"): ((0.35, 73, 7), (0.79, 99, 44), (0.76, 36, 2), (0.57, 99, 93)),
+    (256, "static-50"): ((0.32, 55, 5), (0.80, 99, 43), (0.76, 26, 1), (0.53, 99, 91)),
+    (64, "asax"): ((0.35, 95, 10), (0.75, 99, 44), (0.73, 61, 5), (0.56, 99, 95)),
+    (128, "asax"): ((0.33, 75, 7), (0.73, 99, 44), (0.72, 43, 1), (0.55, 99, 93)),
+    (256, "asax"): ((0.30, 51, 5), (0.76, 99, 43), (0.73, 86, 1), (0.52, 99, 93)),
+}
+TABLE_TWO = {
+    (cores, method, workflow): WorkflowLine(*values)
+    for (cores, method), lines in _TABLE_TWO.items()
+    for workflow, values in zip(_WORKFLOWS, lines, strict=True)
 }
 """By cores, method and workflow."""
 

@@ -13,14 +13,12 @@ REFERENCE = "space-sharing"
 CEILING = "coallocation-scip"
 
 
-def _change(value: float, base: float) -> float:
-    """Change in percent."""
+def _percent_change(value: float, base: float) -> float:
     return 100 * (value / base - 1) if base else 0.0
 
 
-def _changes(runs: Runs, others: Runs, key: str) -> list[float]:
-    """Return the change of a metric against other runs, run by run."""
-    return [_change(run[key], other[key]) for run, other in zip(runs, others, strict=True)]
+def _percent_changes(runs: Runs, others: Runs, key: str) -> list[float]:
+    return [_percent_change(run[key], other[key]) for run, other in zip(runs, others, strict=True)]
 
 
 def _workflows(records: Records) -> Iterator[Number]:
@@ -70,15 +68,16 @@ def _beside(piece: str, runs: Runs, line: QueueLine | None, records: Records) ->
     reference = TABLE_THREE[cores, REFERENCE]
     if base is not None and method != REFERENCE:
         points = [run["cpu"] - other["cpu"] for run, other in zip(runs, base["runs"], strict=True)]
-        yield mean_of(
-            piece, "CPU over space sharing, + points", points, None if line is None else line.cpu - reference.cpu
-        )
+        printed = None if line is None else line.cpu - reference.cpu
+        yield mean_of(piece, "CPU over space sharing, + points", points, printed)
         for column, key in (("wait", "wait_h"), ("run time", "run_h"), ("response", "response_h")):
             is_printed = line is not None and key in line._fields
-            published = _change(getattr(line, key), getattr(reference, key)) if is_printed else None
-            yield mean_of(piece, f"{column} over space sharing, +%", _changes(runs, base["runs"], key), published)
+            published = _percent_change(getattr(line, key), getattr(reference, key)) if is_printed else None
+            changes = _percent_changes(runs, base["runs"], key)
+            yield mean_of(piece, f"{column} over space sharing, +%", changes, published)
     if ceiling is not None and method != CEILING:
-        yield mean_of(piece, "response over the exact model's, +%", _changes(runs, ceiling["runs"], "response_h"))
+        gaps = _percent_changes(runs, ceiling["runs"], "response_h")
+        yield mean_of(piece, "response over the exact model's, +%", gaps)
 
 
 THREE = Artifact("asax-table3", "Table 3 of the ASAX paper: wait, CPU utilization, response", pieces, measured, _queues)
@@ -91,7 +90,7 @@ def _makespans(records: Records) -> Iterator[Number]:
         runs, base = record["runs"], records.get(f"{cores}: {REFERENCE}")
         yield mean_of(piece, "makespan h", [run["makespan_h"] for run in runs])
         if base is not None and method != REFERENCE:
-            changes = _changes(runs, base["runs"], "makespan_h")
+            changes = _percent_changes(runs, base["runs"], "makespan_h")
             yield mean_of(piece, "makespan over space sharing, +%", changes, MAKESPAN_CHANGE.get((cores, method)))
         for workflow in APPLICATIONS:
             line = TABLE_TWO.get((cores, method, workflow))

@@ -35,18 +35,10 @@ Curve = list[dict[str, float]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """What a scheduler made of some job sets.
+    """What a scheduler made of some job sets: metrics of every set, and of all jobs arrays of shape ``(n,)``.
 
-    Parameters
-    ----------
-    sets
-        What `Episodes.metrics` says of every job set.
-    wait, service, length
-        Times of all jobs in timesteps, shape ``(n,)``.
-    share
-        Largest share of the machine's CPUs or GPUs that each job asks for, shape ``(n,)``.
-    policy, better
-        How each job was allocated, and the better policy for it, shape ``(n,)``.
+    Times are timesteps, ``share`` is the largest of the machine's CPUs or GPUs that a job asks for, ``policy`` how it
+    was allocated, and ``better`` the better policy for it.
     """
 
     sets: Mapping[str, FloatArray]

@@ -111,7 +111,6 @@ def class_means(classes: Classes, by: FloatArray, values: Mapping[str, FloatArra
 
 
 def _by_class(name: str, title: str, means: Callable[[Outcomes], dict[str, dict[str, float]]]) -> Artifact:
-    """Return a figure of means by class, over the runs."""
 
     def numbers(records: Records) -> Iterator[Number]:
         for method, record in records.items():
@@ -149,7 +148,6 @@ OWN, OTHER = "trained on it", "trained on 128 nodes"
 
 
 def _record_of_eight(asked: Asked, piece: str) -> Record:
-    """Train, and schedule the held-out job sets."""
     seed = asked.seeds[0]
     if piece.startswith("horizon "):
         return _horizon(asked, int(piece.split()[1]), seed)

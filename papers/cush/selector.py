@@ -131,7 +131,6 @@ def _is_right(jobsets: Sequence[JobSet], policies: IntArray) -> BoolArray:
 
 
 def _numbers(records: Records) -> Iterator[Number]:
-    """Yield shares in per cent, and turnarounds with the share of the oracle's gain."""
     ratios, curve, dynamic = records[RATIOS], records[CURVE], records[DYNAMIC]
     for column, value in ratios["shares"].items():
         yield Number(RATIOS, column, 100 * value, 100.0, ratios["jobs"])

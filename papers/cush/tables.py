@@ -16,7 +16,6 @@ RATIO, RIGHT = "NTAT over the best baseline", "right policies %"
 
 
 def _record(asked: Asked, piece: str) -> Record:
-    """Schedule the held-out job sets by a method."""
     runs = runs_of(asked, *piece.split(": "))
     means = [
         {column: run.mean(metric) for column, metric in COLUMNS.items()}

@@ -2,13 +2,4 @@
 
 from papers.dras import curves, figures, surge, waits
 
-ARTIFACTS = (
-    curves.FIVE,
-    curves.SIX,
-    figures.SEVEN,
-    waits.EIGHT,
-    waits.NINE,
-    waits.TABLE,
-    surge.TEN,
-    figures.ELEVEN,
-)
+ARTIFACTS = (curves.FIVE, curves.SIX, figures.SEVEN, waits.EIGHT, waits.NINE, waits.TABLE, surge.TEN, figures.ELEVEN)

@@ -30,18 +30,9 @@ JOBSETS = (HELD_OUT, SYNTHETIC)
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A machine and its trace.
+    """A machine: its shipped weights, its trace among the data, and the least sizes of its classes of jobs, rising.
 
-    Parameters
-    ----------
-    weights
-        Name of the weights that are shipped for it.
-    trace
-        The file in the folder with the data.
-    objective
-        Of Optimization: ``capability`` (Eq. 1) or ``capacity`` (Eq. 2).
-    classes
-        Least sizes of the classes that jobs are sorted into, rising.
+    The objective is that of Optimization, ``capability`` (Eq. 1) or ``capacity`` (Eq. 2).
     """
 
     name: str
@@ -99,6 +90,8 @@ AGENTS = {
 """Agents of the paper, and the policies that they are."""
 
 LEADER = "DRAS-PPO"
+CUSTOMIZED, GENERIC, STATIC, DYNAMIC = (f"{LEADER}, {how}" for how in ("customized", "generic", "static", "dynamic"))
+"""Trained for the machine, or on several others; as it is, or going on learning."""
 PAPER_METHODS = (*PAPER_RULES, *AGENTS)
 
 
@@ -124,34 +117,32 @@ RULES: dict[str, Maker] = {
 METHODS = (*PAPER_METHODS, *(name for name in RULES if name not in PAPER_RULES))
 
 
-def trainings(folder: str, method: str, site: Site | None) -> list[Path]:
+def agent_of(method: str) -> str | None:
+    """Return the policy that a method of an agent is, such as that of ``DRAS-PPO, generic``; None for a rule."""
+    return AGENTS.get(method.split(", ")[0])
+
+
+def trainings(folder: str, method: str, site: Site) -> list[Path]:
     """Return the weights of an agent's trainings in a folder, of which every subfolder is a training.
 
-    They are those on the trace of a site alone, or on several traces where no site is named.
+    They are those on the trace of a site alone, of `GENERIC` those on several traces.
     """
     found = []
     for path in sorted(Path(folder).glob("*/weights.safetensors")) if folder else ():
         card = read_weights(path)[1]
         traces = str(card.settings["trace"]).split(",")
-        fits = len(traces) > 1 if site is None else len(traces) == 1 and traces[0].startswith(site.trace_name)
-        if card.training == AGENTS[method] and fits:
+        is_own = len(traces) == 1 and traces[0].startswith(site.trace_name)
+        if card.training == agent_of(method) and (len(traces) > 1 if method == GENERIC else is_own):
             found.append(path)
     return found
 
 
-def weights_of(folder: str, method: str, site: Site | None) -> list[str]:
+def weights_of(folder: str, method: str, site: Site) -> list[str]:
     """Return the weights of an agent by training, see `trainings`; else the name of what is shipped, if it is."""
     if found := trainings(folder, method, site):
         return [str(path) for path in found]
-    shipped = "generic" if site is None else site.weights
-    return [shipped] if shipped in shipped_weights(AGENTS[method]) else []
-
-
-def agent(method: str, weights: str, **options: object) -> ListScheduler | Scheduler:
-    """Return an agent as a scheduler."""
-    policy = get_policy(AGENTS[method], {"weights": weights, **options})
-    assert not isinstance(policy, QueueOrder)
-    return policy
+    shipped = "generic" if method == GENERIC else site.weights
+    return [shipped] if shipped in shipped_weights(agent_of(method) or "") else []
 
 
 def schedulers(method: str, site: Site, asked: Asked) -> list[ListScheduler | Scheduler]:
@@ -159,11 +150,14 @@ def schedulers(method: str, site: Site, asked: Asked) -> list[ListScheduler | Sc
 
     None where an agent's weights are neither found nor shipped.
     """
-    if method in AGENTS:
-        return [agent(method, weights) for weights in weights_of(asked.trained, method, site)]
-    return [RULES[method](site, seed) for seed in (asked.seeds if method == "Random" else asked.seeds[:1])]
+    agent = agent_of(method)
+    if agent is None:
+        return [RULES[method](site, seed) for seed in (asked.seeds if method == "Random" else asked.seeds[:1])]
+    options = {"dynamic": True} if method == DYNAMIC else {}
+    policies = [get_policy(agent, {"weights": one, **options}) for one in weights_of(asked.trained, method, site)]
+    return [policy for policy in policies if not isinstance(policy, QueueOrder)]
 
 
 def present(methods: Sequence[str], site: Site, asked: Asked) -> list[str]:
     """Return the methods without the agents for which there are no weights."""
-    return [name for name in methods if name not in AGENTS or weights_of(asked.trained, name, site)]
+    return [name for name in methods if agent_of(name) is None or weights_of(asked.trained, name, site)]

@@ -5,7 +5,8 @@ The paper prints curves; of its text are the rewards at the end, by its own rewa
 
 import csv
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.two_level import END, Selector
 from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.workload import Workload
-from allocopt.training import TrainingRequest
+from allocopt.training import TrainingRequest, get_training
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
 from learned.dras.agents import load_agent
-from learned.dras.training import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo, DrasTraining
+from learned.dras.training import DrasTraining
 from learned.dras.validation import Validator
 from learned.networks.files import read_weights
 from learned.networks.shipped import find_weights
@@ -31,7 +32,6 @@ from papers.dras.configuration import (
     AGENTS,
     LEADER,
     PAPER_METHODS,
-    PAPER_RULES,
     REFERENCE,
     THETA,
     present,
@@ -43,13 +43,6 @@ from papers.dras.configuration import (
 ORDERS = ("sampled,real,synthetic", "real,sampled,synthetic", "synthetic,real,sampled", "real")
 """Phases in the orders of Figure 5; the last is the paper's training with real jobsets only."""
 
-TRAININGS: dict[str, type[DrasTraining]] = {
-    "Decima-PG": DecimaPg,
-    "DRAS-DQL": DrasDql,
-    "DRAS-PG": DrasPg,
-    "DRAS-A2C": DrasA2c,
-    "DRAS-PPO": DrasPpo,
-}
 ORDERED = "DRAS-PG"
 """The agent of Figure 5."""
 
@@ -74,12 +67,13 @@ def _training(method: str, asked: Asked, updates: int = 0, phases: str = ORDERS[
     for weights in weights_of(asked.trained, LEADER, THETA)[:1]:
         settings = read_weights(find_weights(AGENTS[LEADER], weights))[1].settings
         goal = {name: settings[name] for name in GOAL}
-    path = str(asked.data / THETA.trace)
-    return TRAININGS[method](path, THETA.processors, updates=updates, phases=phases, **goal)
+    options = {"trace": str(asked.data / THETA.trace), "processors": THETA.processors, "updates": updates}
+    training = get_training(AGENTS[method], {**options, "phases": phases, **goal})
+    assert isinstance(training, DrasTraining)
+    return training
 
 
 def _curve_of(training: DrasTraining, seed: int, name: str) -> Record:
-    """Train, and return what validation showed after every update."""
     with tempfile.TemporaryDirectory() as folder:
         request = TrainingRequest(Path(folder), seed, None, False, f"allocopt reproduce {name}")
         progress = list(training.train(request))
@@ -108,7 +102,6 @@ def curve_numbers(row: str, record: Mapping[str, Any]) -> Iterator[Number]:
 
 
 def _record_of_five(asked: Asked, piece: str) -> Record:
-    """Train with the phases in an order."""
     seed, order = seed_and_name(piece)
     trace_of(THETA, asked)
     return _curve_of(_training(ORDERED, asked, asked.size(UPDATES, QUICK_UPDATES), order), seed, FIVE.name)
@@ -137,7 +130,6 @@ IN_ENVIRONMENT: dict[str, tuple[Callable[[], Selector], Options]] = {
 
 
 def _total_reward(jobs: Workload, selector: Selector, options: Options) -> float:
-    """Play a jobset through."""
     episodes = Episodes([jobs], THETA.processors, 1, options)
     episodes.begin(np.zeros(1, dtype=np.int64))
     over = False
@@ -147,29 +139,15 @@ def _total_reward(jobs: Workload, selector: Selector, options: Options) -> float
     return float(episodes.tally["total_reward"][0])
 
 
-def _rewarded(options: Options, reward: Weights) -> Options:
-    """Return options with another reward."""
-    return Options(window=options.window, reservations=options.reservations, reward=reward, can_end=options.can_end)
-
-
-def _rule_rewards(method: str, jobsets: tuple[Workload, ...], rewards: tuple[Weights, ...]) -> list[float]:
-    """Return the mean total reward of a rule over jobsets, by each of some rewards."""
-    maker, options = IN_ENVIRONMENT[method]
-    return [
-        float(np.mean([_total_reward(jobs, maker(), _rewarded(options, reward)) for jobs in jobsets]))
-        for reward in rewards
-    ]
-
-
-def _agent_rewards(
-    method: str, weights: str, jobsets: tuple[Workload, ...], rewards: tuple[Weights, ...]
-) -> list[float]:
-    """Return the mean total reward of an agent over jobsets, by each of some rewards."""
+def _mean_reward(method: str, weights: str, jobsets: Sequence[Workload], reward: Weights) -> float:
+    """Return the mean total reward over jobsets, of a rule or of an agent with some weights."""
+    if method in IN_ENVIRONMENT:
+        maker, options = IN_ENVIRONMENT[method]
+        return float(np.mean([_total_reward(jobs, maker(), replace(options, reward=reward)) for jobs in jobsets]))
     agent = load_agent(AGENTS[method], weights)
     kind = Reservations.NONE if method == "Decima-PG" else Reservations.KEPT
-    options = Options(window=agent.window, reservations=kind)
-    validators = [Validator(jobsets, THETA.processors, _rewarded(options, reward)) for reward in rewards]
-    return [validator.waits(agent.weights).total_reward for validator in validators]
+    validator = Validator(jobsets, THETA.processors, Options(window=agent.window, reservations=kind, reward=reward))
+    return validator.waits(agent.weights).total_reward
 
 
 def _keys_of_six(asked: Asked) -> list[str]:
@@ -188,14 +166,12 @@ def _record_of_six(asked: Asked, piece: str) -> Record:
         trace_of(THETA, asked)
         return _curve_of(_training(method, asked, asked.size(0, QUICK_UPDATES)), seed, SIX.name)
     training = _training(LEADER, asked)
-    rewards = (training.reward, CAPABILITY)
-    every = training.jobsets(trace_of(THETA, asked), THETA.processors, 0)[1]
-    jobsets = tuple(every[: asked.size(None, QUICK_JOBSETS)])
-    if method in PAPER_RULES:
-        totals = [_rule_rewards(method, jobsets, rewards)]
-    else:
-        known = weights_of(asked.trained, method, THETA)
-        totals = [_agent_rewards(method, weights, jobsets, rewards) for weights in known]
+    jobsets = training.jobsets(trace_of(THETA, asked), THETA.processors, 0)[1][: asked.size(None, QUICK_JOBSETS)]
+    known = weights_of(asked.trained, method, THETA) if method in AGENTS else [""]
+    totals = [
+        [_mean_reward(method, weights, jobsets, reward) for reward in (training.reward, CAPABILITY)]
+        for weights in known
+    ]
     return {"jobsets": len(jobsets), "totals": totals}
 
 

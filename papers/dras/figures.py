@@ -12,22 +12,19 @@ import numpy as np
 from allocopt.reproduction import Records
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from papers.artifact import Artifact, Asked, Number, Record, mean_of
 from papers.dras.configuration import (
+    CUSTOMIZED,
+    GENERIC,
     JOBSETS,
-    LEADER,
     METHODS,
     PAPER_METHODS,
     REFERENCE,
     SITES,
-    Site,
-    agent,
     jobsets_of,
     present,
     schedulers,
-    weights_of,
 )
 
 HOUR_S = 3600.0
@@ -52,35 +49,27 @@ def metrics_of(schedule: Schedule) -> dict[str, float]:
     }
 
 
-def _parsed(piece: str) -> tuple[Site, str, str]:
-    """Return machine, kind of jobsets and method of a piece."""
+def _keys(methods: Sequence[str], asked: Asked) -> list[str]:
+    places = [(site, kind) for site in SITES.values() for kind in JOBSETS]
+    return [f"{site.name}, {kind}: {method}" for site, kind in places for method in present(methods, site, asked)]
+
+
+def _record(asked: Asked, piece: str) -> Record:
+    """Simulate all jobsets of a kind on a machine, by every scheduler of a method."""
     where, method = piece.split(": ")
-    site, kind = where.split(", ")
-    return SITES[site], kind, method
-
-
-def _simulated(asked: Asked, piece: str, chosen: Sequence[ListScheduler | Scheduler]) -> Record:
-    """Simulate all jobsets of a piece under some schedulers."""
-    site, kind, _ = _parsed(piece)
+    name, kind = where.split(", ")
+    site = SITES[name]
     jobsets = jobsets_of(site, kind, asked)
     return {
-        "runs": [[metrics_of(simulate(jobs, site.processors, scheduler)) for jobs in jobsets] for scheduler in chosen]
+        "runs": [
+            [metrics_of(simulate(jobs, site.processors, scheduler)) for jobs in jobsets]
+            for scheduler in schedulers(method, site, asked)
+        ]
     }
 
 
-def _means(runs: Runs, metric: str) -> list[float]:
-    """Return the mean of a metric over the jobsets, of every run."""
+def _run_means(runs: Runs, metric: str) -> list[float]:
     return [fmean(jobset[metric] for jobset in run) for run in runs]
-
-
-def _keys_of_seven(asked: Asked) -> list[str]:
-    places = [(site, kind) for site in SITES.values() for kind in JOBSETS]
-    return [f"{site.name}, {kind}: {method}" for site, kind in places for method in present(METHODS, site, asked)]
-
-
-def _record_of_seven(asked: Asked, piece: str) -> Record:
-    site, _, method = _parsed(piece)
-    return _simulated(asked, piece, schedulers(method, site, asked))
 
 
 def _numbers_of_seven(records: Records) -> Iterator[Number]:
@@ -100,11 +89,13 @@ def _method_numbers(row: str, runs: Runs, reference: Runs) -> Iterator[Number]:
     """Yield a method's metrics; spread is over its runs where there are several, else over jobsets."""
     n = len(runs) * len(runs[0])
     for metric in runs[0][0]:
-        values = _means(runs, metric) if len(runs) > 1 else [jobset[metric] for jobset in runs[0]]
+        values = _run_means(runs, metric) if len(runs) > 1 else [jobset[metric] for jobset in runs[0]]
         yield mean_of(row, metric, values, None, n)
     for metric in ("mean wait", "max wait"):
-        usual = _means(reference, f"{metric} h")[0]
-        yield mean_of(row, f"{metric} / {REFERENCE}", [mean / usual for mean in _means(runs, f"{metric} h")], None, n)
+        usual = _run_means(reference, f"{metric} h")[0]
+        yield mean_of(
+            row, f"{metric} / {REFERENCE}", [mean / usual for mean in _run_means(runs, f"{metric} h")], None, n
+        )
     worst = [
         max(ours["max wait h"] / theirs["max wait h"] for ours, theirs in zip(run, reference[0], strict=True))
         for run in runs
@@ -113,7 +104,6 @@ def _method_numbers(row: str, runs: Runs, reference: Runs) -> Iterator[Number]:
 
 
 def _kiviat_numbers(place: str, runs: Mapping[str, Runs], among: str) -> Iterator[Number]:
-    """Yield normalized metrics, areas and ranks among some methods."""
     overall = {
         method: {metric: fmean(jobset[metric] for run in found for jobset in run) for metric in KIVIAT}
         for method, found in runs.items()
@@ -156,49 +146,25 @@ def ranks(areas: Mapping[str, float]) -> dict[str, int]:
 SEVEN = Artifact(
     "dras-figure7",
     "Figure 7 of the DRAS paper: all methods by mean and longest wait, response, slowdown, use",
-    _keys_of_seven,
-    _record_of_seven,
+    lambda asked: _keys(METHODS, asked),
+    _record,
     _numbers_of_seven,
     ("trained",),
 )
-
-CUSTOMIZED, GENERIC = f"{LEADER}, customized", f"{LEADER}, generic"
-
-
-def _weights_of_eleven(method: str, site: Site, asked: Asked) -> list[str]:
-    return weights_of(asked.trained, LEADER, site if method == CUSTOMIZED else None)
-
-
-def _keys_of_eleven(asked: Asked) -> list[str]:
-    return [
-        f"{site.name}, {kind}: {method}"
-        for site in SITES.values()
-        for kind in JOBSETS
-        for method in (REFERENCE, CUSTOMIZED, GENERIC)
-        if method == REFERENCE or _weights_of_eleven(method, site, asked)
-    ]
-
-
-def _record_of_eleven(asked: Asked, piece: str) -> Record:
-    site, _, method = _parsed(piece)
-    if method == REFERENCE:
-        return _simulated(asked, piece, schedulers(REFERENCE, site, asked))
-    weights = _weights_of_eleven(method, site, asked)
-    return _simulated(asked, piece, [agent(LEADER, one) for one in weights])
 
 
 def _numbers_of_eleven(records: Records) -> Iterator[Number]:
     for piece, record in records.items():
         runs = record["runs"]
         for metric in runs[0][0]:
-            yield mean_of(piece, metric, _means(runs, metric), None, len(runs) * len(runs[0]))
+            yield mean_of(piece, metric, _run_means(runs, metric), None, len(runs) * len(runs[0]))
 
 
 ELEVEN = Artifact(
     "dras-figure11",
     "Figure 11 of the DRAS paper: a generic agent beside the customized one",
-    _keys_of_eleven,
-    _record_of_eleven,
+    lambda asked: _keys((REFERENCE, CUSTOMIZED, GENERIC), asked),
+    _record,
     _numbers_of_eleven,
     ("trained",),
 )

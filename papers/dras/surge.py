@@ -14,7 +14,7 @@ from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, SyntheticModel
 from learned.dras.policies import DrasPpo
 from learned.dras.traces import split_of
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
-from papers.dras.configuration import LEADER, REFERENCE, RULES, THETA, agent, trace_of, weights_of
+from papers.dras.configuration import DYNAMIC, REFERENCE, STATIC, THETA, present, schedulers, trace_of
 from papers.dras.figures import HOUR_S
 
 SPAN, QUICK_SPAN = (12, 4, 8), (4, 2, 3)
@@ -24,7 +24,6 @@ GAPS = 0.75
 """What the gaps between jobs are multiplied by in the surge."""
 
 ALL_WEEKS, ALL_SEEDS = "all weeks", "all seeds"
-STATIC, DYNAMIC = f"{LEADER}, static", f"{LEADER}, dynamic"
 METHODS = (REFERENCE, "Optimization", STATIC, DYNAMIC)
 
 
@@ -47,8 +46,7 @@ def compressed(submit_s: FloatArray, begin_s: float, end_s: float) -> FloatArray
 
 
 def _keys(asked: Asked) -> list[str]:
-    has_agent = bool(weights_of(asked.trained, LEADER, THETA))
-    methods = [method for method in METHODS if has_agent or not method.startswith(LEADER)]
+    methods = present(METHODS, THETA, asked)
     return [f"seed {seed}: {method}" for seed in asked.seeds for method in methods]
 
 
@@ -56,10 +54,7 @@ def _record(asked: Asked, piece: str) -> Record:
     """Simulate the weeks under a method, an agent with the first of its trainings."""
     seed, method = seed_and_name(piece)
     jobs, limits = surge(asked, seed)
-    if method in (STATIC, DYNAMIC):
-        scheduler = agent(LEADER, weights_of(asked.trained, LEADER, THETA)[0], dynamic=method == DYNAMIC)
-    else:
-        scheduler = RULES[method](THETA, 0)
+    scheduler = schedulers(method, THETA, asked)[0]
     wait_h = job_times(simulate(jobs, THETA.processors, scheduler)).wait_s / HOUR_S
     week = (jobs.submit // WEEK_S).astype(np.int64)
     weeks = {f"week {number + 1}": week == number for number in np.unique(week).tolist()}
@@ -91,7 +86,6 @@ def _numbers(records: Records) -> list[Number]:
 
 
 def _over_seeds(found: list[Number]) -> Iterator[Number]:
-    """Yield means over the seeds of what was measured with several."""
     groups: dict[tuple[str, str], list[Number]] = {}
     for number in found:
         groups.setdefault((number.row.split(": ")[1], number.column), []).append(number)

@@ -31,17 +31,7 @@ Box = dict[str, float]
 
 
 class Placed(NamedTuple):
-    """Jobs of some simulations: arrays of shape ``(n,)``.
-
-    Parameters
-    ----------
-    size, node_s, wait_s
-        Nodes, what they held in node seconds, and waits in seconds.
-    mode
-        How they came to run.
-    late
-        Whether a job that ran by reservation started after the time that it was promised.
-    """
+    """Jobs of some simulations, of shape ``(n,)``; those are late that start after what their reservation promised."""
 
     size: IntArray
     node_s: FloatArray
@@ -133,7 +123,6 @@ def _shares(asked: Asked, piece: str) -> Record:
 
 
 def _shares_beside(records: Records) -> Iterator[Number]:
-    """Yield the shares in per cent."""
     for piece, record in records.items():
         printed = TABLE_FOUR[piece.split(": ")[1]]
         for mode, shares in record["shares"].items():

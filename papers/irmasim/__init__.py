@@ -2,11 +2,4 @@
 
 from papers.irmasim import convergence, figures
 
-ARTIFACTS = (
-    figures.ONE,
-    figures.SEVEN,
-    figures.EIGHT,
-    figures.NINE,
-    convergence.TEN,
-    convergence.ELEVEN,
-)
+ARTIFACTS = (figures.ONE, figures.SEVEN, figures.EIGHT, figures.NINE, convergence.TEN, convergence.ELEVEN)

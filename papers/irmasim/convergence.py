@@ -38,7 +38,6 @@ def _training(asked: Asked, model: ExecutionKind) -> IrmasimTraining:
 
 
 def _record(training: IrmasimTraining, seed: int) -> Record:
-    """Train, and let the agent act once."""
     from learned.irmasim.learner import SHARE
 
     learner = training.learner(seed)
@@ -91,7 +90,6 @@ def favoured_from(shares: FloatArray) -> int | None:
 
 
 def _findings(record: Record) -> dict[str, float | None]:
-    """Return what an agent ends on, and when it began to favour it."""
     shares, best = np.array(record["shares"]), min(record["alone"])
     first = favoured_from(shares)
     energy = np.array(record["energy"]) / best

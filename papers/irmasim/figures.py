@@ -57,7 +57,6 @@ def machine() -> Machine:
 
 
 def _two_nodes(asked: Asked, piece: str) -> Record:
-    """Return where and when each job ran."""
     made = simulate_tasks(machine(), workload(), FIRST_COME, Execution(ExecutionKind(piece)))
     nodes = [int(nodes[0]) for nodes in made.nodes()]
     jobs = made.jobs

@@ -5,9 +5,10 @@ NSA with 500 steps decides (section VI-C). The paper does not print where in the
 cut into as many equal stretches as there are epochs.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import islice
+from types import MappingProxyType
 
 from allocopt.files.faults import bad_file
 from allocopt.problems.topology import Allocation, TopologyProblem
@@ -17,6 +18,7 @@ from allocopt.solving.result import Result
 from allocopt.solving.solve import solve
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
+from heuristics.topology.annealing import Annealing
 from learned.nsa.solver import Nsa
 from learned.nsa.windows import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S, epoch_workload
 from papers.artifact import Asked, Record, seed_and_name
@@ -66,8 +68,10 @@ class Method:
 
 
 Methods = Mapping[str, Method]
-Solved = Mapping[str, Result]
-"""Answers to a window, by method."""
+
+
+RANDOM_REPAIR = Annealing(hottest=2.5, coldest=0.0025, most_removed=2)
+"""NSA without its network: the same walk, temperatures and moves."""
 
 
 def nsa_500(network: str = "cnn-3") -> Method:
@@ -75,20 +79,18 @@ def nsa_500(network: str = "cnn-3") -> Method:
     return Method(Nsa(network), "free", 500)
 
 
-def solve_all(methods: Methods, problem: TopologyProblem, seed: int) -> dict[str, Result]:
-    """Solve a window by every method."""
-    return {name: method.solve(problem, seed) for name, method in methods.items()}
-
-
 def solved_windows(
-    asked: Asked, key: str, methods: Callable[[TopologyProblem, int], Solved]
-) -> Iterator[tuple[TopologyProblem, Solved]]:
-    """Yield the windows of an epoch with the answers of all methods, `LEADER` among them, which decides what starts."""
+    asked: Asked, key: str, methods: Methods, timed: Methods = MappingProxyType({})
+) -> Iterator[tuple[TopologyProblem, dict[str, Result]]]:
+    """Yield the windows of an epoch with the answers of all methods, `LEADER` among them, which decides what starts.
+
+    Those that are ``timed`` get as many steps as fit the time of `LEADER`, measured on the window itself.
+    """
     seed, epoch = seed_and_name(key)[0], epoch_of(key)
     workload = read_paper_workload(asked)
     stretch = len(workload) // EPOCHS
     jobs = epoch_workload(workload, (epoch - 1) * stretch, min(stretch, JOBS_PER_EPOCH))
-    answers: Solved = {}
+    answers: dict[str, Result] = {}
 
     def allocate(problem: TopologyProblem) -> Allocation:
         chosen: Allocation = answers[LEADER].found()
@@ -96,15 +98,20 @@ def solved_windows(
 
     every = windows(jobs, PAPER_CLUSTER, PERIOD_S, allocate, min_jobs=1)
     for number, problem in enumerate(islice(every, asked.size(WINDOWS, QUICK_WINDOWS))):
-        answers = methods(problem, 1000 * seed + number)
+        of_window = 1000 * seed + number
+        answers = {name: method.solve(problem, of_window) for name, method in methods.items()}
+        shares = {name: answers[LEADER].runtime_s / one.solve(problem, 0).runtime_s for name, one in timed.items()}
+        for name, share in shares.items():
+            steps = max(1, int((timed[name].steps or 0) * share))
+            answers[name] = replace(timed[name], steps=steps).solve(problem, of_window)
         yield problem, answers
 
 
-def epoch_record(solved: Iterator[tuple[TopologyProblem, Solved]]) -> Record:
+def epoch_record(asked: Asked, key: str, methods: Methods, timed: Methods = MappingProxyType({})) -> Record:
     """Return costs per job, milliseconds and share of proofs per window of an epoch, by method."""
     costs, seconds, proved = (dict[str, float]() for _ in range(3))
     jobs = n_windows = 0
-    for problem, answers in solved:
+    for problem, answers in solved_windows(asked, key, methods, timed):
         jobs += len(problem.jobs)
         n_windows += 1
         for name, result in answers.items():

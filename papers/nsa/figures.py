@@ -30,7 +30,7 @@ from allocopt.topology import OneShot
 from allocopt.traces.workload import Workload
 from allocopt.training import TrainingRequest
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from heuristics.topology.annealing import Annealing, AnnealingAsPublished
+from heuristics.topology.annealing import AnnealingAsPublished
 from learned.nsa.networks import NETWORKS
 from learned.nsa.solver import Nsa
 from learned.nsa.training import NsaTraining
@@ -38,6 +38,7 @@ from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
 from papers.nsa.configuration import (
     LEADER,
+    RANDOM_REPAIR,
     Method,
     epoch_keys,
     epoch_of,
@@ -45,8 +46,6 @@ from papers.nsa.configuration import (
     improvement,
     nsa_500,
     read_paper_workload,
-    solve_all,
-    solved_windows,
 )
 
 UPDATES, QUICK_UPDATES, QUICK_WINDOW_EPOCHS = 400, 6, 2
@@ -91,23 +90,16 @@ RANDOM = "random repair"
 
 def _methods_of_five(every_steps: Sequence[int]) -> dict[str, Method]:
     """Methods by name; beside the networks the same walk with random repair."""
-    proper = Annealing(hottest=2.5, coldest=0.0025, most_removed=2)
     methods = {LEADER: nsa_500()}
     for steps in every_steps:
         methods[f"SA-{2 * steps}"] = Method(AnnealingAsPublished(), "free", 2 * steps)
-        methods[f"{RANDOM} NSA-{steps}"] = Method(proper, "dcas", steps)
+        methods[f"{RANDOM} NSA-{steps}"] = Method(RANDOM_REPAIR, "dcas", steps)
         for network in NETWORKS:
             methods[f"{network} NSA-{steps}"] = Method(Nsa(network), "free", steps)
     return methods
 
 
-def _record_of_five(asked: Asked, piece: str) -> Record:
-    methods = _methods_of_five(asked.size(STEPS, QUICK_STEPS))
-    return epoch_record(solved_windows(asked, piece, lambda window, seed: solve_all(methods, window, seed)))
-
-
 def _numbers_of_five(records: Records) -> Iterator[Number]:
-    """Yield costs and improvements, a row per number of steps."""
     every = list(records.values())
     n = sum(record["windows"] for record in every)
     for steps in (steps for steps in STEPS if f"SA-{2 * steps}" in every[0]["cost"]):
@@ -126,7 +118,7 @@ FIVE = Artifact(
     "nsa-figure5",
     "Figure 5 of the NSA paper: six networks and 500 to 1000 steps, against SA with twice as many",
     epoch_keys,
-    _record_of_five,
+    lambda asked, piece: epoch_record(asked, piece, _methods_of_five(asked.size(STEPS, QUICK_STEPS))),
     _numbers_of_five,
 )
 

@@ -4,7 +4,7 @@ Beside them stands what the paper does not print: proper annealing, and equal wa
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -15,20 +15,20 @@ from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import Blocks
 from allocopt.reproduction import Records
 from allocopt.solving.budget import Budget
-from allocopt.solving.result import Result, Status
+from allocopt.solving.result import Status
 from formulations.topology.scip_paper import Paper, ScipPaper
 from heuristics.topology.annealing import Annealing, AnnealingAsPublished
 from learned.nsa.solver import Nsa
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
 from papers.nsa.configuration import (
     LEADER,
+    RANDOM_REPAIR,
     Method,
     epoch_keys,
     epoch_of,
     epoch_record,
     improvement,
     nsa_500,
-    solve_all,
     solved_windows,
 )
 from papers.nsa.published import TABLE_FOUR, TABLE_FOUR_MEAN, TABLE_THREE, TABLE_THREE_MEAN, TableFour, TableThree
@@ -73,12 +73,12 @@ def _measures(record: Mapping[str, Any]) -> dict[str, float]:
     return {f"{name} {measure}": value for measure in ("cost", "ms") for name, value in record[measure].items()}
 
 
+WALK = AnnealingAsPublished()
 TRIAL_STEPS = 1000
 """Steps that are timed on a window, to know how many fit a time."""
 SAME_STEPS = "Algorithm 1, random repair, 500"
-"""NSA without its network: the same walk, temperatures and moves."""
 SAME_TIME = {
-    "SA, time of NSA-500": Method(AnnealingAsPublished(), "free", TRIAL_STEPS),
+    "SA, time of NSA-500": Method(WALK, "free", TRIAL_STEPS),
     "annealing, time of NSA-500": Method(Annealing(), "dcas", TRIAL_STEPS),
 }
 IMPROVEMENTS = {
@@ -88,37 +88,20 @@ IMPROVEMENTS = {
 }
 
 
-def _methods_of_three() -> dict[str, Method]:
-    walk, proper = AnnealingAsPublished(), Annealing(hottest=2.5, coldest=0.0025, most_removed=2)
-    published = Nsa(hottest=25.0, coldest=0.0025, sharpness=1.0, walk="published")
-    return {
-        "Seq.": Method("sequential", "scas"),
-        "SA-500": Method(walk, "free", 500),
-        "SA-1000": Method(walk, "free", 1000),
-        LEADER: nsa_500(),
-        "NSA-500 in the published walk": Method(published, "free", 500),
-        SAME_STEPS: Method(proper, "dcas", 500),
-        "annealing-500": Method(Annealing(), "dcas", 500),
-        "annealing-1000": Method(Annealing(), "dcas", 1000),
-        "lns": Method("lns", "free"),
-        "exact": Method("exact", "free", None, 10.0),
-    }
-
-
-def _record_of_three(asked: Asked, piece: str) -> Record:
-    methods = _methods_of_three()
-
-    def solve_window(problem: TopologyProblem, seed: int) -> dict[str, Result]:
-        answers = solve_all(methods, problem, seed)
-        seconds = answers[LEADER].runtime_s
-        # How many steps an annealing takes in that time, its start counted, is measured on the window itself.
-        equal = {
-            name: replace(method, steps=max(1, int(TRIAL_STEPS * seconds / method.solve(problem, 0).runtime_s)))
-            for name, method in SAME_TIME.items()
-        }
-        return {**answers, **solve_all(equal, problem, seed)}
-
-    return epoch_record(solved_windows(asked, piece, solve_window))
+METHODS_OF_THREE = {
+    "Seq.": Method("sequential", "scas"),
+    "SA-500": Method(WALK, "free", 500),
+    "SA-1000": Method(WALK, "free", 1000),
+    LEADER: nsa_500(),
+    "NSA-500 in the published walk": Method(
+        Nsa(hottest=25.0, coldest=0.0025, sharpness=1.0, walk="published"), "free", 500
+    ),
+    SAME_STEPS: Method(RANDOM_REPAIR, "dcas", 500),
+    "annealing-500": Method(Annealing(), "dcas", 500),
+    "annealing-1000": Method(Annealing(), "dcas", 1000),
+    "lns": Method("lns", "free"),
+    "exact": Method("exact", "free", None, 10.0),
+}
 
 
 def _columns_of_three(record: Mapping[str, Any]) -> dict[str, float]:
@@ -141,7 +124,7 @@ THREE = Artifact(
     "nsa-table3",
     "Table III of the NSA paper: SA and NSA over ten epochs of 100 windows",
     epoch_keys,
-    _record_of_three,
+    lambda asked, piece: epoch_record(asked, piece, METHODS_OF_THREE, SAME_TIME),
     _beside(_columns_of_three, PRINTED_OF_THREE, TABLE_THREE, TABLE_THREE_MEAN),
 )
 
@@ -214,15 +197,11 @@ def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
     return Limited(cost, n_jobs, n_jobs - len(jobs), False, result.runtime_s)
 
 
-def _methods_of_four() -> dict[str, Method]:
-    return {
-        OPTIMUM: Method("dp", "scas", None, 60.0),
-        LEADER: nsa_500(),
-        "SA-1000": Method(AnnealingAsPublished(), "free", 1000),
-        "annealing-1000": Method(Annealing(), "dcas", 1000),
-        "lns": Method("lns", "free"),
-        "exact": Method("exact", "free", None, 10.0),
-    }
+METHODS_OF_FOUR = {
+    OPTIMUM: Method("dp", "scas", None, 60.0),
+    LEADER: nsa_500(),
+    **{name: METHODS_OF_THREE[name] for name in ("SA-1000", "annealing-1000", "lns", "exact")},
+}
 
 
 def _keys_of_four(asked: Asked) -> list[str]:
@@ -232,14 +211,11 @@ def _keys_of_four(asked: Asked) -> list[str]:
 
 
 def _record_of_four(asked: Asked, piece: str) -> Record:
-    is_limited = piece.endswith(SCIP_SUFFIX)
-    methods = {LEADER: nsa_500()} if is_limited else _methods_of_four()
-    windows = solved_windows(asked, piece, lambda window, seed: solve_all(methods, window, seed))
-    if not is_limited:
-        return epoch_record(windows)
+    if not piece.endswith(SCIP_SUFFIX):
+        return epoch_record(asked, piece, METHODS_OF_FOUR)
     every, limit = asked.size((EVERY, LIMIT_S), (QUICK_EVERY, QUICK_LIMIT_S))
     solved, optimum = [], 0.0
-    for number, (problem, _) in enumerate(windows, 1):
+    for number, (problem, _) in enumerate(solved_windows(asked, piece, {LEADER: nsa_500()}), 1):
         if number % every == 0:
             solved.append(solve_limited(problem, limit))
             optimum += Method("dp", "scas").solve(problem, 0).objective or 0.0

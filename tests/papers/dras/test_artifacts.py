@@ -24,6 +24,8 @@ from learned.dras.jobsets import EVALUATION_SEEDS
 from papers.artifact import Asked
 from papers.dras import curves, surge
 from papers.dras.configuration import (
+    AGENTS,
+    GENERIC,
     HELD_OUT,
     LEADER,
     PAPER_METHODS,
@@ -292,7 +294,7 @@ def test_learning_curves_have_points_of_every_training(
     monkeypatch.setattr(curves, "QUICK_UPDATES", 2)
     monkeypatch.setattr(curves, "trainings", lambda folder, agent, site: [])
     rows = done(name, request_for, trained, only="seed 0")
-    labels = set(curves.ORDERS) if name == "dras-figure5" else {*curves.TRAININGS}
+    labels = set(curves.ORDERS) if name == "dras-figure5" else set(AGENTS)
     assert {row.split(": ")[1] for row, _ in rows} == labels
     for row, column in rows:
         if column == "best score":
@@ -314,7 +316,7 @@ def test_curves_of_trainings_in_the_folder_are_read(tmp_path: Path) -> None:
 def test_trainings_are_found_by_agent_and_trace(trained: Path) -> None:
     weights = weights_of(str(trained), LEADER, THETA)
     assert [Path(path).parent.name for path in weights] == ["dras-ppo-theta-seed-0", "dras-ppo-theta-seed-1"]
-    assert [Path(path).parent.name for path in weights_of(str(trained), LEADER, None)] == ["dras-ppo-generic-seed-0"]
+    assert [Path(path).parent.name for path in weights_of(str(trained), GENERIC, THETA)] == ["dras-ppo-generic-seed-0"]
     assert len(schedulers(LEADER, SDSC_SP2, Asked(trained, True, (0,), str(trained)))) == 2
     assert len(schedulers("Random", SDSC_SP2, Asked(trained, True, (0, 1, 2)))) == 3
 

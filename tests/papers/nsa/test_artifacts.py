@@ -15,7 +15,7 @@ from allocopt.traces.nsa_writing import write_nsa
 from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
 from papers.artifact import Asked
 from papers.nsa import configuration, figures, tables
-from papers.nsa.configuration import LEADER, nsa_500, read_paper_workload, solve_all, solved_windows
+from papers.nsa.configuration import LEADER, nsa_500, read_paper_workload, solved_windows
 from papers.nsa.published import (
     TABLE_FOUR,
     TABLE_FOUR_MEAN,
@@ -128,7 +128,7 @@ def test_figure_four_has_a_curve_for_every_network(request_for: ReproductionRequ
 def test_the_cluster_goes_on_as_nsa_decides(request_for: ReproductionRequest) -> None:
     asked = Asked(request_for.data, True, (0,))
     methods = {LEADER: nsa_500("fcn-1")}
-    seen = list(solved_windows(asked, "seed 0, epoch 1", lambda p, seed: solve_all(methods, p, seed)))
+    seen = list(solved_windows(asked, "seed 0, epoch 1", methods))
     chosen = iter([answers[LEADER].solution for _, answers in seen])
     workload = epoch_workload(read_paper_workload(asked), 0, 200)
     again = windows(workload, PAPER_CLUSTER, 60.0, lambda problem: next(chosen), min_jobs=1)
