@@ -110,13 +110,18 @@ def _all_entries(path: tuple[str, ...]) -> EntryPoints:
     return cast(EntryPoints, entry_points())
 
 
+def no_such_part(kind: str, name: str, known: Sequence[str]) -> UsageError:
+    """Return the error for a name that is not among those that are known."""
+    close = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else "."
+    return UsageError(f"there is no {kind} {name!r}{hint} Installed: {', '.join(known)}")
+
+
 def _entry(group: str, kind: str, name: str) -> EntryPoint:
     """Return the entry point of that name: this package's own, if it has one."""
     found = {entry.value: entry for entry in _entries(group, tuple(sys.path)) if entry.name == name}
     if not found:
-        close = get_close_matches(name, plugin_names(group), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
-        raise UsageError(f"there is no {kind} {name!r}{hint} Installed: {', '.join(plugin_names(group))}")
+        raise no_such_part(kind, name, plugin_names(group))
     if len(found) == 1:
         return next(iter(found.values()))
     packages = {entry.dist.name if entry.dist else entry.value: entry for entry in found.values()}
@@ -149,10 +154,15 @@ def _options(what: str, factory: Any, options: Mapping[str, Any]) -> dict[str, A
     if not options:
         return {}
     known = [field.name for field in fields(factory) if field.init] if is_dataclass(factory) else []
-    unknown = [option for option in options if option not in known]
+    types = _types(factory) if known else {}
+    return option_values(what, {name: types[name] for name in known}, options)
+
+
+def option_values(what: str, types: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a part, named in words, as values of their types; raises `UsageError` for unknown ones."""
+    unknown = [option for option in options if option not in types]
     if unknown:
-        raise UsageError(f"{what} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")
-    types = _types(factory)
+        raise UsageError(f"{what} has no option {unknown[0]!r}; it has: {', '.join(types) or 'none'}")
     return {
         option: converted(f"option {option!r} of {what}", value, types[option]) for option, value in options.items()
     }

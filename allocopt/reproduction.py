@@ -1,13 +1,27 @@
-"""Tables and figures of papers that can be done again, found through the entry points ``allocopt.reproductions``."""
+"""Tables and figures of papers that can be done again.
 
+They are those of the folder ``papers`` of a checkout, and those that other packages bring through the entry points
+``allocopt.reproductions``.
+"""
+
+import sys
+import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from allocopt.plugins import make_plugin, plugin_names
+from allocopt.errors import MissingPackageError, PluginWarning
+from allocopt.plugins import Fence, make_plugin, no_such_part, plugin_names
 
 GROUP = "allocopt.reproductions"
+NEEDS_CHECKOUT = (
+    "the papers' tables and figures come with a checkout, not with the installed package; "
+    "get them by `pip install -e .` in a clone of the repository"
+)
 
 Records = Mapping[str, Mapping[str, Any]]
 """What was measured, by piece."""
@@ -108,11 +122,55 @@ class Reproduction(Protocol):
         """Turn the records of all pieces into rows."""
 
 
+class _PaperReproduction(Reproduction, Protocol):
+    def with_options(self, options: Mapping[str, Any]) -> Reproduction: ...
+
+
+@cache
+def _of_the_papers() -> Mapping[str, _PaperReproduction]:
+    """Return what stands in the folder ``papers`` of a checkout, beside this package; nothing without a checkout."""
+    # A name alone does not do: whoever installed a wheel may have a package or a folder of that name.
+    if not (Path(__file__).resolve().parents[1] / "papers" / "artifact.py").is_file():
+        return {}
+    with redirect_stdout(sys.stderr), Fence("the folder papers"):
+        return cast(Mapping[str, _PaperReproduction], import_module("papers").artifacts())
+
+
 def reproduction_names() -> list[str]:
-    """Names of all reproductions that are installed, sorted."""
-    return plugin_names(GROUP)
+    """Names of all reproductions that are there, sorted: those of the papers, and of other packages.
+
+    Raises
+    ------
+    MissingPackageError
+        If there are none.
+    """
+    names = sorted({*_of_the_papers(), *plugin_names(GROUP)})
+    if not names:
+        raise MissingPackageError(NEEDS_CHECKOUT)
+    return names
 
 
 def get_reproduction(name: str, options: Mapping[str, Any] | None = None) -> Reproduction:
-    """Make the reproduction of that name; see `allocopt.plugins.make_plugin`."""
-    return cast(Reproduction, make_plugin(GROUP, "reproduction", name, options, ("title", "pieces", "measure", "rows")))
+    """Make the reproduction of that name: one of the papers, or else another package's.
+
+    Raises
+    ------
+    UsageError
+        If there is no such reproduction or option, or a value is refused.
+    MissingPackageError
+        If it needs a package that is not installed, or there is no checkout to find it in.
+    PluginError
+        If it is broken, or two packages have one of that name.
+    """
+    papers, others = _of_the_papers(), plugin_names(GROUP)
+    if name in papers:
+        if name in others:
+            what = f"reproduction {name!r} is that of the papers"
+            warnings.warn(f"{what}; the one of another package is left out: it needs another name", PluginWarning, 2)
+        return papers[name].with_options(options or {})
+    if name in others:
+        made = make_plugin(GROUP, "reproduction", name, options, ("title", "pieces", "measure", "rows"))
+        return cast(Reproduction, made)
+    if not papers:
+        raise MissingPackageError(f"there is no reproduction {name!r} here: {NEEDS_CHECKOUT}")
+    raise no_such_part("reproduction", name, reproduction_names())

@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.problems.coallocation.generate import synthetic_coallocation
@@ -15,6 +14,7 @@ from allocopt.report.table import Cell, aligned_table
 from formulations.backends import cp_sat, highs, scip
 from formulations.backends.protocol import Limits
 from formulations.coallocation.integer import CoallocationModel
+from papers.pages import write_page
 
 HOSTS, GUESTS, LIMIT_S = 200, 100, 1.0
 SOLVERS = ("assignment", "scip", "highs", "cp-sat", "greedy", "static-50")

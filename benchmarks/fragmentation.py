@@ -4,11 +4,11 @@ import argparse
 from dataclasses import replace
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import TopologyProblem
+from papers.pages import write_page
 
 WEIGHTS = (1e-4, 0.03, 0.1, 0.3, 1.0, 3.0, 100.0)
 """The first one only breaks ties between allocations of equal cost."""

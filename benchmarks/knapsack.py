@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.problems.knapsack.generate import synthetic_knapsack
 from allocopt.problems.knapsack.packing import Gains
 from allocopt.report.table import Cell, aligned_table
 from formulations.knapsack.dynamic import Items, add_counted_jobs
+from papers.pages import write_page
 
 NODES, WINDOW = 4360, 50
 TRACE = Path("traces") / "Theta-2018-01.swf.gz"

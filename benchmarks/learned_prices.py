@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.cluster.topology import FatTree
@@ -29,6 +28,7 @@ from learned.prices.network import Prediction, predict
 from learned.prices.solver import LnsPrices
 from learned.prices.store import SHIPPED, load_weights
 from learned.prices.windows import EVALUATION_SEEDS
+from papers.pages import write_page
 
 SEEDS = (0, 1, 2)
 CLUSTERS = {"paper": FatTree(10, 10, 10), "repo": FatTree(25, 4, 10)}

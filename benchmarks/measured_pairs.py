@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.arrays import IntArray
@@ -15,6 +14,7 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.traces.job_profile import StageKind
 from learned.asax.agent import Asax, Decision, performance_loss
 from learned.asax.trees import State, experts_of
+from papers.pages import write_page
 
 HOSTS, GUESTS = 200, 100
 PAIRS = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"

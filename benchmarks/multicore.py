@@ -12,7 +12,6 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
-from page import RESULTS, write_page
 
 from allocopt.cluster.irmasim import CONTENTION, cluster_of, heterogeneous, homogeneous
 from allocopt.cluster.multicore import Cluster, Machine
@@ -26,6 +25,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload
+from papers.pages import RESULTS, write_page
 
 ENERGY_J, MAKESPAN_S = 9_514.0, 490.487
 """Measured."""

@@ -16,7 +16,6 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
-from page import write_page
 
 from allocopt.arrays import FloatArray
 from allocopt.cluster.platform import Platform
@@ -28,6 +27,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.batsim import read_batsim
 from allocopt.traces.workload import Workload
+from papers.pages import write_page
 
 NODES = 32
 MEASURED, SIMULATED_ONLY = range(1, 5), range(5, 10)

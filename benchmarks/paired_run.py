@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from page import write_page
 from scipy.stats import t as student
 
 from allocopt.arrays import FloatArray
@@ -35,6 +34,7 @@ from allocopt.solving.result import Result, Status, StopReason
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
+from papers.pages import write_page
 
 BATCHES, BATCH, QUICK_BATCH = 20, 1000, 100
 """Batches whose means are compared, and jobs of each; one more batch at either end is simulated and left out."""

@@ -9,12 +9,11 @@ import json
 from pathlib import Path
 from statistics import fmean
 
-from page import write_page
-
 import allocopt
 from allocopt.problems.instances import problem_from_object
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import TopologyProblem
+from papers.pages import write_page
 
 LIMIT_S = 60.0
 SOLVERS = ("dp", "highs", "scip", "cp-sat", "csp", "scip-paper")

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-from page import write_page
-
 import allocopt
 from allocopt.report.bench import contenders, plan, run_tasks
 from allocopt.report.rows import BenchRow
@@ -21,6 +19,7 @@ from allocopt.solving.budget import Budget
 from allocopt.solving.result import Status
 from allocopt.solving.solution_files import BestKnown
 from allocopt.topology import TopologyProblem
+from papers.pages import write_page
 
 WINDOWS = 500
 LIMIT_S = 2.0

@@ -8,11 +8,10 @@ import argparse
 from collections.abc import Sequence
 from statistics import fmean, median
 
-from page import write_page
-
 import allocopt
 from allocopt.report.table import aligned_table
 from allocopt.topology import TopologyProblem
+from papers.pages import write_page
 
 INSTANCES = "instances/paper.jsonl"
 LIMIT_S = 60.0

@@ -16,7 +16,6 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from page import write_page
 from plain_loop import plain_starts
 
 from allocopt.cluster.platform import Platform
@@ -33,6 +32,7 @@ from allocopt.simulator.view import View
 from allocopt.traces.lublin import lublin_workload
 from allocopt.traces.swf import read_swf
 from allocopt.traces.workload import Workload
+from papers.pages import write_page
 
 LUBLIN, ESTIMATED, CURIE = "lublin_256", "lublin_256_est", "CEA-Curie-2011-2.1-cln"
 PROCESSORS = {LUBLIN: 256, ESTIMATED: 256, CURIE: 80_640}

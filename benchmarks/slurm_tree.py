@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import Allocation, TopologyProblem
+from papers.pages import write_page
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.report.table import aligned_table
 from allocopt.topology import Job, TopologyProblem
+from papers.pages import write_page
 
 REPEATS = 9
 KERNELS = Path(allocopt.__file__).parent / "kernels" / "__pycache__"

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.errors import UsageError
@@ -13,6 +12,7 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
 from formulations.backends.child import pool_of
+from papers.pages import write_page
 
 LIMIT_S = 1.0
 ALLOWED_S = LIMIT_S * 1.05 + 0.05

@@ -4,12 +4,12 @@ import argparse
 import itertools
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solution_files import read_best_known
 from allocopt.topology import TopologyProblem
+from papers.pages import write_page
 
 FAMILIES = ("paper", "repo", "burst")
 LIMITS_S = (0.001, 0.003, 0.01, 0.03, 0.1, 1.0)

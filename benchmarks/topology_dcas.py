@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import TopologyProblem
+from papers.pages import write_page
 
 FAMILIES = ("paper", "repo", "burst")
 SEEDS = (0, 1, 2)

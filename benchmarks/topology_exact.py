@@ -4,10 +4,10 @@ import argparse
 import time
 
 import numpy as np
-from page import write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
+from papers.pages import write_page
 
 FAMILIES = ("paper", "repo", "burst")
 CONTENDERS = (("exact", "free", None), ("exact", "free", 0.5), ("dp", "dcas", None), ("dp", "scas", None))

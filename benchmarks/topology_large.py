@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from page import RESULTS, write_page
 
 import allocopt
 from allocopt.errors import UsageError
@@ -24,6 +23,7 @@ from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.report.table import Cell, aligned_table
 from allocopt.solving.solve import check_takes
 from allocopt.topology import TopologyProblem
+from papers.pages import RESULTS, write_page
 
 NAME = "topology_large"
 LARGE = ("L1", "L2", "L3")

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from page import RESULTS, write_page
 
 import allocopt
 from allocopt.report.table import Cell, aligned_table
 from allocopt.topology import TopologyProblem
+from papers.pages import RESULTS, write_page
 
 FAMILIES = ("paper", "repo")
 SEEDS = (0, 1, 2)

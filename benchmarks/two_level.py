@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from page import write_page
 
 from allocopt.envs.dras.episodes import Episodes, ObservationName, Options
 from allocopt.envs.dras.selectors import Observing
@@ -33,6 +32,7 @@ from heuristics.scheduling.queue_orders import (
     Wfp3,
 )
 from heuristics.scheduling.two_level import AtRandom, InOrder, bin_packing
+from papers.pages import write_page
 
 NODES = 4_360
 DAY_S = 86_400.0

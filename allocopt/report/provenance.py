@@ -11,7 +11,7 @@ from allocopt.version import __version__
 
 PACKAGES = ("numpy", "numba", "scipy", "ortools", "pyscipopt", "networkx", "simanneal", "pydantic", "typer", "rich")
 
-CODE = ("allocopt", "formulations", "heuristics", "learned")
+CODE = ("allocopt", "formulations", "heuristics", "learned", "papers")
 """Folders of the checkout in which a change makes another program."""
 
 

@@ -1,6 +1,9 @@
 """``allocopt reproduce``."""
 
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,7 @@ from typing import Any
 import pytest
 
 from allocopt import reproduction
+from allocopt.errors import UsageError
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 
 Run = Callable[..., Any]
@@ -70,6 +74,31 @@ def test_what_was_cut_off_goes_on_where_it_was(run: Run, tmp_path: Path, monkeyp
     assert [row["ours"] for row in held] == [1, 2, 3]
     assert {"commit", "machine", "version"} <= held[0].keys()
     assert not (tmp_path / "rows.json.partial").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [(), ("nsa-table3",)], ids=["all", "one"])
+def test_without_a_checkout_it_says_where_the_papers_are(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    shutil.copytree(
+        Path(reproduction.__file__).parent, tmp_path / "allocopt", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    # What somebody else calls so is not looked at.
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "__init__.py").write_text("1 / 0")
+    command = [sys.executable, "-m", "allocopt", "reproduce", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (5, "")
+    (line,) = done.stderr.splitlines()
+    assert "the papers' tables and figures come with a checkout" in line
+    assert "pip install -e ." in line
+
+
+def test_options_are_those_of_the_reproduction() -> None:
+    assert reproduction.get_reproduction("dras-figure10", {"load": 1}).name == "dras-figure10"
+    with pytest.raises(UsageError, match=r"'nsa-table3' has no option 'trained'; it has: none"):
+        reproduction.get_reproduction("nsa-table3", {"trained": "x"})
+    with pytest.raises(UsageError, match=r"option 'load' of reproduction 'dras-figure10'"):
+        reproduction.get_reproduction("dras-figure10", {"load": "much"})
 
 
 @pytest.mark.parametrize(

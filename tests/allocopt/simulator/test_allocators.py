@@ -16,8 +16,8 @@ from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.placement import Share
 from allocopt.simulator.topology_allocator import TopologyAllocator
 from allocopt.solving.registry import get_solver
+from allocopt.solving.solve import solve
 from allocopt.topology import OneShot
-from learned.nsa.reproduction.epochs import Method
 
 Window = tuple[IntArray, IntArray]
 """Units of each resource that jobs ask for, and that are free on each node."""
@@ -170,4 +170,4 @@ def test_ctrl_c_within_a_solve_ends_what_asked_for_it() -> None:
     with pytest.raises(KeyboardInterrupt):
         allocator.place(["a"], np.array([[3]]), np.ones((8, 1), dtype=np.int64))
     with pytest.raises(KeyboardInterrupt):
-        Method(Cut(), "free").solve(window(FatTree(2, 2, 2), range(8), [3]), 0)
+        solve(window(FatTree(2, 2, 2), range(8), [3]), "free", Cut())

@@ -9,8 +9,8 @@ from allocopt.envs.cush.jobsets import HELD_OUT, Machine, draw_jobsets, sierra, 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
 from learned.cush.agents import load_trained
-from learned.cush.reproduction.outcomes import best_turnaround, of_agent
 from learned.networks.files import Card, write_weights
+from papers.cush.configuration import best_turnaround, of_agent
 
 
 @pytest.mark.parametrize(("weights", "machine"), [("sierra", sierra()), ("summit", summit())], ids=["sierra", "summit"])

@@ -1,1 +1,0 @@
-"""Tables III and IV and Figures 4 to 6 of the NSA paper, done again."""

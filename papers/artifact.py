@@ -1,0 +1,127 @@
+"""What all tables and figures share: what is asked of them, how they are measured, and numbers with their spread."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, NamedTuple, TypeVar, get_type_hints
+
+import numpy as np
+
+from allocopt.files.faults import bad_file
+from allocopt.plugins import option_values
+from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
+
+Record = dict[str, Any]
+T = TypeVar("T")
+PIECE = re.compile(r"seed (\d+)(?:[:,] )?(.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(ReproductionRequest):
+    """A request and the options of all artifacts, of which each takes some.
+
+    Parameters
+    ----------
+    trained
+        Folder with trainings, whose weights are taken in place of the shipped ones; several trainings of an agent are
+        runs of which mean and spread are shown.
+    load
+        Load of Figure 10 of the DRAS paper outside its surge, positive.
+    agent
+        ``pg`` or ``a2c``.
+    entropy
+        Weight of the policy's entropy in a training; negative for the usual one.
+
+    Raises
+    ------
+    BadFileError
+        If there is no folder ``trained``.
+    """
+
+    trained: str = ""
+    load: float = 0.75
+    agent: str = "pg"
+    entropy: float = -1.0
+
+    def __post_init__(self) -> None:
+        if self.trained and not Path(self.trained).is_dir():
+            raise bad_file(self.trained, "no such folder; must be one with trainings in it")
+
+    def size(self, full: T, quick: T) -> T:
+        """Return the size of the paper, or that of a quick run."""
+        return quick if self.is_quick else full
+
+
+class Number(NamedTuple):
+    """A number of a table or figure; see `ReproductionRow`."""
+
+    row: str
+    column: str
+    ours: float | None
+    published: float | None = None
+    n: int = 1
+    spread: float | None = None
+
+
+def mean_of(
+    row: str, column: str, values: Iterable[float], published: float | None = None, n: int | None = None
+) -> Number:
+    """Return the mean of some values with their standard deviation; ``n`` is their number if it is not given."""
+    known = list(values)
+    spread = stdev(known) if len(known) > 1 else None
+    return Number(row, column, fmean(known), published, len(known) if n is None else n, spread)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A table or figure of a paper that can be done again: an `allocopt.reproduction.Reproduction` made of functions.
+
+    ``keys`` names the pieces of a request, ``record`` measures one, ``numbers`` turns the records of all into numbers;
+    ``takes`` names the options of `Asked` that it has, ``options`` are the values that were given for them.
+    """
+
+    name: str
+    title: str
+    keys: Callable[[Asked], Sequence[str]]
+    record: Callable[[Asked, str], Record]
+    numbers: Callable[[Records], Iterable[Number]]
+    takes: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_options(self, options: Mapping[str, Any]) -> "Artifact":
+        """Return it with values for its options; raises `UsageError` for others."""
+        known = {name: kind for name, kind in get_type_hints(Asked).items() if name in self.takes}
+        return replace(self, options=option_values(f"reproduction {self.name!r}", known, options))
+
+    def pieces(self, request: ReproductionRequest) -> Sequence[str]:
+        """Return the keys of the pieces."""
+        return self.keys(self._asked(request))
+
+    def measure(self, request: ReproductionRequest, piece: str) -> Record:
+        """Measure a piece."""
+        return self.record(self._asked(request), piece)
+
+    def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
+        """Return the rows of all pieces."""
+        return [
+            ReproductionRow(self.name, row, column, published, ours, spread, n)
+            for row, column, ours, published, n, spread in self.numbers(records)
+        ]
+
+    def _asked(self, request: ReproductionRequest) -> Asked:
+        return Asked(request.data, request.is_quick, request.seeds, **self.options)
+
+
+def seed_and_name(piece: str) -> tuple[int, str]:
+    """Take apart the key of a piece with a seed, such as ``seed 3``, ``seed 3: fcfs`` or ``seed 3, cnn-1``."""
+    match = PIECE.fullmatch(piece)
+    assert match is not None, piece
+    return int(match[1]), match[2]
+
+
+def evenly(n: int, points: int) -> list[int]:
+    """Return the places of some points of a curve of length ``n``, evenly spread, first and last among them."""
+    places: list[int] = np.unique(np.linspace(0, n - 1, min(points, n)).round().astype(np.int64)).tolist()
+    return places

@@ -1,0 +1,159 @@
+"""The job sets of the comparisons, the paper's methods, and what each makes of the same job sets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.envs.cush.episodes import Episodes, Options
+from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, sierra, summit
+from allocopt.simulator.locality import SIERRA_TABLE
+from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
+from learned.cush.acting import Agent, run_agent
+from learned.cush.agents import Trained, load_trained
+from learned.cush.training import CushTraining
+from papers.artifact import Asked, evenly
+from papers.cush.published import CUSH
+
+MACHINES = {"sierra": sierra, "summit": summit}
+FIXED = ("depth-first", "breadth-first")
+BASELINES = tuple(f"{rule}, {policy}" for rule in RULES for policy in FIXED)
+METHODS = (CUSH, *BASELINES, *(f"{rule}, oracle" for rule in RULES))
+"""CuSH, the baselines of the paper, and what a policy selector can give these at most."""
+
+SETS, QUICK_SETS = 1000, 100
+"""Held-out job sets of a run."""
+SHORT_EPOCHS, QUICK_EPOCHS = 200, 20
+"""Epochs of a training that is made for one number of a figure, and where the run is quick."""
+
+Curve = list[dict[str, float]]
+"""What was measured after every epoch."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """What a scheduler made of some job sets: metrics of every set, and of all jobs arrays of shape ``(n,)``.
+
+    Times are timesteps, ``share`` is the largest of the machine's CPUs or GPUs that a job asks for, ``policy`` how it
+    was allocated, and ``better`` the better policy for it.
+    """
+
+    sets: Mapping[str, FloatArray]
+    wait: FloatArray
+    service: FloatArray
+    length: FloatArray
+    share: FloatArray
+    policy: IntArray
+    better: IntArray
+
+    @property
+    def turnaround(self) -> FloatArray:
+        """Normalized turnaround times of all jobs."""
+        return np.asarray((self.wait + self.service) / self.service)
+
+    def mean(self, metric: str) -> float:
+        """Return the mean of a metric over the job sets."""
+        return float(self.sets[metric].mean())
+
+
+def unseen(asked: Asked) -> range:
+    """Seeds of the job sets that neither the locality model nor a training has seen."""
+    return range(HELD_OUT, HELD_OUT + asked.size(SETS, QUICK_SETS))
+
+
+def held_out(machine: Machine, asked: Asked) -> list[JobSet]:
+    """Draw those job sets."""
+    return draw_jobsets(machine, SIERRA_TABLE, unseen(asked))
+
+
+def of_baseline(jobsets: Sequence[JobSet], machine: Machine, method: str, seed: int = 0) -> Outcomes:
+    """Schedule job sets by a rule and a policy, or the ``oracle``, such as ``sjf, depth-first``."""
+    rule, policy = method.split(", ")
+    episodes, rng = Episodes(jobsets, machine), np.random.default_rng(seed)
+    metrics, times = [], []
+    for number, jobs in enumerate(jobsets):
+        values, policies = list_values(rule, jobs, machine, rng), policies_of(policy, jobs)
+        episodes.follow_list(number, values, policies, BACKFILLS[rule])
+        metrics.append(episodes.metrics())
+        times.append(episodes.times(0))
+    sets = {name: np.concatenate([row[name] for row in metrics]) for name in metrics[0]}
+    return _outcomes(jobsets, machine, sets, times)
+
+
+def of_agent(agent: Agent, jobsets: Sequence[JobSet], machine: Machine, queue: int) -> Outcomes:
+    """Schedule job sets by a trained agent."""
+    episodes = Episodes(jobsets, machine, len(jobsets), Options(queue, skips_forced=True))
+    run_agent(agent, episodes)
+    times = [episodes.times(number) for number in range(len(jobsets))]
+    return _outcomes(jobsets, machine, episodes.metrics(), times)
+
+
+def _outcomes(
+    jobsets: Sequence[JobSet],
+    machine: Machine,
+    sets: Mapping[str, FloatArray],
+    times: Sequence[tuple[IntArray, IntArray, IntArray]],
+) -> Outcomes:
+    """Put the jobs of all sets one after the other."""
+    pairs = list(zip(jobsets, times, strict=True))
+    return Outcomes(
+        sets=sets,
+        wait=np.concatenate([start - jobs.arrival for jobs, (start, _, _) in pairs]).astype(np.float64),
+        service=np.concatenate([jobs.service[np.arange(len(jobs)), policy] for jobs, (_, _, policy) in pairs]),
+        length=np.concatenate([jobs.length for jobs in jobsets]),
+        share=np.concatenate([(jobs.request / np.array(machine.total)).max(axis=1) for jobs in jobsets]),
+        policy=np.concatenate([policy for _, (_, _, policy) in pairs]),
+        better=np.concatenate([jobs.better for jobs in jobsets]),
+    )
+
+
+def best_turnaround(jobsets: Sequence[JobSet], machine: Machine, methods: Sequence[str] = BASELINES) -> float:
+    """Return the smallest mean normalized turnaround time of some baselines."""
+    return min(of_baseline(jobsets, machine, method).mean("normalized_turnaround") for method in methods)
+
+
+def runs_of(asked: Asked, name: str, method: str) -> list[Outcomes]:
+    """Schedule the held-out job sets of a machine by a method; CuSH once for every training."""
+    machine = MACHINES[name]()
+    jobsets = held_out(machine, asked)
+    if method != CUSH:
+        return [of_baseline(jobsets, machine, method)]
+    return [of_agent(one.agent(), jobsets, machine, one.queue) for one in agents_for(asked.trained, name)]
+
+
+def usual_trainings(folder: str, machine: str) -> list[Path]:
+    """Return the folders with usual trainings for a machine, by their seeds; none where no folder is named."""
+    usual = CushTraining(machine=machine)
+    found = []
+    for path in sorted(Path(folder).glob("cush-*/weights.safetensors")) if folder else ():
+        card = load_trained(str(path)).card
+        fields = ("machine", "nodes", "settings", "network", "policies", "measured", "unknown_share")
+        if all(card.settings[name] == getattr(usual, name) for name in fields):
+            found.append((card.seed, path.parent))
+    return [path for _, path in sorted(found)]
+
+
+def agents_for(folder: str, machine: str) -> list[Trained]:
+    """Return the agents in a folder for a machine, by their seeds, or the one that is shipped."""
+    paths = usual_trainings(folder, machine)
+    return [load_trained(str(path / "weights.safetensors")) for path in paths] or [load_trained(machine)]
+
+
+def train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
+    """Train, and return the best agent and what was measured after every epoch."""
+    from learned.cush.learner import CushLearner
+    from learned.training.workers import ALONE
+
+    learner: CushLearner = training.learner(seed, ALONE)
+    curve = [learner.update(epoch / training.n_epochs) for epoch in range(training.n_epochs)]
+    return learner.best_agent(), curve
+
+
+def points_of(curve: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, list[float]]:
+    """Return ten epochs of a curve, evenly spread, and what was measured after them."""
+    places = evenly(len(curve), 10)
+    found = {"epoch": [float(place + 1) for place in places]}
+    return found | {name: [float(curve[place][name]) for place in places] for name in names}

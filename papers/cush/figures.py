@@ -1,0 +1,201 @@
+"""Figure 4: how CuSH gets better. Figures 5 and 7: by class of job. Figure 8: by size of the cluster; horizons.
+
+The paper shows bars without numbers. In the text it says that on 16 nodes shortest job first is better than CuSH, and
+CuSH than everything on more. Horizons (section 4.2.2) matter to the paper's network only, whose images have so many
+rows; it is trained on a small cluster here.
+"""
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+
+from allocopt.arrays import BoolArray, FloatArray
+from allocopt.reproduction import Records
+from heuristics.scheduling.job_selection import RULES
+from learned.cush.acting import Agent
+from learned.cush.training import USUAL_EPOCHS, CushTraining
+from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
+from papers.cush.configuration import (
+    BASELINES,
+    FIXED,
+    METHODS,
+    QUICK_EPOCHS,
+    SHORT_EPOCHS,
+    Curve,
+    Outcomes,
+    agents_for,
+    best_turnaround,
+    held_out,
+    of_agent,
+    of_baseline,
+    points_of,
+    runs_of,
+    train_now,
+    usual_trainings,
+)
+from papers.cush.published import CUSH, HORIZON_TURNAROUND, TABLE_ONE
+
+SHOWN = {
+    "score": ("NTAT", "normalized_turnaround"),
+    "validated_turnaround": ("TAT", "turnaround"),
+    "validated_wait": ("wait", "wait"),
+    "validated_rewards": ("rewards", "rewards"),
+}
+"""Columns of Figure 4, and metrics of job sets, by what a training measures."""
+
+
+def curve_for(asked: Asked, seed: int) -> Curve:
+    """Return the curve of a usual training for Sierra: the first in the folder, or that of a training made now."""
+    for path in usual_trainings(asked.trained, "sierra"):
+        with (path / "curve.csv").open(encoding="utf-8") as file:
+            return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+    return train_now(CushTraining(epochs=asked.size(USUAL_EPOCHS, QUICK_EPOCHS)), seed)[1]
+
+
+def _record_of_four(asked: Asked, piece: str) -> Record:
+    """Schedule the job sets that validate by a baseline, or train."""
+    if piece.startswith("seed "):
+        return points_of(curve_for(asked, seed_and_name(piece)[0]), list(SHOWN))
+    training = CushTraining()
+    found = of_baseline(training.validation_sets(), training.cluster(), piece)
+    return {name: [found.mean(metric)] for name, (_, metric) in SHOWN.items()}
+
+
+def _numbers_of_four(records: Records) -> Iterator[Number]:
+    """Yield the baselines, points of the curves, and where these end, beside Table 1 where it prints the same."""
+    n = CushTraining().validation
+    for piece, record in records.items():
+        epochs = record.get("epoch", [None])
+        table = TABLE_ONE["sierra"][CUSH if "epoch" in record else piece]
+        printed = {"score": table.turnaround, "validated_wait": table.wait, "validated_rewards": table.rewards}
+        for name, (column, _) in SHOWN.items():
+            for epoch, value in zip(epochs, record[name], strict=True):
+                at = column if epoch is None else f"{column} after epoch {epoch:.0f}"
+                yield Number(piece, at, value, printed.get(name) if epoch == epochs[-1] else None, n)
+
+
+FOUR = Artifact(
+    "cush-figure4",
+    "Figure 4 of the CuSH paper: turnaround, wait and rewards while CuSH learns, on Sierra",
+    lambda asked: [*BASELINES, *(f"seed {seed}" for seed in asked.seeds)],
+    _record_of_four,
+    _numbers_of_four,
+    ("trained",),
+)
+
+Classes = Mapping[str, tuple[float, float]]
+LENGTHS: Classes = {
+    "short, 1-5": (0, 5),
+    "medium short, 6-10": (5, 10),
+    "medium long, 11-15": (10, 15),
+    "long, 16-20": (15, 20),
+}
+"""Classes of Figure 5: longer than, and up to so many timesteps."""
+SIZES: Classes = {
+    "small, up to 25 %": (0.0, 0.25),
+    "medium small, up to 50 %": (0.25, 0.5),
+    "medium large, up to 75 %": (0.5, 0.75),
+    "large": (0.75, 1.0),
+}
+"""Classes of Figure 7: more than, and up to such a share of the cluster."""
+
+
+def class_means(classes: Classes, by: FloatArray, values: Mapping[str, FloatArray]) -> dict[str, dict[str, float]]:
+    """Return means of values over the jobs of each class that has some, and their number."""
+    found = {}
+    for name, (above, most) in classes.items():
+        members: BoolArray = (by > above) & (by <= most)
+        if members.any():
+            means = {column: float(value[members].mean()) for column, value in values.items()}
+            found[name] = {**means, "jobs": float(members.sum())}
+    return found
+
+
+def _by_class(name: str, title: str, means: Callable[[Outcomes], dict[str, dict[str, float]]]) -> Artifact:
+
+    def numbers(records: Records) -> Iterator[Number]:
+        for method, record in records.items():
+            runs = record["runs"]
+            for kind, first in runs[0].items():
+                for column in (column for column in first if column != "jobs"):
+                    values = [run[kind][column] for run in runs]
+                    yield mean_of(f"{method}: {kind}", column, values, None, int(first["jobs"]) * len(values))
+
+    return Artifact(
+        name,
+        title,
+        lambda asked: METHODS,
+        lambda asked, method: {"runs": [means(run) for run in runs_of(asked, "sierra", method)]},
+        numbers,
+        ("trained",),
+    )
+
+
+FIVE = _by_class(
+    "cush-figure5",
+    "Figure 5 of the CuSH paper: turnaround and wait by the length of jobs, on Sierra",
+    lambda run: class_means(LENGTHS, run.length, {"NTAT": run.turnaround, "wait": run.wait}),
+)
+SEVEN = _by_class(
+    "cush-figure7",
+    "Figure 7 of the CuSH paper: locality penalty by the size of jobs, on Sierra",
+    lambda run: class_means(SIZES, run.share, {"penalty": run.service - run.length}),
+)
+
+NODES = (16, 32, 64, 128)
+HORIZON_NODES, HORIZON_EPOCHS = 16, 300
+"""Nodes of the cluster on which horizons are compared, and epochs of these trainings."""
+OWN, OTHER = "trained on it", "trained on 128 nodes"
+
+
+def _record_of_eight(asked: Asked, piece: str) -> Record:
+    seed = asked.seeds[0]
+    if piece.startswith("horizon "):
+        return _horizon(asked, int(piece.split()[1]), seed)
+    size, whose = piece.split(": ")
+    training = CushTraining(nodes=int(size.split()[0]), epochs=asked.size(SHORT_EPOCHS, QUICK_EPOCHS))
+    agent: Agent = train_now(training, seed)[0] if whose == OWN else agents_for(asked.trained, "sierra")[0].agent()
+    machine = training.cluster()
+    jobsets = held_out(machine, asked)
+    found = of_agent(agent, jobsets, machine, training.queue)
+    rules = {rule: best_turnaround(jobsets, machine, [f"{rule}, {policy}" for policy in FIXED]) for rule in RULES}
+    return {"NTAT": found.mean("normalized_turnaround"), "sets": float(len(jobsets)), **rules}
+
+
+def _horizon(asked: Asked, horizon: int, seed: int) -> dict[str, float]:
+    """Train the paper's network with a horizon, and return its turnaround on the held-out job sets."""
+    from learned.cush.validation import Validator
+    from learned.training.workers import ALONE
+
+    epochs = asked.size(HORIZON_EPOCHS, QUICK_EPOCHS)
+    training = CushTraining(
+        nodes=HORIZON_NODES, network="published", horizon=horizon, epochs=epochs, jobsets=5, simulations=8
+    )
+    agent, _ = train_now(training, seed)
+    jobsets = held_out(training.cluster(), asked)
+    validator = Validator(jobsets, training.cluster(), training.options(), ALONE)
+    return {"NTAT": validator.measures(agent, ALONE)["score"], "sets": float(len(jobsets))}
+
+
+def _numbers_of_eight(records: Records) -> Iterator[Number]:
+    """Yield the turnarounds of CuSH, and those of every rule with the better of the two policies over it."""
+    for piece, record in records.items():
+        sets, ours = int(record["sets"]), record["NTAT"]
+        if piece.startswith("horizon "):
+            yield Number(piece, "NTAT", ours, HORIZON_TURNAROUND[int(piece.split()[1])], sets)
+            continue
+        yield Number(piece, "NTAT of CuSH", ours, None, sets)
+        for rule in RULES:
+            yield Number(piece, f"NTAT of {rule} over CuSH's", record[rule] / ours, None, sets)
+
+
+EIGHT = Artifact(
+    "cush-figure8",
+    "Figure 8 of the CuSH paper: CuSH and the baselines by size of the cluster; horizons",
+    lambda asked: [
+        *(f"{nodes} nodes: {whose}" for nodes in NODES for whose in (OWN, OTHER)),
+        *(f"horizon {horizon}" for horizon in HORIZON_TURNAROUND),
+    ],
+    _record_of_eight,
+    _numbers_of_eight,
+    ("trained",),
+)

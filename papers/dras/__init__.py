@@ -1,0 +1,5 @@
+"""The DRAS paper: Figures 5 to 11, Table 4."""
+
+from papers.dras import curves, figures, surge, waits
+
+ARTIFACTS = (curves.FIVE, curves.SIX, figures.SEVEN, waits.EIGHT, waits.NINE, waits.TABLE, surge.TEN, figures.ELEVEN)

@@ -1,0 +1,162 @@
+"""The machines of the comparisons with the jobs that no training has seen; the paper's methods, and others."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from allocopt.files.faults import bad_file
+from allocopt.simulator.optimization import OptimizationScheduler
+from allocopt.simulator.registry import get_policy
+from allocopt.simulator.rules import Backfill, QueueOrder
+from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
+from heuristics.scheduling.queue_orders import F1, FirstComeFirstServed, ShortestJobFirst, Unicep, Wfp3
+from heuristics.scheduling.runnable import RandomRunnable, bin_packing
+from heuristics.scheduling.two_level import TwoLevelOrders
+from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, SyntheticModel
+from learned.dras.traces import DAY_S, WEEK_DAYS, cut, split_of
+from learned.networks.files import read_weights
+from learned.networks.shipped import shipped_weights
+from papers.artifact import Asked
+
+QUICK_WEEKS = 2
+"""Weeks of a held-out span, and synthetic weeks, that a quick run looks at."""
+
+HELD_OUT, SYNTHETIC = "held-out", "synthetic"
+JOBSETS = (HELD_OUT, SYNTHETIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A machine: its shipped weights, its trace among the data, and the least sizes of its classes of jobs, rising.
+
+    The objective is that of Optimization, ``capability`` (Eq. 1) or ``capacity`` (Eq. 2).
+    """
+
+    name: str
+    weights: str
+    trace: str
+    processors: int
+    objective: str
+    classes: tuple[int, ...]
+
+    @property
+    def trace_name(self) -> str:
+        """Name of the file without its ending."""
+        return Path(self.trace).name.split(".swf")[0]
+
+
+THETA = Site("Theta", "theta", "traces/Theta-2018-01.swf.gz", 4_360, "capability", (1, 256, 512, 1_024, 2_048))
+SDSC_SP2 = Site("SDSC-SP2", "sdsc-sp2", "traces/SDSC-SP2-1998-4.2-cln.swf.gz", 128, "capacity", (1, 2, 8, 32, 64))
+SITES = {site.name: site for site in (THETA, SDSC_SP2)}
+
+
+def trace_of(site: Site, asked: Asked) -> Workload:
+    """Read a trace, without jobs larger than the machine; raises `BadFileError` where it is missing or cut."""
+    path = asked.data / site.trace
+    workload = read_workload(path).fitting(site.processors)
+    days = float(workload.submit.max()) / DAY_S if len(workload) else 0.0
+    if days < 3 * WEEK_DAYS:
+        raise bad_file(path, f"holds {days:.0f} days of jobs, must hold three weeks at least")
+    return workload
+
+
+def jobsets_of(site: Site, kind: str, asked: Asked) -> tuple[Workload, ...]:
+    """Return jobsets of a kind: the held-out days all together, or synthetic weeks that evaluations own."""
+    split = split_of(trace_of(site, asked))
+    if kind == SYNTHETIC:
+        model = SyntheticModel.fitted(split.training(), site.processors)
+        return tuple(model.week(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS[: asked.size(None, QUICK_WEEKS)])
+    jobs = split.evaluation()
+    if asked.is_quick:
+        jobs = cut(jobs, (jobs.submit < QUICK_WEEKS * WEEK_DAYS * DAY_S).nonzero()[0], 0.0, jobs.name)
+    return (jobs,)
+
+
+Maker = Callable[[Site, int], ListScheduler | Scheduler]
+"""Makes a scheduler for a site, its random choices fixed by a seed."""
+
+REFERENCE = "FCFS/B"
+PAPER_RULES = (REFERENCE, "BinPacking", "Random", "Optimization")
+AGENTS = {
+    "Decima-PG": "decima-pg",
+    "DRAS-DQL": "dras-dql",
+    "DRAS-PG": "dras-pg",
+    "DRAS-A2C": "dras-a2c",
+    "DRAS-PPO": "dras-ppo",
+}
+"""Agents of the paper, and the policies that they are."""
+
+LEADER = "DRAS-PPO"
+CUSTOMIZED, GENERIC, STATIC, DYNAMIC = (f"{LEADER}, {how}" for how in ("customized", "generic", "static", "dynamic"))
+"""Trained for the machine, or on several others; as it is, or going on learning."""
+PAPER_METHODS = (*PAPER_RULES, *AGENTS)
+
+
+def _easy(order: QueueOrder) -> Maker:
+    return lambda site, seed: ListScheduler(order, Backfill.EASY)
+
+
+RULES: dict[str, Maker] = {
+    REFERENCE: _easy(FirstComeFirstServed()),
+    "BinPacking": lambda site, seed: bin_packing(),
+    "Random": lambda site, seed: RandomRunnable(seed),
+    "Optimization": lambda site, seed: OptimizationScheduler(objective=site.objective),
+    "SJF/B": _easy(ShortestJobFirst()),
+    "WFP3/B": _easy(Wfp3()),
+    "UNICEP/B": _easy(Unicep()),
+    "F1/B": _easy(F1()),
+    "FCFS, conservative": lambda site, seed: ListScheduler(FirstComeFirstServed(), Backfill.CONSERVATIVE),
+    "two-level, wfp3/sjf": lambda site, seed: TwoLevelOrders("wfp3", "sjf"),
+    "two-level, unicep/sjf": lambda site, seed: TwoLevelOrders("unicep", "sjf"),
+}
+"""Methods that are not trained, those that the paper left out last; ``/B`` is with EASY backfilling."""
+
+METHODS = (*PAPER_METHODS, *(name for name in RULES if name not in PAPER_RULES))
+
+
+def agent_of(method: str) -> str | None:
+    """Return the policy that a method of an agent is, such as that of ``DRAS-PPO, generic``; None for a rule."""
+    return AGENTS.get(method.split(", ")[0])
+
+
+def trainings(folder: str, method: str, site: Site) -> list[Path]:
+    """Return the weights of an agent's trainings in a folder, of which every subfolder is a training.
+
+    They are those on the trace of a site alone, of `GENERIC` those on several traces.
+    """
+    found = []
+    for path in sorted(Path(folder).glob("*/weights.safetensors")) if folder else ():
+        card = read_weights(path)[1]
+        traces = str(card.settings["trace"]).split(",")
+        is_own = len(traces) == 1 and traces[0].startswith(site.trace_name)
+        if card.training == agent_of(method) and (len(traces) > 1 if method == GENERIC else is_own):
+            found.append(path)
+    return found
+
+
+def weights_of(folder: str, method: str, site: Site) -> list[str]:
+    """Return the weights of an agent by training, see `trainings`; else the name of what is shipped, if it is."""
+    if found := trainings(folder, method, site):
+        return [str(path) for path in found]
+    shipped = "generic" if method == GENERIC else site.weights
+    return [shipped] if shipped in shipped_weights(agent_of(method) or "") else []
+
+
+def schedulers(method: str, site: Site, asked: Asked) -> list[ListScheduler | Scheduler]:
+    """Return one scheduler per training of an agent, one per seed of a random method, else one alone.
+
+    None where an agent's weights are neither found nor shipped.
+    """
+    agent = agent_of(method)
+    if agent is None:
+        return [RULES[method](site, seed) for seed in (asked.seeds if method == "Random" else asked.seeds[:1])]
+    options = {"dynamic": True} if method == DYNAMIC else {}
+    policies = [get_policy(agent, {"weights": one, **options}) for one in weights_of(asked.trained, method, site)]
+    return [policy for policy in policies if isinstance(policy, ListScheduler | Scheduler)]
+
+
+def present(methods: Sequence[str], site: Site, asked: Asked) -> list[str]:
+    """Return the methods without the agents for which there are no weights."""
+    return [name for name in methods if agent_of(name) is None or weights_of(asked.trained, name, site)]

@@ -1,0 +1,194 @@
+"""Figures 5 and 6: learning curves by the order of the phases, and of all agents beside the other methods' rewards.
+
+The paper prints curves; of its text are the rewards at the end, by its own reward on a month of the full trace.
+"""
+
+import csv
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allocopt.envs.dras.episodes import Episodes, Options
+from allocopt.envs.dras.rewards import CAPABILITY, Weights
+from allocopt.reproduction import Records
+from allocopt.simulator.optimization import OptimizationScheduler
+from allocopt.simulator.rules import Reservations
+from allocopt.simulator.two_level import END, Selector
+from allocopt.traces.workload import Workload
+from allocopt.training import TrainingRequest, get_training
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
+from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
+from learned.dras.agents import load_agent
+from learned.dras.training import DrasTraining
+from learned.dras.validation import Validator
+from learned.networks.files import read_weights
+from learned.networks.shipped import find_weights
+from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, seed_and_name
+from papers.dras.configuration import (
+    AGENTS,
+    LEADER,
+    PAPER_METHODS,
+    REFERENCE,
+    THETA,
+    present,
+    trace_of,
+    trainings,
+    weights_of,
+)
+
+ORDERS = ("sampled,real,synthetic", "real,sampled,synthetic", "synthetic,real,sampled", "real")
+"""Phases in the orders of Figure 5; the last is the paper's training with real jobsets only."""
+
+ORDERED = "DRAS-PG"
+"""The agent of Figure 5."""
+
+UPDATES, QUICK_UPDATES = 1_000, 10
+"""Updates of a training of Figure 5, and of any training where the run is quick."""
+
+GOAL = ("goal", "paper", "mean_wait", "longest_wait", "tolerated")
+"""Settings of a training that say what for."""
+
+QUICK_JOBSETS = 2
+POINTS = 10
+"""Points of a curve that are rows."""
+
+MEASURES = ("total_reward", "wait_ratio", "longest_ratio", "score")
+REWARDS = ("reward as trained", "reward by Eq. 1")
+AT_END, CURVE = "at the end", "curve"
+
+
+def _training(method: str, asked: Asked, updates: int = 0, phases: str = ORDERS[0]) -> DrasTraining:
+    """Return a training of an agent on Theta, for what DRAS-PPO was trained for there, if weights of it are known."""
+    goal: dict[str, Any] = {}
+    for weights in weights_of(asked.trained, LEADER, THETA)[:1]:
+        settings = read_weights(find_weights(AGENTS[LEADER], weights))[1].settings
+        goal = {name: settings[name] for name in GOAL}
+    options = {"trace": str(asked.data / THETA.trace), "processors": THETA.processors, "updates": updates}
+    training = get_training(AGENTS[method], {**options, "phases": phases, **goal})
+    assert isinstance(training, DrasTraining)
+    return training
+
+
+def _curve_of(training: DrasTraining, seed: int, name: str) -> Record:
+    with tempfile.TemporaryDirectory() as folder:
+        request = TrainingRequest(Path(folder), seed, None, False, f"allocopt reproduce {name}")
+        progress = list(training.train(request))
+    return _columns([{**point.measures, "update": point.done} for point in progress])
+
+
+def read_curve(path: Path) -> Record:
+    """Read the learning curve that a training wrote."""
+    with path.open(encoding="utf-8") as file:
+        return _columns(list(csv.DictReader(file)))
+
+
+def _columns(rows: list[dict[str, Any]]) -> Record:
+    return {name: [float(row[name]) for row in rows] for name in ("update", "samples", *MEASURES)}
+
+
+def curve_numbers(row: str, record: Mapping[str, Any]) -> Iterator[Number]:
+    """Yield points of a curve, evenly spread, and where it was best."""
+    n = len(record["update"])
+    for measure in MEASURES:
+        for i in evenly(n, POINTS):
+            yield Number(row, f"{measure} at update {record['update'][i]:.0f}", record[measure][i])
+    best = int(np.argmin(record["score"]))
+    yield Number(row, "best score", record["score"][best], None, n)
+    yield Number(row, "update of the best score", record["update"][best], None, n)
+
+
+def _record_of_five(asked: Asked, piece: str) -> Record:
+    seed, order = seed_and_name(piece)
+    trace_of(THETA, asked)
+    return _curve_of(_training(ORDERED, asked, asked.size(UPDATES, QUICK_UPDATES), order), seed, FIVE.name)
+
+
+FIVE = Artifact(
+    "dras-figure5",
+    "Figure 5 of the DRAS paper: learning curves of DRAS-PG by the order of the phases",
+    lambda asked: [f"seed {seed}: {order}" for seed in asked.seeds for order in ORDERS],
+    _record_of_five,
+    lambda records: (number for piece, record in records.items() for number in curve_numbers(piece, record)),
+    ("trained",),
+)
+
+_ALL_RUN = Options(reservations=Reservations.NONE)
+IN_ENVIRONMENT: dict[str, tuple[Callable[[], Selector], Options]] = {
+    REFERENCE: (lambda: InOrder(FirstComeFirstServed()), Options()),
+    "BinPacking": (bin_packing, _ALL_RUN),
+    "Random": (AtRandom, _ALL_RUN),
+    "Optimization": (
+        lambda: Following(OptimizationScheduler(objective=THETA.objective)),
+        Options(reservations=Reservations.NONE, can_end=True),
+    ),
+}
+"""How the paper's rules choose in the environment, where all methods collect their rewards."""
+
+
+def _total_reward(jobs: Workload, selector: Selector, options: Options) -> float:
+    episodes = Episodes([jobs], THETA.processors, 1, options)
+    episodes.begin(np.zeros(1, dtype=np.int64))
+    over = False
+    while not over:
+        slot = selector.select(episodes.choice(0))
+        over = bool(episodes.step(np.array([options.window if slot == END else slot]))[1][0])
+    return float(episodes.tally["total_reward"][0])
+
+
+def _mean_reward(method: str, weights: str, jobsets: Sequence[Workload], reward: Weights) -> float:
+    """Return the mean total reward over jobsets, of a rule or of an agent with some weights."""
+    if method in IN_ENVIRONMENT:
+        maker, options = IN_ENVIRONMENT[method]
+        return float(np.mean([_total_reward(jobs, maker(), replace(options, reward=reward)) for jobs in jobsets]))
+    agent = load_agent(AGENTS[method], weights)
+    kind = Reservations.NONE if method == "Decima-PG" else Reservations.KEPT
+    validator = Validator(jobsets, THETA.processors, Options(window=agent.window, reservations=kind, reward=reward))
+    return validator.waits(agent.weights).total_reward
+
+
+def _keys_of_six(asked: Asked) -> list[str]:
+    curves = [f"seed {seed}, {CURVE}: {agent}" for seed in asked.seeds for agent in AGENTS]
+    return [*(f"{AT_END}: {name}" for name in present(PAPER_METHODS, THETA, asked)), *curves]
+
+
+def _record_of_six(asked: Asked, piece: str) -> Record:
+    """Play the validation jobsets through, or return an agent's curve: of the folder, or of a training made now."""
+    where, method = piece.split(": ")
+    if where != AT_END:
+        seed = seed_and_name(where)[0]
+        for path in trainings(asked.trained, method, THETA):
+            if read_weights(path)[1].seed == seed:
+                return read_curve(path.with_name("curve.csv"))
+        trace_of(THETA, asked)
+        return _curve_of(_training(method, asked, asked.size(0, QUICK_UPDATES)), seed, SIX.name)
+    training = _training(LEADER, asked)
+    jobsets = training.jobsets(trace_of(THETA, asked), THETA.processors, 0)[1][: asked.size(None, QUICK_JOBSETS)]
+    known = weights_of(asked.trained, method, THETA) if method in AGENTS else [""]
+    totals = [
+        [_mean_reward(method, weights, jobsets, reward) for reward in (training.reward, CAPABILITY)]
+        for weights in known
+    ]
+    return {"jobsets": len(jobsets), "totals": totals}
+
+
+def _numbers_of_six(records: Records) -> Iterator[Number]:
+    for piece, record in records.items():
+        if "totals" not in record:
+            yield from curve_numbers(piece, record)
+            continue
+        for column, totals in zip(REWARDS, zip(*record["totals"], strict=True), strict=True):
+            yield mean_of(piece, column, totals, None, int(record["jobsets"]) * len(totals))
+
+
+SIX = Artifact(
+    "dras-figure6",
+    "Figure 6 of the DRAS paper: total reward of all methods on the validation jobsets of Theta",
+    _keys_of_six,
+    _record_of_six,
+    _numbers_of_six,
+    ("trained",),
+)

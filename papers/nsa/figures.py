@@ -1,0 +1,224 @@
+"""Figures 4 and 5: learning curves of the six networks, and what they come to. Figure 6: windows against job by job.
+
+The paper prints curves and bars without numbers, but that NSA-500 with FCN-1 costs 0.27 % more than SA-1000.
+"""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.cluster.platform import Platform
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.reproduction import Records
+from allocopt.simulator.allocators import Allocator
+from allocopt.simulator.metrics import job_hop_costs
+from allocopt.simulator.placement import Share
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.schedule import job_times
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.simulator.topology_allocator import TopologyAllocator
+from allocopt.simulator.window import WindowScheduler
+from allocopt.solving.protocol import Solver
+from allocopt.solving.registry import get_solver
+from allocopt.topology import OneShot
+from allocopt.traces.workload import Workload
+from allocopt.training import TrainingRequest
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
+from heuristics.topology.annealing import AnnealingAsPublished
+from learned.nsa.networks import NETWORKS
+from learned.nsa.solver import Nsa
+from learned.nsa.training import NsaTraining
+from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
+from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
+from papers.nsa.configuration import (
+    LEADER,
+    RANDOM_REPAIR,
+    Method,
+    epoch_keys,
+    epoch_of,
+    epoch_record,
+    improvement,
+    nsa_500,
+    read_paper_workload,
+)
+
+UPDATES, QUICK_UPDATES, QUICK_WINDOW_EPOCHS = 400, 6, 2
+POINTS = 10
+"""Points of a curve that are rows, each a mean over the updates since the one before."""
+
+
+def _curve_record(asked: Asked, piece: str) -> Record:
+    """Train a network with few updates; its full curve is written by ``allocopt train nsa``."""
+    seed, network = seed_and_name(piece)
+    full, quick = NsaTraining(network, UPDATES), NsaTraining(network, QUICK_UPDATES, window_epochs=QUICK_WINDOW_EPOCHS)
+    with tempfile.TemporaryDirectory() as folder:
+        request = TrainingRequest(Path(folder), seed, None, False, f"allocopt reproduce {FOUR.name}")
+        progress = list(asked.size(full, quick).train(request))
+    return {
+        "returns": [point.measures["mean_return"] for point in progress],
+        "samples": [point.measures["samples"] for point in progress],
+    }
+
+
+def _curve_numbers(records: Records) -> Iterator[Number]:
+    for piece, record in records.items():
+        returns, samples = np.array(record["returns"]), np.array(record["samples"])
+        for part in np.array_split(np.arange(len(returns)), min(POINTS, len(returns))):
+            column = f"mean return to {int(samples[part[-1]]):,} samples"
+            spread = float(returns[part].std(ddof=1)) if len(part) > 1 else None
+            yield Number(piece, column, float(returns[part].mean()), None, len(part), spread)
+
+
+FOUR = Artifact(
+    "nsa-figure4",
+    "Figure 4 of the NSA paper: learning curves of the six networks",
+    lambda asked: [f"seed {seed}, {network}" for seed in asked.seeds for network in NETWORKS],
+    _curve_record,
+    _curve_numbers,
+)
+
+STEPS, QUICK_STEPS = (500, 600, 700, 800, 900, 1000), (500, 1000)
+PRINTED_IMPROVEMENT = {("fcn-1", 500): -0.27, ("cnn-3", 500): 1.34}
+RANDOM = "random repair"
+
+
+def _methods_of_five(every_steps: Sequence[int]) -> dict[str, Method]:
+    """Methods by name; beside the networks the same walk with random repair."""
+    methods = {LEADER: nsa_500()}
+    for steps in every_steps:
+        methods[f"SA-{2 * steps}"] = Method(AnnealingAsPublished(), "free", 2 * steps)
+        methods[f"{RANDOM} NSA-{steps}"] = Method(RANDOM_REPAIR, "dcas", steps)
+        for network in NETWORKS:
+            methods[f"{network} NSA-{steps}"] = Method(Nsa(network), "free", steps)
+    return methods
+
+
+def _numbers_of_five(records: Records) -> Iterator[Number]:
+    every = list(records.values())
+    n = sum(record["windows"] for record in every)
+    for steps in (steps for steps in STEPS if f"SA-{2 * steps}" in every[0]["cost"]):
+        row, walk = f"{steps} steps", f"SA-{2 * steps}"
+        for network in (*NETWORKS, RANDOM):
+            label, published = f"{network} NSA-{steps}", PRINTED_IMPROVEMENT.get((network, steps))
+            gains = [improvement(record["cost"], label, walk) for record in every]
+            yield mean_of(row, f"{network} Impr. % on {walk}", gains, published, n)
+            for measure in ("cost", "ms"):
+                yield mean_of(row, f"{network} {measure}", [record[measure][label] for record in every], None, n)
+        for measure in ("cost", "ms"):
+            yield mean_of(row, f"{walk} {measure}", [record[measure][walk] for record in every], None, n)
+
+
+FIVE = Artifact(
+    "nsa-figure5",
+    "Figure 5 of the NSA paper: six networks and 500 to 1000 steps, against SA with twice as many",
+    epoch_keys,
+    lambda asked, piece: epoch_record(asked, piece, _methods_of_five(asked.size(STEPS, QUICK_STEPS))),
+    _numbers_of_five,
+)
+
+JOBS = 300
+"""Consecutive jobs of an epoch of Figure 6, each epoch alone on an idle cluster."""
+PERIODS_S = (10, 20, 30, 40, 50, 60)
+CLUSTER = Platform.whole_nodes(PAPER_CLUSTER)
+QUEUES = (("FCFS", Backfill.NONE), ("EASY", Backfill.EASY))
+"""What starts jobs at every event; EASY is the paper's BF."""
+JOB_BY_JOB = (("sequential", "scas"), ("best-fit", "free"), ("dp", "scas"))
+"""Solver and strategy of a window that is one job."""
+
+
+@dataclass(frozen=True)
+class JobByJob:
+    """Places jobs that start together one after the other, each without regard to the next."""
+
+    allocator: Allocator
+
+    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
+        """Give every job its nodes, then the next job its own of those that are left."""
+        left, shares = free.copy(), []
+        for job, name in enumerate(names):
+            shares += self.allocator.place([name], request[job : job + 1], left)
+            left[shares[-1].nodes] = 0
+        return shares
+
+
+def job_by_job() -> dict[tuple[str, str], tuple[ListScheduler, JobByJob]]:
+    """Return scheduler and allocator by the names of queue and solver."""
+    return {
+        (queue, solver): (
+            ListScheduler(FirstComeFirstServed(), backfill),
+            JobByJob(TopologyAllocator(PAPER_CLUSTER, get_solver(solver), strategy)),
+        )
+        for queue, backfill in QUEUES
+        for solver, strategy in JOB_BY_JOB
+    }
+
+
+class OneByOne(OneShot):
+    """Allocates the jobs of a window one after the other, each at the least cost under SCAS (solver ``dp``)."""
+
+    name = "dp one by one"
+    strategies = frozenset({Strategy.FREE})
+
+    def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
+        """Place the jobs in their order."""
+        free = np.zeros((PAPER_CLUSTER.size, 1), dtype=np.int64)
+        free[problem.idle_nodes] = 1
+        one_job = JobByJob(TopologyAllocator(PAPER_CLUSTER, get_solver("dp"), "scas"))
+        shares = one_job.place([job.id for job in problem.jobs], problem.sizes[:, None], free)
+        return Allocation(tuple(share.nodes for share in shares))
+
+
+WINDOWED: dict[str, tuple[str | Solver, str, int | None]] = {
+    "sequential": ("sequential", "scas", None),
+    OneByOne.name: (OneByOne(), "free", None),
+    "annealing": ("annealing", "dcas", 1000),
+    "nsa": ("nsa", "free", 500),
+    "dp": ("dp", "scas", None),
+}
+"""Solver, strategy and steps of the windowed methods."""
+
+
+def measured(
+    workload: Workload, scheduler: ListScheduler | WindowScheduler, allocator: Allocator | None
+) -> dict[str, float]:
+    """Simulate an epoch; return the mean hop cost of the jobs of two or more nodes, and the mean wait of all."""
+    schedule = simulate(workload, CLUSTER, scheduler, allocator=allocator)
+    costs = job_hop_costs(schedule)
+    assert costs is not None
+    return {"cost": float(np.nanmean(costs)), "wait s": float(job_times(schedule).wait_s.mean())}
+
+
+def _record_of_six(asked: Asked, piece: str) -> Record:
+    workload = epoch_workload(read_paper_workload(asked), JOBS * (epoch_of(piece) - 1), JOBS)
+    found = {
+        f"{queue}, {solver}": measured(workload, scheduler, allocator)
+        for (queue, solver), (scheduler, allocator) in job_by_job().items()
+    }
+    for name, (solver, strategy, steps) in WINDOWED.items():
+        for period in PERIODS_S:
+            scheduler = WindowScheduler(period, solver, strategy, iterations=steps, seed=seed_and_name(piece)[0])
+            found[f"windows of {period} s, {name}"] = measured(workload, scheduler, None)
+    return found
+
+
+def _numbers_of_six(records: Records) -> Iterator[Number]:
+    for method in next(iter(records.values())):
+        for measure in ("cost", "wait s"):
+            yield mean_of(
+                method, measure, [record[method][measure] for record in records.values()], None, JOBS * len(records)
+            )
+
+
+SIX = Artifact(
+    "nsa-figure6",
+    "Figure 6 of the NSA paper: windows of 10 to 60 s against FCFS and EASY",
+    epoch_keys,
+    _record_of_six,
+    _numbers_of_six,
+)

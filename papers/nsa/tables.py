@@ -1,0 +1,261 @@
+"""Table III: SA and NSA by steps; Table IV: NSA against SCAS to proof, and against SCIP with a limit of 30 s.
+
+Beside them stands what the paper does not print: proper annealing, and equal wall time.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from allocopt.arrays import IntArray
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import Blocks
+from allocopt.reproduction import Records
+from allocopt.solving.budget import Budget
+from allocopt.solving.result import Status
+from formulations.topology.scip_paper import Paper, ScipPaper
+from heuristics.topology.annealing import Annealing, AnnealingAsPublished
+from learned.nsa.solver import Nsa
+from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
+from papers.nsa.configuration import (
+    LEADER,
+    RANDOM_REPAIR,
+    Method,
+    epoch_keys,
+    epoch_of,
+    epoch_record,
+    improvement,
+    nsa_500,
+    solved_windows,
+)
+from papers.nsa.published import TABLE_FOUR, TABLE_FOUR_MEAN, TABLE_THREE, TABLE_THREE_MEAN, TableFour, TableThree
+
+AVERAGE = "Avg."
+
+
+def _beside(
+    columns: Callable[[Mapping[str, Any]], dict[str, float]],
+    printed: Mapping[str, str],
+    table: Sequence[TableThree | TableFour],
+    mean: TableThree | TableFour,
+) -> Callable[[Records], list[Number]]:
+    """Return what turns records into a row per epoch and the means over the epochs, beside the paper's.
+
+    ``columns`` are the numbers of a record, ``printed`` says which field of the paper's rows such a column is.
+    """
+
+    def published(piece: str, column: str) -> float | None:
+        row = mean if piece == AVERAGE else table[epoch_of(piece) - 1]
+        name = printed.get(column, "")
+        # The paper prints seconds, and the columns are in milliseconds.
+        return float(getattr(row, name)) * (1e3 if name.endswith("_s") else 1) if name else None
+
+    def numbers(records: Records) -> list[Number]:
+        found = [
+            Number(piece, column, value, published(piece, column), record["windows"])
+            for piece, record in records.items()
+            for column, value in columns(record).items()
+        ]
+        means = []
+        for name in dict.fromkeys(number.column for number in found):
+            of = [number for number in found if number.column == name]
+            values = [float(number.ours or 0.0) for number in of]
+            means.append(mean_of(AVERAGE, name, values, published(AVERAGE, name), sum(number.n for number in of)))
+        return [*found, *means]
+
+    return numbers
+
+
+def _measures(record: Mapping[str, Any]) -> dict[str, float]:
+    return {f"{name} {measure}": value for measure in ("cost", "ms") for name, value in record[measure].items()}
+
+
+WALK = AnnealingAsPublished()
+TRIAL_STEPS = 1000
+"""Steps that are timed on a window, to know how many fit a time."""
+SAME_STEPS = "Algorithm 1, random repair, 500"
+SAME_TIME = {
+    "SA, time of NSA-500": Method(WALK, "free", TRIAL_STEPS),
+    "annealing, time of NSA-500": Method(Annealing(), "dcas", TRIAL_STEPS),
+}
+IMPROVEMENTS = {
+    "Impr. % on SA-1000": "SA-1000",
+    **{f"Impr. % on {name.split(',')[0]} in equal time": name for name in SAME_TIME},
+    "Impr. % on random repair, equal steps": SAME_STEPS,
+}
+
+
+METHODS_OF_THREE = {
+    "Seq.": Method("sequential", "scas"),
+    "SA-500": Method(WALK, "free", 500),
+    "SA-1000": Method(WALK, "free", 1000),
+    LEADER: nsa_500(),
+    "NSA-500 in the published walk": Method(
+        Nsa(hottest=25.0, coldest=0.0025, sharpness=1.0, walk="published"), "free", 500
+    ),
+    SAME_STEPS: Method(RANDOM_REPAIR, "dcas", 500),
+    "annealing-500": Method(Annealing(), "dcas", 500),
+    "annealing-1000": Method(Annealing(), "dcas", 1000),
+    "lns": Method("lns", "free"),
+    "exact": Method("exact", "free", None, 10.0),
+}
+
+
+def _columns_of_three(record: Mapping[str, Any]) -> dict[str, float]:
+    gains = {column: improvement(record["cost"], LEADER, than) for column, than in IMPROVEMENTS.items()}
+    return {**_measures(record), **gains}
+
+
+PRINTED_OF_THREE = {
+    "Seq. cost": "sequential",
+    "SA-500 cost": "sa_500",
+    "SA-500 ms": "sa_500_s",
+    "SA-1000 cost": "sa_1000",
+    "SA-1000 ms": "sa_1000_s",
+    f"{LEADER} cost": "nsa_500",
+    f"{LEADER} ms": "nsa_500_s",
+    "Impr. % on SA-1000": "improvement",
+}
+
+THREE = Artifact(
+    "nsa-table3",
+    "Table III of the NSA paper: SA and NSA over ten epochs of 100 windows",
+    epoch_keys,
+    lambda asked, piece: epoch_record(asked, piece, METHODS_OF_THREE, SAME_TIME),
+    _beside(_columns_of_three, PRINTED_OF_THREE, TABLE_THREE, TABLE_THREE_MEAN),
+)
+
+OPTIMUM = "SCAS optimum (dp)"
+SCIP = "SCIP on the paper's model, limited"
+SCIP_SUFFIX = ", SCIP"
+
+LIMIT_S, QUICK_LIMIT_S = 30.0, 3.0
+EVERY, QUICK_EVERY = 10, 15
+"""SCIP solves one window of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPaper(Paper):
+    """The paper's model with cancelled jobs; keeps the columns of every solution that SCIP shows."""
+
+    shown: list[IntArray] = field(default_factory=list)
+
+    def decode(self, chosen: IntArray) -> Allocation | None:
+        """Keep a solution; see `Paper.decode`."""
+        self.shown.append(chosen)
+        return Paper.decode(self, chosen)
+
+    def started(self) -> tuple[IntArray, float]:
+        """Jobs that the last solution allocates, and what they cost together."""
+        n_jobs, m = len(self.problem.jobs), len(self.problem.idle_nodes)
+        if not self.shown:
+            return np.zeros(0, dtype=np.int64), 0.0
+        chosen = self.shown[-1]
+        jobs, starts = np.divmod(chosen[chosen < n_jobs * m], m)
+        rows = np.searchsorted(self.blocks.sizes, self.problem.sizes[jobs])
+        return jobs, float(self.blocks.costs[rows, starts].sum())
+
+
+@dataclass(frozen=True)
+class WatchedScip(ScipPaper):
+    """SCIP on that model; ``models`` are those it was given, the last one last."""
+
+    cancel: bool = True
+    models: list[WatchedPaper] = field(default_factory=list, repr=False, compare=False)
+
+    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> WatchedPaper:
+        """Write the problem as the paper's model, and keep it."""
+        self.models.append(WatchedPaper(problem, blocks, self.cancel))
+        return self.models[-1]
+
+
+class Limited(NamedTuple):
+    """How SCIP fares with a window in a limited time: what the jobs cost that it allocates, how many it leaves out."""
+
+    cost: float
+    jobs: int
+    cancelled: int
+    is_proved: bool
+    seconds: float
+
+
+def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
+    """Solve the paper's model of a window by SCIP."""
+    solver, n_jobs = WatchedScip(), len(problem.jobs)
+    window = problem.with_strategy("scas")
+    if solver.refusal(window) is not None:
+        # Too large to be written down: nothing is allocated within the limit.
+        return Limited(0.0, n_jobs, n_jobs, False, seconds)
+    result = solver.solve(window, Budget(seconds), 0).unless_interrupted()
+    if result.status is Status.OPTIMAL:
+        # A window whose optimum is the cheapest block of every job is solved without SCIP.
+        return Limited(float(result.objective or 0.0), n_jobs, 0, True, result.runtime_s)
+    jobs, cost = solver.models[-1].started()
+    return Limited(cost, n_jobs, n_jobs - len(jobs), False, result.runtime_s)
+
+
+METHODS_OF_FOUR = {
+    OPTIMUM: Method("dp", "scas", None, 60.0),
+    LEADER: nsa_500(),
+    **{name: METHODS_OF_THREE[name] for name in ("SA-1000", "annealing-1000", "lns", "exact")},
+}
+
+
+def _keys_of_four(asked: Asked) -> list[str]:
+    """All epochs, and again for SCIP with a limit, with the first seed alone."""
+    keys = epoch_keys(asked)
+    return [*keys, *(key + SCIP_SUFFIX for key in keys if seed_and_name(key)[0] == asked.seeds[0])]
+
+
+def _record_of_four(asked: Asked, piece: str) -> Record:
+    if not piece.endswith(SCIP_SUFFIX):
+        return epoch_record(asked, piece, METHODS_OF_FOUR)
+    every, limit = asked.size((EVERY, LIMIT_S), (QUICK_EVERY, QUICK_LIMIT_S))
+    solved, optimum = [], 0.0
+    for number, (problem, _) in enumerate(solved_windows(asked, piece, {LEADER: nsa_500()}), 1):
+        if number % every == 0:
+            solved.append(solve_limited(problem, limit))
+            optimum += Method("dp", "scas").solve(problem, 0).objective or 0.0
+    jobs = sum(window.jobs for window in solved)
+    cancelled = sum(window.cancelled for window in solved)
+    return {
+        "windows": len(solved),
+        "limited": {
+            f"{SCIP} cost": sum(window.cost for window in solved) / max(1, jobs - cancelled),
+            f"{SCIP} cancelled": cancelled / max(1, jobs),
+            f"{SCIP} ms": 1e3 * fmean(window.seconds for window in solved),
+            f"{SCIP} share finished": fmean(window.is_proved for window in solved),
+            "SCAS optimum of the same windows cost": optimum / max(1, jobs),
+        },
+    }
+
+
+def _columns_of_four(record: Mapping[str, Any]) -> dict[str, float]:
+    if "limited" in record:
+        return dict(record["limited"])
+    cost = record["cost"]
+    gaps = {f"Impr. % of {name} on {OPTIMUM}": improvement(cost, name, OPTIMUM) for name in cost if name != OPTIMUM}
+    return {**_measures(record), **gaps}
+
+
+PRINTED_OF_FOUR = {
+    f"{OPTIMUM} cost": "scip",
+    f"{OPTIMUM} ms": "scip_s",
+    f"{LEADER} cost": "nsa",
+    f"{LEADER} ms": "nsa_s",
+    f"{SCIP} cost": "limited",
+    f"{SCIP} ms": "limited_s",
+    f"{SCIP} cancelled": "cancelled",
+    f"Impr. % of {LEADER} on {OPTIMUM}": "improvement",
+}
+
+FOUR = Artifact(
+    "nsa-table4",
+    "Table IV of the NSA paper: NSA against SCIP, over ten epochs of 100 windows",
+    _keys_of_four,
+    _record_of_four,
+    _beside(_columns_of_four, PRINTED_OF_FOUR, TABLE_FOUR, TABLE_FOUR_MEAN),
+)

@@ -1,0 +1,37 @@
+"""Reproductions of other packages stand beside those of the papers, and do not take their names."""
+
+from pathlib import Path
+
+import pytest
+
+from allocopt.errors import PluginWarning, UsageError
+from allocopt.reproduction import get_reproduction, reproduction_names
+
+PART = """
+from dataclasses import dataclass
+
+@dataclass
+class Part:
+    size: int = 1
+    name = title = "{name}"
+    pieces = measure = rows = None
+"""
+
+
+def test_another_package_brings_reproductions_and_takes_no_name_of_the_papers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = tmp_path / "another-1.dist-info"
+    about.mkdir()
+    (tmp_path / "another.py").write_text(PART)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1\n")
+    names = ("mine", "nsa-table3")
+    entries = "\n".join(f"{name} = another:Part" for name in names)
+    (about / "entry_points.txt").write_text(f"[allocopt.reproductions]\n{entries}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert {*names, "dras-figure7"} <= {*reproduction_names()}
+    assert vars(get_reproduction("mine", {"size": 3})) == {"size": 3}
+    with pytest.warns(PluginWarning, match="'nsa-table3' is that of the papers"):
+        assert get_reproduction("nsa-table3").title.startswith("Table III of the NSA paper")
+    with pytest.raises(UsageError, match=r"no reproduction 'min'; did you mean 'mine'\? Installed: .*dras-figure7"):
+        get_reproduction("min")

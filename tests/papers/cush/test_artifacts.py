@@ -1,0 +1,117 @@
+"""The tables and figures of the CuSH paper, shortened: every published number has its place."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from allocopt.envs.cush.jobsets import HELD_OUT, draw_jobsets, sierra
+from allocopt.errors import BadFileError
+from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction
+from allocopt.simulator.locality import SIERRA_TABLE
+from heuristics.scheduling.job_selection import run_baseline
+from learned.cush.training import CushTraining
+from papers.cush import configuration, figures, selector
+from papers.cush.configuration import BASELINES, METHODS, of_baseline
+from papers.cush.figures import SIZES, class_means
+from papers.cush.published import CUSH, HORIZON_TURNAROUND, TABLE_ONE
+from papers.cush.tables import RATIO
+
+Rows = Mapping[tuple[str, str], ReproductionRow]
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let everything be a matter of seconds."""
+    monkeypatch.setattr(configuration, "QUICK_SETS", 4)
+    for module in (figures, selector):
+        monkeypatch.setattr(module, "QUICK_EPOCHS", 2)
+    monkeypatch.setattr(selector, "QUICK_CAMPAIGNS", 1)
+    begun = CushTraining.learner
+    small = partial(replace, jobsets=2, simulations=4, pool=10, validation=4)
+    monkeypatch.setattr(CushTraining, "learner", lambda self, *arguments: begun(small(self), *arguments))
+
+
+def measured(name: str, data: Path) -> Rows:
+    """Do a reproduction quickly."""
+    request = ReproductionRequest(data, True, (0,))
+    reproduction = get_reproduction(name)
+    records = {piece: reproduction.measure(request, piece) for piece in reproduction.pieces(request)}
+    return {(row.row, row.column): row for row in reproduction.rows(request, records)}
+
+
+def test_every_number_of_table_1_has_its_place(tmp_path: Path) -> None:
+    rows = measured("cush-table1", tmp_path)
+    for machine, methods in TABLE_ONE.items():
+        for method, printed in methods.items():
+            for column, value in zip(("NTAT", "wait", "rewards"), printed, strict=True):
+                assert rows[f"{machine}: {method}", column].published == value
+        ours = [rows[f"{machine}: {method}", "NTAT"].ours or 0.0 for method in (CUSH, *BASELINES)]
+        assert rows[f"{machine}: {CUSH}", RATIO].ours == pytest.approx(ours[0] / min(ours[1:]))
+    assert rows[f"sierra: {CUSH}", RATIO].published == pytest.approx(3.33 / 4.13)
+
+
+def test_outcomes_of_jobs_are_those_of_their_sets() -> None:
+    sets = draw_jobsets(sierra(), SIERRA_TABLE, range(HELD_OUT, HELD_OUT + 4))
+    for method in ("sjf, breadth-first", "random, oracle"):
+        found, metrics = of_baseline(sets, sierra(), method), run_baseline(sets, sierra(), *method.split(", "))
+        assert found.turnaround.mean() == pytest.approx(metrics["normalized_turnaround"].mean())
+        assert (found.service - found.length).mean() == pytest.approx(metrics["penalty"].mean())
+        assert found.wait.mean() == pytest.approx(metrics["wait"].mean())
+
+
+def test_classes_hold_every_job_once() -> None:
+    by = np.array([0.1, 0.25, 0.26, 0.7, 1.0])
+    found = class_means(SIZES, by, {"penalty": np.arange(5.0)})
+    assert {name: means["penalty"] for name, means in found.items()} == dict(
+        zip(SIZES, (0.5, 2.0, 3.0, 4.0), strict=True)
+    )
+    assert sum(means["jobs"] for means in found.values()) == 5
+
+
+@pytest.mark.parametrize(("name", "column"), [("cush-figure5", "NTAT"), ("cush-figure7", "penalty")])
+def test_figures_by_class_hold_all_methods(name: str, column: str, tmp_path: Path) -> None:
+    rows = measured(name, tmp_path)
+    assert {row.split(": ")[0] for row, _ in rows} == set(METHODS)
+    assert all(values.ours is not None and values.ours > 0 for (_, at), values in rows.items() if at == column)
+
+
+@pytest.mark.slow
+def test_figure_4_ends_where_table_1_is(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rows = measured("cush-figure4", tmp_path)
+    assert rows["seed 0", "NTAT after epoch 2"].published == TABLE_ONE["sierra"][CUSH].turnaround
+    assert rows["sjf, breadth-first", "NTAT"].published == 4.13
+    assert rows["seed 0", "TAT after epoch 1"].published is None
+
+
+@pytest.mark.slow
+def test_figure_6_says_what_a_policy_selector_is_worth(shared_data: Path) -> None:
+    pytest.importorskip("torch")
+    rows = measured("cush-figure6", shared_data)
+    for kind in ("policies", "measured"):
+        assert rows[f"{kind}: oracle", "right policies %"].ours == 100.0
+        fixed = [rows[f"{kind}: {way}", "right policies %"].ours or 0.0 for way in ("depth-first", "breadth-first")]
+        assert max(fixed) < 100.0
+        assert rows[f"{kind}: learned", "% of the oracle's gain in penalty"].ours is not None
+    assert rows["policies by type", "compute jobs that are allocated depth-first, %"].ours == 100.0
+    assert ("types not known at first", "right policies % in job set 10") in rows
+
+
+@pytest.mark.slow
+def test_figure_8_holds_all_sizes_and_horizons(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    rows = measured("cush-figure8", tmp_path)
+    assert {f"{nodes} nodes: trained on it" for nodes in (16, 32, 64, 128)} < {row for row, _ in rows}
+    assert (rows["128 nodes: trained on 128 nodes", "NTAT of sjf over CuSH's"].ours or 0.0) > 1.0
+    for horizon, published in HORIZON_TURNAROUND.items():
+        assert rows[f"horizon {horizon}", "NTAT"].published == published
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    reproduction = get_reproduction("cush-table1", {"trained": str(tmp_path / "none")})
+    with pytest.raises(BadFileError, match="no such folder"):
+        reproduction.measure(ReproductionRequest(tmp_path, True, (0,)), f"sierra: {CUSH}")

@@ -1,0 +1,338 @@
+"""The tables and figures of the DRAS paper on small traces, and what they are made of."""
+
+import gzip
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.agents import AGENT_NAMES, write_agent
+
+from allocopt.errors import BadFileError, UsageError
+from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.schedule import job_times
+from allocopt.simulator.scheduler import ListScheduler
+from allocopt.simulator.simulate import simulate
+from allocopt.traces.swf_writing import write_swf
+from allocopt.traces.workload import Workload
+from heuristics.scheduling.queue_orders import FirstComeFirstServed
+from learned.dras.jobsets import EVALUATION_SEEDS
+from papers.artifact import Asked
+from papers.dras import curves, surge
+from papers.dras.configuration import (
+    AGENTS,
+    GENERIC,
+    HELD_OUT,
+    LEADER,
+    PAPER_METHODS,
+    RULES,
+    SDSC_SP2,
+    SITES,
+    SYNTHETIC,
+    THETA,
+    Site,
+    jobsets_of,
+    schedulers,
+    weights_of,
+)
+from papers.dras.figures import kiviat_area, normalized, ranks
+from papers.dras.published import TABLE_FOUR
+from papers.dras.waits import box_of
+
+DAY_S = 86_400.0
+
+
+def small_trace(site: Site, days: int, seed: int) -> Workload:
+    """Jobs of some weeks at a load of about 0.8."""
+    rng = np.random.default_rng(seed)
+    n = 18 * days
+    run = np.where(rng.random(n) < 0.7, rng.uniform(600, 7_200, n), rng.uniform(20_000, 40_000, n)).round()
+    share = np.minimum(0.02 * rng.geometric(0.12, n), 1.0)
+    sizes = np.maximum((share * site.processors).astype(np.int64), 1)
+    submit = np.floor(np.sort(rng.uniform(0, days * DAY_S, n)))
+    estimate = (run * rng.uniform(1, 3, n)).round()
+    return Workload(site.trace_name, np.arange(1, n + 1), submit, run, sizes, estimate, site.processors)
+
+
+@pytest.fixture(scope="module")
+def request_for(tmp_path_factory: pytest.TempPathFactory) -> ReproductionRequest:
+    """Return a quick request with small traces of the machines' names."""
+    data = tmp_path_factory.mktemp("data")
+    (data / "traces").mkdir()
+    for site, days in ((THETA, 28), (SDSC_SP2, 35)):
+        plain = data / "trace.swf"
+        write_swf(plain, small_trace(site, days, days))
+        (data / site.trace).write_bytes(gzip.compress(plain.read_bytes()))
+    return ReproductionRequest(data, True, (0,))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with two trainings of DRAS-PPO and one of every other agent for each machine."""
+    folder = tmp_path_factory.mktemp("trained")
+    for site, agent in itertools.product(SITES.values(), AGENT_NAMES):
+        for seed in (0, 1) if agent == "dras-ppo" else (0,):
+            trace = Path(site.trace).name
+            write_agent(folder / f"{agent}-{site.weights}-seed-{seed}" / "weights.safetensors", agent, trace, seed)
+    several = f"lublin_256_est.swf.gz,{Path(SDSC_SP2.trace).name}"
+    write_agent(folder / "dras-ppo-generic-seed-0" / "weights.safetensors", "dras-ppo", several)
+    return folder
+
+
+def asked(request: ReproductionRequest, **options: Any) -> Asked:
+    return Asked(request.data, request.is_quick, request.seeds, **options)
+
+
+Rows = Mapping[tuple[str, str], ReproductionRow]
+
+
+def done(name: str, request: ReproductionRequest, trained: Path, *, only: str = "") -> Rows:
+    """Measure the pieces that begin with a text."""
+    reproduction = get_reproduction(name, {"trained": str(trained)})
+    assert reproduction.name == name
+    pieces = [piece for piece in reproduction.pieces(request) if piece.startswith(only)]
+    rows = reproduction.rows(request, {piece: reproduction.measure(request, piece) for piece in pieces})
+    assert all(row.artifact == name and row.n > 0 and np.isfinite(row.ours or 0.0) for row in rows)
+    found = {(row.row, row.column): row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def ours(rows: Rows, row: str, column: str) -> float:
+    value = rows[row, column].ours
+    assert value is not None
+    return value
+
+
+def test_the_printed_shares_add_up_but_those_of_one_misprint() -> None:
+    for method, modes in TABLE_FOUR.items():
+        assert sum(shares.core_hours for shares in modes.values()) == pytest.approx(100, abs=0.02)
+        jobs = sum(shares.jobs for shares in modes.values())
+        assert jobs == pytest.approx(106.84 if method == "DRAS-DQL" else 100, abs=0.02)
+
+
+def test_metrics_are_scaled_to_one_for_the_best_and_nothing_for_the_worst() -> None:
+    names = ("mean wait h", "max wait h", "mean response h", "mean slowdown", "utilization")
+    values = {
+        "a": dict(zip(names, (1.0, 30.0, 5.0, 2.0, 0.9), strict=True)),
+        "b": dict(zip(names, (3.0, 10.0, 5.0, 4.0, 0.8), strict=True)),
+        "c": dict(zip(names, (2.0, 25.0, 5.0, 2.5, 0.7), strict=True)),
+    }
+    scaled = normalized(values)
+    assert list(scaled["a"].values()) == [1.0, 0.0, 1.0, 1.0, 1.0]
+    assert list(scaled["b"].values()) == pytest.approx([0.0, 1.0, 1.0, 0.0, 0.5])
+    assert list(scaled["c"].values()) == pytest.approx([0.5, 0.25, 1.0, 0.75, 0.0])
+
+
+def test_the_area_of_a_kiviat_graph_is_that_of_its_polygon() -> None:
+    axes = np.array([0.3, 1.0, 0.0, 0.7, 0.5])
+    angles = 2 * np.pi * np.arange(5) / 5
+    x, y = axes * np.cos(angles), axes * np.sin(angles)
+    shoelace = abs((x * np.roll(y, -1) - y * np.roll(x, -1)).sum()) / 2
+    assert kiviat_area(axes.tolist()) == pytest.approx(shoelace / (5 * np.sin(2 * np.pi / 5) / 2))
+    assert kiviat_area([1.0] * 5) == 1.0
+    assert ranks({"a": 0.5, "b": 0.9, "c": 0.5}) == {"a": 2, "b": 1, "c": 2}
+
+
+def test_boxes_are_in_hours_and_may_be_empty() -> None:
+    box = box_of(3600.0 * np.array([4.0, 0.0, 1.0, 3.0, 2.0]))
+    assert box == {"n": 5, "min": 0.0, "q1": 1.0, "median": 2.0, "q3": 3.0, "max": 4.0, "mean": 2.0}
+    assert box_of(np.zeros(0)) == {"n": 0}
+
+
+@pytest.mark.slow
+def test_figure_seven_holds_every_method_against_first_come_first_served(
+    request_for: ReproductionRequest, trained: Path
+) -> None:
+    place = "Theta, held-out"
+    rows = done("dras-figure7", request_for, trained, only=place)
+    assert {row for row, _ in rows} == {f"{place}: {method}" for method in (*PAPER_METHODS, *RULES)}
+    jobs = jobsets_of(THETA, HELD_OUT, asked(request_for))[0]
+    assert (jobs.submit < 7 * DAY_S).all()
+    waits = job_times(simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s / 3600
+    assert ours(rows, f"{place}: FCFS/B", "mean wait h") == pytest.approx(waits.mean())
+    assert ours(rows, f"{place}: FCFS/B", "max wait h") == pytest.approx(waits.max())
+    ppo = rows[f"{place}: DRAS-PPO", "mean wait / FCFS/B"]
+    assert ppo.ours == pytest.approx(ours(rows, f"{place}: DRAS-PPO", "mean wait h") / waits.mean())
+    assert ppo.n == 2
+    assert ppo.spread is not None
+    areas = {method: ours(rows, f"{place}: {method}", "area") for method in PAPER_METHODS}
+    first = [method for method in PAPER_METHODS if ours(rows, f"{place}: {method}", "rank") == 1]
+    assert first == [max(areas, key=lambda method: areas[method])]
+    assert all(0 <= area <= 1 for area in areas.values())
+    assert (f"{place}: SJF/B", "area") not in rows
+    assert 1 <= ours(rows, f"{place}: SJF/B", "rank, all methods") <= len({*PAPER_METHODS, *RULES})
+
+
+def test_evaluations_see_the_weeks_that_trainings_refuse(request_for: ReproductionRequest) -> None:
+    for site in SITES.values():
+        weeks = jobsets_of(site, SYNTHETIC, asked(request_for))
+        assert [jobs.name for jobs in weeks] == [f"synthetic-{seed}-0" for seed in EVALUATION_SEEDS[: len(weeks)]]
+        for jobs in weeks:
+            area = (np.minimum(jobs.run, jobs.estimate) * jobs.processors).sum()
+            assert area / (7 * DAY_S * site.processors) == pytest.approx(0.85, abs=0.03)
+
+
+def test_the_classes_of_figure_eight_have_all_jobs(request_for: ReproductionRequest, trained: Path) -> None:
+    rows = done("dras-figure8", request_for, trained, only="held-out")
+    for method in PAPER_METHODS:
+        longest = {row: found for (row, column), found in rows.items() if column == "wait h, max" and method in row}
+        total = longest.pop(f"held-out: {method}, all sizes")
+        mine = [found for row, found in longest.items() if row.startswith(f"held-out: {method}, ")]
+        assert total.ours == max(found.ours or 0.0 for found in mine)
+        assert total.n == sum(found.n for found in mine)
+        assert total.published == (None if method.startswith("DRAS") or method == "Optimization" else total.published)
+    assert rows["held-out: Random, all sizes", "wait h, max"].published == 170 * 24
+
+
+@pytest.mark.slow
+def test_the_modes_of_table_four_and_figure_nine_have_all_jobs(request_for: ReproductionRequest, trained: Path) -> None:
+    table = done("dras-table4", request_for, trained, only="held-out")
+    boxes = done("dras-figure9", request_for, trained, only="held-out")
+    for method in PAPER_METHODS:
+        piece = f"held-out: {method}"
+        for column in ("jobs", "core hours", "core hours of large jobs"):
+            shares = [ours(table, piece, f"{mode}, {column} %") for mode in ("backfilled", "ready", "reserved")]
+            assert sum(shares) == pytest.approx(100)
+        assert ours(table, piece, "started after the promised time") == 0
+        counts = {row: found.n for (row, _), found in boxes.items() if row.startswith(f"{piece}, ")}
+        n = table[piece, "ready, jobs %"].n
+        assert sum(counts.values()) == n
+        ready = 100 * counts.get(f"{piece}, ready", 0) / n
+        assert ours(table, piece, "ready, jobs %") == pytest.approx(ready)
+    assert ours(table, "held-out: Decima-PG", "ready, core hours %") == 100
+    assert ours(table, "held-out: FCFS/B", "reserved, core hours %") > 0
+    assert table["held-out: DRAS-PPO", "reserved, core hours %"].published == 48.03
+
+
+def test_first_come_first_served_by_modes_is_easy_backfilling(request_for: ReproductionRequest, trained: Path) -> None:
+    boxes = done("dras-figure9", request_for, trained, only="held-out: FCFS/B")
+    total = sum(
+        (ours(boxes, row, column)) * found.n for (row, column), found in boxes.items() if column == "wait h, mean"
+    )
+    jobs = jobsets_of(THETA, HELD_OUT, asked(request_for))[0]
+    waits = job_times(simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s
+    assert total * 3600 == pytest.approx(waits.sum())
+
+
+def test_a_surge_shortens_gaps_and_shifts_what_follows() -> None:
+    submit = np.array([0.0, 50.0, 100.0, 140.0, 200.0, 260.0])
+    assert surge.compressed(submit, 100.0, 200.0).tolist() == [0.0, 50.0, 100.0, 130.0, 175.0, 235.0]
+
+
+def test_figure_ten_goes_through_a_surge(
+    request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surge, "METHODS", ("FCFS/B", surge.STATIC))
+    rows = done("dras-figure10", request_for, trained)
+    jobs, limits = surge.surge(asked(request_for), 0)
+    in_surge = (jobs.submit >= limits[0]) & (jobs.submit < limits[0] + 0.75 * (limits[1] - limits[0]))
+    for method in ("FCFS/B", surge.STATIC):
+        row = f"seed 0: {method}"
+        assert rows[f"{row}, surge", "mean wait h"].n == in_surge.sum()
+        assert rows[f"{row}, all weeks", "max wait h"].n == len(jobs)
+        by_week = [ours(rows, f"{row}, week {week}", "max wait h") for week in range(1, 5)]
+        assert max(by_week) == ours(rows, f"{row}, all weeks", "max wait h")
+    loads = [ours(rows, f"seed 0: FCFS/B, week {week}", "load") for week in range(1, 5)]
+    assert loads[2] > loads[0]
+
+
+def test_figure_ten_means_over_seeds(
+    request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surge, "METHODS", ("FCFS/B",))
+    rows = done("dras-figure10", replace(request_for, seeds=(0, 1)), trained)
+    each = [ours(rows, f"seed {seed}: FCFS/B, surge", "max wait h") for seed in (0, 1)]
+    mean = rows["all seeds: FCFS/B, surge", "max wait h"]
+    assert each[0] != each[1]
+    assert mean.ours == pytest.approx(np.mean(each))
+    assert mean.spread == pytest.approx(np.std(each, ddof=1))
+
+
+@pytest.mark.slow
+def test_the_dynamic_agent_learns_in_the_surge(
+    request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(surge, "METHODS", (surge.DYNAMIC,))
+    rows = done("dras-figure10", request_for, trained)
+    row = f"seed 0: {surge.DYNAMIC}"
+    assert ours(rows, row, "times trained") >= ours(rows, row, "times changed") >= 0
+    assert ours(rows, row, "times trained") >= 2
+
+
+def test_figure_eleven_takes_the_agent_of_several_machines(request_for: ReproductionRequest, trained: Path) -> None:
+    rows = done("dras-figure11", request_for, trained, only="SDSC-SP2, held-out")
+    found = {row: rows[row, "mean wait h"] for row, column in rows if column == "mean wait h"}
+    assert {row.split(": ")[1]: cell.n for row, cell in found.items()} == {
+        "FCFS/B": 1,
+        "DRAS-PPO, customized": 2,
+        "DRAS-PPO, generic": 1,
+    }
+
+
+@pytest.mark.slow
+def test_rewards_at_the_end_are_those_of_the_environment(request_for: ReproductionRequest, trained: Path) -> None:
+    pytest.importorskip("torch")
+    rows = done("dras-figure6", request_for, trained, only="at the end")
+    assert {row for row, _ in rows} == {f"at the end: {method}" for method in PAPER_METHODS}
+    for row, _ in rows:
+        # These trainings say that they were for Eq. 1 alone.
+        assert ours(rows, row, "reward as trained") == pytest.approx(ours(rows, row, "reward by Eq. 1"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dras-figure5", "dras-figure6"])
+def test_learning_curves_have_points_of_every_training(
+    name: str, request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setattr(curves, "QUICK_UPDATES", 2)
+    monkeypatch.setattr(curves, "trainings", lambda folder, agent, site: [])
+    rows = done(name, request_for, trained, only="seed 0")
+    labels = set(curves.ORDERS) if name == "dras-figure5" else set(AGENTS)
+    assert {row.split(": ")[1] for row, _ in rows} == labels
+    for row, column in rows:
+        if column == "best score":
+            assert ours(rows, row, column) <= ours(rows, row, "score at update 2")
+
+
+def test_curves_of_trainings_in_the_folder_are_read(tmp_path: Path) -> None:
+    header = ["update", "samples", *curves.MEASURES]
+    lines = [
+        [str(value) for value in (update, 10 * update, -update, 0.9, 1.1, 2.0 - update / 10)] for update in (1, 2, 3)
+    ]
+    (tmp_path / "curve.csv").write_text("\n".join(",".join(line) for line in (header, *lines)) + "\n")
+    record = curves.read_curve(tmp_path / "curve.csv")
+    rows = {number.column: number.ours for number in curves.curve_numbers("y", record)}
+    assert rows["total_reward at update 3"] == -3
+    assert (rows["best score"], rows["update of the best score"]) == (pytest.approx(1.7), 3)
+
+
+def test_trainings_are_found_by_agent_and_trace(trained: Path) -> None:
+    weights = weights_of(str(trained), LEADER, THETA)
+    assert [Path(path).parent.name for path in weights] == ["dras-ppo-theta-seed-0", "dras-ppo-theta-seed-1"]
+    assert [Path(path).parent.name for path in weights_of(str(trained), GENERIC, THETA)] == ["dras-ppo-generic-seed-0"]
+    assert len(schedulers(LEADER, SDSC_SP2, Asked(trained, True, (0,), str(trained)))) == 2
+    assert len(schedulers("Random", SDSC_SP2, Asked(trained, True, (0, 1, 2)))) == 3
+
+
+@pytest.mark.parametrize(("options", "error"), [({"trained": "nowhere"}, BadFileError), ({"train": "x"}, UsageError)])
+def test_options_that_make_no_sense_are_refused(
+    options: dict[str, Any], error: type[Exception], request_for: ReproductionRequest
+) -> None:
+    with pytest.raises(error):
+        get_reproduction("dras-figure7", options).pieces(request_for)
+
+
+def test_a_trace_that_was_cut_is_named(tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    write_swf(tmp_path / "trace.swf", small_trace(THETA, 6, 1))
+    (tmp_path / THETA.trace).write_bytes(gzip.compress((tmp_path / "trace.swf").read_bytes()))
+    request = ReproductionRequest(tmp_path, True, (0,))
+    with pytest.raises(BadFileError, match=r"Theta-2018-01\.swf\.gz: holds 6 days of jobs, must hold three weeks"):
+        get_reproduction("dras-figure8").measure(request, "held-out: FCFS/B")

@@ -1,0 +1,150 @@
+"""The tables and figures of the NSA paper, on a small workload of its format, and what is printed in the paper."""
+
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import pytest
+from support.windows import paper_window
+
+from allocopt.errors import BadFileError
+from allocopt.reproduction import Reproduction, ReproductionRequest, ReproductionRow, get_reproduction
+from allocopt.simulator.trace_windows import windows
+from allocopt.traces.generators import uniform_workload
+from allocopt.traces.nsa_writing import write_nsa
+from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
+from papers.artifact import Asked
+from papers.nsa import configuration, figures, tables
+from papers.nsa.configuration import LEADER, nsa_500, read_paper_workload, solved_windows
+from papers.nsa.published import (
+    TABLE_FOUR,
+    TABLE_FOUR_MEAN,
+    TABLE_THREE,
+    TABLE_THREE_MEAN,
+    TableFour,
+    TableThree,
+)
+from papers.nsa.tables import solve_limited
+
+ROWS_AS_PRINTED = [
+    *((row, TABLE_THREE_MEAN, TABLE_THREE) for row in TableThree._fields),
+    *((row, TABLE_FOUR_MEAN, TABLE_FOUR) for row in TableFour._fields),
+]
+
+
+@pytest.mark.parametrize(("column", "mean", "rows"), ROWS_AS_PRINTED)
+def test_the_printed_means_are_those_of_the_printed_rows(
+    column: str, mean: TableThree | TableFour, rows: tuple[TableThree | TableFour, ...]
+) -> None:
+    assert fmean(getattr(row, column) for row in rows) == pytest.approx(getattr(mean, column), rel=2e-3, abs=0.0101)
+
+
+@pytest.mark.parametrize(("three", "four"), list(zip(TABLE_THREE, TABLE_FOUR, strict=True)))
+def test_the_printed_improvements_follow_from_the_printed_costs(three: TableThree, four: TableFour) -> None:
+    assert 100 * (1 - three.nsa_500 / three.sa_1000) == pytest.approx(three.improvement, abs=0.0101)
+    assert 100 * (1 - four.nsa / four.scip) == pytest.approx(four.improvement, abs=0.0101)
+    assert four.nsa == three.nsa_500
+
+
+@pytest.fixture
+def request_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ReproductionRequest:
+    """Return a request on a small workload, and make quick runs shorter yet."""
+    jobs = uniform_workload(2_000, np.random.default_rng(1))
+    write_nsa(tmp_path / "tjap" / "data_large_1800_40.txt", jobs)
+    monkeypatch.setattr(configuration, "WORKLOAD", "tjap/data_large_1800_40.txt")
+    monkeypatch.setattr(configuration, "LEAST_JOBS", len(jobs))
+    monkeypatch.setattr(configuration, "QUICK_EPOCHS", 1)
+    monkeypatch.setattr(configuration, "QUICK_WINDOWS", 4)
+    monkeypatch.setattr(tables, "QUICK_EVERY", 2)
+    monkeypatch.setattr(tables, "QUICK_LIMIT_S", 0.5)
+    monkeypatch.setattr(figures, "QUICK_UPDATES", 1)
+    monkeypatch.setattr(figures, "PERIODS_S", (60,))
+    monkeypatch.setattr(figures, "JOBS", 100)
+    return ReproductionRequest(tmp_path, True, (0,))
+
+
+def done(name: str, request: ReproductionRequest) -> dict[tuple[str, str], ReproductionRow]:
+    reproduction: Reproduction = get_reproduction(name)
+    assert reproduction.name == name
+    records = {piece: reproduction.measure(request, piece) for piece in reproduction.pieces(request)}
+    rows = reproduction.rows(request, records)
+    assert all(row.artifact == name and row.ours is not None and row.n > 0 for row in rows)
+    found = {(row.row, row.column): row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.mark.slow
+def test_table_three_stands_beside_the_published_one(request_for: ReproductionRequest) -> None:
+    rows = done("nsa-table3", request_for)
+    cost = {
+        column.removesuffix(" cost"): float(row.ours or 0)
+        for (where, column), row in rows.items()
+        if where == "Avg." and column.endswith(" cost")
+    }
+    for value in cost.values():
+        assert cost["exact"] * (1 - 1e-9) <= value <= cost["Seq."] * (1 + 1e-9)
+    assert rows["Avg.", "NSA-500 cost"].published == 89588.7
+    assert rows["seed 0, epoch 1", "SA-1000 ms"].published == 1500
+    impr = rows["seed 0, epoch 1", "Impr. % on SA-1000"]
+    assert impr.published == 1.57
+    assert impr.ours == pytest.approx(100 * (1 - cost["NSA-500"] / cost["SA-1000"]))  # type: ignore[operator]
+
+
+@pytest.mark.slow
+def test_table_four_stands_beside_the_published_one(request_for: ReproductionRequest) -> None:
+    rows = done("nsa-table4", request_for)
+    average = {column: row for (where, column), row in rows.items() if where == "Avg."}
+    gap = average["Impr. % of NSA-500 on SCAS optimum (dp)"]
+    assert gap.published == -7.82
+    assert gap.ours is not None
+    assert -15 < gap.ours < 5
+    assert average["SCIP on the paper's model, limited cancelled"].published == 0.02
+    assert 0 <= average["SCIP on the paper's model, limited share finished"].ours <= 1  # type: ignore[operator]
+    assert average["SCIP on the paper's model, limited cost"].n == 2
+
+
+@pytest.mark.slow
+def test_figure_five_has_all_networks_and_the_number_that_is_printed(request_for: ReproductionRequest) -> None:
+    rows = done("nsa-figure5", request_for)
+    assert rows["500 steps", "fcn-1 Impr. % on SA-1000"].published == -0.27
+    assert {column.split()[0] for _, column in rows} >= {"fcn-1", "fcn-2", "fcn-3", "cnn-1", "cnn-2", "cnn-3"}
+
+
+@pytest.mark.slow
+def test_figure_six_compares_windows_with_going_job_by_job(request_for: ReproductionRequest) -> None:
+    rows = done("nsa-figure6", request_for)
+    assert rows["windows of 60 s, dp", "cost"].ours < rows["FCFS, sequential", "cost"].ours  # type: ignore[operator]
+    assert rows["windows of 60 s, dp", "wait s"].ours > rows["FCFS, dp", "wait s"].ours  # type: ignore[operator]
+
+
+@pytest.mark.slow
+def test_figure_four_has_a_curve_for_every_network(request_for: ReproductionRequest) -> None:
+    pytest.importorskip("torch")
+    rows = done("nsa-figure4", request_for)
+    assert {where for where, _ in rows} == {f"seed 0, {kind}-{size}" for kind in ("fcn", "cnn") for size in (1, 2, 3)}
+
+
+def test_the_cluster_goes_on_as_nsa_decides(request_for: ReproductionRequest) -> None:
+    asked = Asked(request_for.data, True, (0,))
+    methods = {LEADER: nsa_500("fcn-1")}
+    seen = list(solved_windows(asked, "seed 0, epoch 1", methods))
+    chosen = iter([answers[LEADER].solution for _, answers in seen])
+    workload = epoch_workload(read_paper_workload(asked), 0, 200)
+    again = windows(workload, PAPER_CLUSTER, 60.0, lambda problem: next(chosen), min_jobs=1)
+    for (problem, _), other in zip(seen, again, strict=False):
+        assert problem.idle_nodes.tolist() == other.idle_nodes.tolist()
+        assert problem.sizes.tolist() == other.sizes.tolist()
+
+
+def test_scip_with_time_finishes_and_without_leaves_jobs_out() -> None:
+    problem = paper_window(3)
+    shortest = solve_limited(problem, 0.02)
+    assert shortest.cancelled == len(problem.jobs) or shortest.is_proved
+    assert shortest.jobs == len(problem.jobs)
+
+
+def test_a_workload_that_was_cut_is_named(request_for: ReproductionRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration, "LEAST_JOBS", 3_000)
+    with pytest.raises(BadFileError, match=r"data_large_1800_40\.txt: holds 2,000 jobs, must hold at least 3,000"):
+        get_reproduction("nsa-table3").measure(request_for, "seed 0, epoch 1")
