@@ -149,6 +149,8 @@ def _options(what: str, factory: Any, options: Mapping[str, Any]) -> dict[str, A
     if not options:
         return {}
     known = [field.name for field in fields(factory) if field.init] if is_dataclass(factory) else []
+    renamed = getattr(factory, "renamed_options", {})
+    options = {renamed.get(option, option): value for option, value in options.items()}
     unknown = [option for option in options if option not in known]
     if unknown:
         raise UsageError(f"{what} has no option {unknown[0]!r}; it has: {', '.join(known) or 'none'}")

@@ -27,7 +27,7 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality_table import SIERRA_TABLE
 from learned.cush.reproduction.figure6 import WAYS
 from learned.cush.reproduction.figure8 import HORIZON_EPOCHS, HORIZON_NODES, NODES
-from learned.training.curve import line_plot
+from learned.rl.curve import line_plot
 
 Row = dict[str, Any]
 ROUNDS = 5

@@ -15,17 +15,24 @@ import torch
 from torch import nn
 
 from allocopt.arrays import Float32Array
-from learned.algorithms.a2c import actor_critic_loss
-from learned.algorithms.learner import descend
-from learned.algorithms.pg import masked_log_softmax
-from learned.algorithms.rollout import Rollout
-from learned.algorithms.settings import A2cSettings
-from learned.dras.agents import GreedyPolicy
-from learned.dras.modules import PaperActorCritic, PaperJobValues, PaperModule, SlotNetwork
-from learned.inference.networks import THETA_LAYERS, THETA_NODES, WINDOW, CompactNetwork, paper_network
-from learned.inference.rows import RowNetwork
-from learned.inference.slots import pack_slots
-from learned.networks.torch_modules import weights_of
+from learned.dras.networks import SlotNetwork
+from learned.dras.reproduction.network import (
+    THETA_LAYERS,
+    THETA_NODES,
+    WINDOW,
+    PaperActorCritic,
+    PaperJobValues,
+    PaperModule,
+    RowNetwork,
+    paper_network,
+)
+from learned.rl.actor_critic import actor_critic_loss
+from learned.rl.learner import descend
+from learned.rl.networks import weights_of
+from learned.rl.policy_gradient import masked_log_softmax
+from learned.rl.rollout import Rollout
+from learned.rl.settings import A2cSettings
+from learned.rl.slots import CompactNetwork, GreedyPolicy, pack_slots
 
 RUNNING, CHOICES, FEATURES, REPEATS = 34, 30, 21, 30
 

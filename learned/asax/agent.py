@@ -9,9 +9,8 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from learned.asax.knowledge import Knowledge
+from learned.asax.knowledge import Knowledge, Update
 from learned.asax.trees import Experts, State, read_experts
-from learned.asax.weights import Update
 
 ROUNDING = 1e-6
 """Cores' worth of memory that sums may lose."""

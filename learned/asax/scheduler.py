@@ -1,15 +1,19 @@
 """Scheduler ``asax``: guests by the learner, quotas set anew while jobs share (ASAX paper, sections 3.2 and 4.4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
 from typing import ClassVar
 
+from allocopt.errors import UsageError
 from allocopt.simulator.quota.decisions import QuotaDecision
 from allocopt.simulator.quota.space_sharing import easy_starts
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from learned.asax.agent import Asax, Asked, Decision, Loss, Offer, first_fit, performance_loss
-from learned.asax.trees import Leaf, State
+from learned.asax.knowledge import load_knowledge
+from learned.asax.trees import Leaf, State, read_experts
 
 
 @dataclass
@@ -70,7 +74,6 @@ class AsaxScheduler:
             self.asax.learn(decision, self._loss(view.now - host.start_s, host))
 
     def _offer(self, view: QuotaView, allocation: Allocation) -> Offer:
-        """Return what a running job offers, drawn anew where the experts see it in another state."""
         state, application = state_of(view.now, allocation), allocation.host.queued.application
         leaves = self.asax.experts.leaves(state)
         known = self._offers.get(allocation.number)
@@ -80,7 +83,6 @@ class AsaxScheduler:
         return Offer(allocation.number, allocation.cores, allocation.free_memory(), known[1], allocation.idle_cores())
 
     def _learn_from_refusals(self, view: QuotaView) -> None:
-        """Learn what refusals leave idle, where somebody waits who would fit into it."""
         asked = _asked(view)
         for one in view.allocations:
             if one.guest is None and one.number in self._offers:
@@ -90,7 +92,6 @@ class AsaxScheduler:
                     self.asax.learn(decision, min(1.0, self.idle_weight * one.idle_cores() / one.cores))
 
     def _look_again(self, view: QuotaView, allocation: Allocation) -> int:
-        """Learn from the last quota, and draw the next one."""
         host = allocation.host
         last = self._shared.get(allocation.number)
         if last is not None:
@@ -101,14 +102,12 @@ class AsaxScheduler:
         return decision.percent
 
     def _loss(self, run_s: float, host: Progress) -> float:
-        """Loss of a host that runs so long, or at its present rate."""
         if self.loss is Loss.DEGRADATION:
             return performance_loss(host.slowdown, 1.0, self.asax.full_loss_at)
         return performance_loss(run_s, host.queued.job.walltime_s, self.asax.full_loss_at)
 
 
 def _asked(view: QuotaView) -> list[Asked]:
-    """Return what the waiting jobs ask for."""
     waiting = (view.jobs[job].job for job in view.queue)
     return [Asked(job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores) for job in waiting]
 
@@ -117,3 +116,71 @@ def state_of(now: float, allocation: Allocation) -> State:
     """Return what the experts see of an allocation's owner: its demands now, its progress, its happiness."""
     host = allocation.host
     return State(host.stage.cpu, host.stage.memory, host.stage.kind, host.interval(now), host.happiness(now))
+
+
+@dataclass
+class AsaxPolicy:
+    """`AsaxScheduler` with experts and knowledge from files.
+
+    Parameters
+    ----------
+    experts
+        File of the experts' trees; empty for those of the package.
+    knowledge
+        File of what was learned before; empty for nothing.
+    save_knowledge
+        File that `remember` writes, the same or another one; one that is there must be such a file. Empty for none.
+    full_loss_at
+        See `performance_loss`.
+    period_s
+        Seconds between two looks at jobs that share, positive.
+    loss, idle_weight
+        See `AsaxScheduler`.
+
+    Raises
+    ------
+    BadFileError
+        If a file is not what it should be.
+    UsageError
+        If a number is out of range, or there is no such loss.
+    """
+
+    experts: str = ""
+    knowledge: str = ""
+    save_knowledge: str = ""
+    full_loss_at: float = 1.0
+    period_s: float = 60.0
+    loss: str = Loss.LIMIT
+    idle_weight: float = 0.0
+    inner: AsaxScheduler = field(init=False, repr=False)
+
+    name: ClassVar[str] = "asax"
+
+    def __post_init__(self) -> None:
+        for what in ("full_loss_at", "period_s"):
+            if not getattr(self, what) > 0:
+                raise UsageError(f"{what} is {getattr(self, what):g}, must be positive")
+        if self.loss not in list(Loss):
+            raise UsageError(f"loss is {self.loss!r}, must be one of {', '.join(Loss)}")
+        if not 0 <= self.idle_weight < inf:
+            raise UsageError(f"idle_weight is {self.idle_weight:g}, must not be negative")
+        asax = Asax.untrained(read_experts(self.experts or None), full_loss_at=self.full_loss_at)
+        if self.knowledge:
+            asax.knowledge = load_knowledge(self.knowledge, asax.knowledge.metrics)
+        if self.save_knowledge and Path(self.save_knowledge).exists():
+            # What would be lost is told before hours are simulated, and nothing else is overwritten.
+            load_knowledge(self.save_knowledge, asax.knowledge.metrics)
+        self.inner = AsaxScheduler(asax, self.period_s, Loss(self.loss), self.idle_weight)
+
+    def schedule(self, view: QuotaView) -> Iterable[QuotaDecision]:
+        """Decide; see `QuotaScheduler.schedule`."""
+        return self.inner.schedule(view)
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+        """Learn; see `QuotaScheduler.ended`."""
+        self.inner.ended(view, allocation)
+
+    def remember(self) -> None:
+        """Write what was learned, if a file was given; see `Remembering`."""
+        if self.save_knowledge:
+            self.inner.asax.knowledge.save(self.save_knowledge)

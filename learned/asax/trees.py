@@ -111,7 +111,6 @@ class Expert:
         return next(leaf for leaf in self.leaves if self._holds(leaf, state) and _within(leaf.happiness, happiness))
 
     def _holds(self, leaf: Leaf, state: State) -> bool:
-        """Whether a leaf is for the value that its metric has."""
         if isinstance(leaf.condition, StageKind):
             return leaf.condition is StageKind(state.stage)
         top = METRICS[self.metric][1]
@@ -179,12 +178,11 @@ def experts_of(held: Mapping[str, Any], where: Path | str) -> Experts:
 
 
 def _within(range_: Range, value: float) -> bool:
-    """Whether a value lies in a range, which is open at its upper end; infinity lies in a range up to infinity."""
+    # Open at its upper end, but infinity lies in a range up to infinity.
     return range_[0] <= value < range_[1] or value == range_[1] == math.inf
 
 
 def _actions(listed: Any, where: Path | str) -> tuple[int, ...]:
-    """Return the actions, checked."""
     if not isinstance(listed, list) or not listed or not all(type(action) is int for action in listed):
         raise bad_file(where, "actions", f"is {shown(listed)}, must be a list of whole percents")
     if listed[0] != 0 or any(after <= before for before, after in pairwise(listed)) or listed[-1] > LARGEST_PERCENT:
@@ -193,7 +191,6 @@ def _actions(listed: Any, where: Path | str) -> tuple[int, ...]:
 
 
 def _expert(held: Any, actions: tuple[int, ...], place: str, where: Path | str) -> Expert:
-    """Return an expert, checked."""
     metric = held.get("metric") if isinstance(held, dict) else None
     if metric not in (*METRICS, STAGE):
         known = ", ".join((*METRICS, STAGE))
@@ -210,7 +207,6 @@ def _expert(held: Any, actions: tuple[int, ...], place: str, where: Path | str) 
 
 
 def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> Leaf:
-    """Return a leaf, checked."""
     if not isinstance(row, dict) or set(row) != {metric, "happiness", "p"}:
         raise bad_file(where, place, f"must have the keys {metric}, happiness and p")
     numbers = row["p"]
@@ -230,21 +226,18 @@ def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) 
 
 
 def _are_numbers(values: Any, count: int) -> bool:
-    """Whether these are so many numbers."""
     if not isinstance(values, list) or len(values) != count:
         return False
     return all(isinstance(value, int | float) and not math.isnan(value) for value in values)
 
 
 def _range(held: Any, name: str, limits: Range, place: str, where: Path | str) -> Range:
-    """Return a range, checked."""
     if not _are_numbers(held, 2) or not limits[0] <= held[0] < held[1] <= limits[1]:
         raise bad_file(where, place, f"{name} must be a range [low, high] within {limits[0]:g} .. {limits[1]:g}")
     return float(held[0]), float(held[1])
 
 
 def _check_cover(metric: str, leaves: Sequence[Leaf], where: Path | str) -> None:
-    """Raise `BadFileError` unless every state is in exactly one leaf."""
     if metric == STAGE:
         for kind in StageKind:
             held = [leaf for leaf in leaves if leaf.condition is kind]
@@ -258,7 +251,6 @@ def _check_cover(metric: str, leaves: Sequence[Leaf], where: Path | str) -> None
 
 
 def _check_cells(leaves: Sequence[Leaf], names: Sequence[str], metric: str, where: Path | str) -> None:
-    """Raise `BadFileError` unless leaves of one condition cover every happiness once."""
     edges = sorted({*HAPPINESS, *(edge for leaf in leaves for edge in leaf.happiness)})
     for name, (low, high) in product(names, pairwise(edges)):
         count = sum(leaf.happiness[0] <= low and high <= leaf.happiness[1] for leaf in leaves)

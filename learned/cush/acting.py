@@ -1,7 +1,6 @@
 """Letting both selectors act: one step of many episodes, and whole episodes by their best choices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,15 +9,11 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.applications import DynamicTypes
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from learned.cush.selectors import JobSelector, PolicySelector
+from learned.cush.selectors import Agent
+from learned.rl.workers import Workers
 
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """A job selector and a policy selector."""
-
-    jobs: JobSelector
-    policies: PolicySelector
+MEANS = ("turnaround", "wait", "rewards", "penalty")
+"""Metrics of episodes that are told beside the score; see `Episodes.metrics`."""
 
 
 class Starts(NamedTuple):
@@ -85,13 +80,7 @@ def run_agent(agent: Agent, episodes: Episodes) -> None:
 def schedule_jobsets(
     agent: Agent, jobsets: Sequence[JobSet], machine: Machine, options: Options
 ) -> tuple[dict[str, FloatArray], Episodes]:
-    """Schedule job sets by the best choices.
-
-    Returns
-    -------
-    dict, Episodes
-        What `Episodes.metrics` gives, one value for each job set, and the episodes, all of them over.
-    """
+    """Schedule job sets by the best choices; return `Episodes.metrics` of each, and the episodes, all of them over."""
     episodes = Episodes(jobsets, machine, len(jobsets), options)
     run_agent(agent, episodes)
     return episodes.metrics(), episodes
@@ -113,3 +102,27 @@ def right_share(episodes: Episodes) -> float:
         for number, jobs in enumerate(episodes.jobsets)
     ]
     return float(np.concatenate(right).mean())
+
+
+class Validator:
+    """Judges both selectors on job sets that they were not trained on; every worker plays every P-th of them."""
+
+    def __init__(self, jobsets: Sequence[JobSet], machine: Machine, options: Options, workers: Workers) -> None:
+        own = jobsets[workers.rank :: workers.count]
+        self._episodes = Episodes(own, machine, len(own), options) if own else None
+
+    def measures(self, agent: Agent, workers: Workers) -> dict[str, float]:
+        """Return means over the job sets: normalized turnaround time, which is the score, and those of `MEANS`.
+
+        ``right_policies`` is the share of the jobs that got the better policy.
+        """
+        sums = np.zeros(3 + len(MEANS))
+        episodes = self._episodes
+        if episodes is not None:
+            run_agent(agent, episodes)
+            metrics, n = episodes.metrics(), len(episodes.jobsets)
+            sums[:2] = n, n * right_share(episodes)
+            sums[2:] = [metrics[name].sum() for name in ("normalized_turnaround", *MEANS)]
+        count, right, score, *means = workers.total(sums).tolist()
+        named = {f"validated_{name}": mean / count for name, mean in zip(MEANS, means, strict=True)}
+        return {"score": score / count, "right_policies": right / count, **named}

@@ -1,8 +1,14 @@
-"""The simulations of an epoch: several of each job set side by side, and what was seen, done and gained in them."""
+"""The simulations of an epoch: several of each job set side by side, and what was seen, done and gained in them.
+
+The return of a step is ``v_t = (sum over i >= t of gamma^(i - t) r_i) r_g``: discounted local rewards, times the mean
+normalized turnaround time of the episode where that is asked for. Rewards are negative, so that an episode that went
+worse has smaller returns. The baseline ``b_t`` is the mean of the returns of all simulations of the same job set, those
+of the other workers among them, at the same time ``t``: after as many timesteps, or after as many actions.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -10,7 +16,14 @@ import torch
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from learned.cush.acting import Agent, Starts, look, starts_of
+from learned.cush.acting import Starts, look, starts_of
+from learned.cush.selectors import Agent
+from learned.rl.rollout import cumulative_rewards
+from learned.rl.workers import Workers
+
+Clock = Literal["timesteps", "actions"]
+CLOCKS: tuple[Clock, ...] = ("timesteps", "actions")
+"""What counts as the same time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,21 +82,7 @@ class Played:
 
 
 class Simulations:
-    """Episodes over job sets, some of which are drawn for every epoch.
-
-    Parameters
-    ----------
-    jobsets
-        Job sets to train on.
-    machine
-        The cluster.
-    groups, simulations
-        Job sets that are played at a time, and episodes of each.
-    options
-        What episodes have in common.
-    seed
-        Fixes which job sets are drawn.
-    """
+    """Episodes over job sets, of which so many ``groups`` are drawn for every epoch, each for some ``simulations``."""
 
     def __init__(
         self,
@@ -116,7 +115,6 @@ class Simulations:
 
 
 def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Played:
-    """Draw choices until all episodes are over."""
     over = np.zeros(episodes.n_environments, dtype=np.bool_)
     seen, masks, chosen, acts, runs, rewards, times, begun, allocated = ([] for _ in range(9))
     while not over.all():
@@ -152,8 +150,51 @@ def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Playe
 
 
 def _allocations(begun: Sequence[Starts], policies: IntArray) -> Allocations:
-    """Put the jobs together that were started in one step after the other."""
     numbers, jobs, described, penalties = (np.concatenate(parts) for parts in zip(*begun, strict=True))
     paid = penalties[np.arange(len(policies)), policies]
     right = paid <= penalties.min(axis=1) + 1e-9
     return Allocations(numbers, jobs, described, policies, paid, right)
+
+
+def returns_of(played: Played, gamma: float, *, global_reward: bool) -> FloatArray:
+    """Return ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``."""
+    returns = cumulative_rewards(played.rewards, np.zeros_like(played.runs), gamma)
+    return returns * played.turnaround if global_reward else returns
+
+
+def times_by(clock: Clock, played: Played) -> IntArray:
+    """Return the time of every step by a clock, shape ``(T, E)``."""
+    if clock == "timesteps":
+        return played.times
+    return np.broadcast_to(np.arange(len(played.times))[:, None], played.times.shape)
+
+
+def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
+    """Return the mean return of the simulations of the same job set at the same time, shape ``(T, E)``.
+
+    Parameters
+    ----------
+    returns, times, runs
+        Returns, times, and where episodes were not over, shape ``(T, E)``.
+    groups
+        Job set of each episode, from 0 on, shape ``(E,)``; all workers have the same job sets.
+    """
+    last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
+    size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)
+    means[runs] = means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], size, workers)
+    return means
+
+
+def means_over(
+    values: FloatArray, groups: IntArray, numbers: IntArray, size: tuple[int, int], workers: Workers
+) -> FloatArray:
+    """Return for each value the mean of those of all workers with the same group and number, shape ``(n,)``.
+
+    Groups and numbers are below the two numbers of ``size``, which must be the same for all workers.
+    """
+    sums = np.zeros((2, *size))
+    np.add.at(sums[0], (groups, numbers), values)
+    np.add.at(sums[1], (groups, numbers), 1.0)
+    sums = workers.total(sums)
+    means: FloatArray = (sums[0] / np.maximum(sums[1], 1.0))[groups, numbers]
+    return means

@@ -1,24 +1,27 @@
-"""Jobsets of the three phases of training: sampled, real and synthetic (DRAS paper, section 3.3).
+"""Jobsets of the three phases of training, and which days of a trace they are drawn from (DRAS paper, section 3.3).
 
 A *sampled* jobset draws jobs at random and lets them arrive as a Poisson process with the trace's mean gap. A *real*
 one is a week of the trace. A *synthetic* one is a week whose arrivals follow the trace's hours of the day and days of
 the week, and whose sizes, run times and accuracies of estimates are drawn from the trace's, at a load that may be
-asked for. All are drawn from training days only (`learned.dras.traces`).
+asked for. Held-out days, counted from the trace's first midnight, belong to evaluations alone: no jobset and no fitted
+model sees them.
 """
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
+from allocopt.traces.precedence import without_lost
 from allocopt.traces.workload import Workload
-from learned.dras.traces import DAY_S, WEEK_DAYS
 
+DAY_S = 86_400.0
+WEEK_DAYS = 7
 HOUR_S = 3600.0
 WEEK_HOURS = 24 * WEEK_DAYS
 WEEK_S = WEEK_DAYS * DAY_S
-
 EVALUATION_SEEDS = range(9000, 9020)
 """Seeds of the synthetic weeks that evaluations own; `SyntheticModel.week` draws them, trainings refuse them."""
 
@@ -29,6 +32,132 @@ RUN_JITTER = 0.2
 
 ESTIMATE_STEP_S = 300.0
 """Users' estimates are rounded up to it."""
+
+
+HELD_OUT_SHARE = 0.2
+"""Share of a trace of unknown name that is held out, at its end."""
+
+
+class HeldOut(Protocol):
+    """Says which days of a trace are held out."""
+
+    def is_held_out(self, day: int, n_days: int) -> bool:
+        """Whether a day, counted from 0, of a trace of so many days is held out."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutDays:
+    """Days from ``first`` on and before ``end``, counted from 0."""
+
+    first: int
+    end: int
+
+    def is_held_out(self, day: int, n_days: int) -> bool:
+        """Whether the day is among them."""
+        return self.first <= day < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOutEnd:
+    """The last days, by their share of the whole, begun at a whole week."""
+
+    share: float = HELD_OUT_SHARE
+
+    def is_held_out(self, day: int, n_days: int) -> bool:
+        """Whether the day is among them."""
+        return day >= int(n_days * (1 - self.share)) // WEEK_DAYS * WEEK_DAYS
+
+
+KNOWN: dict[str, HeldOut] = {"Theta-2018-01": HeldOutDays(7, 14)}
+"""Traces by the beginning of their names: days 8 to 14 of the Theta trace, its busiest week."""
+
+
+def held_out_of(name: str) -> HeldOut:
+    """Return what is held out of the trace of that name: its last fifth, where nothing else is known."""
+    for known, days in KNOWN.items():
+        if name.startswith(known):
+            return days
+    return HeldOutEnd()
+
+
+def cut(workload: Workload, chosen: IntArray, begin_s: float, name: str) -> Workload:
+    """Return some jobs of a workload, submitted as long after ``begin_s`` as they were."""
+    preceding, think_s, _ = without_lost(workload.ids[chosen], workload.preceding[chosen], workload.think_s[chosen])
+    return replace(
+        workload,
+        name=name,
+        ids=workload.ids[chosen],
+        submit=workload.submit[chosen] - begin_s,
+        run=workload.run[chosen],
+        processors=workload.processors[chosen],
+        estimate=workload.estimate[chosen],
+        users=workload.users[chosen],
+        executables=workload.executables[chosen],
+        preceding=preceding,
+        think_s=think_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A whole trace and what of it is held out."""
+
+    workload: Workload
+    held_out: HeldOut
+
+    @property
+    def days(self) -> IntArray:
+        """Day of every job, shape ``(n,)``."""
+        return np.asarray(self.workload.submit // DAY_S, dtype=np.int64)
+
+    @property
+    def n_days(self) -> int:
+        """Days of the trace."""
+        return int(self.days.max()) + 1
+
+    def spans(self, weeks: int = 1) -> tuple[Workload, ...]:
+        """Spans of so many whole weeks of which no day is held out, one after the other, in the order of time.
+
+        Those with few jobs, under a tenth of the usual number, are left out.
+
+        Raises
+        ------
+        UsageError
+            If there are none.
+        """
+        found = []
+        length = weeks * WEEK_DAYS
+        for first in range(0, self.n_days, length):
+            days = range(first, min(first + length, self.n_days))
+            chosen = np.flatnonzero((self.days >= first) & (self.days < first + length))
+            if len(chosen) and not any(self.held_out.is_held_out(day, self.n_days) for day in days):
+                found.append(cut(self.workload, chosen, first * DAY_S, f"{self.workload.name}, day {first + 1} on"))
+        if not found:
+            raise UsageError(f"{self.workload.name}: no whole span of {weeks} weeks is left to train on")
+        usual = float(np.median([len(span) for span in found]))
+        return tuple(span for span in found if len(span) >= usual / 10)
+
+    def training(self) -> Workload:
+        """Return all jobs of days that are not held out, at their times."""
+        return self._part(held_out=False)
+
+    def evaluation(self) -> Workload:
+        """Return the jobs of the held-out days, at their times since the first of these days."""
+        part = self._part(held_out=True)
+        begin_s = float(part.submit.min() // DAY_S * DAY_S)
+        return cut(part, np.arange(len(part)), begin_s, part.name)
+
+    def _part(self, *, held_out: bool) -> Workload:
+        days = self.days
+        marks = np.array([self.held_out.is_held_out(day, self.n_days) for day in range(self.n_days)])
+        chosen = np.flatnonzero(marks[days] == held_out)
+        name = f"{self.workload.name}, {'held-out' if held_out else 'training'} days"
+        return cut(self.workload, chosen, 0.0, name)
+
+
+def split_of(workload: Workload) -> Split:
+    """Return a trace with what its name says is held out."""
+    return Split(workload, held_out_of(workload.name))
 
 
 def check_jobset_seed(seed: int) -> None:
@@ -47,19 +176,7 @@ def mean_gap_s(workload: Workload) -> float:
 
 
 def sampled_jobset(workload: Workload, n_jobs: int, rng: np.random.Generator, name: str = "sampled") -> Workload:
-    """Draw jobs at random, with replacement; they arrive as a Poisson process.
-
-    Parameters
-    ----------
-    workload
-        Training days of a trace.
-    n_jobs
-        Number of jobs, at least 1.
-    rng
-        Source of randomness.
-    name
-        Name of the jobset.
-    """
+    """Draw jobs of a trace's training days at random, with replacement; they arrive as a Poisson process."""
     chosen = rng.integers(len(workload), size=n_jobs)
     submit = np.cumsum(rng.exponential(mean_gap_s(workload), n_jobs))
     return _jobset(workload, submit - submit[0], chosen, workload.run[chosen], workload.estimate[chosen], name)
@@ -69,16 +186,7 @@ def varied_jobset(workload: Workload, rng: np.random.Generator, jitter: float = 
     """Return the jobs with somewhat longer or shorter run times, of at least a second; estimates stay.
 
     One such change moves all that follows in a busy schedule, so several variants of a jobset tell what a policy is
-    worth better than the jobset alone.
-
-    Parameters
-    ----------
-    workload
-        The jobs.
-    rng
-        Source of randomness.
-    jitter
-        Standard deviation of the logarithm of the factors.
+    worth better than the jobset alone. The logarithms of the factors have the standard deviation ``jitter``.
     """
     run = np.rint(workload.run * np.exp(jitter * rng.standard_normal(len(workload))))
     return replace(workload, run=np.clip(run, 1.0, np.maximum(workload.estimate, 1.0)))
@@ -114,16 +222,12 @@ class SyntheticModel:
         return cls(workload, processors, weights / weights.sum())
 
     def week(self, seed: int, index: int, load: float | None, weeks: int = 1) -> Workload:
-        """Draw a week, or several in a row.
+        """Draw a week, or several in a row; seed and index fix it.
 
         Parameters
         ----------
-        seed, index
-            What fixes it.
         load
             Share of the machine's processor time that its jobs ask for, positive; None for that of the trace.
-        weeks
-            Number of weeks, at least 1.
 
         Raises
         ------
@@ -139,14 +243,13 @@ class SyntheticModel:
         return _jobset(self.workload, np.floor(submit), chosen, run, estimate, f"synthetic-{seed}-{index}")
 
     def _load(self) -> float:
-        """Return the load of the training days."""
         workload = self.workload
         n_days = len(np.unique(workload.submit // DAY_S))
         area = float((np.minimum(workload.run, workload.estimate) * workload.processors).sum())
         return area / (n_days * DAY_S * self.processors)
 
     def _jobs(self, load: float, rng: np.random.Generator) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Draw jobs until they come closest to the load of a week; return rows of the trace, run times, estimates."""
+        # Until they come closest to the load of a week; rows of the trace, run times and estimates.
         workload = self.workload
         area_s = load * WEEK_S * self.processors
         mean = float((np.minimum(workload.run, workload.estimate) * workload.processors).mean())
@@ -162,7 +265,7 @@ class SyntheticModel:
         return chosen[:kept], run[:kept], estimate[:kept]
 
     def _accuracy(self, chosen: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Draw run time over estimate: that of a job whose run time is close to the chosen one's."""
+        # Run time over estimate of a job whose run time is close to the chosen one's.
         workload = self.workload
         order = np.argsort(workload.run, kind="stable")
         place = np.empty(len(order), dtype=np.int64)
@@ -176,6 +279,5 @@ class SyntheticModel:
 def _jobset(
     workload: Workload, submit: FloatArray, chosen: IntArray, run: FloatArray, estimate: FloatArray, name: str
 ) -> Workload:
-    """Return a workload of the sizes of chosen rows, numbered from 1."""
     ids = np.arange(1, len(chosen) + 1)
     return Workload(name, ids, submit, run, workload.processors[chosen], estimate, workload.machine_processors)

@@ -6,15 +6,28 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.arrays import Float32Array
+from allocopt.arrays import BoolArray, Float32Array, IntArray
 from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 from allocopt.simulator.multicore.setup import Execution
 from allocopt.traces.tasks import TaskWorkload
-from learned.irmasim.networks import most_preferred
-from learned.networks.files import read_weights
+from learned.weights import load_weights
+
+HIDDEN = 32
+"""Neurons of the hidden layer, whose activation is the hyperbolic tangent (IRMaSim, Figure 5)."""
+
+
+def preferences(weights: Mapping[str, Float32Array], seen: Float32Array) -> Float32Array:
+    """Apply an actor to observations ``(E, size)``; return a logit for each policy, shape ``(E, A)``."""
+    hidden = np.tanh(seen @ weights["0.weight"].T + weights["0.bias"])
+    return np.asarray(hidden @ weights["2.weight"].T + weights["2.bias"], dtype=np.float32)
+
+
+def most_preferred(weights: Mapping[str, Float32Array], seen: Float32Array, legal: BoolArray) -> IntArray:
+    """Legal policy of the greatest logit, the first of equals, shape ``(E,)``."""
+    return np.asarray(np.where(legal, preferences(weights, seen), -np.inf).argmax(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +67,9 @@ class Agent:
         Parameters
         ----------
         machine
-            The machine; but at level ``minimal`` it has to be as large as that of the training.
-        jobs
-            The jobs.
+            But at level ``minimal`` it has to be as large as that of the training.
         execution
-            How they run; None for contention.
+            How jobs run; None for contention.
         seed
             Fixes what random policies choose.
 
@@ -92,9 +103,7 @@ def load_agent(path: Path | str) -> Agent:
     BadFileError
         If the file cannot be read, or is of another training.
     """
-    weights, card = read_weights(Path(path))
-    if card.training != "irmasim":
-        raise BadFileError(f"{path}: holds weights of {card.training!r}, not of 'irmasim'")
+    weights, card = load_weights(Path(path), "irmasim")
     settings = card.settings
     try:
         options = Options(settings["level"], settings["objective"], tuple(settings["actions"]))

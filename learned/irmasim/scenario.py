@@ -28,14 +28,7 @@ PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous()
 
 
 def machine_of(platform: str, types: str = "") -> Machine:
-    """Return one of `PAPERS`, or read a platform file.
-
-    Parameters
-    ----------
-    platform
-        The name or the file.
-    types
-        Folder of a library of types, for types that the file leaves out; empty for none.
+    """Return one of `PAPERS`, or read a platform file; ``types`` is a library's folder for types that it leaves out.
 
     Raises
     ------
@@ -55,15 +48,7 @@ def machine_of(platform: str, types: str = "") -> Machine:
 
 
 def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:
-    """Read workloads of tasks, separated by commas; where none is named, draw a batch of NPB jobs.
-
-    Parameters
-    ----------
-    trace
-        The files; empty for none.
-    jobs, batch
-        Number of drawn jobs, and the seed that draws them.
-    """
+    """Read workloads of tasks, separated by commas; where none is named, draw NPB jobs by the seed ``batch``."""
     if not trace:
         return (npb_batch(jobs, np.random.default_rng(batch)),)
     from allocopt.traces.irmasim import read_irmasim

@@ -12,9 +12,11 @@ import numpy as np
 from numba import float32, float64, int64, types, void
 
 from allocopt.arrays import Encoding, Float32Array, IntArray
+from allocopt.cluster.topology import FatTree
 from allocopt.kernels.arrays import tuple_type
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.tree import ENCODING
+from allocopt.problems.topology import TopologyProblem
 from heuristics.topology.annealing import (
     DRAWS,
     RULES,
@@ -28,8 +30,26 @@ from heuristics.topology.annealing import (
     is_non_crossing,
     remove_jobs,
 )
-from learned.inference.kernels import BUFFERS, PACKED_NETWORK, forward
-from learned.inference.packed import Buffers, PackedNetwork
+from learned.nsa.forward import BUFFERS, PACKED_NETWORK, Buffers, PackedNetwork, forward
+
+LARGEST_JOB = 40
+"""Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature."""
+
+
+def node_features(problem: TopologyProblem) -> Float32Array:
+    """Parent switch and pod of every idle node, numbered from 1 and divided by their number, shape ``(2, m)``.
+
+    On other trees the pod is the group just below the top; without groups all nodes are alike.
+    """
+    groups = problem.topology.groups_of(problem.idle_nodes)
+    if not len(groups):
+        return np.ones((2, len(problem.idle_nodes)), dtype=np.float32)
+    tree = problem.topology
+    if isinstance(tree, FatTree):
+        counts = np.array([tree.pods * tree.leaves_per_pod, tree.pods])
+    else:
+        counts = tree.groups_of(np.arange(tree.size)).max(axis=1) + 1
+    return np.stack([(groups[level] + 1) / counts[level] for level in (0, -1)]).astype(np.float32)
 
 
 class Guide(NamedTuple):
@@ -69,14 +89,10 @@ def write_state(
 
     Parameters
     ----------
-    nodes
+    nodes, n_features
         See `Guide`.
-    idle
-        The idle sequence.
     size, others
         The third and the fourth feature.
-    n_features
-        4 or 5.
     state
         What is written, shape ``(n_features * q,)``.
     """

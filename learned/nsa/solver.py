@@ -7,13 +7,13 @@ state is drawn again, some times at most (*strict*).
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode, sequential_allocation
@@ -24,11 +24,10 @@ from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from heuristics.topology.annealing import MOST_JOBS, follow, rules_of, walk_from
 from heuristics.topology.schedule import Schedule
-from learned.inference.packed import buffers_for
-from learned.nsa.features import LARGEST_JOB, node_features
-from learned.nsa.kernels import Guide, anneal_guided
-from learned.nsa.networks import NETWORKS
-from learned.nsa.store import load_network
+from learned.nsa.forward import PackedNetwork, buffers_for, pack
+from learned.nsa.kernels import LARGEST_JOB, Guide, anneal_guided, node_features
+from learned.nsa.networks import NETWORKS, Architecture
+from learned.weights import load_weights, shipped_file
 
 STEPS_PER_SLICE = 100
 """Steps between two looks at the clock: some milliseconds."""
@@ -111,11 +110,9 @@ class Nsa(TopologySolver):
         return follow(walk, problem, run, steps, STEPS_PER_SLICE, advance)
 
     def _schedule(self) -> Schedule:
-        """Return the cooling schedule; raises `UsageError` where the options make none."""
         return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
 
     def _guide(self, problem: TopologyProblem) -> Guide:
-        """Return the policy as the kernel takes it."""
         architecture, packed = load_network(weights_path(self.network))
         n_features, n_actions = architecture.input
         nodes = node_features(problem)
@@ -132,8 +129,26 @@ def weights_path(network: str) -> Path:
         If there is no such network.
     """
     if network in NETWORKS:
-        return Path(str(files("learned.weights").joinpath(f"nsa-{network}.safetensors")))
+        return shipped_file("nsa", network)
     path = Path(network)
     if path.suffix != ".safetensors":
         raise UsageError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}, or a .safetensors file")
     return path
+
+
+def load_network(path: Path) -> tuple[Architecture, PackedNetwork]:
+    """Return architecture and packed weights of a file.
+
+    Raises
+    ------
+    BadFileError
+        If it cannot be read, or holds no network of the paper.
+    """
+    weights, card = load_weights(path)
+    if card.network not in NETWORKS:
+        raise bad_file(path, f"network is {card.network!r}, must be one of {', '.join(NETWORKS)}")
+    architecture = NETWORKS[card.network]
+    try:
+        return architecture, pack(architecture, weights)
+    except ValueError as error:
+        raise bad_file(path, str(error)) from None

@@ -14,7 +14,7 @@ from allocopt.solving.budget import Budget
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.workload import COLUMNS, Workload
 from heuristics.topology.annealing import Annealing
-from learned.training.seeds import check_training_seed
+from learned.rl.training import check_training_seed
 
 PAPER_CLUSTER = FatTree(10, 10, 10)
 """1,000 nodes, a pruned fat tree of radix 20 (section VI-A)."""

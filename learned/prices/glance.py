@@ -9,6 +9,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import put, stable_order
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savings
+from allocopt.kernels.random import folded
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from heuristics.topology.lns.state import (
     HOLDINGS,
@@ -17,13 +18,13 @@ from heuristics.topology.lns.state import (
     Holdings,
     Moves,
     State,
+    Window,
     begin_at,
     no_holdings,
     note_nodes,
 )
-from learned.prices.dual import bound_alone
 from learned.prices.features import features_of
-from learned.prices.insertion import insert_priced
+from learned.prices.insertion import bound_alone, insert_priced
 from learned.prices.network import NETWORK, PREDICTION, Network, Prediction, Weights, predict
 
 FEW_JOBS, TOLERANCE = 30, 0.15
@@ -66,12 +67,8 @@ def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: flo
 
     Parameters
     ----------
-    tree
-        The groups.
     sizes
         Nodes of each job, shape ``(J,)``.
-    prediction
-        What to follow.
     fading
         See `learned.prices.insertion.insert_priced`.
     is_bounded
@@ -154,3 +151,12 @@ def begin_guided(
     """Ask the network, and begin as it says; see `begin_following`."""
     prediction = predict(network.weights, features_of(tree, sizes))
     return begin_following(tree, sizes, prediction, fading, hunt, most_removed, moves, seed)
+
+
+def guided_state(
+    window: Window, network: Network, fading: float, hunt: float, most_removed: int, moves: Moves, seed: int
+) -> tuple[State, float]:
+    """Begin the guided search of a window; see `begin_following`."""
+    sizes = window.encoding.sizes
+    state, most = begin_guided(window.tree, sizes, network, fading, hunt, most_removed, moves, folded(seed))
+    return state, float(most)

@@ -1,6 +1,7 @@
 """What a window teaches: kernels that turn predictions into gradients.
 
-- The bound: prices that exclude more are better, `learned.prices.dual`.
+- The bound: prices that exclude more are better (`learned.prices.insertion`); idle_l less the nodes that the jobs would
+  take of leaf l is a subgradient of D.
 - Imitation: with the jobs before it where the best known allocation has them, a job should go there, too.
 - Exploration: of allocations in disturbed orders, the better ones show which jobs should come first.
 """
@@ -13,8 +14,55 @@ from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from learned.prices.dual import charge
-from learned.prices.insertion import insert_priced, share_left
+from learned.prices.insertion import charge, insert_priced, share_left
+
+
+@kernel(
+    float64(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64[::1], float64[::1]),
+    allocates=True,
+)
+def dual_bound(
+    tree: GroupTree,
+    state: InsertionState,
+    sizes: IntArray,
+    multiplicity: IntArray,
+    prices: FloatArray,
+    spare: FloatArray,
+    alone: FloatArray,
+) -> float:
+    """Return the largest saving that the prices do not exclude, in hops.
+
+    Parameters
+    ----------
+    tree, state
+        The groups, and a state without tie break in which all nodes are idle; its tables and prices change.
+    sizes, multiplicity
+        Distinct job sizes, and how many jobs have each, shape ``(R,)``.
+    prices
+        Hops per node of each leaf, none negative, shape ``(leaves,)``.
+    spare
+        Subgradient: idle nodes less those that the jobs would take, by leaf, written in place, shape ``(leaves,)``.
+    alone
+        What a job of each size would save less what it would pay, in hops, written in place, shape ``(R,)``.
+    """
+    bound, charged = 0.0, np.empty(prices.size)
+    for leaf in range(prices.size):
+        spare[leaf] = tree.idle[leaf]
+        bound += prices[leaf] * tree.idle[leaf]
+    for r in range(sizes.size):
+        for leaf in range(prices.size):
+            charged[leaf] = sizes[r] * prices[leaf]
+        charge(tree, state, charged, sizes[r])
+        place_job(tree, state, sizes[r])
+        value = 0.0
+        for vertex in range(tree.idle.size - 1):
+            value += tree.weight[vertex] * state.take[vertex] * state.take[vertex]
+        for leaf in range(prices.size):
+            value -= sizes[r] * prices[leaf] * state.take[leaf]
+            spare[leaf] -= multiplicity[r] * state.take[leaf]
+        alone[r] = value / sizes[r]
+        bound += multiplicity[r] * alone[r]
+    return bound
 
 
 @kernel(

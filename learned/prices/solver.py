@@ -15,10 +15,8 @@ from allocopt.topology import TopologySolver
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
 from heuristics.topology.lns.state import START_KERNELS, Moves, State, Window
-from learned.prices.glance import begin_guided
-from learned.prices.network import network_of
-from learned.prices.start import guided_state
-from learned.prices.store import SHIPPED, load_network
+from learned.prices.glance import begin_guided, guided_state
+from learned.prices.network import SHIPPED, load_network, network_of
 
 INSERTION_S, SHARE = 2e-10, 0.5
 """Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take."""
@@ -109,6 +107,6 @@ class LnsPrices(Lns):
 
 
 def _seconds(problem: TopologyProblem) -> float:
-    """Return how long a glance takes at most, about: an insertion for every distinct size, and a bound."""
+    # A glance at most, about: an insertion for every distinct size, and a bound.
     largest = int(problem.sizes.max())
     return INSERTION_S * len(problem.idle_nodes) * largest * 2 * min(len(problem.jobs), largest)

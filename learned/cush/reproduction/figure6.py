@@ -15,7 +15,6 @@ from allocopt.arrays import BoolArray, IntArray
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.simulator.locality import Policy, WorkloadType
-from learned.cush.acting import Agent
 from learned.cush.reproduction.dynamic import right_by_set
 from learned.cush.reproduction.figure4 import curve_for
 from learned.cush.reproduction.outcomes import (
@@ -28,6 +27,7 @@ from learned.cush.reproduction.outcomes import (
 )
 from learned.cush.reproduction.published import RIGHT_FROM_EPOCH
 from learned.cush.reproduction.trained import agents_for, epochs_of, points_of, train_now
+from learned.cush.selectors import Agent
 from learned.cush.training import CushTraining
 
 SIX = "cush-figure6"

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from heuristics.scheduling.job_selection import RULES
-from learned.cush.acting import Agent
 from learned.cush.reproduction.outcomes import FIXED, held_out, of_agent, of_baseline
 from learned.cush.reproduction.published import HORIZON_TURNAROUND
 from learned.cush.reproduction.trained import agents_for, epochs_of, train_now
+from learned.cush.selectors import Agent
 from learned.cush.training import CushTraining
 
 NAME = "cush-figure8"
@@ -85,8 +85,8 @@ def compared(agent: Agent, training: CushTraining, request: ReproductionRequest)
 
 def horizon_record(horizon: int, seed: int, request: ReproductionRequest) -> dict[str, float]:
     """Train the paper's network with a horizon, and return its turnaround on the held-out job sets."""
-    from learned.cush.validation import Validator
-    from learned.training.workers import ALONE
+    from learned.cush.acting import Validator
+    from learned.rl.workers import ALONE
 
     epochs = epochs_of(request, HORIZON_EPOCHS)
     usual = CushTraining(nodes=HORIZON_NODES, network="published", horizon=horizon, epochs=epochs)

@@ -11,8 +11,9 @@ from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, 
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.locality_table import SIERRA_TABLE
 from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
-from learned.cush.acting import Agent, run_agent
+from learned.cush.acting import run_agent
 from learned.cush.reproduction.published import CUSH
+from learned.cush.selectors import Agent
 
 MACHINES = {"sierra": sierra, "summit": summit}
 FIXED = ("depth-first", "breadth-first")

@@ -8,8 +8,8 @@ import numpy as np
 
 from allocopt.files.faults import bad_file
 from allocopt.reproduction import ReproductionRequest
-from learned.cush.acting import Agent
-from learned.cush.agents import Trained, load_trained
+from learned.cush.policies import Trained, load_trained
+from learned.cush.selectors import Agent
 from learned.cush.training import CushTraining
 
 Curve = list[dict[str, float]]
@@ -50,7 +50,7 @@ def agents_for(folder: str, machine: str) -> list[Trained]:
 def train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
     """Train, and return the best agent and what was measured after every epoch."""
     from learned.cush.learner import CushLearner
-    from learned.training.workers import ALONE
+    from learned.rl.workers import ALONE
 
     learner: CushLearner = training.learner(seed, ALONE)
     curve = [learner.update(epoch / training.n_epochs) for epoch in range(training.n_epochs)]

@@ -14,12 +14,11 @@ from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.times import job_times
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, SyntheticModel
+from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, SyntheticModel, split_of
 from learned.dras.policies import DrasPpo
 from learned.dras.reproduction.measures import HOUR_S
 from learned.dras.reproduction.methods import AGENTS, LEADER, REFERENCE, RULES, Trained
 from learned.dras.reproduction.sites import THETA, trace_of
-from learned.dras.traces import split_of
 
 WEEKS, QUICK_WEEKS = 12, 4
 FIRST, END = 4, 8

@@ -14,8 +14,7 @@ from heuristics.scheduling.queue_orders import F1, FirstComeFirstServed, Shortes
 from heuristics.scheduling.runnable import RandomRunnable, bin_packing
 from heuristics.scheduling.two_level import TwoLevelOrders
 from learned.dras.reproduction.sites import Site
-from learned.networks.files import Card, read_weights
-from learned.networks.shipped import find_weights
+from learned.weights import Card, find_weights, read_weights
 
 Maker = Callable[[Site, int], ListScheduler | Scheduler]
 """Makes a scheduler for a site, its random choices fixed by a seed."""

@@ -12,7 +12,7 @@ from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
-from learned.dras.agents import load_agent
+from learned.dras.policies import load_agent
 from learned.dras.reproduction.methods import AGENTS, REFERENCE
 from learned.dras.validation import Validator
 

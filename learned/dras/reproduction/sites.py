@@ -8,8 +8,7 @@ from allocopt.files.faults import bad_file
 from allocopt.reproduction import ReproductionRequest
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, SyntheticModel
-from learned.dras.traces import DAY_S, WEEK_DAYS, cut, split_of
+from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_DAYS, SyntheticModel, cut, split_of
 
 QUICK_WEEKS = 2
 """Weeks of a held-out span, and synthetic weeks, that a quick run looks at."""

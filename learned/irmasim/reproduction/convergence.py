@@ -57,12 +57,12 @@ class _Convergence:
             agent=self.agent,
             model=self.model.value,
             episodes=QUICK_EPISODES if request.is_quick else usual.episodes,
-            entropy=usual.entropy if self.entropy < 0 else self.entropy,
+            ent_coef=usual.ent_coef if self.entropy < 0 else self.entropy,
         )
 
     def measure(self, request: ReproductionRequest, piece: str) -> dict[str, Any]:
         """Train, and let the agent act once."""
-        from learned.irmasim.learner import SHARE
+        from learned.irmasim.training import SHARE
 
         training = self.training(request)
         learner = training.learner(int(piece.removeprefix("seed ")))

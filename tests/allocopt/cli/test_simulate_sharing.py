@@ -12,7 +12,7 @@ from allocopt.simulator.quota.engine import simulate_quotas
 from allocopt.simulator.quota.registry import get_sharing_policy, sharing_policy_names
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.swf import read_swf
-from learned.asax.policy import AsaxPolicy
+from learned.asax.scheduler import AsaxPolicy
 
 Run = Callable[..., Any]
 

@@ -8,9 +8,9 @@ import pytest
 from allocopt.envs.cush.jobsets import HELD_OUT, Machine, draw_jobsets, sierra, summit
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality_table import SIERRA_TABLE
-from learned.cush.agents import load_trained
+from learned.cush.policies import load_trained
 from learned.cush.reproduction.outcomes import best_turnaround, of_agent
-from learned.networks.files import Card, write_weights
+from learned.weights import Card, write_weights
 
 
 @pytest.mark.parametrize(("weights", "machine"), [("sierra", sierra()), ("summit", summit())], ids=["sierra", "summit"])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import FloatArray
+from allocopt.envs.cush.describe import n_features
 from allocopt.envs.cush.episodes import Options, Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
 from allocopt.errors import UsageError
@@ -15,22 +16,22 @@ from heuristics.scheduling.job_selection import run_baseline
 
 torch = pytest.importorskip("torch")
 
-from learned.cush.acting import Agent  # noqa: E402
+from learned.cush.acting import Validator  # noqa: E402
 from learned.cush.learner import CushLearner, Settings, policy_choices  # noqa: E402
 from learned.cush.modules import CompactModule, ImageModule, PolicyModule  # noqa: E402
-from learned.cush.networks import PolicyNetwork, compact_network, image_network  # noqa: E402
-from learned.cush.returns import baseline, returns_of, times_by  # noqa: E402
-from learned.cush.simulations import Allocations, Played, Simulations  # noqa: E402
-from learned.cush.validation import Validator  # noqa: E402
-from learned.training.workers import Alone  # noqa: E402
+from learned.cush.selectors import Agent, ImageNetwork  # noqa: E402
+from learned.cush.simulations import Allocations, Played, Simulations, baseline, returns_of, times_by  # noqa: E402
+from learned.rl.slots import CompactNetwork  # noqa: E402
+from learned.rl.workers import Alone  # noqa: E402
 
 SMALL = Machine(4, 2, 4)
+COMPACT = CompactNetwork(n_features(3), critic=0)
 OPTIONS = Options(reward=Weights(waiting=0.0, normalized_turnaround=1.0), skips_forced=True)
 QUICK = Settings(
     optimizer="adam",
     selector_rate=1e-2,
     policy_rate=3e-2,
-    discount=1.0,
+    gamma=1.0,
     global_reward=False,
     clock="timesteps",
     policy_steps=2,
@@ -46,8 +47,8 @@ def learner(settings: Settings = QUICK, options: Options = OPTIONS, seed: int = 
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         image = options.observation == "image"
-        jobs = ImageModule(image_network(SMALL, 5, 5)) if image else CompactModule(compact_network(3))
-        policies = PolicyModule(PolicyNetwork(3))
+        jobs = ImageModule(ImageNetwork(5, 5, SMALL.units)) if image else CompactModule(COMPACT)
+        policies = PolicyModule(3)
     simulations = Simulations(SETS[:30], SMALL, 4 // settings.chunks, 6, options, seed)
     validator = Validator(SETS[30:], SMALL, options, Alone())
     return CushLearner(jobs, policies, simulations, validator, settings, seed, Alone())
@@ -118,7 +119,7 @@ def test_scaled_advantages_have_a_standard_deviation_of_one() -> None:
 
 def test_simulations_are_of_the_same_job_sets_and_differ_by_chance() -> None:
     simulations = Simulations(SETS, SMALL, 3, 4, OPTIONS, 0)
-    modules = CompactModule(compact_network(3)), PolicyModule(PolicyNetwork(3))
+    modules = CompactModule(COMPACT), PolicyModule(3)
     one = simulations.play(Agent(modules[0].acting(), modules[1].acting()), torch.Generator().manual_seed(0))
     jobsets = simulations.episodes.tally["jobset"].reshape(3, 4)
     assert (jobsets == jobsets[:, :1]).all()

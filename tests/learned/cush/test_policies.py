@@ -20,8 +20,7 @@ from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from learned.cush.acting import schedule_jobsets
-from learned.cush.agents import load_trained
-from learned.cush.policies import Cush
+from learned.cush.policies import Cush, load_trained
 
 MACHINE = sierra(6)
 

@@ -6,15 +6,20 @@ import pytest
 from allocopt.errors import UsageError
 from allocopt.traces.workload import Workload
 from learned.dras.jobsets import (
+    DAY_S,
     EVALUATION_SEEDS,
     WEEK_S,
+    HeldOutDays,
+    HeldOutEnd,
+    Split,
     SyntheticModel,
     check_jobset_seed,
+    held_out_of,
     mean_gap_s,
     sampled_jobset,
+    split_of,
     varied_jobset,
 )
-from learned.dras.traces import DAY_S, HeldOutDays, HeldOutEnd, Split, held_out_of, split_of
 
 N = 64
 
