@@ -28,25 +28,14 @@ class Decision(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a running job without a guest offers: cores and memory beside it, and its decision.
+    """What a running job without a guest offers: cores and memory beside it, and its decision."""
 
-    Parameters
-    ----------
-    host, cores
-        Its number and its cores.
-    free_memory
-        Memory that it leaves, in cores' worth of it.
-    decision
-        The quota.
-    idle_cores
-        Cores that it leaves idle, which a guest may use beyond its quota: quotas are shares.
-    """
-
+    # Its number and its cores
     host: int
     cores: int
-    free_memory: float
-    decision: Decision
-    idle_cores: float = 0.0
+    free_memory: float  # Memory that it leaves, in cores' worth of it
+    decision: Decision  # The quota
+    idle_cores: float = 0.0  # Cores that it leaves idle, which a guest may use beyond its quota: quotas are shares
 
     @property
     def usable_cores(self) -> float:
@@ -104,24 +93,15 @@ def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0)
 class Asax:
     """The learner (Algorithm 1).
 
-    Parameters
-    ----------
-    experts
-        The trees.
-    knowledge
-        What is known of applications; it grows.
-    full_loss_at
-        See `performance_loss`.
-
     Raises
     ------
     UsageError
         If the knowledge is that of other experts, or ``full_loss_at`` is not positive.
     """
 
-    experts: Experts
-    knowledge: Knowledge
-    full_loss_at: float = 1.0
+    experts: Experts  # The trees
+    knowledge: Knowledge  # What is known of applications; it grows
+    full_loss_at: float = 1.0  # See `performance_loss`
 
     def __post_init__(self) -> None:
         metrics = tuple(expert.metric for expert in self.experts.experts)

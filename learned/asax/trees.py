@@ -45,25 +45,14 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known of a running job when a guest is considered.
+    """What is known of a running job when a guest is considered."""
 
-    Parameters
-    ----------
-    cpu, memory
-        Shares of its cores that are busy, and of its memory that is occupied, in [0, 1].
-    stage
-        What it does now.
-    interval
-        Share of its duration that is behind it, in [0, 1].
-    happiness
-        Time left until its limit over the time that it still needs (Eq. 1; errata).
-    """
-
+    # Shares of its cores that are busy, and of its memory that is occupied, in [0, 1]
     cpu: float
     memory: float
-    stage: StageKind
-    interval: float
-    happiness: float
+    stage: StageKind  # What it does now
+    interval: float  # Share of its duration that is behind it, in [0, 1]
+    happiness: float  # Time left until its limit over the time that it still needs (Eq. 1; errata).
 
     def value(self, metric: str) -> float:
         """Value of a metric that is a number, within its range."""
@@ -73,37 +62,19 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A row of a table.
+    """A row of a table."""
 
-    Parameters
-    ----------
-    condition
-        Range of the metric, or kind of stage.
-    happiness
-        Range of the happiness.
-    probabilities
-        How likely each action is, summing to 1.
-    """
-
-    condition: Range | StageKind
-    happiness: Range
-    probabilities: tuple[float, ...]
+    condition: Range | StageKind  # Range of the metric, or kind of stage
+    happiness: Range  # Range of the happiness
+    probabilities: tuple[float, ...]  # How likely each action is, summing to 1
 
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """A tree: the leaf that a state falls into says how likely each action is.
+    """A tree: the leaf that a state falls into says how likely each action is."""
 
-    Parameters
-    ----------
-    metric
-        ``cpu``, ``memory``, ``stage`` or ``interval``.
-    leaves
-        Its leaves, each state in exactly one.
-    """
-
-    metric: str
-    leaves: tuple[Leaf, ...]
+    metric: str  # ``cpu``, ``memory``, ``stage`` or ``interval``
+    leaves: tuple[Leaf, ...]  # Its leaves, each state in exactly one
 
     def leaf(self, state: State) -> Leaf:
         """Return the leaf of a state."""
@@ -119,18 +90,10 @@ class Expert:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """The trees of a site.
+    """The trees of a site."""
 
-    Parameters
-    ----------
-    actions
-        Quotas of the guest in percent of the host's cores, rising from 0.
-    experts
-        One tree for each metric.
-    """
-
-    actions: tuple[int, ...]
-    experts: tuple[Expert, ...]
+    actions: tuple[int, ...]  # Quotas of the guest in percent of the host's cores, rising from 0
+    experts: tuple[Expert, ...]  # One tree for each metric
 
     def __len__(self) -> int:
         return len(self.experts)

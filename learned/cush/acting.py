@@ -17,24 +17,12 @@ MEANS = ("turnaround", "wait", "rewards", "penalty")
 
 
 class Starts(NamedTuple):
-    """The jobs that are about to start.
+    """The jobs that are about to start."""
 
-    Parameters
-    ----------
-    episodes
-        In which episode each does, rising, shape ``(n,)``.
-    jobs
-        Their numbers in the job sets, shape ``(n,)``.
-    described
-        What the policy selector is told of them, shape ``(n, inputs)``.
-    penalties
-        Under each `Policy`, shape ``(n, 2)``.
-    """
-
-    episodes: IntArray
-    jobs: IntArray
-    described: Float32Array
-    penalties: FloatArray
+    episodes: IntArray  # In which episode each does, rising, shape ``(n,)``
+    jobs: IntArray  # Their numbers in the job sets, shape ``(n,)``
+    described: Float32Array  # What the policy selector is told of them, shape ``(n, inputs)``
+    penalties: FloatArray  # Under each `Policy`, shape ``(n, 2)``
 
 
 def look(episodes: Episodes) -> tuple[Float32Array, BoolArray]:

@@ -33,62 +33,34 @@ from learned.rl.workers import Workers
 class Settings:
     """Hyper-parameters of Algorithm 1; the defaults are the paper's.
 
-    Parameters
-    ----------
-    epochs
-        Epochs of the whole training, the last of which ends with an average and a validation.
-    optimizer
-        Of both selectors.
-    selector_rate, policy_rate
-        Learning rates at the start.
-    last_rate
-        Share of them that is left at the end.
-    gamma
-        Discount per step.
-    global_reward
-        Whether returns are multiplied by the mean normalized turnaround time of the episode.
-    clock
-        What counts as the same time for the baseline.
-    policy_steps
-        Steps of the policy selector in an epoch, each along its share of the choices.
-    policy_baseline
-        Whether the mean return of the same job in all simulations is the baseline of the policy selector.
-    scaled
-        Whether advantages are divided by their standard deviation.
-    ent_coef, final_ent_coef
-        Weight of the entropy of both selectors at the start and at the end.
-    max_grad_norm
-        Norm that gradients are cut at.
-    chunks
-        Parts in which an epoch is played, one after the other; images of all job sets do not fit in memory together.
-    average_every
-        Epochs K between two averages of the workers' parameters.
-    validate_every
-        Epochs between two validations, a multiple of K.
-
     Raises
     ------
     UsageError
         If validations do not fall on averages.
     """
 
-    epochs: int = 5000
-    optimizer: OptimizerName = "rmsprop"
+    epochs: int = 5000  # Epochs of the whole training, the last of which ends with an average and a validation
+    optimizer: OptimizerName = "rmsprop"  # Of both selectors
+    # Learning rates at the start
     selector_rate: float = 1e-4
     policy_rate: float = 1e-3
-    last_rate: float = 1.0
-    gamma: float = 0.9
-    global_reward: bool = True
-    clock: Clock = "actions"
-    policy_steps: int = 1
+    last_rate: float = 1.0  # Share of them that is left at the end
+    gamma: float = 0.9  # Discount per step
+    global_reward: bool = True  # Whether returns are multiplied by the mean normalized turnaround time of the episode
+    clock: Clock = "actions"  # What counts as the same time for the baseline
+    policy_steps: int = 1  # Steps of the policy selector in an epoch, each along its share of the choices
+    # Whether the mean return of the same job in all simulations is the baseline of the policy selector
     policy_baseline: bool = False
-    scaled: bool = False
+    scaled: bool = False  # Whether advantages are divided by their standard deviation
+    # Weight of the entropy of both selectors at the start and at the end
     ent_coef: float = 0.0
     final_ent_coef: float = 0.0
-    max_grad_norm: float = float("inf")
+    max_grad_norm: float = float("inf")  # Norm that gradients are cut at
+    # Parts in which an epoch is played, one after the other; images of all job sets do not fit in memory
+    # together
     chunks: int = 1
-    average_every: int = 5
-    validate_every: int = 25
+    average_every: int = 5  # Epochs K between two averages of the workers' parameters
+    validate_every: int = 25  # Epochs between two validations, a multiple of K
 
     def __post_init__(self) -> None:
         if min(self.average_every, self.validate_every, self.chunks) < 1 or self.validate_every % self.average_every:

@@ -28,21 +28,13 @@ CLOCKS: tuple[Clock, ...] = ("timesteps", "actions")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Allocations:
-    """How the n jobs of some episodes were allocated.
+    """How the n jobs of some episodes were allocated."""
 
-    Parameters
-    ----------
-    episodes, jobs
-        In which episode each was, and its number in the job set, shape ``(n,)``.
-    described
-        What the policy selector was told of it, shape ``(n, inputs)``.
-    policies, penalties, right
-        The policy that was drawn, its penalty, and whether no other one has a smaller penalty, shape ``(n,)``.
-    """
-
+    # In which episode each was, and its number in the job set, shape ``(n,)``
     episodes: IntArray
     jobs: IntArray
-    described: Float32Array
+    described: Float32Array  # What the policy selector was told of it, shape ``(n, inputs)``
+    # The policy that was drawn, its penalty, and whether no other one has a smaller penalty, shape ``(n,)``
     policies: IntArray
     penalties: FloatArray
     right: BoolArray
@@ -50,35 +42,18 @@ class Allocations:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
-    """Whole episodes: T steps of E episodes, after which all are over.
+    """Whole episodes: T steps of E episodes, after which all are over."""
 
-    Parameters
-    ----------
-    observations, legal, slots
-        Of the N choices where more than one thing could be done, step after step.
-    acts
-        Where these were, shape ``(T, E)``, N times true.
-    runs
-        Which episodes were not over yet, shape ``(T, E)``.
-    rewards
-        Shape ``(T, E)``.
-    times
-        Timesteps passed before each step, shape ``(T, E)``.
-    turnaround
-        Mean normalized turnaround time of each episode, shape ``(E,)``.
-    allocations
-        How all jobs were allocated.
-    """
-
+    # Of the N choices where more than one thing could be done, step after step
     observations: Float32Array
     legal: BoolArray
     slots: IntArray
-    acts: BoolArray
-    runs: BoolArray
-    rewards: FloatArray
-    times: IntArray
-    turnaround: FloatArray
-    allocations: Allocations
+    acts: BoolArray  # Where these were, shape ``(T, E)``, N times true
+    runs: BoolArray  # Which episodes were not over yet, shape ``(T, E)``
+    rewards: FloatArray  # Shape ``(T, E)``
+    times: IntArray  # Timesteps passed before each step, shape ``(T, E)``
+    turnaround: FloatArray  # Mean normalized turnaround time of each episode, shape ``(E,)``
+    allocations: Allocations  # How all jobs were allocated
 
 
 class Simulations:

@@ -30,30 +30,14 @@ DOUBT = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """How an agent goes on learning.
+    """How an agent goes on learning."""
 
-    Parameters
-    ----------
-    updates
-        Updates of PPO at a time, at least 1.
-    learning_rate
-        Of Adam; a tenth of the training's.
-    environments
-        Episodes side by side, shared out evenly among the variants that are trained on.
-    variants
-        Variants of what was seen that are trained on, at least 1.
-    judging
-        Variants that judge, at least 2.
-    seed
-        Fixes every random choice.
-    """
-
-    updates: int = 10
-    learning_rate: float = 2e-4
-    environments: int = 16
-    variants: int = 4
-    judging: int = 16
-    seed: int = 0
+    updates: int = 10  # Updates of PPO at a time, at least 1
+    learning_rate: float = 2e-4  # Of Adam; a tenth of the training's
+    environments: int = 16  # Episodes side by side, shared out evenly among the variants that are trained on
+    variants: int = 4  # Variants of what was seen that are trained on, at least 1
+    judging: int = 16  # Variants that judge, at least 2
+    seed: int = 0  # Fixes every random choice
 
     def adapted(
         self, weights: Mapping[str, Float32Array], jobs: Workload, machine: int, options: Options, number: int

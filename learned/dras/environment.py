@@ -18,21 +18,11 @@ MOST_WEIGHT = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A phase of a training.
+    """A phase of a training."""
 
-    Parameters
-    ----------
-    name
-        ``sampled``, ``real`` or ``synthetic``.
-    jobsets
-        Its jobsets.
-    share
-        Share of the training that it takes, positive; the shares of all phases are scaled to a sum of 1.
-    """
-
-    name: str
-    jobsets: tuple[Workload, ...]
-    share: float
+    name: str  # ``sampled``, ``real`` or ``synthetic``
+    jobsets: tuple[Workload, ...]  # Its jobsets
+    share: float  # Share of the training that it takes, positive; the shares of all phases are scaled to a sum of 1
 
 
 class JobsetEnvironment:

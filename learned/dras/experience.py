@@ -44,42 +44,23 @@ Act = Callable[[Float32Array, BoolArray], IntArray]
 
 @dataclass(frozen=True, slots=True)
 class PlayedEpisodes:
-    """Whole episodes, side by side: T steps of E episodes; those that are over do nothing.
+    """Whole episodes, side by side: T steps of E episodes; those that are over do nothing."""
 
-    Parameters
-    ----------
-    states, legal, actions
-        Of the N choices, step after step; ``legal`` has shape ``(N, W)``.
-    acts
-        Which episodes were not over, shape ``(T, E)``, N times True.
-    rewards
-        Shape ``(T, E)``.
-    times_s
-        Before each step and after the last one, shape ``(T + 1, E)``.
-    """
-
+    # Of the N choices, step after step; ``legal`` has shape ``(N, W)``
     states: SlotStates
     legal: torch.Tensor
     actions: torch.Tensor
-    acts: BoolArray
-    rewards: FloatArray
-    times_s: FloatArray
+    acts: BoolArray  # Which episodes were not over, shape ``(T, E)``, N times True
+    rewards: FloatArray  # Shape ``(T, E)``
+    times_s: FloatArray  # Before each step and after the last one, shape ``(T + 1, E)``
 
 
 @dataclass(frozen=True, slots=True)
 class JobsetCollector:
-    """A `learned.rl.rollout.Collector` of whole episodes.
+    """A `learned.rl.rollout.Collector` of whole episodes."""
 
-    Parameters
-    ----------
-    groups
-        Jobsets at a time; the episodes side by side are shared out evenly among them.
-    horizon_h
-        Hours after which what happens counts for 1 / e.
-    """
-
-    groups: int = 4
-    horizon_h: float = 48.0
+    groups: int = 4  # Jobsets at a time; the episodes side by side are shared out evenly among them
+    horizon_h: float = 48.0  # Hours after which what happens counts for 1 / e
 
     def __call__(
         self,

@@ -194,21 +194,11 @@ def varied_jobset(workload: Workload, rng: np.random.Generator, jitter: float = 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticModel:
-    """What synthetic weeks are drawn from.
+    """What synthetic weeks are drawn from."""
 
-    Parameters
-    ----------
-    workload
-        Training days of a trace, whose day 0 is the first day of a week.
-    processors
-        Size of the machine.
-    weights
-        Share of the arrivals in every hour of the week, shape ``(168,)``.
-    """
-
-    workload: Workload
-    processors: int
-    weights: FloatArray
+    workload: Workload  # Training days of a trace, whose day 0 is the first day of a week
+    processors: int  # Size of the machine
+    weights: FloatArray  # Share of the arrivals in every hour of the week, shape ``(168,)``
 
     @classmethod
     def fitted(cls, workload: Workload, processors: int) -> "SyntheticModel":

@@ -40,24 +40,12 @@ class SlotNetwork(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class SlotStates:
-    """States of ``n`` choices with ``R`` legal slots in all.
+    """States of ``n`` choices with ``R`` legal slots in all."""
 
-    Parameters
-    ----------
-    rows
-        Features of the legal slots, choice after choice, shape ``(R, K)``.
-    slots
-        Slot of each row, shape ``(R,)``.
-    first
-        Where each choice's rows begin, and where the last one's end, shape ``(n + 1,)``.
-    pooled
-        Mean and greatest value of every feature over the rows of a choice, shape ``(n, 2 K)``.
-    """
-
-    rows: torch.Tensor
-    slots: torch.Tensor
-    first: torch.Tensor
-    pooled: torch.Tensor
+    rows: torch.Tensor  # Features of the legal slots, choice after choice, shape ``(R, K)``
+    slots: torch.Tensor  # Slot of each row, shape ``(R,)``
+    first: torch.Tensor  # Where each choice's rows begin, and where the last one's end, shape ``(n + 1,)``
+    pooled: torch.Tensor  # Mean and greatest value of every feature over the rows of a choice, shape ``(n, 2 K)``
 
     def __len__(self) -> int:
         return len(self.pooled)

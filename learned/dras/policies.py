@@ -24,21 +24,11 @@ from learned.weights import find_weights, load_weights
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agent:
-    """A trained compact network.
+    """A trained compact network."""
 
-    Parameters
-    ----------
-    weights
-        Its parameters by name.
-    window
-        Waiting jobs among which it chooses.
-    reward
-        What it was trained for.
-    """
-
-    weights: dict[str, Float32Array]
-    window: int
-    reward: Weights
+    weights: dict[str, Float32Array]  # Its parameters by name
+    window: int  # Waiting jobs among which it chooses
+    reward: Weights  # What it was trained for
 
     def policy(self) -> SlotPolicy:
         """Return what takes the choices that the agent likes best."""

@@ -15,19 +15,12 @@ from learned.rl.slots import SlotPolicy, pack_slots
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waits:
-    """Waits of one policy on some jobsets.
+    """Waits of one policy on some jobsets."""
 
-    Parameters
-    ----------
-    mean_h, longest_h
-        Mean and longest wait in each jobset, in hours, shape ``(n,)``.
-    total_reward
-        Mean sum of an episode's rewards.
-    """
-
+    # Mean and longest wait in each jobset, in hours, shape ``(n,)``
     mean_h: FloatArray
     longest_h: FloatArray
-    total_reward: float
+    total_reward: float  # Mean sum of an episode's rewards
 
 
 class Validator:

@@ -32,34 +32,19 @@ def most_preferred(weights: Mapping[str, Float32Array], seen: Float32Array, lega
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What an agent did and what came out.
+    """What an agent did and what came out."""
 
-    Parameters
-    ----------
-    schedule
-        When and where the jobs ran, and the energy.
-    shares
-        Share of the decisions in which each policy was named, by its name; policies that never were are left out.
-    """
-
-    schedule: MulticoreSchedule
+    schedule: MulticoreSchedule  # When and where the jobs ran, and the energy
+    # Share of the decisions in which each policy was named, by its name; policies that never were are left out
     shares: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agent:
-    """An actor network and what it is told.
+    """An actor network and what it is told."""
 
-    Parameters
-    ----------
-    weights
-        Its parameters by name.
-    options
-        Level, reward and policies that it was trained with.
-    """
-
-    weights: Mapping[str, Float32Array]
-    options: Options
+    weights: Mapping[str, Float32Array]  # Its parameters by name
+    options: Options  # Level, reward and policies that it was trained with
 
     def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> Played:
         """Simulate jobs: at every decision the policy is applied that the agent prefers.

@@ -31,36 +31,21 @@ WALK_STEPS = 100
 
 
 class WindowPool(NamedTuple):
-    """Windows of one cluster, one after the other.
+    """Windows of one cluster, one after the other."""
 
-    Parameters
-    ----------
-    position_first, job_first
-        Where the idle positions and the jobs of each window begin, and where the last one ends, shape ``(W + 1,)``.
-    groups
-        Groups of the idle positions, window by window; in a window level by level.
-    nodes
-        Switch and pod of the idle positions as states show them, likewise; two values a position.
-    sizes
-        Nodes that the jobs ask for.
-    weights
-        Hop difference to the next level, per level below the top.
-    bottom, top, scale
-        As in `allocopt.arrays.Encoding`.
-    largest
-        Most nodes that a job asks for, for the scale of the features.
-    """
-
+    # Where the idle positions and the jobs of each window begin, and where the last one ends, shape ``(W +
+    # 1,)``
     position_first: IntArray
     job_first: IntArray
-    groups: IntArray
-    nodes: Float32Array
-    sizes: IntArray
-    weights: FloatArray
+    groups: IntArray  # Groups of the idle positions, window by window; in a window level by level
+    nodes: Float32Array  # Switch and pod of the idle positions as states show them, likewise; two values a position
+    sizes: IntArray  # Nodes that the jobs ask for
+    weights: FloatArray  # Hop difference to the next level, per level below the top
+    # As in `allocopt.arrays.Encoding`
     bottom: float
     top: float
     scale: float
-    largest: float
+    largest: float  # Most nodes that a job asks for, for the scale of the features
 
 
 class Repairs(NamedTuple):

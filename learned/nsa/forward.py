@@ -21,19 +21,13 @@ KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST, N_COLUMNS = range(7)
 
 
 class PackedNetwork(NamedTuple):
-    """Layers and weights of a network.
+    """Layers and weights of a network."""
 
-    Parameters
-    ----------
-    layers
-        One row a layer: kind, inputs, outputs, filter width, stride, where its weights begin; shape ``(n, 6)``.
-        Inputs and outputs are channels of a convolution, values of a dense layer.
-    weights
-        Of all layers one after the other; a dense layer's are transposed, all outputs of an input beside each other,
-        and every layer's weights are followed by its biases.
-    """
-
+    # One row a layer: kind, inputs, outputs, filter width, stride, where its weights begin; shape ``(n, 6)``.
+    # Inputs and outputs are channels of a convolution, values of a dense layer.
     layers: IntArray
+    # Of all layers one after the other; a dense layer's are transposed, all outputs of an input beside each
+    # other, and every layer's weights are followed by its biases
     weights: Float32Array
 
 

@@ -53,29 +53,17 @@ def node_features(problem: TopologyProblem) -> Float32Array:
 
 
 class Guide(NamedTuple):
-    """What the walk asks for first nodes.
+    """What the walk asks for first nodes."""
 
-    Parameters
-    ----------
-    network, buffers
-        The policy, and working space for it.
-    nodes
-        Switch and pod of every idle position as a state shows them, shape ``(2, m)``.
-    largest
-        Most nodes that a job asks for, for the scale of the features.
-    n_features, n_actions
-        Shape of a state: 4 or 5, and q.
-    sharpness
-        What logits are multiplied by before an action is drawn: 1 draws as the policy was trained.
-    """
-
+    # The policy, and working space for it
     network: PackedNetwork
     buffers: Buffers
-    nodes: Float32Array
-    largest: float
+    nodes: Float32Array  # Switch and pod of every idle position as a state shows them, shape ``(2, m)``
+    largest: float  # Most nodes that a job asks for, for the scale of the features
+    # Shape of a state: 4 or 5, and q
     n_features: int
     n_actions: int
-    sharpness: float
+    sharpness: float  # What logits are multiplied by before an action is drawn: 1 draws as the policy was trained
 
 
 GUIDE = tuple_type((PACKED_NETWORK, BUFFERS, float32[:, ::1], float64, int64, int64, float64), Guide)

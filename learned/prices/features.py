@@ -22,53 +22,29 @@ MOST_SUMMED = 24
 
 
 class Features(NamedTuple):
-    """What the network sees.
+    """What the network sees."""
 
-    Parameters
-    ----------
-    leaves
-        Features of every leaf, shape ``(leaves, LEAF_FEATURES)``.
-    jobs
-        Features of every job, shape ``(J, JOB_FEATURES)``.
-    pod
-        Pod of every leaf, numbered from 0, shape ``(leaves,)``.
-    leaf_share, pod_share
-        Idle nodes of every leaf as a share of all and of its pod's, shape ``(leaves,)``.
-    job_share
-        Nodes of every job as a share of all that are asked for, shape ``(J,)``.
-    unit
-        Hops that a node saves at most per node of its job: the unit of prices.
-    """
-
-    leaves: Float32Array
-    jobs: Float32Array
-    pod: IntArray
+    leaves: Float32Array  # Features of every leaf, shape ``(leaves, LEAF_FEATURES)``
+    jobs: Float32Array  # Features of every job, shape ``(J, JOB_FEATURES)``
+    pod: IntArray  # Pod of every leaf, numbered from 0, shape ``(leaves,)``
+    # Idle nodes of every leaf as a share of all and of its pod's, shape ``(leaves,)``
     leaf_share: Float32Array
     pod_share: Float32Array
-    job_share: Float32Array
-    unit: float
+    job_share: Float32Array  # Nodes of every job as a share of all that are asked for, shape ``(J,)``
+    unit: float  # Hops that a node saves at most per node of its job: the unit of prices
 
 
 class Tables(NamedTuple):
-    """What there is of every number x of nodes, ``0 .. most idle nodes of a pod``.
+    """What there is of every number x of nodes, ``0 .. most idle nodes of a pod``."""
 
-    Parameters
-    ----------
-    jobs, nodes
-        Jobs of at most x nodes, and their nodes together.
-    below, above
-        The largest job of at most x nodes, and the smallest of more; 0 if there is none.
-    filled
-        Largest sum of job sizes that is at most x.
-    leaves, pods
-        Idle nodes of all leaves, and of all pods, that have more than x.
-    """
-
+    # Jobs of at most x nodes, and their nodes together
     jobs: IntArray
     nodes: FloatArray
+    # The largest job of at most x nodes, and the smallest of more; 0 if there is none
     below: IntArray
     above: IntArray
-    filled: IntArray
+    filled: IntArray  # Largest sum of job sizes that is at most x
+    # Idle nodes of all leaves, and of all pods, that have more than x
     leaves: FloatArray
     pods: FloatArray
 

@@ -32,30 +32,15 @@ FEW_JOBS, TOLERANCE = 30, 0.15
 
 
 class Glance(NamedTuple):
-    """What is seen of a window at one glance.
+    """What is seen of a window at one glance."""
 
-    Parameters
-    ----------
-    prediction
-        Prices, worths and scores.
-    alone
-        What each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``.
-    priced
-        The same less what it would pay at the predicted prices; as ``alone`` where no bound was asked for.
-    most
-        No allocation saves more, by the predicted prices, in hops; infinity where that was not asked for.
-    saving
-        What the first allocation saves, in hops.
-    holdings
-        Who holds what in it; savings are not computed.
-    """
-
-    prediction: Prediction
-    alone: FloatArray
+    prediction: Prediction  # Prices, worths and scores
+    alone: FloatArray  # What each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``
+    # The same less what it would pay at the predicted prices; as ``alone`` where no bound was asked for
     priced: FloatArray
-    most: float
-    saving: float
-    holdings: Holdings
+    most: float  # No allocation saves more, by the predicted prices, in hops; infinity where that was not asked for
+    saving: float  # What the first allocation saves, in hops
+    holdings: Holdings  # Who holds what in it; savings are not computed
 
 
 GLANCE = types.NamedTuple((PREDICTION, float64[::1], float64[::1], float64, float64, HOLDINGS), Glance)

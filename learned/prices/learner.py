@@ -33,47 +33,24 @@ MAX_GRAD_NORM = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Hyper-parameters.
+    """Hyper-parameters."""
 
-    Parameters
-    ----------
-    updates
-        Number of updates.
-    batch, large_batch
-        Windows in an update, and large ones besides them.
-    learning_rate
-        The highest; it rises linearly for a twentieth of the updates, and falls as a cosine.
-    bound_only
-        Share of the updates that follow the bound alone.
-    samples
-        Orders that are explored in a window, half of them mirror images of the others.
-    most_explored
-        Jobs of the largest window whose orders are explored.
-    worth_noise
-        Standard deviation of disturbances of worths, in hops.
-    order_noise
-        The same of order scores.
-    fading
-        See `learned.prices.insertion.insert_priced`.
-    imitation, exploration, destruction
-        Weights of the lessons; the bound has 1.
-    improvement_every, improvement_steps
-        Updates from one search for a better allocation of a large window to the next, and its steps.
-    """
-
-    updates: int = 12_000
+    updates: int = 12_000  # Number of updates
+    # Windows in an update, and large ones besides them
     batch: int = 24
     large_batch: int = 3
-    learning_rate: float = 3e-3
-    bound_only: float = 0.15
-    samples: int = 4
-    most_explored: int = 60
-    worth_noise: float = 0.35
-    order_noise: float = 0.5
-    fading: float = 0.5
+    learning_rate: float = 3e-3  # The highest; it rises linearly for a twentieth of the updates, and falls as a cosine
+    bound_only: float = 0.15  # Share of the updates that follow the bound alone
+    samples: int = 4  # Orders that are explored in a window, half of them mirror images of the others
+    most_explored: int = 60  # Jobs of the largest window whose orders are explored
+    worth_noise: float = 0.35  # Standard deviation of disturbances of worths, in hops
+    order_noise: float = 0.5  # The same of order scores
+    fading: float = 0.5  # See `learned.prices.insertion.insert_priced`
+    # Weights of the lessons; the bound has 1
     imitation: float = 3.0
     exploration: float = 1.0
     destruction: float = 0.05
+    # Updates from one search for a better allocation of a large window to the next, and its steps
     improvement_every: int = 4
     improvement_steps: int = 2000
 

@@ -17,19 +17,12 @@ LARGEST_FIRST = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Windows, their leaves and jobs one after the other; see `Features`.
-
-    Parameters
-    ----------
-    pod
-        Pod of every leaf, numbered through, shape ``(all leaves,)``.
-    window_of_leaf, window_of_job, window_of_pod
-        Window of each.
-    """
+    """Windows, their leaves and jobs one after the other; see `Features`."""
 
     leaves: Tensor
     jobs: Tensor
-    pod: Tensor
+    pod: Tensor  # Pod of every leaf, numbered through, shape ``(all leaves,)``
+    # Window of each
     window_of_leaf: Tensor
     window_of_job: Tensor
     window_of_pod: Tensor

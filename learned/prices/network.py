@@ -28,63 +28,44 @@ WIDTH = 32
 
 
 class Weights(NamedTuple):
-    """The parameters, matrices with one row per input; ``W`` is the width.
+    """The parameters, matrices with one row per input; ``W`` is the width."""
 
-    Parameters
-    ----------
-    leaf_in, leaf_in_bias
-        From the features of a leaf to its embedding, shapes ``(LEAF_FEATURES, W)`` and ``(W,)``.
-    job_in, job_in_bias
-        The same for jobs, shapes ``(JOB_FEATURES, W)`` and ``(W,)``.
-    leaf_own, leaf_pod, leaf_all, leaf_jobs, leaf_bias
-        Second layer of a leaf: its embedding, those of its pod, of all leaves, of all jobs, ``(W, W)`` each; ``(W,)``.
-    job_own, job_all, job_jobs, job_bias
-        Second layer of a job: its embedding, those of all leaves, of all jobs, ``(W, W)`` each; ``(W,)``.
-    price, price_bias
-        Heads of leaves, price and worth, shapes ``(W, 2)`` and ``(2,)``.
-    scores, scores_bias
-        Heads of jobs, the order and the destruction, shapes ``(W, 2)`` and ``(2,)``.
-    """
-
+    # From the features of a leaf to its embedding, shapes ``(LEAF_FEATURES, W)`` and ``(W,)``
     leaf_in: Float32Array
     leaf_in_bias: Float32Array
+    # The same for jobs, shapes ``(JOB_FEATURES, W)`` and ``(W,)``
     job_in: Float32Array
     job_in_bias: Float32Array
+    # Second layer of a leaf: its embedding, those of its pod, of all leaves, of all jobs, ``(W, W)`` each;
+    # ``(W,)``
     leaf_own: Float32Array
     leaf_pod: Float32Array
     leaf_all: Float32Array
     leaf_jobs: Float32Array
     leaf_bias: Float32Array
+    # Second layer of a job: its embedding, those of all leaves, of all jobs, ``(W, W)`` each; ``(W,)``
     job_own: Float32Array
     job_all: Float32Array
     job_jobs: Float32Array
     job_bias: Float32Array
+    # Heads of leaves, price and worth, shapes ``(W, 2)`` and ``(2,)``
     price: Float32Array
     price_bias: Float32Array
+    # Heads of jobs, the order and the destruction, shapes ``(W, 2)`` and ``(2,)``
     scores: Float32Array
     scores_bias: Float32Array
 
 
 class Prediction(NamedTuple):
-    """What the network says of a window.
+    """What the network says of a window."""
 
-    Parameters
-    ----------
-    prices
-        Hops per node of every leaf, none negative, by which the bound is computed, shape ``(leaves,)``.
-    worth
-        Hops per node of every leaf by which jobs are inserted: what a node there is worth to those that come later,
-        up to a constant, shape ``(leaves,)``.
-    order
-        Jobs with higher scores are inserted first, shape ``(J,)``.
-    destruction
-        Jobs with higher scores are removed more often, shape ``(J,)``.
-    """
-
+    # Hops per node of every leaf, none negative, by which the bound is computed, shape ``(leaves,)``
     prices: FloatArray
+    # Hops per node of every leaf by which jobs are inserted: what a node there is worth to those that come
+    # later, up to a constant, shape ``(leaves,)``
     worth: FloatArray
-    order: FloatArray
-    destruction: FloatArray
+    order: FloatArray  # Jobs with higher scores are inserted first, shape ``(J,)``
+    destruction: FloatArray  # Jobs with higher scores are removed more often, shape ``(J,)``
 
 
 SHAPES: dict[str, tuple[int, ...]] = {

@@ -22,20 +22,11 @@ from learned.rl.settings import PgSettings
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What was seen and done, and how much better than expected it was.
+    """What was seen and done, and how much better than expected it was."""
 
-    Parameters
-    ----------
-    states
-        Of N choices, as the policy takes them.
-    legal
-        Which actions were, shape ``(N, actions)``.
-    actions, advantages
-        Shape ``(N,)``.
-    """
-
-    states: Any
-    legal: torch.Tensor
+    states: Any  # Of N choices, as the policy takes them
+    legal: torch.Tensor  # Which actions were, shape ``(N, actions)``
+    # Shape ``(N,)``
     actions: torch.Tensor
     advantages: torch.Tensor
 

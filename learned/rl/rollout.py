@@ -34,28 +34,19 @@ class Environment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """T steps of E environments; what is flat has a row for each of the N = T E samples, step after step.
+    """T steps of E environments; what is flat has a row for each of the N = T E samples, step after step."""
 
-    Parameters
-    ----------
-    states, legal, actions, scores
-        Flat: what was seen, what was legal, what was done, and the score of that action.
-    values
-        Of the states before each step, and after the last one where that was looked at, shape ``(T + 1, E)``.
-    rewards, done
-        Rewards, and whether they ended an episode, shape ``(T, E)``.
-    episode_return
-        Mean sum of rewards of the episodes that ended; NaN if none did.
-    """
-
+    # Flat: what was seen, what was legal, what was done, and the score of that action
     states: torch.Tensor
     legal: torch.Tensor
     actions: torch.Tensor
     scores: torch.Tensor
+    # Of the states before each step, and after the last one where that was looked at, shape ``(T + 1, E)``
     values: torch.Tensor
+    # Rewards, and whether they ended an episode, shape ``(T, E)``
     rewards: FloatArray
     done: BoolArray
-    episode_return: float
+    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
 
 
 def take_steps(
@@ -120,27 +111,17 @@ def drawn(log_probabilities: torch.Tensor, generator: torch.Generator) -> torch.
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What a policy with a critic learns from: N choices.
+    """What a policy with a critic learns from: N choices."""
 
-    Parameters
-    ----------
-    states
-        As the policy takes them.
-    legal, actions, log_probability
-        What could be done, shape ``(N, actions)``, what was done, and how probable it was, shape ``(N,)``.
-    advantages, returns
-        Estimates for what was done, shape ``(N,)``.
-    episode_return
-        Mean sum of rewards of the episodes that ended; NaN if none did.
-    """
-
-    states: Any
+    states: Any  # As the policy takes them
+    # What could be done, shape ``(N, actions)``, what was done, and how probable it was, shape ``(N,)``
     legal: torch.Tensor
     actions: torch.Tensor
     log_probability: torch.Tensor
+    # Estimates for what was done, shape ``(N,)``
     advantages: torch.Tensor
     returns: torch.Tensor
-    episode_return: float
+    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
 
 
 class Collector(Protocol):

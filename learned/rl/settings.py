@@ -5,24 +5,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What all algorithms have in common.
+    """What all algorithms have in common."""
 
-    Parameters
-    ----------
-    n_steps
-        Steps of every environment between two updates.
-    learning_rate
-        Of Adam, at the start; it falls linearly to a twentieth at the end.
-    gamma
-        Discount of rewards, per step.
-    max_grad_norm
-        Norm that gradients are cut at.
-    """
-
-    n_steps: int = 16
-    learning_rate: float = 1e-3
-    gamma: float = 1.0
-    max_grad_norm: float = 0.5
+    n_steps: int = 16  # Steps of every environment between two updates
+    learning_rate: float = 1e-3  # Of Adam, at the start; it falls linearly to a twentieth at the end
+    gamma: float = 1.0  # Discount of rewards, per step
+    max_grad_norm: float = 0.5  # Norm that gradients are cut at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,43 +22,25 @@ class PgSettings(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class A2cSettings(Settings):
-    """Settings of A2C: one gradient step per update.
+    """Settings of A2C: one gradient step per update."""
 
-    Parameters
-    ----------
-    ent_coef, vf_coef
-        Weights of the policy's entropy, and of the critic's squared error.
-    gae_lambda
-        Decay of the generalized advantage estimate; 1 for sums of rewards.
-    """
-
+    # Weights of the policy's entropy, and of the critic's squared error
     ent_coef: float = 0.01
     vf_coef: float = 0.5
-    gae_lambda: float = 1.0
+    gae_lambda: float = 1.0  # Decay of the generalized advantage estimate; 1 for sums of rewards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PpoSettings(A2cSettings):
-    """Settings of PPO.
-
-    Parameters
-    ----------
-    n_epochs
-        Passes over the steps of an update; where steps are cheap, new ones teach more than a second pass.
-    batch_size
-        Samples of one gradient step.
-    clip_range
-        How far the ratio of new to old probability may count, away from 1.
-    final_ent_coef
-        Weight of the entropy at the end; it moves linearly.
-    """
+    """Settings of PPO."""
 
     learning_rate: float = 1.5e-3
     gae_lambda: float = 0.95
+    # Passes over the steps of an update; where steps are cheap, new ones teach more than a second pass
     n_epochs: int = 1
-    batch_size: int = 512
-    clip_range: float = 0.2
-    final_ent_coef: float = 0.005
+    batch_size: int = 512  # Samples of one gradient step
+    clip_range: float = 0.2  # How far the ratio of new to old probability may count, away from 1
+    final_ent_coef: float = 0.005  # Weight of the entropy at the end; it moves linearly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,22 +24,13 @@ SLOPE = np.float32(LEAK)
 
 @dataclass(frozen=True, slots=True)
 class CompactNetwork:
-    """Sizes of the compact network.
+    """Sizes of the compact network."""
 
-    Parameters
-    ----------
-    features
-        Features K of a slot.
-    first, second
-        Neurons of the two hidden layers, per slot.
-    critic
-        Neurons of the critic's hidden layer; 0 where there is no critic.
-    """
-
-    features: int
+    features: int  # Features K of a slot
+    # Neurons of the two hidden layers, per slot
     first: int = 32
     second: int = 16
-    critic: int = 32
+    critic: int = 32  # Neurons of the critic's hidden layer; 0 where there is no critic
 
     @classmethod
     def of(cls, weights: Mapping[str, Float32Array]) -> "CompactNetwork":
@@ -74,27 +65,18 @@ class CompactNetwork:
 
 
 class PackedSlots(NamedTuple):
-    """The weights of a compact network's actor as kernels take them, each layer's transposed.
+    """The weights of a compact network's actor as kernels take them, each layer's transposed."""
 
-    Parameters
-    ----------
-    one, one_bias
-        Shapes ``(K, first)`` and ``(first,)``.
-    two, two_bias
-        Shapes ``(first, second)`` and ``(second,)``.
-    three, three_bias
-        Shapes ``(second,)`` and ``(1,)``.
-    hidden
-        Working space, shape ``(2, max(first, second))``.
-    """
-
+    # Shapes ``(K, first)`` and ``(first,)``
     one: Float32Array
     one_bias: Float32Array
+    # Shapes ``(first, second)`` and ``(second,)``
     two: Float32Array
     two_bias: Float32Array
+    # Shapes ``(second,)`` and ``(1,)``
     three: Float32Array
     three_bias: Float32Array
-    hidden: Float32Array
+    hidden: Float32Array  # Working space, shape ``(2, max(first, second))``
 
 
 PACKED_SLOTS = tuple_type(

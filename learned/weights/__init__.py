@@ -22,30 +22,19 @@ FOLDER, SUFFIX = Path(__file__).parent, ".safetensors"
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a file of weights says of itself.
+    """What a file of weights says of itself."""
 
-    Parameters
-    ----------
-    training, network
-        Names of the training that made it and of the architecture.
-    seed, updates
-        The training's seed, and its number of updates.
-    version, commit
-        Of the program.
-    command
-        The command line that makes it again.
-    settings
-        All settings by name.
-    """
-
+    # Names of the training that made it and of the architecture
     training: str
     network: str
+    # The training's seed, and its number of updates
     seed: int
     updates: int
+    # Of the program
     version: str
     commit: str
-    command: str
-    settings: dict[str, Any]
+    command: str  # The command line that makes it again
+    settings: dict[str, Any]  # All settings by name
 
 
 def shipped_weights(training: str) -> list[str]:
