@@ -93,10 +93,7 @@ def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0)
 class Asax:
     """The learner (Algorithm 1).
 
-    Raises
-    ------
-    UsageError
-        If the knowledge is that of other experts, or ``full_loss_at`` is not positive.
+    Raises `UsageError` if the knowledge is that of other experts, or ``full_loss_at`` is not positive.
     """
 
     experts: Experts  # The trees
@@ -151,10 +148,7 @@ class Asax:
     def learn(self, decision: Decision, loss: float) -> bool:
         """Take the host's loss into account (lines 9 to 12), and say whether a round ended.
 
-        Raises
-        ------
-        UsageError
-            If the loss is not in [0, 1].
+        Raises `UsageError` if the loss is not in [0, 1].
         """
         if not 0 <= loss <= 1:
             raise UsageError(f"the loss is {loss}, must be within 0 .. 1")

@@ -181,10 +181,7 @@ class Knowledge:
 def load_knowledge(path: Path | str, metrics: tuple[str, ...]) -> Knowledge:
     """Read what was saved, for experts of these metrics.
 
-    Raises
-    ------
-    BadFileError
-        If the file is not in the format, or was learned by experts of other metrics.
+    Raises `BadFileError` if the file is not in the format, or was learned by experts of other metrics.
     """
     path = Path(path)
     held = check_header(parse_json(read_text(path), path), path, FORMAT)

@@ -13,16 +13,7 @@ from allocopt.simulator.locality import Policy
 from learned.cush.acting import Validator
 from learned.cush.modules import PolicyModule, SelectorModule
 from learned.cush.selectors import JOBS, POLICIES, Agent, PolicySelector, parts_of
-from learned.cush.simulations import (
-    Allocations,
-    Clock,
-    Played,
-    Simulations,
-    baseline,
-    means_over,
-    returns_of,
-    times_by,
-)
+from learned.cush.simulations import Allocations, Clock, Played, Simulations, baseline, means_over, returns_of, times_by
 from learned.rl.learner import OptimizerName
 from learned.rl.networks import set_weights, weights_of
 from learned.rl.policy_gradient import Choices, PolicyGradient
@@ -33,10 +24,7 @@ from learned.rl.workers import Workers
 class Settings:
     """Hyper-parameters of Algorithm 1; the defaults are the paper's.
 
-    Raises
-    ------
-    UsageError
-        If validations do not fall on averages.
+    Raises `UsageError` if validations do not fall on averages.
     """
 
     epochs: int = 5000  # Epochs of the whole training, the last of which ends with an average and a validation

@@ -63,12 +63,7 @@ class Trained:
 def load_trained(weights: str) -> Trained:
     """Read an agent: one of `learned.weights.shipped_weights`, or a file that a training wrote.
 
-    Raises
-    ------
-    UsageError
-        If there is no such file.
-    BadFileError
-        If it cannot be read, or is of another agent.
+    Raises `UsageError` if there is no such file, `BadFileError` if it cannot be read, or is of another agent.
     """
     path = find_weights("cush", weights)
     trained = Trained(*load_weights(path, "cush"))
@@ -186,11 +181,7 @@ class Cush:
         sooner = np.lexsort((place[running], ends))
         free = view.free[[0, self._gpus(view)]] if self._gpus(view) else np.array([view.free[0], 1])
         simulation.live.set(
-            int(view.now // self.timestep_s),
-            np.sort(place[view.queue]),
-            place[running[sooner]],
-            ends[sooner],
-            free,
+            int(view.now // self.timestep_s), np.sort(place[view.queue]), place[running[sooner]], ends[sooner], free
         )
 
     def _begun(self, view: View) -> _Simulation:

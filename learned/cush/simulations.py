@@ -60,13 +60,7 @@ class Simulations:
     """Episodes over job sets, of which so many ``groups`` are drawn for every epoch, each for some ``simulations``."""
 
     def __init__(
-        self,
-        jobsets: Sequence[JobSet],
-        machine: Machine,
-        groups: int,
-        simulations: int,
-        options: Options,
-        seed: int,
+        self, jobsets: Sequence[JobSet], machine: Machine, groups: int, simulations: int, options: Options, seed: int
     ) -> None:
         self.episodes = Episodes(jobsets, machine, groups * simulations, options)
         self.groups = np.repeat(np.arange(groups), simulations)

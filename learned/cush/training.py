@@ -38,64 +38,34 @@ OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "
 
 @dataclass(frozen=True)
 class CushTraining(DeclaredTraining["CushLearner"]):
-    """Trains a job selector and a policy selector for a machine.
+    """Trains a job selector and a policy selector for a machine."""
 
-    Parameters
-    ----------
-    machine, nodes
-        ``sierra`` or ``summit``, and its number of nodes.
-    settings
-        ``usual``: those of the shipped weights, or ``published``: those of the paper.
-    network
-        Of the job selector: ``compact`` or ``published``.
-    policies
-        ``learned``: by the policy selector; or ``depth-first``, ``breadth-first`` or ``oracle`` for all jobs.
-    epochs
-        Number of epochs; 0 for the usual number.
-    jobsets, simulations
-        Job sets of an epoch, and simulations M of each, which are shared out among the workers.
-    average_every
-        Epochs K between two averages of the workers' parameters.
-    pool
-        Different job sets to train on.
-    validation, every
-        Job sets that validate, and epochs between two validations; the last epoch is validated in any case.
-    table, timestep_s
-        File of fitted penalties as ``allocopt calibrate locality`` writes it, and seconds of a timestep; the
-        coefficients that come with the package if empty.
-    measured
-        File of measured throughputs, instead of penalties.
-    unknown_share
-        Share of the jobs whose type is hidden.
-    queue, horizon
-        Slots Q, and rows T of an image.
-    selector_rate, policy_rate
-        Learning rates; 0 for those of the settings.
-
-    Raises
-    ------
-    UsageError
-        If a value is out of range.
-    """
-
+    # ``sierra`` or ``summit``, and its number of nodes
     machine: str = "sierra"
     nodes: int = 128
-    settings: str = "usual"
-    network: str = "compact"
+    settings: str = "usual"  # ``usual``: those of the shipped weights, or ``published``: those of the paper
+    network: str = "compact"  # Of the job selector: ``compact`` or ``published``
+    # ``learned``: by the policy selector; or ``depth-first``, ``breadth-first`` or ``oracle`` for all jobs
     policies: str = LEARNED
-    epochs: int = 0
+    epochs: int = 0  # Number of epochs; 0 for the usual number
+    # Job sets of an epoch, and simulations M of each, which are shared out among the workers
     jobsets: int = 10
     simulations: int = 24
-    average_every: int = 5
-    pool: int = 2000
+    average_every: int = 5  # Epochs K between two averages of the workers' parameters
+    pool: int = 2000  # Different job sets to train on
+    # Job sets that validate, and epochs between two validations; the last epoch is validated in any case
     validation: int = 128
     every: int = 25
+    # File of fitted penalties as ``allocopt calibrate locality`` writes it, and seconds of a timestep; the
+    # coefficients that come with the package if empty
     table: str = ""
     timestep_s: float = 60.0
-    measured: str = ""
-    unknown_share: float = 0.0
+    measured: str = ""  # File of measured throughputs, instead of penalties
+    unknown_share: float = 0.0  # Share of the jobs whose type is hidden
+    # Slots Q, and rows T of an image
     queue: int = 5
     horizon: int = 5
+    # Learning rates; 0 for those of the settings
     selector_rate: float = 0.0
     policy_rate: float = 0.0
 
@@ -103,10 +73,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
 
     def __post_init__(self) -> None:
         self.check_one_of(
-            machine=MACHINES,
-            settings=("usual", "published"),
-            network=OBSERVATION_OF,
-            policies=(LEARNED, *FIXED),
+            machine=MACHINES, settings=("usual", "published"), network=OBSERVATION_OF, policies=(LEARNED, *FIXED)
         )
         self.check_at_least(1, "nodes", "jobsets", "simulations", "average_every", "pool", "validation", "every")
         self.check_at_least(0, "epochs", "selector_rate", "policy_rate")

@@ -118,12 +118,8 @@ class Split:
     def spans(self, weeks: int = 1) -> tuple[Workload, ...]:
         """Spans of so many whole weeks of which no day is held out, one after the other, in the order of time.
 
-        Those with few jobs, under a tenth of the usual number, are left out.
-
-        Raises
-        ------
-        UsageError
-            If there are none.
+        Those with few jobs, under a tenth of the usual number, are left out. Raises `UsageError` if there are
+        none.
         """
         found = []
         length = weeks * WEEK_DAYS

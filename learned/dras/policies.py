@@ -38,12 +38,7 @@ class Agent:
 def load_agent(name: str, weights: str) -> Agent:
     """Read the agent of a training such as ``dras-ppo``: one of `shipped_weights`, or a file that a training wrote.
 
-    Raises
-    ------
-    UsageError
-        If there is no such file.
-    BadFileError
-        If it cannot be read, or is of another agent.
+    Raises `UsageError` if there is no such file, `BadFileError` if it cannot be read, or is of another agent.
     """
     path = find_weights(name, weights)
     held, card = load_weights(path, name)

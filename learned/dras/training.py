@@ -50,70 +50,37 @@ ACKNOWLEDGEMENTS = {
 
 @dataclass(frozen=True)
 class DrasTraining(DeclaredTraining["BestKept"]):
-    """Trains an agent of DRAS on a trace, or on several at once (a *generic* agent).
+    """Trains an agent of DRAS on a trace, or on several at once (a *generic* agent)."""
 
-    Parameters
-    ----------
-    trace
-        Workload file, or several separated by commas.
-    processors
-        Size of the machine, or sizes separated by commas; 0 for what the trace says.
-    updates
-        Number of updates; 0 for the usual number.
-    phases
-        Phases in their order, separated by commas: some of ``sampled``, ``real`` and ``synthetic``.
-    environments
-        Episodes side by side; 0 for the usual number.
-    window
-        Waiting jobs among which the agent chooses.
-    weeks
-        Weeks of a real or synthetic jobset, in a row.
-    lowest_load, highest_load
-        Range of the loads of synthetic jobsets.
-    validation
-        Number of synthetic jobsets at load 0.85 on which policies are validated. Where the trace has ten real jobsets
-        or more, policies are validated on every fifth of these too, and not trained on them.
-    validated_weeks
-        Weeks in a row of real spans on which policies are validated in place of every fifth real jobset: all such
-        spans of the training days, so that a queue may build up as slowly as it does in operation; 0 for none.
-    every
-        Updates between two validations; 0 for the usual number.
-    tolerated
-        Ratio of the longest wait of a validated jobset to that under FCFS with EASY beyond which its excess counts
-        as much as the ratio of the mean waits.
-    goal
-        ``capability``: the paper's reward is Eq. 1, or ``capacity``: Eq. 2.
-    paper, mean_wait, mean_square_wait, longest_wait
-        Weights of that reward, and of minus the mean wait, the mean square wait and the longest wait of an episode, in
-        hours.
-    learning_rate
-        Of Adam; 0 for the usual one.
-
-    Raises
-    ------
-    UsageError
-        If a value is out of range.
-    """
-
-    trace: str = ""
-    processors: int | str = 0
-    updates: int = 0
+    trace: str = ""  # Workload file, or several separated by commas
+    processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for what the trace says
+    updates: int = 0  # Number of updates; 0 for the usual number
+    # Phases in their order, separated by commas: some of ``sampled``, ``real`` and ``synthetic``
     phases: str = "sampled,real,synthetic"
-    environments: int = 0
-    window: int = 50
-    weeks: int = 1
+    environments: int = 0  # Episodes side by side; 0 for the usual number
+    window: int = 50  # Waiting jobs among which the agent chooses
+    weeks: int = 1  # Weeks of a real or synthetic jobset, in a row
+    # Range of the loads of synthetic jobsets
     lowest_load: float = 0.7
     highest_load: float = 0.95
+    # Number of synthetic jobsets at load 0.85 on which policies are validated. Where the trace has ten real
+    # jobsets or more, policies are validated on every fifth of these too, and not trained on them.
     validation: int = 24
+    # Weeks in a row of real spans on which policies are validated in place of every fifth real jobset: all such
+    # spans of the training days, so that a queue may build up as slowly as it does in operation; 0 for none
     validated_weeks: int = 0
-    every: int = 0
+    every: int = 0  # Updates between two validations; 0 for the usual number
+    # Ratio of the longest wait of a validated jobset to that under FCFS with EASY beyond which its excess
+    # counts as much as the ratio of the mean waits
     tolerated: float = 1.25
-    goal: str = "capability"
+    goal: str = "capability"  # ``capability``: the paper's reward is Eq. 1, or ``capacity``: Eq. 2.
+    # Weights of that reward, and of minus the mean wait, the mean square wait and the longest wait of an
+    # episode, in hours
     paper: float = 1.0
     mean_wait: float = 1000.0
     mean_square_wait: float = 0.0
     longest_wait: float = 30.0
-    learning_rate: float = 0.0
+    learning_rate: float = 0.0  # Of Adam; 0 for the usual one
 
     usual_updates: ClassVar[int]
     usual_environments: ClassVar[int] = 32
@@ -254,14 +221,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
 @dataclass(frozen=True)
 class DrasPpo(DrasTraining):
-    """``dras-ppo``: proximal policy optimization; see `DrasTraining`.
+    """``dras-ppo``: proximal policy optimization; see `DrasTraining`."""
 
-    Parameters
-    ----------
-    start
-        Policy to begin with: ``random``, or ``wfp3``, the rule's (`learned.dras.experience.imitate_wfp3`).
-    """
-
+    # Policy to begin with: ``random``, or ``wfp3``, the rule's (`learned.dras.experience.imitate_wfp3`)
     start: str = "random"
 
     name: ClassVar[str] = "dras-ppo"

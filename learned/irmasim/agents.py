@@ -83,10 +83,7 @@ class Agent:
 def load_agent(path: Path | str) -> Agent:
     """Read an agent that ``allocopt train irmasim`` wrote.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, or is of another training.
+    Raises `BadFileError` if the file cannot be read, or is of another training.
     """
     weights, card = load_weights(Path(path), "irmasim")
     settings = card.settings

@@ -30,12 +30,7 @@ PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous()
 def machine_of(platform: str, types: str = "") -> Machine:
     """Return one of `PAPERS`, or read a platform file; ``types`` is a library's folder for types that it leaves out.
 
-    Raises
-    ------
-    UsageError
-        If it is neither.
-    BadFileError
-        If the file is not right.
+    Raises `UsageError` if it is neither, `BadFileError` if the file is not right.
     """
     if platform in PAPERS:
         return PAPERS[platform]

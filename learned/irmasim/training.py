@@ -39,56 +39,23 @@ SHARE = "share of "
 
 @dataclass(frozen=True)
 class IrmasimTraining(DeclaredTraining["BestKept"]):
-    """Trains an agent that names the policy by which waiting jobs start.
+    """Trains an agent that names the policy by which waiting jobs start."""
 
-    Parameters
-    ----------
-    platform
-        ``heterogeneous`` or ``homogeneous``, the paper's clusters, or a platform file.
-    types
-        Folder of IRMaSim's library of types, for a platform file that leaves types out; empty for none.
-    trace
-        Workload of tasks, or several separated by commas; empty for a batch of NPB jobs.
-    jobs, batch
-        Jobs of that batch, and the seed that draws it.
-    objective
-        ``energy``, ``makespan``, ``energy_delay``, or another reward of the environment.
-    level
-        How much the agent is told: ``normal``, ``small`` or ``minimal``.
-    agent
-        ``pg``: REINFORCE, or ``a2c``: actor-critic.
-    model
-        ``contention`` or ``baseline``.
-    policies
-        Names separated by commas, or ``all``; empty for the six of `learned.irmasim.scenario.SUBSET`.
-    episodes
-        Episodes of the training, at least as many as are played side by side.
-    environments
-        Episodes side by side, at least 2: as many in every update.
-    learning_rate
-        Of Adam, at the start; it falls linearly to a twentieth. 0 for the usual one.
-    ent_coef
-        Weight of the policy's entropy; rewards are shares of the objective, those of one decision about 1e-4.
-
-    Raises
-    ------
-    UsageError
-        If a value is out of range.
-    """
-
-    platform: str = HETEROGENEOUS
-    types: str = ""
-    trace: str = ""
+    platform: str = HETEROGENEOUS  # ``heterogeneous`` or ``homogeneous``, the paper's clusters, or a platform file
+    types: str = ""  # Folder of IRMaSim's library of types, for a platform file that leaves types out; empty for none
+    trace: str = ""  # Workload of tasks, or several separated by commas; empty for a batch of NPB jobs
+    # Jobs of that batch, and the seed that draws it
     jobs: int = 100
     batch: int = 100
-    objective: str = "energy"
-    level: str = "minimal"
-    agent: str = PG
-    model: str = ExecutionKind.CONTENTION.value
-    policies: str = ""
-    episodes: int = 4800
-    environments: int = 16
-    learning_rate: float = 0.0
+    objective: str = "energy"  # ``energy``, ``makespan``, ``energy_delay``, or another reward of the environment
+    level: str = "minimal"  # How much the agent is told: ``normal``, ``small`` or ``minimal``
+    agent: str = PG  # ``pg``: REINFORCE, or ``a2c``: actor-critic
+    model: str = ExecutionKind.CONTENTION.value  # ``contention`` or ``baseline``
+    policies: str = ""  # Names separated by commas, or ``all``; empty for the six of `learned.irmasim.scenario.SUBSET`
+    episodes: int = 4800  # Episodes of the training, at least as many as are played side by side
+    environments: int = 16  # Episodes side by side, at least 2: as many in every update
+    learning_rate: float = 0.0  # Of Adam, at the start; it falls linearly to a twentieth. 0 for the usual one.
+    # Weight of the policy's entropy; rewards are shares of the objective, those of one decision about 1e-4
     ent_coef: float = 6e-5
 
     name: ClassVar[str] = "irmasim"

@@ -123,10 +123,7 @@ class Nsa(TopologySolver):
 def weights_path(network: str) -> Path:
     """File of the weights of a network that comes along, or that file itself.
 
-    Raises
-    ------
-    UsageError
-        If there is no such network.
+    Raises `UsageError` if there is no such network.
     """
     if network in NETWORKS:
         return shipped_file("nsa", network)
@@ -139,10 +136,7 @@ def weights_path(network: str) -> Path:
 def load_network(path: Path) -> tuple[Architecture, PackedNetwork]:
     """Return architecture and packed weights of a file.
 
-    Raises
-    ------
-    BadFileError
-        If it cannot be read, or holds no network of the paper.
+    Raises `BadFileError` if it cannot be read, or holds no network of the paper.
     """
     weights, card = load_weights(path)
     if card.network not in NETWORKS:

@@ -28,32 +28,14 @@ RANGES = (
 
 @dataclass(frozen=True)
 class NsaTraining(DeclaredTraining["PpoLearner"]):
-    """Trains one of the paper's networks.
+    """Trains one of the paper's networks."""
 
-    Parameters
-    ----------
-    network
-        ``fcn-1`` to ``cnn-3``.
-    updates
-        Number of updates; 0 for as many as the shipped weights had.
-    environments
-        Walks that are repaired side by side.
-    window_epochs
-        Epochs of 100 windows to train on.
-    ent_coef
-        Weight of the policy's entropy, at least 0: a policy that always places a job in the same way is a poor repair
-        operator, for the walk then returns to where it was.
-
-    Raises
-    ------
-    UsageError
-        If there is no such network, or a number is out of range.
-    """
-
-    network: str = "cnn-3"
-    updates: int = 0
-    environments: int = 512
-    window_epochs: int = 40
+    network: str = "cnn-3"  # ``fcn-1`` to ``cnn-3``
+    updates: int = 0  # Number of updates; 0 for as many as the shipped weights had
+    environments: int = 512  # Walks that are repaired side by side
+    window_epochs: int = 40  # Epochs of 100 windows to train on
+    # Weight of the policy's entropy, at least 0: a policy that always places a job in the same way is a poor
+    # repair operator, for the walk then returns to where it was
     ent_coef: float = 0.03
 
     name: ClassVar[str] = "nsa"

@@ -40,10 +40,7 @@ def epoch_workload(workload: Workload, first: int, n_jobs: int) -> Workload:
 def training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
     """Yield windows of the paper's workload from a seed, 100 of every epoch.
 
-    Raises
-    ------
-    UsageError
-        If the seed is reserved for evaluation.
+    Raises `UsageError` if the seed is reserved for evaluation.
     """
     check_training_seed(seed)
     workload = uniform_workload(n_epochs * JOBS_PER_EPOCH, np.random.default_rng(seed))

@@ -66,9 +66,7 @@ def dual_bound(
 
 
 @kernel(
-    void(
-        *(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64, int64[:, ::1], float64[::1]),
-    ),
+    void(*(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64, int64[:, ::1], float64[::1])),
     allocates=True,
 )
 def imitate(
@@ -119,9 +117,7 @@ def imitate(
 
 
 @kernel(
-    float64[::1](
-        *(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], float64[:, ::1], float64, int64[:, ::1]),
-    ),
+    float64[::1](*(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], float64[:, ::1], float64, int64[:, ::1])),
     allocates=True,
 )
 def explore(

@@ -240,10 +240,7 @@ def predict(weights: Weights, features: Features) -> Prediction:
 def load_parameters(name: str) -> Weights:
     """Return the shipped parameters, or those of a file, read once as long as it does not change.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, or holds another network.
+    Raises `BadFileError` if the file cannot be read, or holds another network.
     """
     return _load(*_place(name))
 

@@ -34,23 +34,12 @@ ALLOCATORS = (("greedy", "free"), ("best-fit", "free"), ("sequential", "scas"), 
 
 @dataclass(frozen=True)
 class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
-    """Trains the network of `lns-prices` on windows of the paper's workload on clusters of many shapes.
+    """Trains the network of `lns-prices` on windows of the paper's workload on clusters of many shapes."""
 
-    Parameters
-    ----------
-    updates
-        Number of updates.
-    windows
-        Windows of the paper's cluster, and as many of other shapes.
-    large_windows
-        Windows of 300 to 4,000 idle nodes.
-    label_steps
-        Steps of the search whose allocations are imitated in windows that ``exact`` does not prove.
-    """
-
-    updates: int = 12_000
-    windows: int = 1500
-    large_windows: int = 300
+    updates: int = 12_000  # Number of updates
+    windows: int = 1500  # Windows of the paper's cluster, and as many of other shapes
+    large_windows: int = 300  # Windows of 300 to 4,000 idle nodes
+    # Steps of the search whose allocations are imitated in windows that ``exact`` does not prove
     label_steps: int = 20_000
 
     name: ClassVar[str] = "lns-prices"

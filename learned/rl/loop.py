@@ -50,11 +50,7 @@ class Learner(Protocol):
 
 
 def run_updates(
-    learner: Learner,
-    total: int,
-    request: TrainingRequest,
-    identity: dict[str, Any],
-    workers: Workers = ALONE,
+    learner: Learner, total: int, request: TrainingRequest, identity: dict[str, Any], workers: Workers = ALONE
 ) -> Iterator[TrainingProgress]:
     """Make all updates that are left, yielding after each; the caller writes the weights at the end.
 
@@ -126,12 +122,8 @@ def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any])
 def check_folder(request: TrainingRequest) -> None:
     """Make the folder; worth calling before a training prepares what takes long.
 
-    Raises
-    ------
-    UsageError
-        If it holds a training and this one does not go on with it, or the other way round.
-    BadFileError
-        If nothing can be written to it.
+    Raises `UsageError` if it holds a training and this one does not go on with it, or the other way round,
+    `BadFileError` if nothing can be written to it.
     """
     folder = request.folder
     # Unlike `Path.exists` it takes a name that is too long for one that is not there.
@@ -168,12 +160,7 @@ def write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, An
 def read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
     """Read the state of a training; arrays come back as arrays.
 
-    Raises
-    ------
-    UsageError
-        If it is that of another training.
-    BadFileError
-        If it cannot be read, or is damaged.
+    Raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read, or is damaged.
     """
     path = folder / NAME
     held = _load(path)

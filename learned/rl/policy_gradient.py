@@ -62,12 +62,8 @@ class PolicyGradient(ModelLearner):
     def improve(self, batches: Iterable[Choices], ent_coef: float) -> float:
         """Take one step along the gradient of all choices of all batches; return the mean entropy.
 
-        Batches are looked at one after the other, so that they need not be in memory together.
-
-        Raises
-        ------
-        UsageError
-            If the training diverges.
+        Batches are looked at one after the other, so that they need not be in memory together. Raises
+        `UsageError` if the training diverges.
         """
         self._optimizer.zero_grad()
         count, entropies = 0, 0.0

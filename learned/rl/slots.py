@@ -80,10 +80,7 @@ class PackedSlots(NamedTuple):
 
 
 PACKED_SLOTS = tuple_type(
-    (
-        *(float32[:, ::1], float32[::1], float32[:, ::1], float32[::1]),
-        *(float32[::1], float32[::1], float32[:, ::1]),
-    ),
+    (*(float32[:, ::1], float32[::1], float32[:, ::1], float32[::1]), *(float32[::1], float32[::1], float32[:, ::1])),
     PackedSlots,
 )
 
@@ -91,10 +88,7 @@ PACKED_SLOTS = tuple_type(
 def pack_slots(weights: Mapping[str, Float32Array]) -> PackedSlots:
     """Arrange the weights of a compact network's actor; each caller needs its own working space.
 
-    Raises
-    ------
-    ValueError
-        If they are not those of a compact network.
+    Raises `ValueError` if they are not those of a compact network.
     """
     network = CompactNetwork.of(weights)
     arrays = [np.ascontiguousarray(weights[f"actor.{index}.weight"].T, dtype=np.float32) for index in (0, 2)]

@@ -56,7 +56,10 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class DeclaredTraining(ABC, Generic[L]):
-    """A training whose fields are its options; see `allocopt.training.Training`."""
+    """A training whose fields are its options; see `allocopt.training.Training`.
+
+    One that is made with an option out of range raises `UsageError`.
+    """
 
     name: ClassVar[str]
     renamed_options: ClassVar[Mapping[str, str]] = {}

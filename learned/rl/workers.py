@@ -138,10 +138,7 @@ class _Joined:
 def joined_workers() -> Iterator[Workers]:
     """Join the workers that this process was started with, and leave them in the end; one alone is on its own.
 
-    Raises
-    ------
-    UsageError
-        If they cannot be joined.
+    Raises `UsageError` if they cannot be joined.
     """
     if int(os.environ.get(COUNT, "1")) == 1:
         yield ALONE

@@ -50,10 +50,7 @@ def shipped_file(training: str, weights: str) -> Path:
 def find_weights(training: str, weights: str) -> Path:
     """Return the file of one of `shipped_weights`, or that file itself.
 
-    Raises
-    ------
-    UsageError
-        If there is no such file.
+    Raises `UsageError` if there is no such file.
     """
     shipped = shipped_weights(training)
     path = shipped_file(training, weights) if weights in shipped else Path(weights)
@@ -66,10 +63,7 @@ def find_weights(training: str, weights: str) -> Path:
 def load_weights(path: Path, training: str | None = None) -> tuple[dict[str, Float32Array], Card]:
     """Read weights, once as long as the file does not change; see `read_weights`.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, or is of another training than the one that is asked for.
+    Raises `BadFileError` if the file cannot be read, or is of another training than the one that is asked for.
     """
     try:
         changed_ns = path.stat().st_mtime_ns
@@ -89,10 +83,8 @@ def _read_once(path: Path, changed_ns: int) -> tuple[dict[str, Float32Array], Ca
 def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
     """Read weights and what is said of them.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, was not written by `write_weights`, or holds what is no finite number.
+    Raises `BadFileError` if the file cannot be read, was not written by `write_weights`, or holds what is no finite
+    number.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -111,13 +103,7 @@ def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
 
 
 def write_weights(path: Path, weights: Weights, card: Card) -> None:
-    """Write weights beside their place and rename.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
-    """
+    """Write weights beside their place and rename; raises `BadFileError` if the file cannot be written."""
     from safetensors.numpy import save
 
     arrays = {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in weights.items()}
