@@ -50,29 +50,12 @@ Rate = Callable[[int], float]
 
 @dataclass
 class Weights:
-    """Weights of n experts.
+    """Weights of n experts; raises `UsageError` if there is no expert, or the horizon is not positive."""
 
-    Parameters
-    ----------
-    n
-        Number of experts.
-    update
-        How the weights are set at the end of a round.
-    horizon
-        Rounds for which the constant rate of ``as-printed`` is best.
-    rate
-        gamma_t in place of the update's own.
-
-    Raises
-    ------
-    UsageError
-        If there is no expert, or the horizon is not positive.
-    """
-
-    n: int
-    update: Update = Update.CUMULATIVE
-    horizon: int = 1000
-    rate: Rate | None = None
+    n: int  # Number of experts
+    update: Update = Update.CUMULATIVE  # How the weights are set at the end of a round
+    horizon: int = 1000  # Rounds for which the constant rate of ``as-printed`` is best
+    rate: Rate | None = None  # gamma_t in place of the update's own
     alpha: FloatArray = field(init=False)
     """The weights, summing to 1, shape ``(n,)``."""
     round_risk: FloatArray = field(init=False)

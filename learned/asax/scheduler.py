@@ -24,23 +24,13 @@ class AsaxScheduler:
     Running jobs are looked at by the cores that they leave idle, the most first. While jobs share, the learner looks at
     them every ``period_s`` and whenever something happens: the loss that is foreseen for the host at the present rate
     is what its last quota brought, and a new quota is drawn. A guest is not sent away.
-
-    Parameters
-    ----------
-    asax
-        The learner; it goes on learning.
-    period_s
-        Seconds between two looks.
-    loss
-        What a host loses.
-    idle_weight
-        Loss of a refusal at every look at which a job waits that would keep no more cores busy than the host leaves
-        idle, over the share of its cores that it does; the paper has 0.
     """
 
-    asax: Asax = field(default_factory=Asax.untrained)
-    period_s: float | None = 60.0
-    loss: Loss = Loss.LIMIT
+    asax: Asax = field(default_factory=Asax.untrained)  # The learner; it goes on learning
+    period_s: float | None = 60.0  # Seconds between two looks
+    loss: Loss = Loss.LIMIT  # What a host loses
+    # Loss of a refusal at every look at which a job waits that would keep no more cores busy than the host
+    # leaves idle, over the share of its cores that it does; the paper has 0
     idle_weight: float = 0.0
     _shared: dict[int, Decision] = field(init=False, default_factory=dict)
     _offers: dict[int, tuple[tuple[Leaf, ...], Decision]] = field(init=False, default_factory=dict)
@@ -122,34 +112,18 @@ def state_of(now: float, allocation: Allocation) -> State:
 class AsaxPolicy:
     """`AsaxScheduler` with experts and knowledge from files.
 
-    Parameters
-    ----------
-    experts
-        File of the experts' trees; empty for those of the package.
-    knowledge
-        File of what was learned before; empty for nothing.
-    save_knowledge
-        File that `remember` writes, the same or another one; one that is there must be such a file. Empty for none.
-    full_loss_at
-        See `performance_loss`.
-    period_s
-        Seconds between two looks at jobs that share, positive.
-    loss, idle_weight
-        See `AsaxScheduler`.
-
-    Raises
-    ------
-    BadFileError
-        If a file is not what it should be.
-    UsageError
-        If a number is out of range, or there is no such loss.
+    Raises `BadFileError` if a file is not what it should be, `UsageError` if a number is out of range, or there is
+    no such loss.
     """
 
-    experts: str = ""
-    knowledge: str = ""
+    experts: str = ""  # File of the experts' trees; empty for those of the package
+    knowledge: str = ""  # File of what was learned before; empty for nothing
+    # File that `remember` writes, the same or another one; one that is there must be such a file. Empty for
+    # none.
     save_knowledge: str = ""
-    full_loss_at: float = 1.0
-    period_s: float = 60.0
+    full_loss_at: float = 1.0  # See `performance_loss`
+    period_s: float = 60.0  # Seconds between two looks at jobs that share, positive
+    # See `AsaxScheduler`
     loss: str = Loss.LIMIT
     idle_weight: float = 0.0
     inner: AsaxScheduler = field(init=False, repr=False)

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import FloatArray
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_toml
 from allocopt.traces.job_profile import StageKind
@@ -97,11 +97,6 @@ class Experts:
 
     def __len__(self) -> int:
         return len(self.experts)
-
-    @property
-    def percents(self) -> IntArray:
-        """The actions, shape ``(m,)``."""
-        return np.array(self.actions, dtype=np.int64)
 
     def leaves(self, state: State) -> tuple[Leaf, ...]:
         """Return the leaf that each expert sees a state in; states with the same leaves are one to them."""

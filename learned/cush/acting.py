@@ -65,15 +65,6 @@ def run_agent(agent: Agent, episodes: Episodes) -> None:
         over = best_step(agent, episodes, over)
 
 
-def schedule_jobsets(
-    agent: Agent, jobsets: Sequence[JobSet], machine: Machine, options: Options
-) -> tuple[dict[str, FloatArray], Episodes]:
-    """Schedule job sets by the best choices; return `Episodes.metrics` of each, and the episodes, all of them over."""
-    episodes = Episodes(jobsets, machine, len(jobsets), options)
-    run_agent(agent, episodes)
-    return episodes.metrics(), episodes
-
-
 def run_dynamic(agent: Agent, types: DynamicTypes, episodes: Episodes, number: int) -> None:
     """Play a job set of applications through by the best choices, whose types become known meanwhile."""
     types.begin(number)

@@ -98,36 +98,20 @@ class _Simulation:
 class Cush:
     """A trained agent.
 
-    It decides as in training, once a timestep at least while something can start. Without ``kinds`` all jobs are of an
-    unknown type; a platform without GPUs has none that are asked for.
-
-    Parameters
-    ----------
-    weights
-        Machine that it was trained for, ``sierra`` or ``summit``, or a file that a training wrote.
-    timestep_s
-        Seconds of a timestep of its training: jobs took up to twenty.
-    waits
-        Whether it may do nothing though something could start. It has learned when that pays for jobs like those of its
-        training only: of other ones, some start whenever they fit without it.
-    queue
-        Waiting jobs among which it chooses, those that were submitted first; 0 for as many as in its training.
-    kinds
-        What is known of the jobs of the workload, in its order; None for nothing.
-
-    Raises
-    ------
-    UsageError
-        If there are no such weights, the timestep is not positive, or the queue is negative.
-    BadFileError
-        If they cannot be read.
+    It decides as in training, once a timestep at least while something can start. Without ``kinds`` all jobs are of
+    an unknown type; a platform without GPUs has none that are asked for. Raises `UsageError` if there are no such
+    weights, the timestep is not positive, or the queue is negative, `BadFileError` if they cannot be read.
     """
 
+    # Machine that it was trained for, ``sierra`` or ``summit``, or a file that a training wrote
     weights: str = "sierra"
-    timestep_s: float = 60.0
+    timestep_s: float = 60.0  # Seconds of a timestep of its training: jobs took up to twenty
+    # Whether it may do nothing though something could start. It has learned when that pays for jobs like those
+    # of its training only: of other ones, some start whenever they fit without it.
     waits: bool = True
+    # Waiting jobs among which it chooses, those that were submitted first; 0 for as many as in its training
     queue: int = 0
-    kinds: Kinds | None = None
+    kinds: Kinds | None = None  # What is known of the jobs of the workload, in its order; None for nothing
     policies: dict[str, Policy] = field(init=False, default_factory=dict, repr=False, compare=False)
     """What was chosen for the jobs that have started, by their numbers as text: for
     `allocopt.simulator.locality.ByPolicy` and `PenalisedByPolicy`."""

@@ -22,7 +22,6 @@ JOBS, POLICIES = "jobs.", "policies."
 LEARNED, ORACLE = "learned", "oracle"
 FIXED = (*(policy.label for policy in Policy), ORACLE)
 """What may stand in the place of the policy selector: one policy for all jobs, or the better one of each."""
-
 FILTERS, SIDE = 16, 2
 HIDDEN = 10
 N_NUMBERS = 3

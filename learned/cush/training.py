@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from learned.cush.modules import PolicyModule, SelectorModule
 
 MACHINES = {"sierra": sierra, "summit": summit}
-
 VALIDATION_SEED = 900_000
 """First seed of the job sets that validate; those that are trained on are drawn from the seeds below."""
-
 PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000
 """Epochs of the paper, and of the shipped weights."""
 LARGEST_MEMORY, CHOICES = 200_000_000, 40

@@ -23,7 +23,6 @@ from learned.rl.slots import CompactNetwork
 
 LEAST_JOBS = 100
 """Jobs that must have ended for the agent to learn from them."""
-
 DOUBT = 2.0
 """Standard errors by which new weights must be better than the old ones."""
 

@@ -31,18 +31,7 @@ class JobsetEnvironment:
     Used as it is, every episode that ends is followed by one of a random jobset of the phase. `begin_groups` begins
     all episodes together instead, some on the same jobset, and they stay where they end.
 
-    Parameters
-    ----------
-    phases
-        The phases, in their order.
-    machine
-        Number of nodes.
-    n_environments
-        Episodes side by side.
-    options
-        What they have in common.
-    seed
-        Fixes the choice of jobsets.
+    Episodes on a machine of so many nodes have the options in common; the seed fixes the choice of jobsets.
     """
 
     def __init__(self, phases: Sequence[Phase], machine: int, n_environments: int, options: Options, seed: int) -> None:

@@ -37,7 +37,6 @@ LOG_WAIT, LOG_ESTIMATE, LOG_SIZE = (FEATURES.index(name) for name in ("log_wait"
 POWER = 3.0
 """Of wait / estimate in WFP3."""
 IMITATION_STEPS, IMITATION_BATCH, IMITATION_RATE = 300, 2048, 3e-3
-
 Act = Callable[[Float32Array, BoolArray], IntArray]
 """Takes states and legal slots of episodes, and chooses a slot in each."""
 

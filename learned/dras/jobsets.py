@@ -8,7 +8,6 @@ model sees them.
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -24,60 +23,28 @@ WEEK_HOURS = 24 * WEEK_DAYS
 WEEK_S = WEEK_DAYS * DAY_S
 EVALUATION_SEEDS = range(9000, 9020)
 """Seeds of the synthetic weeks that evaluations own; `SyntheticModel.week` draws them, trainings refuse them."""
-
 EVALUATION_LOAD = 0.85
-
 RUN_JITTER = 0.2
 """Standard deviation of the logarithm by which drawn run times differ from those of the trace."""
-
 ESTIMATE_STEP_S = 300.0
 """Users' estimates are rounded up to it."""
-
-
 HELD_OUT_SHARE = 0.2
 """Share of a trace of unknown name that is held out, at its end."""
 
 
-class HeldOut(Protocol):
-    """Says which days of a trace are held out."""
-
-    def is_held_out(self, day: int, n_days: int) -> bool:
-        """Whether a day, counted from 0, of a trace of so many days is held out."""
+KNOWN = {"Theta-2018-01": range(7, 14)}
+"""Held-out days of traces by the beginning of their names: days 8 to 14 of the Theta trace, its busiest week."""
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutDays:
-    """Days from ``first`` on and before ``end``, counted from 0."""
+def held_out_of(name: str, n_days: int) -> range:
+    """Return which days of a trace of that name are held out.
 
-    first: int
-    end: int
-
-    def is_held_out(self, day: int, n_days: int) -> bool:
-        """Whether the day is among them."""
-        return self.first <= day < self.end
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOutEnd:
-    """The last days, by their share of the whole, begun at a whole week."""
-
-    share: float = HELD_OUT_SHARE
-
-    def is_held_out(self, day: int, n_days: int) -> bool:
-        """Whether the day is among them."""
-        return day >= int(n_days * (1 - self.share)) // WEEK_DAYS * WEEK_DAYS
-
-
-KNOWN: dict[str, HeldOut] = {"Theta-2018-01": HeldOutDays(7, 14)}
-"""Traces by the beginning of their names: days 8 to 14 of the Theta trace, its busiest week."""
-
-
-def held_out_of(name: str) -> HeldOut:
-    """Return what is held out of the trace of that name: its last fifth, where nothing else is known."""
+    Where nothing else is known these are its last fifth, begun at a whole week.
+    """
     for known, days in KNOWN.items():
         if name.startswith(known):
             return days
-    return HeldOutEnd()
+    return range(int(n_days * (1 - HELD_OUT_SHARE)) // WEEK_DAYS * WEEK_DAYS, n_days)
 
 
 def cut(workload: Workload, chosen: IntArray, begin_s: float, name: str) -> Workload:
@@ -100,20 +67,15 @@ def cut(workload: Workload, chosen: IntArray, begin_s: float, name: str) -> Work
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A whole trace and what of it is held out."""
+    """A whole trace and which of its days, counted from 0, are held out."""
 
     workload: Workload
-    held_out: HeldOut
+    held_out: range
 
     @property
     def days(self) -> IntArray:
         """Day of every job, shape ``(n,)``."""
         return np.asarray(self.workload.submit // DAY_S, dtype=np.int64)
-
-    @property
-    def n_days(self) -> int:
-        """Days of the trace."""
-        return int(self.days.max()) + 1
 
     def spans(self, weeks: int = 1) -> tuple[Workload, ...]:
         """Spans of so many whole weeks of which no day is held out, one after the other, in the order of time.
@@ -123,10 +85,10 @@ class Split:
         """
         found = []
         length = weeks * WEEK_DAYS
-        for first in range(0, self.n_days, length):
-            days = range(first, min(first + length, self.n_days))
+        for first in range(0, int(self.days.max()) + 1, length):
+            days = range(first, first + length)
             chosen = np.flatnonzero((self.days >= first) & (self.days < first + length))
-            if len(chosen) and not any(self.held_out.is_held_out(day, self.n_days) for day in days):
+            if len(chosen) and not set(self.held_out).intersection(days):
                 found.append(cut(self.workload, chosen, first * DAY_S, f"{self.workload.name}, day {first + 1} on"))
         if not found:
             raise UsageError(f"{self.workload.name}: no whole span of {weeks} weeks is left to train on")
@@ -144,16 +106,15 @@ class Split:
         return cut(part, np.arange(len(part)), begin_s, part.name)
 
     def _part(self, *, held_out: bool) -> Workload:
-        days = self.days
-        marks = np.array([self.held_out.is_held_out(day, self.n_days) for day in range(self.n_days)])
-        chosen = np.flatnonzero(marks[days] == held_out)
+        chosen = np.flatnonzero(np.isin(self.days, self.held_out) == held_out)
         name = f"{self.workload.name}, {'held-out' if held_out else 'training'} days"
         return cut(self.workload, chosen, 0.0, name)
 
 
 def split_of(workload: Workload) -> Split:
     """Return a trace with what its name says is held out."""
-    return Split(workload, held_out_of(workload.name))
+    n_days = int(workload.submit.max() // DAY_S) + 1
+    return Split(workload, held_out_of(workload.name, n_days))
 
 
 def check_jobset_seed(seed: int) -> None:

@@ -135,17 +135,6 @@ class _Operation:
 class DrasPpo(AgentScheduler):
     """``dras-ppo``, static or *dynamic*; see `AgentScheduler`.
 
-    Parameters
-    ----------
-    weights
-        Machine that it was trained for, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote.
-    dynamic
-        Whether it goes on learning in operation; see `learned.dras.dynamic`. Needs torch.
-    period_days, memory_days
-        Days between two updates, and days back to which ended jobs are looked at.
-    seed
-        Fixes every random choice of these updates.
-
     Raises
     ------
     UsageError
@@ -156,10 +145,11 @@ class DrasPpo(AgentScheduler):
         If it is to learn and torch is not installed.
     """
 
-    dynamic: bool = False
+    dynamic: bool = False  # Whether it goes on learning in operation; see `learned.dras.dynamic`. Needs torch.
+    # Days between two updates, and days back to which ended jobs are looked at
     period_days: float = 7.0
     memory_days: float = 14.0
-    seed: int = 0
+    seed: int = 0  # Fixes every random choice of these updates
     _agent: Agent = field(init=False, repr=False, compare=False)
     _operation: _Operation = field(init=False, repr=False, compare=False)
 

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from learned.rl.loop import Learner
 
 Place = JobsetEnvironment | SeveralMachines
-
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 """Phases by name, and which share of the training they take: the paper's 9, 9 and 82 of a hundred jobsets."""
 MOST_SAMPLED, MOST_SYNTHETIC = 32, 128

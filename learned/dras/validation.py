@@ -26,12 +26,7 @@ class Waits:
 class Validator:
     """Plays jobsets through with a policy that always takes what it likes best.
 
-    Parameters
-    ----------
-    jobsets, machine, options
-        As in the training: the jobsets, the number of nodes, the environment's options.
-    tolerated
-        Ratio of a jobset's longest wait to that under FCFS with EASY beyond which a policy pays.
+    It pays where a jobset's longest wait is more than ``tolerated`` times that under FCFS with EASY.
     """
 
     def __init__(self, jobsets: Sequence[Workload], machine: int, options: Options, tolerated: float = 1.25) -> None:

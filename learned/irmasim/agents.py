@@ -47,23 +47,11 @@ class Agent:
     options: Options  # Level, reward and policies that it was trained with
 
     def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> Played:
-        """Simulate jobs: at every decision the policy is applied that the agent prefers.
+        """Simulate jobs, under contention if nothing else is said; the policy that the agent prefers is applied.
 
-        Parameters
-        ----------
-        machine
-            But at level ``minimal`` it has to be as large as that of the training.
-        execution
-            How jobs run; None for contention.
-        seed
-            Fixes what random policies choose.
-
-        Raises
-        ------
-        BadFileError
-            If the weights are for machines of another size.
-        InvalidProblemError
-            If there are no jobs, or one can never start; it is named.
+        But at level ``minimal`` the machine has to be as large as that of the training. The seed fixes what random
+        policies choose. Raises `BadFileError` if the weights are for machines of another size, `InvalidProblemError` if
+        there are no jobs, or one can never start; it is named.
         """
         episodes = Episodes([jobs], machine, 1, execution, self.options, seed)
         inputs = self.weights["0.weight"].shape[1]

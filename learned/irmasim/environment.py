@@ -20,18 +20,9 @@ class WholeEpisodes:
     to, and in addition the share of the work that was done in it: this adds up to the share by which it stays below
     the reference. It is rewarded with what it gains beyond the mean of all.
 
-    Parameters
-    ----------
-    jobsets
-        The jobs of which an episode takes one set.
-    machine, execution, options
-        As in `Episodes`.
-    references
-        What an episode's rewards come to that counts as 0, negative, one for each job set, shape ``(S,)``.
-    count
-        Episodes side by side, at least 2.
-    seed
-        Fixes the choice of job sets, and what random policies choose.
+    References, shape ``(S,)`` and negative, are what an episode's rewards come to that counts as 0, one for each job
+    set. There must be at least 2 episodes side by side. The seed fixes the choice of job sets, and what random policies
+    choose.
     """
 
     def __init__(

@@ -33,8 +33,7 @@ WALK_STEPS = 100
 class WindowPool(NamedTuple):
     """Windows of one cluster, one after the other."""
 
-    # Where the idle positions and the jobs of each window begin, and where the last one ends, shape ``(W +
-    # 1,)``
+    # Where those of each window begin, and where the last one ends, shape ``(W + 1,)``
     position_first: IntArray
     job_first: IntArray
     groups: IntArray  # Groups of the idle positions, window by window; in a window level by level
@@ -51,33 +50,19 @@ class WindowPool(NamedTuple):
 class Repairs(NamedTuple):
     """Where E environments are; rows are as long as the largest window asks for.
 
-    Parameters
-    ----------
-    window, moves, removed, placed, n_idle
-        The window, moves made on it, jobs removed by the present move, jobs of these placed again, and the length of
-        the idle sequence, shape ``(5, E)``.
-    jobs
-        Jobs in some order, the removed ones first.
-    idle
-        The idle sequence.
-    owners
-        Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``.
-    costs
-        Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``.
-    totals
-        As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``.
+    ``counters``, shape ``(5, E)``, are the window, moves made on it, jobs removed by the present move, jobs of these
+    placed again, and the length of the idle sequence.
     """
 
     counters: IntArray
-    jobs: IntArray
-    idle: IntArray
-    owners: IntArray
-    costs: FloatArray
-    totals: FloatArray
+    jobs: IntArray  # Jobs in some order, the removed ones first
+    idle: IntArray  # The idle sequence
+    owners: IntArray  # Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``
+    costs: FloatArray  # Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``
+    totals: FloatArray  # As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``
 
 
 WINDOW, MOVES, REMOVED, PLACED, N_IDLE = range(5)
-
 WINDOW_POOL = tuple_type(
     (
         *(int64[::1], int64[::1], int64[::1], float32[::1], int64[::1], float64[::1]),
@@ -245,10 +230,6 @@ class RepairEnvironment:
         Windows of one cluster.
     shape
         Features and nodes of a state.
-    n_environments
-        Number of walks E.
-    seed
-        Fixes every random choice.
     most_removed
         Jobs removed in a move, at most (n_D).
     hottest, coldest

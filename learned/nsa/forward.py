@@ -17,7 +17,7 @@ from learned.nsa.networks import Architecture, Convolution, Linear, parameter_na
 from learned.weights import check_shapes
 
 CONVOLUTION, DENSE, TANH = 0, 1, 2
-KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST, N_COLUMNS = range(7)
+KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)
 
 
 class PackedNetwork(NamedTuple):
@@ -72,7 +72,6 @@ def buffers_for(architecture: Architecture) -> Buffers:
 
 PACKED_NETWORK = tuple_type((int64[:, ::1], float32[::1]), PackedNetwork)
 BUFFERS = tuple_type((float32[::1],) * 3, Buffers)
-
 SATURATED = np.float32(6.4)
 """Beyond it the hyperbolic tangent is 1 to within 6e-6."""
 

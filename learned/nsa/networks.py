@@ -9,25 +9,27 @@ layers that was found; those of the fully connected ones hold if a node has five
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 Shape = tuple[int, int]
 """Channels and length of what flows between two layers."""
 
 
-class Layer(Protocol):
-    """A layer of a network."""
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A layer of a network, without parameters of its own."""
 
     @property
     def n_parameters(self) -> int:
         """Number of weights and biases."""
+        return 0
 
     def output(self, shape: Shape) -> Shape:
         """Shape of its output for an input of that shape; raises ValueError if it does not take it."""
+        return shape
 
 
 @dataclass(frozen=True, slots=True)
-class Convolution:
+class Convolution(Layer):
     """A one-dimensional convolution of so many channels, with bias and without padding."""
 
     inputs: int
@@ -49,7 +51,7 @@ class Convolution:
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(Layer):
     """A dense layer with bias; it takes an input of any shape, flattened channel by channel."""
 
     inputs: int
@@ -68,17 +70,8 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Tanh:
+class Tanh(Layer):
     """The hyperbolic tangent of every value."""
-
-    @property
-    def n_parameters(self) -> int:
-        """None."""
-        return 0
-
-    def output(self, shape: Shape) -> Shape:
-        """Shape of its output; see `Layer.output`."""
-        return shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +93,6 @@ class Architecture:
         return shapes
 
     @property
-    def n_outputs(self) -> int:
-        """Number of outputs."""
-        channels, length = self.shapes()[-1]
-        return channels * length
-
-    @property
     def n_parameters(self) -> int:
         """Number of weights and biases."""
         return sum(layer.n_parameters for layer in self.layers)
@@ -125,9 +112,7 @@ def parameter_names(layers: Sequence[Layer]) -> list[tuple[str, str]]:
 
 Q = 100
 """Nodes of the idle sequence that a state shows, and actions (Table I)."""
-
 CONVOLUTIONAL_FEATURES, DENSE_FEATURES = 4, 5
-
 PRINTED_PARAMETERS = {
     "fcn-1": 42_724, "fcn-2": 46_884, "fcn-3": 60_804, "cnn-1": 37_248, "cnn-2": 42_097, "cnn-3": 54_641,
 }  # fmt: skip

@@ -31,7 +31,6 @@ from learned.weights import load_weights, shipped_file
 
 STEPS_PER_SLICE = 100
 """Steps between two looks at the clock: some milliseconds."""
-
 WALKS = ("metropolis", "published")
 
 
@@ -39,38 +38,23 @@ WALKS = ("metropolis", "published")
 class Nsa(TopologySolver):
     """Neural simulated annealing; one or two forward passes a step.
 
-    Parameters
-    ----------
-    network
-        One of the paper's six, ``fcn-1`` to ``cnn-3``, whose weights come along; or a file of weights written by
-        ``allocopt train nsa``.
-    hottest, coldest
-        First and last temperature, as multiples of the cost of one hop (Table I: 2,500 and 2.5 at 1,000).
-    steps
-        Steps where the budget sets no iterations.
-    most_removed
-        Jobs removed in a move, at most; n_D in Table I.
-    sharpness
-        How greedily first nodes are drawn: logits are multiplied by it. 1 draws as the policy was trained; 0.5 is best
-        on windows of a seed that is neither trained on nor evaluated.
-    walk
-        ``metropolis`` as Algorithm 1 says, or ``published``: as in the authors' code a rejected move restores the cost
-        but not the allocation (see `heuristics.topology.annealing`).
-
-    Raises
-    ------
-    UsageError
-        If an option is out of range, or there is no such network.
-    BadFileError
-        If a file of weights cannot be read.
+    Raises `UsageError` if an option is out of range, or there is no such network, `BadFileError` if a file of
+    weights cannot be read.
     """
 
+    # One of the paper's six, ``fcn-1`` to ``cnn-3``, whose weights come along; or a file of weights written by
+    # ``allocopt train nsa``
     network: str = "cnn-3"
+    # First and last temperature, as multiples of the cost of one hop (Table I: 2,500 and 2.5 at 1,000)
     hottest: float = 2.5
     coldest: float = 0.0025
-    steps: int = 500
-    most_removed: int = 2
+    steps: int = 500  # Steps where the budget sets no iterations
+    most_removed: int = 2  # Jobs removed in a move, at most; n_D in Table I
+    # How greedily first nodes are drawn: logits are multiplied by it. 1 draws as the policy was trained; 0.5 is
+    # best on windows of a seed that is neither trained on nor evaluated.
     sharpness: float = 0.5
+    # ``metropolis`` as Algorithm 1 says, or ``published``: as in the authors' code a rejected move restores the
+    # cost but not the allocation (see `heuristics.topology.annealing`)
     walk: str = "metropolis"
 
     name: ClassVar[str] = "nsa"

@@ -18,14 +18,11 @@ from learned.rl.training import check_training_seed
 
 PAPER_CLUSTER = FatTree(10, 10, 10)
 """1,000 nodes, a pruned fat tree of radix 20 (section VI-A)."""
-
 PERIOD_S = 60.0
 """Length of a period (Table I)."""
-
 WINDOWS_PER_EPOCH = 100
 JOBS_PER_EPOCH = 1_000
 """Jobs of a workload that an epoch may use: more than enough for its windows."""
-
 REPLAY_STEPS = 300
 """Steps of the annealing that decides how the cluster goes on from window to window."""
 

@@ -12,7 +12,6 @@ from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savin
 from allocopt.kernels.random import folded
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from heuristics.topology.lns.state import (
-    HOLDINGS,
     MOVES,
     STATE,
     Holdings,
@@ -25,10 +24,11 @@ from heuristics.topology.lns.state import (
 )
 from learned.prices.features import features_of
 from learned.prices.insertion import bound_alone, insert_priced
-from learned.prices.network import NETWORK, PREDICTION, Network, Prediction, Weights, predict
+from learned.prices.network import NETWORK, Network, Prediction, Weights, predict
 
 FEW_JOBS, TOLERANCE = 30, 0.15
 """Number of jobs up to which every job is charged exactly, and the relative error of the charge beyond."""
+BEGUN = types.Tuple((STATE, float64))
 
 
 class Glance(NamedTuple):
@@ -43,22 +43,9 @@ class Glance(NamedTuple):
     holdings: Holdings  # Who holds what in it; savings are not computed
 
 
-GLANCE = types.NamedTuple((PREDICTION, float64[::1], float64[::1], float64, float64, HOLDINGS), Glance)
-
-
 @helper(allocates=True)
 def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float, is_bounded: bool) -> Glance:
-    """Compute the bounds and insert the jobs, as a prediction says.
-
-    Parameters
-    ----------
-    sizes
-        Nodes of each job, shape ``(J,)``.
-    fading
-        See `learned.prices.insertion.insert_priced`.
-    is_bounded
-        Whether to compute the bound of the predicted prices.
-    """
+    """Insert jobs of these sizes as a prediction says, and compute the bounds, that of its prices if asked for."""
     largest = sizes.max()
     state = idle_state(tree, largest, 0.0)
     fill_tables(tree, state, largest)
@@ -89,9 +76,6 @@ def glance(tree: GroupTree, sizes: IntArray, weights: Weights, fading: float, is
     return follow(tree, sizes, predict(weights, features_of(tree, sizes)), fading, is_bounded)
 
 
-BEGUN = types.Tuple((STATE, float64))
-
-
 @helper(allocates=True)
 def begin_following(
     tree: GroupTree,
@@ -105,14 +89,7 @@ def begin_following(
 ) -> tuple[State, float]:
     """Begin the guided search as a prediction says; return its state, and what no allocation saves more than, in hops.
 
-    Parameters
-    ----------
-    tree, sizes, prediction, fading
-        As for `follow`.
-    hunt
-        By what the destruction scores are multiplied.
-    most_removed, moves, seed
-        See `heuristics.topology.lns.state.begin_at`.
+    Destruction scores are multiplied by ``hunt``; see `insert_priced` for ``fading``, and `begin_at` for the rest.
     """
     seen = follow(tree, sizes, prediction, fading, True)
     state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
@@ -122,7 +99,10 @@ def begin_following(
     return state, min(seen.alone.sum(), seen.most)
 
 
-@kernel(BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64), allocates=True)
+@kernel(
+    types.Tuple((STATE, float64))(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64),
+    allocates=True,
+)
 def begin_guided(
     tree: GroupTree,
     sizes: IntArray,

@@ -83,13 +83,7 @@ def imitate(
 
     Parameters
     ----------
-    tree, state
-        The groups, and a state in which all nodes are idle, which changes.
-    sizes, order
-        Nodes of each job, and the order of insertion, shape ``(J,)``.
-    worth
-        Hops per node of each leaf, shape ``(leaves,)``.
-    fading
+    tree, state, sizes, order, worth, fading
         See `learned.prices.insertion.insert_priced`.
     known
         Nodes that each job has of each leaf in the known allocation, shape ``(J, leaves)``.
@@ -131,20 +125,7 @@ def explore(
 ) -> FloatArray:
     """Return what the allocations save that come of several orders, in hops, shape ``(K,)``.
 
-    Parameters
-    ----------
-    tree, state
-        The groups, and a state, which changes.
-    sizes
-        Nodes of each job, shape ``(J,)``.
-    worth
-        Hops per node of each leaf, shape ``(leaves,)``.
-    scores
-        Jobs with higher scores are inserted first, shape ``(K, J)``.
-    fading
-        See `learned.prices.insertion.insert_priced`.
-    counts
-        Working space, shape ``(J, leaves)``.
+    Jobs with higher scores ``(K, J)`` are inserted first; for the rest see `learned.prices.insertion.insert_priced`.
     """
     savings = np.empty(scores.shape[0])
     for k in range(savings.size):

@@ -22,7 +22,6 @@ from learned.weights import FOLDER, SUFFIX, read_weights
 
 SHIPPED = "lns-prices"
 """Name of the weights that come with the package."""
-
 WIDTH = 32
 """Numbers in the embedding of a leaf or a job."""
 

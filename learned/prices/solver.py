@@ -31,25 +31,16 @@ class LnsPrices(Lns):
 
     The network is called once. It tells what a node of every leaf is worth to the other jobs, in which order to insert
     them, and which are likely to be moved again. Its prices prove a bound.
-
-    Parameters
-    ----------
-    guidance
-        By what the predicted worths are multiplied in the search.
-    fading
-        Worths fall with the share of nodes that is still to be inserted, to this power.
-    hunt
-        By what the predicted destruction scores are multiplied, in 0 .. 1000; they are added to hops.
-    weights
-        ``lns-prices`` for the network that comes along, or a file of weights written by ``allocopt train lns-prices``.
     """
 
     hottest: float = 0.7
     coldest: float = 0.05
     most_removed: int = 6
-    guidance: float = 0.85
-    fading: float = 0.5
-    hunt: float = 0.0
+    guidance: float = 0.85  # By what the predicted worths are multiplied in the search
+    fading: float = 0.5  # Worths fall with the share of nodes that is still to be inserted, to this power
+    hunt: float = 0.0  # By what the predicted destruction scores are multiplied, in 0 .. 1000; they are added to hops.
+    # ``lns-prices`` for the network that comes along, or a file of weights written by ``allocopt train lns-
+    # prices``
     weights: str = SHIPPED
 
     name: ClassVar[str] = "lns-prices"

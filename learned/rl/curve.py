@@ -11,7 +11,6 @@ from allocopt.arrays import FloatArray
 from allocopt.files.writing import write_text
 
 Rows = Sequence[Mapping[str, float]]
-
 WIDTH, HEIGHT, MARGIN = 640, 360, 56
 N_TICKS = 5
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#a463f2")

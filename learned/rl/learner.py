@@ -25,12 +25,7 @@ LAST_RATE = 0.05
 class ModelLearner:
     """A model and the optimizer that improves it.
 
-    Parameters
-    ----------
-    model
-        What learns.
-    learning_rate
-        At the start; it falls linearly to ``last_rate`` of it.
+    The learning rate falls linearly to ``last_rate`` of what it is at the start.
     """
 
     def __init__(
@@ -66,14 +61,7 @@ class ModelLearner:
 class EnvironmentLearner(ModelLearner):
     """A model that is improved by gradients of what happened in an environment.
 
-    Parameters
-    ----------
-    model, learning_rate
-        What learns, and how fast; see `ModelLearner`.
-    environment
-        Where it acts.
-    seed
-        Fixes every random choice that is not the environment's.
+    The seed fixes every random choice that is not the environment's.
     """
 
     def __init__(self, model: nn.Module, environment: Environment, learning_rate: float, seed: int) -> None:
@@ -105,14 +93,7 @@ class EnvironmentLearner(ModelLearner):
 class BestKept:
     """A learner whose policy is judged as it goes on, and the best policy that it has had.
 
-    Parameters
-    ----------
-    learner
-        What learns.
-    policy
-        The module whose weights are judged and kept.
-    every
-        Updates between two judgements; the first update is judged in any case.
+    The weights of a module are judged after the first update and every so many, and kept if they are the best.
     """
 
     more_is_better: ClassVar[bool] = False

@@ -56,10 +56,6 @@ def run_updates(
 
     Parameters
     ----------
-    learner, total
-        What learns, and in how many updates.
-    request
-        Folder, time limit, and whether to go on from a checkpoint.
     identity
         What must be the same for a checkpoint to be of this training.
     workers
@@ -145,12 +141,8 @@ def check_folder(request: TrainingRequest) -> None:
 def write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
     """Write the state of a training.
 
-    Parameters
-    ----------
-    identity
-        What makes it this training and no other: numbers and texts.
-    state
-        Tensors, arrays, numbers, texts, and lists and dicts of these.
+    The identity is what makes it this training and no other: numbers and texts. The state is of tensors, arrays,
+    numbers, texts, and lists and dicts of these.
     """
     buffer = io.BytesIO()
     torch.save({"identity": identity, "state": _tensors(state)}, buffer)

@@ -42,14 +42,7 @@ def policy_loss(actor: nn.Module, choices: Choices, ent_coef: float) -> tuple[to
 class PolicyGradient(ModelLearner):
     """A policy that learns from choices which somebody else collects.
 
-    Parameters
-    ----------
-    actor
-        States to one logit per action, shape ``(batch, actions)``.
-    learning_rate, optimizer, last_rate
-        See `learned.rl.learner.ModelLearner`.
-    max_grad_norm
-        Norm that gradients are cut at.
+    The actor takes states to one logit per action, shape ``(batch, actions)``.
     """
 
     def __init__(

@@ -16,15 +16,7 @@ from learned.rl.settings import DqlSettings
 
 
 class DqlLearner(EnvironmentLearner):
-    """Deep Q-learning on one environment; see `learned.rl.loop.Learner`.
-
-    Parameters
-    ----------
-    critic
-        States to the value of every action, shape ``(batch, actions)``.
-    environment, settings, seed
-        See `learned.rl.learner.EnvironmentLearner`.
-    """
+    """Deep Q-learning on one environment; the critic takes states to the values ``(batch, actions)``."""
 
     def __init__(self, critic: nn.Module, environment: Environment, settings: DqlSettings, seed: int) -> None:
         super().__init__(critic, environment, settings.learning_rate, seed)

@@ -156,16 +156,8 @@ def draw_actions(
 ) -> None:
     """Draw an action of every episode by the softmax of the network's values over the legal slots.
 
-    Parameters
-    ----------
-    states, legal
-        Shapes ``(E, W, K)`` and ``(E, W)``; in every row at least one slot is legal.
-    uniform
-        Random numbers within 0 .. 1, shape ``(E,)``.
-    values
-        Working space, shape ``(W,)``.
-    actions
-        Where to, shape ``(E,)``.
+    Every one of the states ``(E, W, K)`` has a legal slot, ``(E, W)``. Random numbers ``(E,)`` are within 0 .. 1,
+    values ``(W,)`` are working space, actions ``(E,)`` are written.
     """
     for e in range(actions.size):
         end = _write_values(network, states[e], legal[e], values)
@@ -198,10 +190,7 @@ def best_actions(
 class SlotPolicy:
     """A compact network that acts: one choice at a time as an `allocopt.envs.dras.selectors.Policy`, or many at once.
 
-    Parameters
-    ----------
-    network
-        The network; another one may be put in its place.
+    Another network may be put in its place.
     """
 
     network: PackedSlots

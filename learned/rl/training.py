@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from learned.rl.loop import Learner
 
 L = TypeVar("L", bound="Learner")
-
 RESERVED = {11: "instances/paper.jsonl", 12: "instances/repo.jsonl", 13: "instances/burst.jsonl"}
 """Seeds of the shipped windows, as `instances/generate.sh` passes them to ``allocopt generate``."""
 LARGEST_SEED = 2**63 - 1

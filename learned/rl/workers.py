@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,56 +25,34 @@ COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"
 """Variables in which every worker is told of the others."""
 
 
-class Workers(Protocol):
-    """The processes of a training; all of them must call the same methods in the same order.
+class Workers:
+    """The processes of a training, here one alone; all of them must call the same methods in the same order.
 
-    Every method raises `UsageError` where another process has died.
+    Where there are several, every method raises `UsageError` if another one has died.
     """
 
-    @property
-    def rank(self) -> int:
-        """Number of this one, from 0; the first one writes files and speaks."""
-
-    @property
-    def count(self) -> int:
-        """Their number P."""
+    rank: int = 0
+    """Number of this one, from 0; the first one writes files and speaks."""
+    count: int = 1
+    """Their number P."""
 
     def total(self, values: FloatArray) -> FloatArray:
         """Return the sums over all of them."""
+        return values
 
     def largest(self, values: FloatArray) -> FloatArray:
         """Return the largest values that one of them has."""
+        return values
 
     def average(self, module: "nn.Module") -> None:
         """Set the parameters of a module, and what else it holds, to the means over all of them."""
 
     def gathered(self, state: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
         """Return what each of them has, by their numbers."""
-
-
-class Alone:
-    """One process; see `Workers`."""
-
-    rank = 0
-    count = 1
-
-    def total(self, values: FloatArray) -> FloatArray:
-        """Return its own values."""
-        return values
-
-    def largest(self, values: FloatArray) -> FloatArray:
-        """Return its own values."""
-        return values
-
-    def average(self, module: "nn.Module") -> None:
-        """Change nothing."""
-
-    def gathered(self, state: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-        """Return what it has."""
         return [state]
 
 
-ALONE = Alone()
+ALONE = Workers()
 """One process; it holds nothing."""
 
 
@@ -89,7 +67,7 @@ def any_of(workers: Workers, *flags: bool) -> tuple[bool, ...]:
     return tuple(bool(value) for value in found)
 
 
-class _Joined:
+class _Joined(Workers):
     # What processes tell each other lies on the accelerator of each for nccl, else on the processor.
     def __init__(self, device: "torch.device") -> None:
         from torch import distributed

@@ -22,7 +22,7 @@ from learned.cush.modules import CompactModule, ImageModule, PolicyModule  # noq
 from learned.cush.selectors import Agent, ImageNetwork  # noqa: E402
 from learned.cush.simulations import Allocations, Played, Simulations, baseline, returns_of, times_by  # noqa: E402
 from learned.rl.slots import CompactNetwork  # noqa: E402
-from learned.rl.workers import Alone  # noqa: E402
+from learned.rl.workers import ALONE  # noqa: E402
 
 SMALL = Machine(4, 2, 4)
 COMPACT = CompactNetwork(n_features(3), critic=0)
@@ -50,8 +50,8 @@ def learner(settings: Settings = QUICK, options: Options = OPTIONS, seed: int = 
         jobs = ImageModule(ImageNetwork(5, 5, SMALL.units)) if image else CompactModule(COMPACT)
         policies = PolicyModule(3)
     simulations = Simulations(SETS[:30], SMALL, 4 // settings.chunks, 6, options, seed)
-    validator = Validator(SETS[30:], SMALL, options, Alone())
-    return CushLearner(jobs, policies, simulations, validator, settings, seed, Alone())
+    validator = Validator(SETS[30:], SMALL, options, ALONE)
+    return CushLearner(jobs, policies, simulations, validator, settings, seed, ALONE)
 
 
 def played(**parts: object) -> Played:
@@ -87,7 +87,7 @@ def test_the_baseline_is_the_mean_return_of_the_same_job_set_at_the_same_time(cl
     one = played(runs=runs, times=times)
     returns, groups = rng.normal(size=(5, 4)), np.array([0, 0, 1, 1])
     when = times_by(clock, one)  # type: ignore[arg-type]
-    found = baseline(returns, when, runs, groups, Alone())
+    found = baseline(returns, when, runs, groups, ALONE)
     np.testing.assert_allclose(found, brute_baseline(returns, when, runs, groups.tolist()))
 
 
@@ -102,18 +102,18 @@ STARTED = Allocations(
 
 
 def test_the_return_of_the_policy_selector_is_minus_the_penalty_without_a_baseline_as_published() -> None:
-    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(), Alone())
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(), ALONE)
     assert choices.advantages.tolist() == [-3.0, -0.5, -7.0, -4.0]
     assert choices.legal.all()
 
 
 def test_the_baseline_of_the_policy_selector_is_the_mean_return_of_the_same_job() -> None:
-    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(policy_baseline=True), Alone())
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(policy_baseline=True), ALONE)
     assert choices.advantages.tolist() == [-1.25, 1.25, 0.0, 0.0]
 
 
 def test_scaled_advantages_have_a_standard_deviation_of_one() -> None:
-    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(scaled=True), Alone())
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(scaled=True), ALONE)
     assert float(choices.advantages.std()) == pytest.approx(1.0)
 
 

@@ -12,7 +12,7 @@ TRUE_PARAMETERS = {
 @pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_the_networks_have_the_documented_number_of_parameters(name: str) -> None:
     assert NETWORKS[name].n_parameters == TRUE_PARAMETERS[name]
-    assert NETWORKS[name].n_outputs == 100
+    assert NETWORKS[name].shapes()[-1] == (1, 100)
 
 
 @pytest.mark.parametrize("name", ["fcn-1", "fcn-2", "fcn-3"])
@@ -32,7 +32,7 @@ def test_the_convolutions_flatten_to_the_printed_inputs_of_the_dense_layer(name:
 def test_the_critic_differs_in_the_last_layer_alone(name: str) -> None:
     actor, critic = NETWORKS[name], NETWORKS[name].with_outputs(1)
     assert critic.layers[:-1] == actor.layers[:-1]
-    assert critic.n_outputs == 1
+    assert critic.shapes()[-1] == (1, 1)
 
 
 @pytest.mark.parametrize("layers", [(Linear(5, 2),), (Convolution(3, 1, 2, 1),), (Convolution(2, 1, 5, 1),)])

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from learned.rl.workers import Alone, any_of, is_leader
+from learned.rl.workers import ALONE, any_of, is_leader
 from learned.weights import read_weights
 
 TRAIN = (
@@ -124,7 +124,7 @@ def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
 
 
 def test_one_alone_tells_itself_what_it_has() -> None:
-    workers = Alone()
+    workers = ALONE
     assert is_leader(workers)
     assert workers.total(np.array([2.0])).tolist() == workers.largest(np.array([2.0])).tolist() == [2.0]
     assert any_of(workers, True, False) == (True, False)
