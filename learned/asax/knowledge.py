@@ -146,19 +146,14 @@ class Knowledge:
 
     def save(self, path: Path | str) -> None:
         """Write all that is known; written beside and renamed."""
-        write_text(
-            Path(path),
-            json_by_line(
-                {
-                    "format": FORMAT,
-                    "version": VERSION,
-                    "metrics": list(self.metrics),
-                    "update": str(self.update),
-                    "horizon": self.horizon,
-                    "applications": {name: _object(weights) for name, weights in sorted(self.applications.items())},
-                }
-            ),
-        )
+        applications = {}
+        for name, weights in sorted(self.applications.items()):
+            arrays = {part: [float(value) for value in getattr(weights, part)] for part in ARRAYS}
+            numbers = {part: float(getattr(weights, part)) for part in NUMBERS}
+            applications[name] = {**arrays, "rounds": weights.rounds, **numbers}
+        header = {"format": FORMAT, "version": VERSION, "metrics": list(self.metrics)}
+        told = {"update": str(self.update), "horizon": self.horizon, "applications": applications}
+        write_text(Path(path), json_by_line({**header, **told}))
 
 
 def load_knowledge(path: Path | str, metrics: tuple[str, ...]) -> Knowledge:
@@ -181,12 +176,6 @@ def load_knowledge(path: Path | str, metrics: tuple[str, ...]) -> Knowledge:
     for name, one in applications.items():
         _fill(knowledge.of(name), one, f"applications.{name}", path)
     return knowledge
-
-
-def _object(weights: Weights) -> dict[str, object]:
-    arrays = {name: [float(value) for value in getattr(weights, name)] for name in ARRAYS}
-    numbers = {name: float(getattr(weights, name)) for name in NUMBERS}
-    return {**arrays, "rounds": weights.rounds, **numbers}
 
 
 def _fill(weights: Weights, held: Any, place: str, path: Path) -> None:

@@ -60,14 +60,8 @@ class Settings:
 class CushLearner:
     """Both selectors on one machine; see `learned.rl.loop.Learner`.
 
-    Parameters
-    ----------
-    jobs, policies
-        The job selector, and the policy selector that learns, or one that does not.
-    simulations, validator
-        Where they act, and who judges them.
-    seed
-        Fixes every random choice but that of job sets, which workers have in common.
+    The policy selector may be one that does not learn. The seed fixes every random choice but that of job sets, which
+    workers have in common.
     """
 
     def __init__(
@@ -194,16 +188,11 @@ class CushLearner:
         if settings.policy_steps == 1:
             self._learners[POLICIES].improve(parts, ent_coef)
             return
-        whole = Choices(
-            *(
-                torch.cat([getattr(part, name) for part in parts])
-                for name in ("states", "legal", "actions", "advantages")
-            )
-        )
-        order = torch.randperm(len(whole.actions), generator=self._generator)
+        names = ("states", "legal", "actions", "advantages")
+        whole = [torch.cat([getattr(part, name) for part in parts]) for name in names]
+        order = torch.randperm(len(whole[0]), generator=self._generator)
         for some in order.chunk(settings.policy_steps):
-            batch = Choices(whole.states[some], whole.legal[some], whole.actions[some], whole.advantages[some])
-            self._learners[POLICIES].improve([batch], ent_coef)
+            self._learners[POLICIES].improve([Choices(*(tensor[some] for tensor in whole))], ent_coef)
 
     def _average(self) -> None:
         for module in (self._jobs, self._policies):

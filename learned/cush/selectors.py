@@ -83,12 +83,8 @@ class PolicySelector(Protocol):
     def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
         """Draw policies by their probabilities and random numbers within 0 .. 1, all of shape ``(n,)``.
 
-        Parameters
-        ----------
-        described
-            What is known of each job, shape ``(n, inputs)``.
-        penalties
-            Under each `Policy`, shape ``(n, 2)``; only an oracle looks at them.
+        What is known of each job has shape ``(n, inputs)``; only an oracle looks at penalties under each `Policy`,
+        shape ``(n, 2)``.
         """
 
     def best(self, described: Float32Array, penalties: FloatArray) -> IntArray:

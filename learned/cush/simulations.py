@@ -16,13 +16,12 @@ import torch
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from learned.cush.acting import Starts, look, starts_of
+from learned.cush.acting import look, starts_of
 from learned.cush.selectors import Agent
 from learned.rl.rollout import cumulative_rewards
 from learned.rl.workers import Workers
 
 Clock = Literal["timesteps", "actions"]
-CLOCKS: tuple[Clock, ...] = ("timesteps", "actions")
 """What counts as the same time."""
 
 
@@ -71,8 +70,44 @@ class Simulations:
         """Draw job sets, and choices until every episode is over."""
         count = len(self.episodes.jobsets)
         drawn = self._rng.choice(count, self._n_groups, replace=count < self._n_groups)
-        self.episodes.begin(drawn[self.groups])
-        return _play(agent, self.episodes, generator)
+        episodes = self.episodes
+        episodes.begin(drawn[self.groups])
+        over = np.zeros(episodes.n_environments, dtype=np.bool_)
+        seen, masks, chosen, acts, runs, rewards, times, begun, allocated = ([] for _ in range(9))
+        while not over.all():
+            observations, legal = look(episodes)
+            uniform = torch.rand((2, len(over)), dtype=torch.float64, generator=generator).numpy()
+            slots = agent.jobs.draw(observations, legal, uniform[0])
+            starts = starts_of(episodes, slots, over)
+            policies = np.zeros(len(slots), dtype=np.int64)
+            how = agent.policies.draw(starts.described, starts.penalties, uniform[1][starts.episodes])
+            policies[starts.episodes] = how
+            open_choice = ~over & (legal.sum(axis=1) > 1)
+            seen.append(observations[open_choice])
+            masks.append(legal[open_choice])
+            chosen.append(slots[open_choice])
+            acts.append(open_choice)
+            runs.append(~over)
+            times.append(episodes.tally["now"].copy())
+            begun.append(starts)
+            allocated.append(how)
+            reward, over = episodes.step(slots, policies)
+            rewards.append(reward)
+        numbers, jobs, described, penalties = (np.concatenate(parts) for parts in zip(*begun, strict=True))
+        drawn_policies = np.concatenate(allocated)
+        paid = penalties[np.arange(len(jobs)), drawn_policies]
+        right = paid <= penalties.min(axis=1) + 1e-9
+        return Played(
+            observations=np.concatenate(seen),
+            legal=np.concatenate(masks),
+            slots=np.concatenate(chosen),
+            acts=np.array(acts),
+            runs=np.array(runs),
+            rewards=np.array(rewards),
+            times=np.array(times),
+            turnaround=episodes.metrics()["normalized_turnaround"],
+            allocations=Allocations(numbers, jobs, described, drawn_policies, paid, right),
+        )
 
     def snapshot(self) -> dict[str, Any]:
         """Return what changes from epoch to epoch; between two of them no episode runs."""
@@ -81,48 +116,6 @@ class Simulations:
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
         self._rng.bit_generator.state = snapshot["generator"]
-
-
-def _play(agent: Agent, episodes: Episodes, generator: torch.Generator) -> Played:
-    over = np.zeros(episodes.n_environments, dtype=np.bool_)
-    seen, masks, chosen, acts, runs, rewards, times, begun, allocated = ([] for _ in range(9))
-    while not over.all():
-        observations, legal = look(episodes)
-        uniform = torch.rand((2, len(over)), dtype=torch.float64, generator=generator).numpy()
-        slots = agent.jobs.draw(observations, legal, uniform[0])
-        starts = starts_of(episodes, slots, over)
-        policies = np.zeros(len(slots), dtype=np.int64)
-        how = agent.policies.draw(starts.described, starts.penalties, uniform[1][starts.episodes])
-        policies[starts.episodes] = how
-        open_choice = ~over & (legal.sum(axis=1) > 1)
-        seen.append(observations[open_choice])
-        masks.append(legal[open_choice])
-        chosen.append(slots[open_choice])
-        acts.append(open_choice)
-        runs.append(~over)
-        times.append(episodes.tally["now"].copy())
-        begun.append(starts)
-        allocated.append(how)
-        reward, over = episodes.step(slots, policies)
-        rewards.append(reward)
-    return Played(
-        observations=np.concatenate(seen),
-        legal=np.concatenate(masks),
-        slots=np.concatenate(chosen),
-        acts=np.array(acts),
-        runs=np.array(runs),
-        rewards=np.array(rewards),
-        times=np.array(times),
-        turnaround=episodes.metrics()["normalized_turnaround"],
-        allocations=_allocations(begun, np.concatenate(allocated)),
-    )
-
-
-def _allocations(begun: Sequence[Starts], policies: IntArray) -> Allocations:
-    numbers, jobs, described, penalties = (np.concatenate(parts) for parts in zip(*begun, strict=True))
-    paid = penalties[np.arange(len(policies)), policies]
-    right = paid <= penalties.min(axis=1) + 1e-9
-    return Allocations(numbers, jobs, described, policies, paid, right)
 
 
 def returns_of(played: Played, gamma: float, *, global_reward: bool) -> FloatArray:
@@ -141,12 +134,8 @@ def times_by(clock: Clock, played: Played) -> IntArray:
 def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
     """Return the mean return of the simulations of the same job set at the same time, shape ``(T, E)``.
 
-    Parameters
-    ----------
-    returns, times, runs
-        Returns, times, and where episodes were not over, shape ``(T, E)``.
-    groups
-        Job set of each episode, from 0 on, shape ``(E,)``; all workers have the same job sets.
+    ``runs`` says where episodes were not over, ``(T, E)``, and groups are the job sets of the episodes, from 0 on,
+    shape ``(E,)``; all workers have the same job sets.
     """
     last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
     size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)

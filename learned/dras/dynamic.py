@@ -43,16 +43,8 @@ class Adaptation:
     ) -> dict[str, Float32Array]:
         """Train an agent further on jobs that have ended; return the better weights, by `is_better`.
 
-        Parameters
-        ----------
-        weights
-            The agent's, its critic's too.
-        machine
-            Number of nodes.
-        options
-            The environment's, with the reward that the agent was trained for.
-        number
-            How many times it has been trained further before.
+        The weights are the critic's, too, the options have the reward that the agent was trained for, and ``number`` is
+        how many times it has been trained further before.
         """
         import torch
 

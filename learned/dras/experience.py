@@ -132,14 +132,7 @@ def _judged(model: SlotActorCritic, played: PlayedEpisodes) -> tuple[torch.Tenso
 def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray) -> FloatArray:
     """Take from every reward what the episodes of the same jobset gained on average in the same span of time.
 
-    Parameters
-    ----------
-    rewards
-        Shape ``(T, E)``.
-    times_s
-        Before each step and after the last one, shape ``(T + 1, E)``.
-    jobsets
-        Jobset of each episode, shape ``(E,)``.
+    Rewards have shape ``(T, E)``, times before each step and after the last one ``(T + 1, E)``, jobsets ``(E,)``.
     """
     gained = np.concatenate((np.zeros((1, len(jobsets))), rewards.cumsum(axis=0)))
     relative = np.empty_like(rewards)
@@ -161,12 +154,8 @@ def _last_of_equals(times_s: FloatArray, values: FloatArray) -> tuple[FloatArray
 def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:
     """Generalized advantage estimates with a discount of its own at every step, shape ``(T, E)``.
 
-    Parameters
-    ----------
-    rewards, discounts
-        Shape ``(T, E)``; rewards are 0 once an episode is over.
-    values
-        Of the states before each step, 0 where the episode is over, and zeros, shape ``(T + 1, E)``.
+    Rewards and discounts have shape ``(T, E)``, values of the states before each step, and zeros, ``(T + 1, E)``;
+    rewards and values are 0 once an episode is over.
     """
     advantages = np.zeros_like(rewards)
     later = np.zeros(rewards.shape[1])

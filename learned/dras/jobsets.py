@@ -171,15 +171,8 @@ class SyntheticModel:
     def week(self, seed: int, index: int, load: float | None, weeks: int = 1) -> Workload:
         """Draw a week, or several in a row; seed and index fix it.
 
-        Parameters
-        ----------
-        load
-            Share of the machine's processor time that its jobs ask for, positive; None for that of the trace.
-
-        Raises
-        ------
-        UsageError
-            If the load is not positive.
+        The load is the share of the machine's processor time that its jobs ask for; None for that of the trace. Raises
+        `UsageError` if it is not positive.
         """
         if load is not None and not load > 0:
             raise UsageError(f"the load is {load}, must be positive")

@@ -51,21 +51,9 @@ def load_agent(name: str, weights: str) -> Agent:
 
 @dataclass(frozen=True, slots=True)
 class AgentScheduler:
-    """A trained agent.
+    """A trained agent; raises `UsageError` if there are no such weights, `BadFileError` if they cannot be read."""
 
-    Parameters
-    ----------
-    weights
-        Machine that it was trained for, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote.
-
-    Raises
-    ------
-    UsageError
-        If there are no such weights.
-    BadFileError
-        If they cannot be read.
-    """
-
+    # Machine that it was trained for, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote
     weights: str = "theta"
     _scheduler: TwoLevelScheduler = field(init=False, repr=False, compare=False)
 
@@ -135,14 +123,7 @@ class _Operation:
 class DrasPpo(AgentScheduler):
     """``dras-ppo``, static or *dynamic*; see `AgentScheduler`.
 
-    Raises
-    ------
-    UsageError
-        If there are no such weights, or a number is out of range.
-    BadFileError
-        If they cannot be read.
-    MissingPackageError
-        If it is to learn and torch is not installed.
+    Raises `UsageError` if a number is out of range, `MissingPackageError` if it is to learn and torch is not installed.
     """
 
     dynamic: bool = False  # Whether it goes on learning in operation; see `learned.dras.dynamic`. Needs torch.

@@ -224,16 +224,8 @@ class RepairEnvironment:
     minus their hop cost, in hops times `REWARD_SCALE`. Then the walk accepts or rejects, as in Algorithm 1, so that
     states are those that the solver meets; after its last step it begins anew on a random window.
 
-    Parameters
-    ----------
-    problems
-        Windows of one cluster.
-    shape
-        Features and nodes of a state.
-    most_removed
-        Jobs removed in a move, at most (n_D).
-    hottest, coldest
-        Temperatures, as multiples of the cost of a hop.
+    All windows are of one cluster. A state has the shape of so many features and nodes. A move removes ``most_removed``
+    jobs at most (n_D); temperatures are multiples of the cost of a hop.
     """
 
     def __init__(

@@ -75,14 +75,8 @@ def write_state(
 ) -> int:
     """Write the state of a repair and return how many actions are legal.
 
-    Parameters
-    ----------
-    nodes, n_features
-        See `Guide`.
-    size, others
-        The third and the fourth feature.
-    state
-        What is written, shape ``(n_features * q,)``.
+    See `Guide` for the nodes; size and others are the third and the fourth feature, the state has shape
+    ``(n_features * q,)``.
     """
     q = state.size // n_features
     n = min(q, idle.size)

@@ -81,14 +81,9 @@ def imitate(
 ) -> None:
     """Add the gradient of the regret of a known allocation, job by job, if each is inserted after the known ones.
 
-    Parameters
-    ----------
-    tree, state, sizes, order, worth, fading
-        See `learned.prices.insertion.insert_priced`.
-    known
-        Nodes that each job has of each leaf in the known allocation, shape ``(J, leaves)``.
-    gradient
-        By the worth of each leaf, over the nodes that all jobs ask for; changed in place, shape ``(leaves,)``.
+    ``known`` are the nodes that each job has of each leaf in that allocation, shape ``(J, leaves)``. The gradient by
+    the worth of each leaf is over the nodes that all jobs ask for, and changed in place. For the rest see
+    `learned.prices.insertion.insert_priced`.
     """
     asked = float(sizes.sum())
     left = asked

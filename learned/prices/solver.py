@@ -39,8 +39,7 @@ class LnsPrices(Lns):
     guidance: float = 0.85  # By what the predicted worths are multiplied in the search
     fading: float = 0.5  # Worths fall with the share of nodes that is still to be inserted, to this power
     hunt: float = 0.0  # By what the predicted destruction scores are multiplied, in 0 .. 1000; they are added to hops.
-    # ``lns-prices`` for the network that comes along, or a file of weights written by ``allocopt train lns-
-    # prices``
+    # ``lns-prices`` for the network that comes along, or a file that ``allocopt train lns-prices`` wrote
     weights: str = SHIPPED
 
     name: ClassVar[str] = "lns-prices"

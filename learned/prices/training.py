@@ -49,11 +49,6 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         self.check_at_least(0, "large_windows")
 
     @property
-    def label(self) -> str:
-        """Its name: there are no variants."""
-        return self.name
-
-    @property
     def n_updates(self) -> int:
         """Number of updates."""
         return self.updates

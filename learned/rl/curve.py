@@ -38,15 +38,7 @@ def smoothed(values: FloatArray, share: float = 0.02) -> FloatArray:
 
 
 def line_plot(title: str, x: str, y: str, lines: Mapping[str, tuple[FloatArray, FloatArray]]) -> str:
-    """Draw lines by label as an SVG picture.
-
-    Parameters
-    ----------
-    title, x, y
-        Its texts.
-    lines
-        x and y of each line, two finite arrays of equal length.
-    """
+    """Draw lines by label as an SVG picture, each of two finite arrays of equal length."""
     every_x, every_y = (np.concatenate([line[axis] for line in lines.values()]) for axis in (0, 1))
     across, up = _Scale(every_x, MARGIN, WIDTH - MARGIN / 2), _Scale(every_y, HEIGHT - MARGIN, MARGIN)
     parts = [

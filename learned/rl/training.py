@@ -65,9 +65,9 @@ class DeclaredTraining(ABC, Generic[L]):
     """Options that had another name once, by that name."""
 
     @property
-    @abstractmethod
     def label(self) -> str:
         """Name and variant, fit for a folder."""
+        return self.name
 
     @property
     @abstractmethod
