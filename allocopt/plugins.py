@@ -155,7 +155,9 @@ def _options(what: str, factory: Any, options: Mapping[str, Any]) -> dict[str, A
         return {}
     known = [field.name for field in fields(factory) if field.init] if is_dataclass(factory) else []
     types = _types(factory) if known else {}
-    return option_values(what, {name: types[name] for name in known}, options)
+    renamed = getattr(factory, "renamed_options", {})
+    given = {renamed.get(option, option): value for option, value in options.items()}
+    return option_values(what, {name: types[name] for name in known}, given)
 
 
 def option_values(what: str, types: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

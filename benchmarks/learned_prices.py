@@ -24,10 +24,9 @@ from heuristics.topology.lns.solver import Lns
 from heuristics.topology.lns.state import Moves, State, Window
 from learned.prices.features import features_of
 from learned.prices.glance import begin_following, glance
-from learned.prices.network import Prediction, predict
+from learned.prices.network import SHIPPED, Prediction, load_parameters, predict
 from learned.prices.solver import LnsPrices
-from learned.prices.store import SHIPPED, load_weights
-from learned.prices.windows import EVALUATION_SEEDS
+from learned.prices.training import EVALUATION_SEEDS
 from papers.pages import write_page
 
 SEEDS = (0, 1, 2)
@@ -88,7 +87,7 @@ def best_known(problems: Sequence[TopologyProblem]) -> Iterator[tuple[TopologyPr
 
 def shuffled(problems: Sequence[TopologyProblem]) -> Shuffled:
     """Make the control for some windows."""
-    rng, weights = np.random.default_rng(EVALUATION_SEEDS.start + 3), load_weights(SHIPPED)
+    rng, weights = np.random.default_rng(EVALUATION_SEEDS.start + 3), load_parameters(SHIPPED)
     predictions = {}
     for problem in problems:
         encoding = encode(problem)
@@ -139,7 +138,7 @@ def rows_of(family: str, limit_ms: float, known: Sequence[tuple[TopologyProblem,
 
 def bound_rows(family: str, known: Sequence[tuple[TopologyProblem, float]]) -> Iterator[list[Cell]]:
     """Yield the mean gap of the bounds to the optimum or the best known cost, and that of the first allocation."""
-    weights, gaps = load_weights(SHIPPED), []
+    weights, gaps = load_parameters(SHIPPED), []
     for problem, best in known:
         window = Window.of(problem)
         seen = glance(window.tree, window.encoding.sizes, weights, LnsPrices().fading, True)

@@ -12,8 +12,8 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solution_files import read_best_known
 from allocopt.solving.solve import solve
-from learned.networks.files import read_weights, write_weights
-from learned.training.seeds import RESERVED
+from learned.rl.training import RESERVED
+from learned.weights import read_weights, write_weights
 
 ROOT = Path(__file__).resolve().parents[1]
 INSTANCES = ROOT / "instances"

@@ -23,9 +23,8 @@ from allocopt.simulator.view import View
 from allocopt.solving.solve import solve
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras.agents import Agent, load_agent
-from learned.networks.files import read_weights, write_weights
-from learned.networks.shipped import find_weights, shipped_weights
+from learned.dras.policies import Agent, load_agent
+from learned.weights import find_weights, read_weights, shipped_weights, write_weights
 
 MACHINE, JOBS = 24, 90
 UNTRAINED = "untrained"

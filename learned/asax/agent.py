@@ -9,13 +9,11 @@ import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from learned.asax.knowledge import Knowledge
+from learned.asax.knowledge import Knowledge, Update
 from learned.asax.trees import Experts, State, read_experts
-from learned.asax.weights import Update
 
 ROUNDING = 1e-6
 """Cores' worth of memory that sums may lose."""
-
 LEAST_LIKELY = 1e-9
 """How likely any quota above 0 has to be to be drawn for a guest that is there."""
 
@@ -29,25 +27,14 @@ class Decision(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a running job without a guest offers: cores and memory beside it, and its decision.
+    """What a running job without a guest offers: cores and memory beside it, and its decision."""
 
-    Parameters
-    ----------
-    host, cores
-        Its number and its cores.
-    free_memory
-        Memory that it leaves, in cores' worth of it.
-    decision
-        The quota.
-    idle_cores
-        Cores that it leaves idle, which a guest may use beyond its quota: quotas are shares.
-    """
-
+    # Its number and its cores
     host: int
     cores: int
-    free_memory: float
-    decision: Decision
-    idle_cores: float = 0.0
+    free_memory: float  # Memory that it leaves, in cores' worth of it
+    decision: Decision  # The quota
+    idle_cores: float = 0.0  # Cores that it leaves idle, which a guest may use beyond its quota: quotas are shares
 
     @property
     def usable_cores(self) -> float:
@@ -91,12 +78,7 @@ class Loss(StrEnum):
 def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0) -> float:
     """Loss of a job that took so long, or is going to: how far it passes its limit, in [0, 1] (section 3.2; errata).
 
-    Parameters
-    ----------
-    run_s, walltime_s
-        Run time and limit, in seconds.
-    full_loss_at
-        Time beyond the limit, over the limit, from which on the loss is 1: 1 in section 3.2, 0.5 in section 4.4.
+    The loss is 1 from ``full_loss_at`` times the limit beyond it on: 1 in section 3.2, 0.5 in section 4.4.
     """
     return min(1.0, max(0.0, (run_s - walltime_s) / walltime_s) / full_loss_at)
 
@@ -105,24 +87,12 @@ def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0)
 class Asax:
     """The learner (Algorithm 1).
 
-    Parameters
-    ----------
-    experts
-        The trees.
-    knowledge
-        What is known of applications; it grows.
-    full_loss_at
-        See `performance_loss`.
-
-    Raises
-    ------
-    UsageError
-        If the knowledge is that of other experts, or ``full_loss_at`` is not positive.
+    Raises `UsageError` if the knowledge is that of other experts, or ``full_loss_at`` is not positive.
     """
 
-    experts: Experts
-    knowledge: Knowledge
-    full_loss_at: float = 1.0
+    experts: Experts  # The trees
+    knowledge: Knowledge  # What is known of applications; it grows
+    full_loss_at: float = 1.0  # See `performance_loss`
 
     def __post_init__(self) -> None:
         metrics = tuple(expert.metric for expert in self.experts.experts)
@@ -151,15 +121,8 @@ class Asax:
     def decide(self, application: str, state: State, rng: np.random.Generator, is_shared: bool = False) -> Decision:
         """Draw a quota for a guest of a running job (lines 4 to 7).
 
-        Parameters
-        ----------
-        application, state
-            What the running job is, and how it is.
-        rng
-            Source of randomness.
-        is_shared
-            Whether the guest is there already, and stays: then 0 is not drawn, and the smallest quota is taken where
-            the experts have nothing but 0 to say.
+        Where the guest is there already, and stays, 0 is not drawn, and the smallest quota is taken where the experts
+        have nothing but 0 to say.
         """
         table = self.experts.probabilities(state)
         likely = self.knowledge.of(application).alpha @ table
@@ -172,10 +135,7 @@ class Asax:
     def learn(self, decision: Decision, loss: float) -> bool:
         """Take the host's loss into account (lines 9 to 12), and say whether a round ended.
 
-        Raises
-        ------
-        UsageError
-            If the loss is not in [0, 1].
+        Raises `UsageError` if the loss is not in [0, 1].
         """
         if not 0 <= loss <= 1:
             raise UsageError(f"the loss is {loss}, must be within 0 .. 1")
@@ -192,20 +152,8 @@ def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[Host
 
     An offer has the room where the host has the cores and the free memory that the guest asks for, and its quota, or
     what the host leaves idle, the cores that the guest keeps busy on average: what is offered must fulfil what a job
-    needs (section 3.2).
-
-    Parameters
-    ----------
-    guests
-        What the waiting jobs ask for, in the order of the queue.
-    offers
-        Offers in the order in which they are looked at.
-
-    Yields
-    ------
-    Hosting
-        For each guest that found a host, which takes no other then. A job that was asked in vain learns nothing, for
-        without a guest there is no loss.
+    needs (section 3.2). A host takes one guest; one that was asked in vain learns nothing, for without a guest there is
+    no loss.
     """
     open_offers = [offer for offer in offers if offer.decision.percent > 0]
     for guest, asked in enumerate(guests):

@@ -1,41 +1,137 @@
 """What ASAX has learned about applications: weights of the experts, kept from job to job and in a file.
 
+They learn from the risk of what was done: Algorithm 1 of the ASAX paper, lines 1 to 13.
+A round goes on until some expert has gathered a risk above 1; then the weights are set anew. By default, following the
+errata, ``alpha_t`` is proportional to ``exp(-gamma_t R_t)`` with R_t the risk of all rounds so far and
+``gamma_t = sqrt(2 ln n / t)``. The printed update multiplies the last weights by ``exp(-gamma r_t)`` instead: with a
+constant gamma this is the same thing, with a decreasing one it can lose all the time (docs/asax.md).
+
 The file is JSON: ``{"format": "allocopt-asax", "version": 1, "metrics": [..], "update": .., "horizon": ..,
 "applications": {NAME: {"alpha": [..], "round_risk": [..], "past_risk": [..], "rounds": t, "mixture_risk": x,
 "rate_sum": x}}}``.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from allocopt.arrays import FloatArray
+from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.models import check_header
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
-from learned.asax.weights import Update, Weights
 
+ROUND_RISK = 1.0
+"""Risk of an expert beyond which a round ends (line 3)."""
 FORMAT, VERSION = "allocopt-asax", 1
 ARRAYS = ("alpha", "round_risk", "past_risk")
 NUMBERS = ("mixture_risk", "rate_sum")
 SUM_TOLERANCE = 1e-9
 
 
+class Update(StrEnum):
+    """How the weights follow from the risks."""
+
+    CUMULATIVE = "cumulative"
+    """From the risk of all rounds, at a rate that decreases with their number."""
+    AS_PRINTED = "as-printed"
+    """From the last weights and the risk of the last round (line 12), at a constant rate."""
+
+
+Rate = Callable[[int], float]
+"""gamma_t of round t, counted from 1."""
+
+
+@dataclass
+class Weights:
+    """Weights of n experts; raises `UsageError` if there is no expert, or the horizon is not positive."""
+
+    n: int  # Number of experts
+    update: Update = Update.CUMULATIVE  # How the weights are set at the end of a round
+    horizon: int = 1000  # Rounds for which the constant rate of ``as-printed`` is best
+    rate: Rate | None = None  # gamma_t in place of the update's own
+    alpha: FloatArray = field(init=False)
+    """The weights, summing to 1, shape ``(n,)``."""
+    round_risk: FloatArray = field(init=False)
+    """Risk of each expert in the round that goes on, shape ``(n,)``."""
+    past_risk: FloatArray = field(init=False)
+    """Risk of each expert in the rounds that are over, shape ``(n,)``."""
+    rounds: int = field(init=False, default=0)
+    """Rounds that are over."""
+    mixture_risk: float = field(init=False, default=0.0)
+    """Risk of the mixture in all rounds: the sum of alpha times the experts' risks at that time."""
+    rate_sum: float = field(init=False, default=0.0)
+    """Sum of gamma over the rounds that are over."""
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or self.horizon < 1:
+            raise UsageError(f"there are {self.n} experts and {self.horizon} rounds, must be at least one of each")
+        self.update = Update(self.update)
+        self.alpha = np.full(self.n, 1.0 / self.n)
+        self.round_risk, self.past_risk = np.zeros(self.n), np.zeros(self.n)
+
+    def gamma(self, t: int) -> float:
+        """Rate of round t, counted from 1."""
+        if self.rate is not None:
+            return self.rate(t)
+        return math.sqrt(2 * math.log(self.n) / (t if self.update is Update.CUMULATIVE else self.horizon))
+
+    def add(self, risks: FloatArray) -> bool:
+        """Add the risk that each expert has from one action, ``p_i(a) loss(a)`` (line 10); say whether a round ended.
+
+        Parameters
+        ----------
+        risks
+            Each in [0, 1], shape ``(n,)``.
+        """
+        self.mixture_risk += float(self.alpha @ risks)
+        self.round_risk += risks
+        if self.round_risk.max() <= ROUND_RISK:
+            return False
+        self._close()
+        return True
+
+    def _close(self) -> None:
+        # Line 12.
+        self.rounds += 1
+        gamma = self.gamma(self.rounds)
+        self.rate_sum += gamma
+        self.past_risk += self.round_risk
+        if self.update is Update.CUMULATIVE:
+            logs = -gamma * self.past_risk
+        else:
+            logs = np.log(np.maximum(self.alpha, np.finfo(float).tiny)) - gamma * self.round_risk
+        raised = np.exp(logs - logs.max())
+        self.alpha = raised / raised.sum()
+        self.round_risk = np.zeros(self.n)
+
+    @property
+    def excess_risk(self) -> float:
+        """Risk of the mixture less that of the best expert, over all rounds and the one that goes on (Eq. 4)."""
+        return self.mixture_risk - float((self.past_risk + self.round_risk).min())
+
+    @property
+    def risk_bound(self) -> float:
+        """What the excess risk cannot pass: ``ln n / gamma_t + 1/2 sum gamma_s`` (Theorem 1; errata).
+
+        The round that goes on counts as one; a round's risk is at most 2, for the last action adds at most 1.
+        """
+        t = self.rounds + 1
+        gamma = self.gamma(t)
+        if gamma == 0.0:
+            return 0.0
+        return math.log(self.n) / gamma + (self.rate_sum + gamma) / 2
+
+
 @dataclass
 class Knowledge:
-    """Weights by application.
-
-    Parameters
-    ----------
-    metrics
-        Metrics of the experts, in order.
-    update, horizon
-        Of the weights of every application; see `Weights`.
-    """
+    """Weights by application, for experts of these metrics; see `Weights`."""
 
     metrics: tuple[str, ...]
     update: Update = Update.CUMULATIVE
@@ -50,28 +146,20 @@ class Knowledge:
 
     def save(self, path: Path | str) -> None:
         """Write all that is known; written beside and renamed."""
-        write_text(
-            Path(path),
-            json_by_line(
-                {
-                    "format": FORMAT,
-                    "version": VERSION,
-                    "metrics": list(self.metrics),
-                    "update": str(self.update),
-                    "horizon": self.horizon,
-                    "applications": {name: _object(weights) for name, weights in sorted(self.applications.items())},
-                }
-            ),
-        )
+        applications = {}
+        for name, weights in sorted(self.applications.items()):
+            arrays = {part: [float(value) for value in getattr(weights, part)] for part in ARRAYS}
+            numbers = {part: float(getattr(weights, part)) for part in NUMBERS}
+            applications[name] = {**arrays, "rounds": weights.rounds, **numbers}
+        header = {"format": FORMAT, "version": VERSION, "metrics": list(self.metrics)}
+        told = {"update": str(self.update), "horizon": self.horizon, "applications": applications}
+        write_text(Path(path), json_by_line({**header, **told}))
 
 
 def load_knowledge(path: Path | str, metrics: tuple[str, ...]) -> Knowledge:
     """Read what was saved, for experts of these metrics.
 
-    Raises
-    ------
-    BadFileError
-        If the file is not in the format, or was learned by experts of other metrics.
+    Raises `BadFileError` if the file is not in the format, or was learned by experts of other metrics.
     """
     path = Path(path)
     held = check_header(parse_json(read_text(path), path), path, FORMAT)
@@ -90,15 +178,7 @@ def load_knowledge(path: Path | str, metrics: tuple[str, ...]) -> Knowledge:
     return knowledge
 
 
-def _object(weights: Weights) -> dict[str, object]:
-    """Turn weights into what stands in the file."""
-    arrays = {name: [float(value) for value in getattr(weights, name)] for name in ARRAYS}
-    numbers = {name: float(getattr(weights, name)) for name in NUMBERS}
-    return {**arrays, "rounds": weights.rounds, **numbers}
-
-
 def _fill(weights: Weights, held: Any, place: str, path: Path) -> None:
-    """Set weights to what stands in the file, checked."""
     if not isinstance(held, Mapping) or set(held) != {*ARRAYS, *NUMBERS, "rounds"}:
         raise bad_file(path, place, f"must have the keys {', '.join((*ARRAYS, 'rounds', *NUMBERS))}")
     for name in ARRAYS:
@@ -114,7 +194,6 @@ def _fill(weights: Weights, held: Any, place: str, path: Path) -> None:
 
 
 def _array(held: Any, count: int, place: str, path: Path) -> FloatArray:
-    """Return numbers from 0 on, checked."""
     good = isinstance(held, list) and len(held) == count
     if not good or not all(type(value) in (int, float) and 0 <= value < np.inf for value in held):
         raise bad_file(path, place, f"must hold {count} numbers from 0 on")

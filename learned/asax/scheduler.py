@@ -1,14 +1,18 @@
 """Scheduler ``asax``: guests by the learner, quotas set anew while jobs share (ASAX paper, sections 3.2 and 4.4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
 from typing import ClassVar
 
+from allocopt.errors import UsageError
 from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
 from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
 from learned.asax.agent import Asax, Asked, Decision, Loss, Offer, first_fit, performance_loss
-from learned.asax.trees import Leaf, State
+from learned.asax.knowledge import load_knowledge
+from learned.asax.trees import Leaf, State, read_experts
 
 
 @dataclass
@@ -19,23 +23,13 @@ class AsaxScheduler(QuotaScheduler):
     Running jobs are looked at by the cores that they leave idle, the most first. While jobs share, the learner looks at
     them every ``period_s`` and whenever something happens: the loss that is foreseen for the host at the present rate
     is what its last quota brought, and a new quota is drawn. A guest is not sent away.
-
-    Parameters
-    ----------
-    asax
-        The learner; it goes on learning.
-    period_s
-        Seconds between two looks.
-    loss
-        What a host loses.
-    idle_weight
-        Loss of a refusal at every look at which a job waits that would keep no more cores busy than the host leaves
-        idle, over the share of its cores that it does; the paper has 0.
     """
 
-    asax: Asax = field(default_factory=Asax.untrained)
-    period_s: float | None = 60.0
-    loss: Loss = Loss.LIMIT
+    asax: Asax = field(default_factory=Asax.untrained)  # The learner; it goes on learning
+    period_s: float | None = 60.0  # Seconds between two looks
+    loss: Loss = Loss.LIMIT  # What a host loses
+    # Loss of a refusal at every look at which a job waits that would keep no more cores busy than the host
+    # leaves idle, over the share of its cores that it does; the paper has 0
     idle_weight: float = 0.0
     _shared: dict[int, Decision] = field(init=False, default_factory=dict)
     _offers: dict[int, tuple[tuple[Leaf, ...], Decision]] = field(init=False, default_factory=dict)
@@ -69,7 +63,6 @@ class AsaxScheduler(QuotaScheduler):
             self.asax.learn(decision, self._loss(view.now - host.start_s, host))
 
     def _offer(self, view: QuotaView, allocation: Allocation) -> Offer:
-        """Return what a running job offers, drawn anew where the experts see it in another state."""
         state, application = state_of(view.now, allocation), allocation.host.queued.application
         leaves = self.asax.experts.leaves(state)
         known = self._offers.get(allocation.number)
@@ -79,7 +72,6 @@ class AsaxScheduler(QuotaScheduler):
         return Offer(allocation.number, allocation.cores, allocation.free_memory(), known[1], allocation.idle_cores())
 
     def _learn_from_refusals(self, view: QuotaView) -> None:
-        """Learn what refusals leave idle, where somebody waits who would fit into it."""
         asked = _asked(view)
         for one in view.allocations:
             if one.guest is None and one.number in self._offers:
@@ -89,7 +81,6 @@ class AsaxScheduler(QuotaScheduler):
                     self.asax.learn(decision, min(1.0, self.idle_weight * one.idle_cores() / one.cores))
 
     def _look_again(self, view: QuotaView, allocation: Allocation) -> int:
-        """Learn from the last quota, and draw the next one."""
         host = allocation.host
         last = self._shared.get(allocation.number)
         if last is not None:
@@ -100,14 +91,12 @@ class AsaxScheduler(QuotaScheduler):
         return decision.percent
 
     def _loss(self, run_s: float, host: Progress) -> float:
-        """Loss of a host that runs so long, or at its present rate."""
         if self.loss is Loss.DEGRADATION:
             return performance_loss(host.slowdown, 1.0, self.asax.full_loss_at)
         return performance_loss(run_s, host.queued.job.walltime_s, self.asax.full_loss_at)
 
 
 def _asked(view: QuotaView) -> list[Asked]:
-    """Return what the waiting jobs ask for."""
     waiting = (view.jobs[job].job for job in view.queue)
     return [Asked(job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores) for job in waiting]
 
@@ -116,3 +105,55 @@ def state_of(now: float, allocation: Allocation) -> State:
     """Return what the experts see of an allocation's owner: its demands now, its progress, its happiness."""
     host = allocation.host
     return State(host.stage.cpu, host.stage.memory, host.stage.kind, host.interval(now), host.happiness(now))
+
+
+@dataclass
+class AsaxPolicy(QuotaScheduler):
+    """`AsaxScheduler` with experts and knowledge from files.
+
+    Raises `BadFileError` if a file is not what it should be, `UsageError` if a number is out of range, or there is
+    no such loss.
+    """
+
+    experts: str = ""  # File of the experts' trees; empty for those of the package
+    knowledge: str = ""  # File of what was learned before; empty for nothing
+    # File that `remember` writes, the same or another one; one that is there must be such a file. Empty for
+    # none.
+    save_knowledge: str = ""
+    full_loss_at: float = 1.0  # See `performance_loss`
+    period_s: float = 60.0  # Seconds between two looks at jobs that share, positive
+    # See `AsaxScheduler`
+    loss: str = Loss.LIMIT
+    idle_weight: float = 0.0
+    inner: AsaxScheduler = field(init=False, repr=False)
+
+    name: ClassVar[str] = "asax"
+
+    def __post_init__(self) -> None:
+        for what in ("full_loss_at", "period_s"):
+            if not getattr(self, what) > 0:
+                raise UsageError(f"{what} is {getattr(self, what):g}, must be positive")
+        if self.loss not in list(Loss):
+            raise UsageError(f"loss is {self.loss!r}, must be one of {', '.join(Loss)}")
+        if not 0 <= self.idle_weight < inf:
+            raise UsageError(f"idle_weight is {self.idle_weight:g}, must not be negative")
+        asax = Asax.untrained(read_experts(self.experts or None), full_loss_at=self.full_loss_at)
+        if self.knowledge:
+            asax.knowledge = load_knowledge(self.knowledge, asax.knowledge.metrics)
+        if self.save_knowledge and Path(self.save_knowledge).exists():
+            # What would be lost is told before hours are simulated, and nothing else is overwritten.
+            load_knowledge(self.save_knowledge, asax.knowledge.metrics)
+        self.inner = AsaxScheduler(asax, self.period_s, Loss(self.loss), self.idle_weight)
+
+    def share(self, view: QuotaView) -> Iterable[PlaceGuest | SetQuota | Start]:
+        """Decide; see `QuotaScheduler.share`."""
+        return self.inner.share(view)
+
+    def ended(self, view: QuotaView, allocation: Allocation) -> None:
+        """Learn; see `QuotaScheduler.ended`."""
+        self.inner.ended(view, allocation)
+
+    def remember(self) -> None:
+        """Write what was learned, if a file was given; see `Remembering`."""
+        if self.save_knowledge:
+            self.inner.asax.knowledge.save(self.save_knowledge)

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import FloatArray
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import read_toml
 from allocopt.traces.job_profile import StageKind
@@ -45,25 +45,14 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is known of a running job when a guest is considered.
+    """What is known of a running job when a guest is considered."""
 
-    Parameters
-    ----------
-    cpu, memory
-        Shares of its cores that are busy, and of its memory that is occupied, in [0, 1].
-    stage
-        What it does now.
-    interval
-        Share of its duration that is behind it, in [0, 1].
-    happiness
-        Time left until its limit over the time that it still needs (Eq. 1; errata).
-    """
-
+    # Shares of its cores that are busy, and of its memory that is occupied, in [0, 1]
     cpu: float
     memory: float
-    stage: StageKind
-    interval: float
-    happiness: float
+    stage: StageKind  # What it does now
+    interval: float  # Share of its duration that is behind it, in [0, 1]
+    happiness: float  # Time left until its limit over the time that it still needs (Eq. 1; errata).
 
     def value(self, metric: str) -> float:
         """Value of a metric that is a number, within its range."""
@@ -73,37 +62,19 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A row of a table.
+    """A row of a table."""
 
-    Parameters
-    ----------
-    condition
-        Range of the metric, or kind of stage.
-    happiness
-        Range of the happiness.
-    probabilities
-        How likely each action is, summing to 1.
-    """
-
-    condition: Range | StageKind
-    happiness: Range
-    probabilities: tuple[float, ...]
+    condition: Range | StageKind  # Range of the metric, or kind of stage
+    happiness: Range  # Range of the happiness
+    probabilities: tuple[float, ...]  # How likely each action is, summing to 1
 
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """A tree: the leaf that a state falls into says how likely each action is.
+    """A tree: the leaf that a state falls into says how likely each action is."""
 
-    Parameters
-    ----------
-    metric
-        ``cpu``, ``memory``, ``stage`` or ``interval``.
-    leaves
-        Its leaves, each state in exactly one.
-    """
-
-    metric: str
-    leaves: tuple[Leaf, ...]
+    metric: str  # ``cpu``, ``memory``, ``stage`` or ``interval``
+    leaves: tuple[Leaf, ...]  # Its leaves, each state in exactly one
 
     def leaf(self, state: State) -> Leaf:
         """Return the leaf of a state."""
@@ -111,7 +82,6 @@ class Expert:
         return next(leaf for leaf in self.leaves if self._holds(leaf, state) and _within(leaf.happiness, happiness))
 
     def _holds(self, leaf: Leaf, state: State) -> bool:
-        """Whether a leaf is for the value that its metric has."""
         if isinstance(leaf.condition, StageKind):
             return leaf.condition is StageKind(state.stage)
         top = METRICS[self.metric][1]
@@ -120,26 +90,13 @@ class Expert:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """The trees of a site.
+    """The trees of a site."""
 
-    Parameters
-    ----------
-    actions
-        Quotas of the guest in percent of the host's cores, rising from 0.
-    experts
-        One tree for each metric.
-    """
-
-    actions: tuple[int, ...]
-    experts: tuple[Expert, ...]
+    actions: tuple[int, ...]  # Quotas of the guest in percent of the host's cores, rising from 0
+    experts: tuple[Expert, ...]  # One tree for each metric
 
     def __len__(self) -> int:
         return len(self.experts)
-
-    @property
-    def percents(self) -> IntArray:
-        """The actions, shape ``(m,)``."""
-        return np.array(self.actions, dtype=np.int64)
 
     def leaves(self, state: State) -> tuple[Leaf, ...]:
         """Return the leaf that each expert sees a state in; states with the same leaves are one to them."""
@@ -154,11 +111,8 @@ class Experts:
 def read_experts(path: Path | str | None = None) -> Experts:
     """Read a table; without a path the one that comes with the package.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, or an expert leaves a gap, has rows that overlap or do not sum to 1; it names the
-        expert and the row.
+    Raises `BadFileError` if the file cannot be read, or an expert leaves a gap, has rows that overlap or do not sum
+    to 1; it names the expert and the row.
     """
     where = Path(str(files("learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
     return experts_of(read_toml(where), where)
@@ -179,12 +133,11 @@ def experts_of(held: Mapping[str, Any], where: Path | str) -> Experts:
 
 
 def _within(range_: Range, value: float) -> bool:
-    """Whether a value lies in a range, which is open at its upper end; infinity lies in a range up to infinity."""
+    # Open at its upper end, but infinity lies in a range up to infinity.
     return range_[0] <= value < range_[1] or value == range_[1] == math.inf
 
 
 def _actions(listed: Any, where: Path | str) -> tuple[int, ...]:
-    """Return the actions, checked."""
     if not isinstance(listed, list) or not listed or not all(type(action) is int for action in listed):
         raise bad_file(where, "actions", f"is {shown(listed)}, must be a list of whole percents")
     if listed[0] != 0 or any(after <= before for before, after in pairwise(listed)) or listed[-1] > LARGEST_PERCENT:
@@ -193,7 +146,6 @@ def _actions(listed: Any, where: Path | str) -> tuple[int, ...]:
 
 
 def _expert(held: Any, actions: tuple[int, ...], place: str, where: Path | str) -> Expert:
-    """Return an expert, checked."""
     metric = held.get("metric") if isinstance(held, dict) else None
     if metric not in (*METRICS, STAGE):
         known = ", ".join((*METRICS, STAGE))
@@ -210,7 +162,6 @@ def _expert(held: Any, actions: tuple[int, ...], place: str, where: Path | str) 
 
 
 def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) -> Leaf:
-    """Return a leaf, checked."""
     if not isinstance(row, dict) or set(row) != {metric, "happiness", "p"}:
         raise bad_file(where, place, f"must have the keys {metric}, happiness and p")
     numbers = row["p"]
@@ -230,21 +181,18 @@ def _leaf(row: Any, metric: str, n_actions: int, place: str, where: Path | str) 
 
 
 def _are_numbers(values: Any, count: int) -> bool:
-    """Whether these are so many numbers."""
     if not isinstance(values, list) or len(values) != count:
         return False
     return all(isinstance(value, int | float) and not math.isnan(value) for value in values)
 
 
 def _range(held: Any, name: str, limits: Range, place: str, where: Path | str) -> Range:
-    """Return a range, checked."""
     if not _are_numbers(held, 2) or not limits[0] <= held[0] < held[1] <= limits[1]:
         raise bad_file(where, place, f"{name} must be a range [low, high] within {limits[0]:g} .. {limits[1]:g}")
     return float(held[0]), float(held[1])
 
 
 def _check_cover(metric: str, leaves: Sequence[Leaf], where: Path | str) -> None:
-    """Raise `BadFileError` unless every state is in exactly one leaf."""
     if metric == STAGE:
         for kind in StageKind:
             held = [leaf for leaf in leaves if leaf.condition is kind]
@@ -258,7 +206,6 @@ def _check_cover(metric: str, leaves: Sequence[Leaf], where: Path | str) -> None
 
 
 def _check_cells(leaves: Sequence[Leaf], names: Sequence[str], metric: str, where: Path | str) -> None:
-    """Raise `BadFileError` unless leaves of one condition cover every happiness once."""
     edges = sorted({*HAPPINESS, *(edge for leaf in leaves for edge in leaf.happiness)})
     for name, (low, high) in product(names, pairwise(edges)):
         count = sum(leaf.happiness[0] <= low and high <= leaf.happiness[1] for leaf in leaves)

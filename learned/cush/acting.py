@@ -1,7 +1,6 @@
 """Letting both selectors act: one step of many episodes, and whole episodes by their best choices."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -10,36 +9,20 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.applications import DynamicTypes
 from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from learned.cush.selectors import JobSelector, PolicySelector
+from learned.cush.selectors import Agent
+from learned.rl.workers import Workers
 
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """A job selector and a policy selector."""
-
-    jobs: JobSelector
-    policies: PolicySelector
+MEANS = ("turnaround", "wait", "rewards", "penalty")
+"""Metrics of episodes that are told beside the score; see `Episodes.metrics`."""
 
 
 class Starts(NamedTuple):
-    """The jobs that are about to start.
+    """The jobs that are about to start."""
 
-    Parameters
-    ----------
-    episodes
-        In which episode each does, rising, shape ``(n,)``.
-    jobs
-        Their numbers in the job sets, shape ``(n,)``.
-    described
-        What the policy selector is told of them, shape ``(n, inputs)``.
-    penalties
-        Under each `Policy`, shape ``(n, 2)``.
-    """
-
-    episodes: IntArray
-    jobs: IntArray
-    described: Float32Array
-    penalties: FloatArray
+    episodes: IntArray  # In which episode each does, rising, shape ``(n,)``
+    jobs: IntArray  # Their numbers in the job sets, shape ``(n,)``
+    described: Float32Array  # What the policy selector is told of them, shape ``(n, inputs)``
+    penalties: FloatArray  # Under each `Policy`, shape ``(n, 2)``
 
 
 def look(episodes: Episodes) -> tuple[Float32Array, BoolArray]:
@@ -82,21 +65,6 @@ def run_agent(agent: Agent, episodes: Episodes) -> None:
         over = best_step(agent, episodes, over)
 
 
-def schedule_jobsets(
-    agent: Agent, jobsets: Sequence[JobSet], machine: Machine, options: Options
-) -> tuple[dict[str, FloatArray], Episodes]:
-    """Schedule job sets by the best choices.
-
-    Returns
-    -------
-    dict, Episodes
-        What `Episodes.metrics` gives, one value for each job set, and the episodes, all of them over.
-    """
-    episodes = Episodes(jobsets, machine, len(jobsets), options)
-    run_agent(agent, episodes)
-    return episodes.metrics(), episodes
-
-
 def run_dynamic(agent: Agent, types: DynamicTypes, episodes: Episodes, number: int) -> None:
     """Play a job set of applications through by the best choices, whose types become known meanwhile."""
     types.begin(number)
@@ -113,3 +81,27 @@ def right_share(episodes: Episodes) -> float:
         for number, jobs in enumerate(episodes.jobsets)
     ]
     return float(np.concatenate(right).mean())
+
+
+class Validator:
+    """Judges both selectors on job sets that they were not trained on; every worker plays every P-th of them."""
+
+    def __init__(self, jobsets: Sequence[JobSet], machine: Machine, options: Options, workers: Workers) -> None:
+        own = jobsets[workers.rank :: workers.count]
+        self._episodes = Episodes(own, machine, len(own), options) if own else None
+
+    def measures(self, agent: Agent, workers: Workers) -> dict[str, float]:
+        """Return means over the job sets: normalized turnaround time, which is the score, and those of `MEANS`.
+
+        ``right_policies`` is the share of the jobs that got the better policy.
+        """
+        sums = np.zeros(3 + len(MEANS))
+        episodes = self._episodes
+        if episodes is not None:
+            run_agent(agent, episodes)
+            metrics, n = episodes.metrics(), len(episodes.jobsets)
+            sums[:2] = n, n * right_share(episodes)
+            sums[2:] = [metrics[name].sum() for name in ("normalized_turnaround", *MEANS)]
+        count, right, score, *means = workers.total(sums).tolist()
+        named = {f"validated_{name}": mean / count for name, mean in zip(MEANS, means, strict=True)}
+        return {"score": score / count, "right_policies": right / count, **named}

@@ -10,79 +10,45 @@ import torch
 from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
-from learned.algorithms.learner import OptimizerName
-from learned.algorithms.pg import Choices, PolicyGradient
-from learned.cush.acting import Agent
+from learned.cush.acting import Validator
 from learned.cush.modules import PolicyModule, SelectorModule
-from learned.cush.networks import JOBS, POLICIES, parts_of
-from learned.cush.returns import Clock, baseline, means_over, returns_of, times_by
-from learned.cush.selectors import PolicySelector
-from learned.cush.simulations import Allocations, Played, Simulations
-from learned.cush.validation import Validator
-from learned.networks.torch_modules import load_weights, weights_of
-from learned.training.workers import Workers
+from learned.cush.selectors import JOBS, POLICIES, Agent, PolicySelector, parts_of
+from learned.cush.simulations import Allocations, Clock, Played, Simulations, baseline, means_over, returns_of, times_by
+from learned.rl.learner import OptimizerName
+from learned.rl.networks import set_weights, weights_of
+from learned.rl.policy_gradient import Choices, PolicyGradient
+from learned.rl.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Hyper-parameters of Algorithm 1; the defaults are the paper's.
 
-    Parameters
-    ----------
-    epochs
-        Epochs of the whole training, the last of which ends with an average and a validation.
-    optimizer
-        Of both selectors.
-    selector_rate, policy_rate
-        Learning rates at the start.
-    last_rate
-        Share of them that is left at the end.
-    discount
-        Gamma, per step.
-    global_reward
-        Whether returns are multiplied by the mean normalized turnaround time of the episode.
-    clock
-        What counts as the same time for the baseline.
-    policy_steps
-        Steps of the policy selector in an epoch, each along its share of the choices.
-    policy_baseline
-        Whether the mean return of the same job in all simulations is the baseline of the policy selector.
-    scaled
-        Whether advantages are divided by their standard deviation.
-    entropy, last_entropy
-        Weight of the entropy of both selectors at the start and at the end.
-    largest_gradient
-        Norm that gradients are cut at.
-    chunks
-        Parts in which an epoch is played, one after the other; images of all job sets do not fit in memory together.
-    average_every
-        Epochs K between two averages of the workers' parameters.
-    validate_every
-        Epochs between two validations, a multiple of K.
-
-    Raises
-    ------
-    UsageError
-        If validations do not fall on averages.
+    Raises `UsageError` if validations do not fall on averages.
     """
 
-    epochs: int = 5000
-    optimizer: OptimizerName = "rmsprop"
+    epochs: int = 5000  # Epochs of the whole training, the last of which ends with an average and a validation
+    optimizer: OptimizerName = "rmsprop"  # Of both selectors
+    # Learning rates at the start
     selector_rate: float = 1e-4
     policy_rate: float = 1e-3
-    last_rate: float = 1.0
-    discount: float = 0.9
-    global_reward: bool = True
-    clock: Clock = "actions"
-    policy_steps: int = 1
+    last_rate: float = 1.0  # Share of them that is left at the end
+    gamma: float = 0.9  # Discount per step
+    global_reward: bool = True  # Whether returns are multiplied by the mean normalized turnaround time of the episode
+    clock: Clock = "actions"  # What counts as the same time for the baseline
+    policy_steps: int = 1  # Steps of the policy selector in an epoch, each along its share of the choices
+    # Whether the mean return of the same job in all simulations is the baseline of the policy selector
     policy_baseline: bool = False
-    scaled: bool = False
-    entropy: float = 0.0
-    last_entropy: float = 0.0
-    largest_gradient: float = float("inf")
+    scaled: bool = False  # Whether advantages are divided by their standard deviation
+    # Weight of the entropy of both selectors at the start and at the end
+    ent_coef: float = 0.0
+    final_ent_coef: float = 0.0
+    max_grad_norm: float = float("inf")  # Norm that gradients are cut at
+    # Parts in which an epoch is played, one after the other; images of all job sets do not fit in memory
+    # together
     chunks: int = 1
-    average_every: int = 5
-    validate_every: int = 25
+    average_every: int = 5  # Epochs K between two averages of the workers' parameters
+    validate_every: int = 25  # Epochs between two validations, a multiple of K
 
     def __post_init__(self) -> None:
         if min(self.average_every, self.validate_every, self.chunks) < 1 or self.validate_every % self.average_every:
@@ -92,24 +58,10 @@ class Settings:
 
 
 class CushLearner:
-    """Both selectors on one machine; see `learned.training.loop.Learner`.
+    """Both selectors on one machine; see `learned.rl.loop.Learner`.
 
-    Parameters
-    ----------
-    jobs
-        The job selector.
-    policies
-        The policy selector that learns, or one that does not.
-    simulations
-        Where they act.
-    validator
-        Judges them.
-    settings
-        Hyper-parameters.
-    seed
-        Fixes every random choice but that of job sets, which workers have in common.
-    workers
-        Who learns with this one.
+    The policy selector may be one that does not learn. The seed fixes every random choice but that of job sets, which
+    workers have in common.
     """
 
     def __init__(
@@ -124,10 +76,11 @@ class CushLearner:
     ) -> None:
         self._jobs, self._policies = jobs, policies
         self._simulations, self._validator, self._settings, self._workers = simulations, validator, settings, workers
+        self.n_workers = workers.count
         self._generator = torch.Generator().manual_seed(
             int(np.random.SeedSequence((seed, workers.rank)).generate_state(1)[0])
         )
-        how = (settings.optimizer, settings.last_rate, settings.largest_gradient)
+        how = (settings.optimizer, settings.last_rate, settings.max_grad_norm)
         self._learners = {JOBS: PolicyGradient(jobs, settings.selector_rate, *how)}
         if isinstance(policies, PolicyModule):
             self._learners[POLICIES] = PolicyGradient(policies, settings.policy_rate, *how)
@@ -137,19 +90,19 @@ class CushLearner:
         self.best_score = np.inf
 
     def update(self, share: float) -> dict[str, float]:
-        """Play and learn for an epoch; see `learned.training.loop.Learner.update`."""
+        """Play and learn for an epoch; see `learned.rl.loop.Learner.update`."""
         settings = self._settings
         if self._epochs == 0:
             self._average()
             # Untrained parameters are judged, for the curve to begin with, and never kept.
-            self._measures = self._measured()
+            self._measures = self._validator.measures(self.agent(), self._workers)
         rates = {name: learner.set_rate(share) for name, learner in self._learners.items()}
-        entropy_weight = settings.entropy + share * (settings.last_entropy - settings.entropy)
+        ent_coef = settings.ent_coef + share * (settings.final_ent_coef - settings.ent_coef)
         found: list[tuple[Allocations, float]] = []
-        entropy = self._learners[JOBS].improve(self._selections(found), entropy_weight)
+        entropy = self._learners[JOBS].improve(self._selections(found), ent_coef)
         allocations = [part for part, _ in found]
         if POLICIES in self._learners:
-            self._improve_policies(allocations, entropy_weight)
+            self._improve_policies(allocations, ent_coef)
         self._epochs += 1
         is_last = self._epochs == settings.epochs
         if is_last or self._epochs % settings.average_every == 0:
@@ -212,17 +165,16 @@ class CushLearner:
 
     def best_agent(self) -> Agent:
         """Go back to the best parameters, and return what acts by them."""
-        load_weights(self._jobs, parts_of(self.best, JOBS))
+        set_weights(self._jobs, parts_of(self.best, JOBS))
         if isinstance(self._policies, PolicyModule):
-            load_weights(self._policies, parts_of(self.best, POLICIES))
+            set_weights(self._policies, parts_of(self.best, POLICIES))
         return self.agent()
 
     def _selections(self, found: list[tuple[Allocations, float]]) -> Iterator[Choices]:
-        """Play the parts of an epoch, keep allocations and mean turnarounds, and yield what the job selector learns."""
         agent, settings = self.agent(), self._settings
         for _ in range(settings.chunks):
             part = self._simulations.play(agent, self._generator)
-            returns = returns_of(part, settings.discount, global_reward=settings.global_reward)
+            returns = returns_of(part, settings.gamma, global_reward=settings.global_reward)
             times = times_by(settings.clock, part)
             expected = baseline(returns, times, part.runs, self._simulations.groups, self._workers)
             advantages = advantages_of((returns - expected)[part.acts], settings)
@@ -230,37 +182,25 @@ class CushLearner:
             found.append((part.allocations, float(part.turnaround.mean())))
             yield from selector_choices(self._jobs, part, advantages)
 
-    def _improve_policies(self, found: Sequence[Allocations], entropy_weight: float) -> None:
-        """Take the steps of the policy selector, where there are several each along some choices in random order."""
+    def _improve_policies(self, found: Sequence[Allocations], ent_coef: float) -> None:
         groups, settings = self._simulations.groups, self._settings
         parts = [policy_choices(part, groups, settings, self._workers) for part in found]
         if settings.policy_steps == 1:
-            self._learners[POLICIES].improve(parts, entropy_weight)
+            self._learners[POLICIES].improve(parts, ent_coef)
             return
-        whole = Choices(
-            *(
-                torch.cat([getattr(part, name) for part in parts])
-                for name in ("states", "legal", "actions", "advantages")
-            )
-        )
-        order = torch.randperm(len(whole.actions), generator=self._generator)
+        names = ("states", "legal", "actions", "advantages")
+        whole = [torch.cat([getattr(part, name) for part in parts]) for name in names]
+        order = torch.randperm(len(whole[0]), generator=self._generator)
         for some in order.chunk(settings.policy_steps):
-            batch = Choices(whole.states[some], whole.legal[some], whole.actions[some], whole.advantages[some])
-            self._learners[POLICIES].improve([batch], entropy_weight)
+            self._learners[POLICIES].improve([Choices(*(tensor[some] for tensor in whole))], ent_coef)
 
     def _average(self) -> None:
-        """Average the parameters over the workers."""
         for module in (self._jobs, self._policies):
             if isinstance(module, torch.nn.Module):
                 self._workers.average(module)
 
-    def _measured(self) -> dict[str, float]:
-        """Judge the present parameters."""
-        return self._validator.measures(self.agent(), self._workers)
-
     def _keep_if_best(self) -> None:
-        """Judge the present parameters, and keep them if they are the best so far."""
-        self._measures = self._measured()
+        self._measures = self._validator.measures(self.agent(), self._workers)
         if self._measures["score"] < self.best_score:
             self.best_score, self.best = self._measures["score"], self.weights()
 
@@ -277,17 +217,7 @@ def selector_choices(jobs: SelectorModule, played: Played, advantages: torch.Ten
 def policy_choices(found: Allocations, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
     """Return what the policy selector learns from: its return is minus the penalty.
 
-    Parameters
-    ----------
-    found
-        How jobs were allocated.
-    groups
-        Job set of each episode, from 0 on.
-    settings
-        Whether there is a baseline, the mean return of the same job in all simulations, and whether advantages are
-        scaled.
-    workers
-        Who plays simulations of the same job sets.
+    Where there is a baseline, it is the mean return of the same job in all simulations.
     """
     returns = -found.penalties
     if settings.policy_baseline:

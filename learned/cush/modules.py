@@ -8,27 +8,17 @@ import torch
 from torch import nn
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from learned.algorithms.actor_critic import masked, masked_log_softmax
-from learned.cush.networks import FILTERS, HIDDEN, SIDE, ImageNetwork, PolicyNetwork
-from learned.cush.selectors import CompactSelector, JobSelector, LearnedPolicies
-from learned.dras.modules import layers
-from learned.inference.networks import CompactNetwork
-from learned.networks.torch_modules import weights_of
+from allocopt.simulator.locality import Policy
+from learned.cush.selectors import FILTERS, HIDDEN, N_NUMBERS, SIDE, ImageNetwork, JobSelector, LearnedPolicies
+from learned.rl.networks import dense, masked, masked_log_softmax, weights_of
+from learned.rl.slots import LEAK, CompactNetwork, SlotPolicy, pack_slots
 
 MOMENTUM = 0.1
 """Share of a batch in the running statistics of batch normalization."""
 
 
 class SlotRows(NamedTuple):
-    """States of ``n`` choices: features of the legal ones alone.
-
-    Parameters
-    ----------
-    rows
-        Shape ``(R, K)``.
-    legal
-        Where they belong, shape ``(n, Q + 1)``, true R times.
-    """
+    """States of ``n`` choices: features ``(R, K)`` of the legal ones alone, of which ``(n, Q + 1)`` says where."""
 
     rows: torch.Tensor
     legal: torch.Tensor
@@ -56,7 +46,7 @@ class CompactModule(SelectorModule):
 
     def __init__(self, network: CompactNetwork) -> None:
         super().__init__()
-        self.actor = layers(network.features, network.first, network.second, 1)
+        self.actor = dense(network.features, network.first, network.second, 1, activation=nn.LeakyReLU(LEAK))
 
     def forward(self, states: SlotRows) -> torch.Tensor:
         """Return logits, shape ``(n, Q + 1)``, the smallest there are for illegal choices."""
@@ -70,7 +60,7 @@ class CompactModule(SelectorModule):
 
     def acting(self) -> JobSelector:
         """Return what acts by the present weights, without torch."""
-        return CompactSelector.of(weights_of(self))
+        return SlotPolicy(pack_slots(weights_of(self)))
 
 
 class ImageModule(SelectorModule):
@@ -112,7 +102,6 @@ class ImageModule(SelectorModule):
         return ImageSelector(self)
 
     def _remember(self, found: torch.Tensor) -> None:
-        """Move the running statistics towards those of a batch."""
         with torch.no_grad():
             variance, mean = torch.var_mean(found, dim=(0, 2, 3))
             for held, new in ((self.norm.running_mean, mean), (self.norm.running_var, variance)):
@@ -138,18 +127,16 @@ class ImageSelector:
         return np.asarray(masked(self._logits(observations), torch.from_numpy(legal)).argmax(1).numpy())
 
     def _logits(self, observations: Float32Array) -> torch.Tensor:
-        """Ask the module."""
         with torch.no_grad():
             logits: torch.Tensor = self.module(torch.from_numpy(observations))
         return logits
 
 
 class PolicyModule(nn.Sequential):
-    """The policy selector: descriptions of jobs ``(n, inputs)`` to logits ``(n, 2)``."""
+    """The policy selector: descriptions of jobs of so many traits to logits ``(n, 2)``."""
 
-    def __init__(self, network: PolicyNetwork) -> None:
-        outputs = network.shapes()["2.bias"][0]
-        super().__init__(nn.Linear(network.inputs, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, outputs))
+    def __init__(self, traits: int) -> None:
+        super().__init__(*dense(traits + N_NUMBERS, HIDDEN, len(Policy), activation=nn.ReLU()))
 
     def acting(self) -> LearnedPolicies:
         """Return what acts by the present weights, without torch."""

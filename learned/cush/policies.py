@@ -6,24 +6,79 @@ from typing import ClassVar
 
 import numpy as np
 
-from allocopt.arrays import FloatArray, IntArray
+from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.envs.cush.describe import n_features
 from allocopt.envs.cush.episodes import Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.live import Kinds, LiveEpisode
-from allocopt.errors import UsageError
+from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.view import View
-from learned.cush.acting import Agent, idling_forbidden
-from learned.cush.agents import load_trained
+from learned.cush.acting import idling_forbidden
+from learned.cush.selectors import (
+    FIXED,
+    JOBS,
+    POLICIES,
+    Agent,
+    FixedPolicies,
+    LearnedPolicies,
+    PolicySelector,
+    parts_of,
+)
+from learned.rl.slots import SlotPolicy, pack_slots
+from learned.weights import Card, find_weights, load_weights
 
 GPUS = "gpus"
 """The resource of a platform that policies are about."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Trained:
+    """What a training wrote: parameters of both selectors by name, and how they came about."""
+
+    weights: dict[str, Float32Array]
+    card: Card
+
+    @property
+    def queue(self) -> int:
+        """Slots of the queue that it was trained with."""
+        return int(self.card.settings["queue"])
+
+    @property
+    def traits(self) -> int:
+        """Traits of the jobs that it was trained with."""
+        return int(self.weights[f"{JOBS}actor.0.weight"].shape[1]) - n_features(0)
+
+    def agent(self) -> Agent:
+        """Return what acts; each caller needs its own."""
+        return Agent(SlotPolicy(pack_slots(parts_of(self.weights, JOBS))), self.policies())
+
+    def policies(self) -> PolicySelector:
+        """Return the policy selector, or what stood in its place."""
+        how = str(self.card.settings["policies"])
+        return FixedPolicies(how) if how in FIXED else LearnedPolicies(parts_of(self.weights, POLICIES))
+
+
+def load_trained(weights: str) -> Trained:
+    """Read an agent: one of `learned.weights.shipped_weights`, or a file that a training wrote.
+
+    Raises `UsageError` if there is no such file, `BadFileError` if it cannot be read, or is of another agent.
+    """
+    path = find_weights("cush", weights)
+    trained = Trained(*load_weights(path, "cush"))
+    if trained.card.network != "compact":
+        raise BadFileError(f"{path}: its job selector is {trained.card.network!r}; only compact ones act without torch")
+    try:
+        trained.agent()
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadFileError(f"{path}: {error}") from None
+    return trained
+
+
 @dataclass(slots=True, eq=False)
 class _Simulation:
-    """A simulation as an agent sees it: jobs in the order of their arrival, the shorter first, times in timesteps."""
+    # As an agent sees it: jobs in the order of their arrival, the shorter first, times in timesteps.
 
     view: View
     live: LiveEpisode
@@ -33,7 +88,7 @@ class _Simulation:
     chosen: IntArray
 
     def ends(self, jobs: IntArray, timestep_s: float) -> IntArray:
-        """Return by which timestep running jobs end, as far as that is known; later than now in any case."""
+        # By which timestep they end, as far as that is known; later than now in any case.
         penalty = self.penalty[jobs, self.chosen[jobs]]
         ends = np.ceil((self.view.expected_end[jobs] + penalty) / timestep_s - 1e-9)
         return np.asarray(np.maximum(ends, self.view.now // timestep_s + 1), dtype=np.int64)
@@ -43,36 +98,20 @@ class _Simulation:
 class Cush:
     """A trained agent.
 
-    It decides as in training, once a timestep at least while something can start. Without ``kinds`` all jobs are of an
-    unknown type; a platform without GPUs has none that are asked for.
-
-    Parameters
-    ----------
-    weights
-        Machine that it was trained for, ``sierra`` or ``summit``, or a file that a training wrote.
-    timestep_s
-        Seconds of a timestep of its training: jobs took up to twenty.
-    waits
-        Whether it may do nothing though something could start. It has learned when that pays for jobs like those of its
-        training only: of other ones, some start whenever they fit without it.
-    queue
-        Waiting jobs among which it chooses, those that were submitted first; 0 for as many as in its training.
-    kinds
-        What is known of the jobs of the workload, in its order; None for nothing.
-
-    Raises
-    ------
-    UsageError
-        If there are no such weights, the timestep is not positive, or the queue is negative.
-    BadFileError
-        If they cannot be read.
+    It decides as in training, once a timestep at least while something can start. Without ``kinds`` all jobs are of
+    an unknown type; a platform without GPUs has none that are asked for. Raises `UsageError` if there are no such
+    weights, the timestep is not positive, or the queue is negative, `BadFileError` if they cannot be read.
     """
 
+    # Machine that it was trained for, ``sierra`` or ``summit``, or a file that a training wrote
     weights: str = "sierra"
-    timestep_s: float = 60.0
+    timestep_s: float = 60.0  # Seconds of a timestep of its training: jobs took up to twenty
+    # Whether it may do nothing though something could start. It has learned when that pays for jobs like those
+    # of its training only: of other ones, some start whenever they fit without it.
     waits: bool = True
+    # Waiting jobs among which it chooses, those that were submitted first; 0 for as many as in its training
     queue: int = 0
-    kinds: Kinds | None = None
+    kinds: Kinds | None = None  # What is known of the jobs of the workload, in its order; None for nothing
     policies: dict[str, Policy] = field(init=False, default_factory=dict, repr=False, compare=False)
     """What was chosen for the jobs that have started, by their numbers as text: for
     `allocopt.simulator.locality.ByPolicy` and `PenalisedByPolicy`."""
@@ -112,7 +151,6 @@ class Cush:
             yield Start(self._started(simulation, slot))
 
     def _started(self, simulation: _Simulation, slot: int) -> int:
-        """Return the job in a slot, and note the policy that the agent chooses for it."""
         job = int(simulation.order[simulation.live.slots()[slot]])
         described = simulation.live.described(slot)
         how = int(self._agent.policies.best(described, simulation.penalty[[job]])[0])
@@ -121,22 +159,16 @@ class Cush:
         return job
 
     def _set(self, simulation: _Simulation) -> None:
-        """Show the agent how things stand."""
         view, place = simulation.view, simulation.place
         running = view.running
         ends = simulation.ends(running, self.timestep_s)
         sooner = np.lexsort((place[running], ends))
         free = view.free[[0, self._gpus(view)]] if self._gpus(view) else np.array([view.free[0], 1])
         simulation.live.set(
-            int(view.now // self.timestep_s),
-            np.sort(place[view.queue]),
-            place[running[sooner]],
-            ends[sooner],
-            free,
+            int(view.now // self.timestep_s), np.sort(place[view.queue]), place[running[sooner]], ends[sooner], free
         )
 
     def _begun(self, view: View) -> _Simulation:
-        """Describe the jobs of a simulation."""
         n = len(view.ids)
         kinds = self.kinds or Kinds(unknown_traits(n, self._traits), np.zeros((n, len(Policy))))
         if kinds.traits.shape != (n, self._traits) or kinds.penalty_s.shape != (n, len(Policy)):
@@ -154,7 +186,7 @@ class Cush:
         return _Simulation(view, live, order, np.argsort(order), kinds.penalty_s, np.zeros(n, dtype=np.int64))
 
     def _gpus(self, view: View) -> int:
-        """Return the number of the platform's resource that is GPUs, 0 where there are none."""
+        # Number of the platform's resource, 0 where there is none.
         names = view.platform.resources
         return names.index(GPUS) if GPUS in names[1:] else 0
 

@@ -15,88 +15,53 @@ from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.episodes import Options
 from allocopt.simulator.view import View, state_of
 from allocopt.traces.workload import Workload
-from learned.algorithms.settings import PpoSettings
 from learned.dras.environment import JobsetEnvironment, Phase
 from learned.dras.jobsets import varied_jobset
-from learned.dras.traces import DAY_S
 from learned.dras.validation import Validator, Waits
+from learned.rl.settings import PpoSettings
+from learned.rl.slots import CompactNetwork
 
 LEAST_JOBS = 100
 """Jobs that must have ended for the agent to learn from them."""
-
 DOUBT = 2.0
 """Standard errors by which new weights must be better than the old ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """How an agent goes on learning.
+    """How an agent goes on learning."""
 
-    Parameters
-    ----------
-    updates
-        Updates of PPO at a time, at least 1.
-    learning_rate
-        Of Adam; a tenth of the training's.
-    environments
-        Episodes side by side, shared out evenly among the variants that are trained on.
-    variants
-        Variants of what was seen that are trained on, at least 1.
-    judging
-        Variants that judge, at least 2.
-    seed
-        Fixes every random choice.
-    """
-
-    updates: int = 10
-    learning_rate: float = 2e-4
-    environments: int = 16
-    variants: int = 4
-    judging: int = 16
-    seed: int = 0
+    updates: int = 10  # Updates of PPO at a time, at least 1
+    learning_rate: float = 2e-4  # Of Adam; a tenth of the training's
+    environments: int = 16  # Episodes side by side, shared out evenly among the variants that are trained on
+    variants: int = 4  # Variants of what was seen that are trained on, at least 1
+    judging: int = 16  # Variants that judge, at least 2
+    seed: int = 0  # Fixes every random choice
 
     def adapted(
         self, weights: Mapping[str, Float32Array], jobs: Workload, machine: int, options: Options, number: int
     ) -> dict[str, Float32Array]:
-        """Train an agent further on jobs that have been seen.
+        """Train an agent further on jobs that have ended; return the better weights, by `is_better`.
 
-        Parameters
-        ----------
-        weights
-            The agent's, its critic's too.
-        jobs
-            Jobs that have ended.
-        machine
-            Number of nodes.
-        options
-            The environment's, with the reward that the agent was trained for.
-        number
-            How many times it has been trained further before.
-
-        Returns
-        -------
-        dict
-            The new weights if they are better than the old ones, see `is_better`, else these.
+        The weights are the critic's, too, the options have the reward that the agent was trained for, and ``number`` is
+        how many times it has been trained further before.
         """
         import torch
 
-        from learned.algorithms.ppo import PpoLearner
         from learned.dras.experience import JobsetCollector
-        from learned.dras.modules import PooledCritic, SlotNetwork
-        from learned.dras.states import SlotActorCritic
-        from learned.inference.slots import network_of
-        from learned.networks.torch_modules import load_weights, weights_of
+        from learned.dras.networks import SlotActorCritic
+        from learned.rl.actor_critic import PpoLearner
+        from learned.rl.networks import set_weights, weights_of
 
-        network = network_of(weights)
         rng = np.random.default_rng((self.seed, number))
         seed = int(rng.integers(2**31))
         trained, judging = ([varied_jobset(jobs, rng) for _ in range(n)] for n in (self.variants, self.judging))
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            model = SlotActorCritic(SlotNetwork(network), PooledCritic(network))
-        load_weights(model, weights)
+            model = SlotActorCritic(CompactNetwork.of(weights))
+        set_weights(model, weights)
         environment = JobsetEnvironment([Phase("real", tuple(trained), 1.0)], machine, self.environments, options, seed)
-        settings = PpoSettings(epochs=2, minibatch=2048, learning_rate=self.learning_rate, entropy=0.001)
+        settings = PpoSettings(n_epochs=2, batch_size=2048, learning_rate=self.learning_rate, ent_coef=0.001)
         learner = PpoLearner(model, environment, settings, seed, JobsetCollector(groups=self.variants))
         for update in range(self.updates):
             learner.update(update / self.updates)
@@ -105,12 +70,9 @@ class Adaptation:
 
 
 def is_better(new: Waits, old: Waits) -> bool:
-    """Whether mean waits are shorter by more than `DOUBT` standard errors, and longest ones no longer on average.
+    """Whether mean waits in the same jobsets, at least 2, are shorter by more than `DOUBT` standard errors.
 
-    Parameters
-    ----------
-    new, old
-        Waits of two policies in the same jobsets, at least 2.
+    The longest ones must be no longer on average, too.
     """
     gain = 1.0 - new.mean_h / old.mean_h
     beyond_doubt = gain.mean() > DOUBT * gain.std(ddof=1) / np.sqrt(len(gain))
@@ -129,8 +91,3 @@ def ended_jobs(view: View, since_s: float) -> Workload:
     first = float(release[rows].min()) if len(rows) else 0.0
     submit = release[rows] - first
     return Workload("seen", np.arange(len(rows)), submit, run, view.processors[rows], view.estimate[rows])
-
-
-def is_due(now_s: float, last_s: float, period_days: float) -> bool:
-    """Whether so many days have passed."""
-    return now_s - last_s >= period_days * DAY_S

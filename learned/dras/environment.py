@@ -18,41 +18,20 @@ MOST_WEIGHT = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A phase of a training.
+    """A phase of a training."""
 
-    Parameters
-    ----------
-    name
-        ``sampled``, ``real`` or ``synthetic``.
-    jobsets
-        Its jobsets.
-    share
-        Share of the training that it takes, positive; the shares of all phases are scaled to a sum of 1.
-    """
-
-    name: str
-    jobsets: tuple[Workload, ...]
-    share: float
+    name: str  # ``sampled``, ``real`` or ``synthetic``
+    jobsets: tuple[Workload, ...]  # Its jobsets
+    share: float  # Share of the training that it takes, positive; the shares of all phases are scaled to a sum of 1
 
 
 class JobsetEnvironment:
-    """Episodes over the jobsets of one phase after the other; see `learned.training.environment.Environment`.
+    """Episodes over the jobsets of one phase after the other; see `learned.rl.rollout.Environment`.
 
     Used as it is, every episode that ends is followed by one of a random jobset of the phase. `begin_groups` begins
     all episodes together instead, some on the same jobset, and they stay where they end.
 
-    Parameters
-    ----------
-    phases
-        The phases, in their order.
-    machine
-        Number of nodes.
-    n_environments
-        Episodes side by side.
-    options
-        What they have in common.
-    seed
-        Fixes the choice of jobsets.
+    Episodes on a machine of so many nodes have the options in common; the seed fixes the choice of jobsets.
     """
 
     def __init__(self, phases: Sequence[Phase], machine: int, n_environments: int, options: Options, seed: int) -> None:
@@ -62,6 +41,7 @@ class JobsetEnvironment:
         self.n_jobs = np.array([len(jobs) for jobs in jobsets])
         self._weights = self.n_jobs * jobset_weights(jobsets, machine, options)
         self.reward_scale = 0.0
+        """What rewards are divided by, 0 before that is known: whoever learns sets it, a checkpoint keeps it."""
         self._first = np.concatenate(([0], np.cumsum([len(phase.jobsets) for phase in phases])))
         shares = np.array([phase.share for phase in phases])
         self._ends = np.cumsum(shares) / shares.sum()
@@ -70,15 +50,15 @@ class JobsetEnvironment:
         self._streams = False
 
     def go_on_to(self, share: float) -> None:
-        """Say what share of the training is finished."""
+        """Take the phase for a share of the training that is finished."""
         self._share = share
 
-    def set_reward_scale(self, scale: float) -> None:
-        """Say what rewards are divided by from now on; kept here as a part of what a checkpoint holds."""
-        self.reward_scale = scale
+    def next_machine(self) -> "JobsetEnvironment":
+        """Return itself; see `SeveralMachines.next_machine`."""
+        return self
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.training.environment.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
         if not self._streams:
             self._streams = True
             self.episodes.begin(self.drawn(self.n_environments))
@@ -86,7 +66,7 @@ class JobsetEnvironment:
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Make a choice in every episode; see `learned.training.environment.Environment.step`.
+        """Make a choice in every episode; see `learned.rl.rollout.Environment.step`.
 
         Rewards are multiplied by the number of jobs of the episode, so that a job counts the same in long and short
         ones, and by `jobset_weights`.
@@ -111,10 +91,6 @@ class JobsetEnvironment:
         first, end = int(self._first[phase]), int(self._first[phase + 1])
         return first + self._rng.choice(end - first, count, replace=count > end - first)
 
-    def times_s(self) -> FloatArray:
-        """Return the present time of every episode in seconds, shape ``(E,)``."""
-        return self.episodes.now
-
     def snapshot(self) -> dict[str, Any]:
         """Return all that changes."""
         return {
@@ -134,16 +110,56 @@ class JobsetEnvironment:
         self._share = snapshot["share"]
 
 
+class SeveralMachines:
+    """Environments of several machines, as many episodes side by side on each, for a *generic* agent (section 6.6).
+
+    Who plays groups of episodes takes one machine after the other; steps are of the present machine.
+    """
+
+    def __init__(self, environments: Sequence[JobsetEnvironment]) -> None:
+        self._environments = tuple(environments)
+        self._turn = 0
+        self.n_environments = environments[0].n_environments
+
+    @property
+    def episodes(self) -> Episodes:
+        """Episodes of the present machine."""
+        return self._environments[self._turn].episodes
+
+    def next_machine(self) -> JobsetEnvironment:
+        """Return the environment whose turn it is now."""
+        self._turn = (self._turn + 1) % len(self._environments)
+        return self._environments[self._turn]
+
+    def go_on_to(self, share: float) -> None:
+        """Take the phase for a share of the training that is finished."""
+        for environment in self._environments:
+            environment.go_on_to(share)
+
+    def observe(self) -> tuple[Float32Array, BoolArray]:
+        """Return states and legal actions on the present machine."""
+        return self._environments[self._turn].observe()
+
+    def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Make a choice in every episode of the present machine."""
+        return self._environments[self._turn].step(actions)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that changes."""
+        return {"turn": self._turn, "machines": [environment.snapshot() for environment in self._environments]}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        self._turn = snapshot["turn"]
+        for environment, state in zip(self._environments, snapshot["machines"], strict=True):
+            environment.restore(state)
+
+
 def jobset_weights(jobsets: Sequence[Workload], machine: int, options: Options) -> FloatArray:
-    """Say how much rewards of each jobset count, so that a busy one does not count for many quiet ones.
+    """Return how much rewards of each jobset count, so that a busy one does not count for many quiet ones.
 
     That is the mean over the jobsets of the mean waits under FCFS with EASY, over that of the jobset; at most
     `MOST_WEIGHT`.
-
-    Returns
-    -------
-    FloatArray
-        Shape ``(jobsets,)``.
     """
     wait_s = mean_waits_s(first_come_first_served(jobsets, machine, options))
     return np.asarray(np.minimum(wait_s.mean() / np.maximum(wait_s, 1.0), MOST_WEIGHT))

@@ -5,125 +5,121 @@ run on the same jobset side by side, and what all of them gain on average in a s
 gains in it: a baseline that knows the arrivals (Mao, Venkatakrishnan, Schwarzkopf and Alizadeh, "Variance reduction for
 reinforcement learning in input-driven environments", ICLR 2019). The critic estimates what is left. Time between two
 choices is anything from none to days, so the discount is per time.
+
+A policy may begin with what WFP3 chooses, the rule that starts the job of the greatest (wait / estimate)^3 x size.
+Trained from nothing, it first finds out that short jobs are worth it, and goes on to let others starve, before it finds
+what keeps both waits short. The logarithm of the rule's score is a sum of three features, so it is no more than a layer
+for the network to learn.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from allocopt.arrays import FloatArray, IntArray
-from learned.algorithms.rollout import Rollout
-from learned.algorithms.settings import CollectionSettings
-from learned.dras.acting import draw_actions
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.dras.describe import FEATURES, LOG_UNIT
+from learned.dras.environment import JobsetEnvironment, SeveralMachines
 from learned.dras.jobsets import HOUR_S
-from learned.dras.several import GroupEnvironment
-from learned.dras.states import SlotActorCritic, SlotStates, joined, packed
-from learned.inference.slots import pack_slots
-from learned.networks.torch_modules import weights_of
+from learned.dras.networks import SlotActorCritic, SlotStates, joined, packed
+from learned.rl.networks import weights_of
+from learned.rl.rollout import Rollout
+from learned.rl.settings import A2cSettings
+from learned.rl.slots import SlotPolicy, pack_slots
 
 CHUNK = 8192
 """Choices whose values and probabilities are computed together."""
-
 SCALE_MEMORY = 0.9
 """Share of the old scale of the rewards that is kept at an update."""
+LOG_WAIT, LOG_ESTIMATE, LOG_SIZE = (FEATURES.index(name) for name in ("log_wait", "log_estimate", "log_size"))
+POWER = 3.0
+"""Of wait / estimate in WFP3."""
+IMITATION_STEPS, IMITATION_BATCH, IMITATION_RATE = 300, 2048, 3e-3
+Act = Callable[[Float32Array, BoolArray], IntArray]
+"""Takes states and legal slots of episodes, and chooses a slot in each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Episodes:
-    """Whole episodes, side by side: T steps of E episodes; those that are over do nothing.
+class PlayedEpisodes:
+    """Whole episodes, side by side: T steps of E episodes; those that are over do nothing."""
 
-    Parameters
-    ----------
-    states, legal, actions
-        Of the N choices, step after step; ``legal`` has shape ``(N, W)``.
-    acts
-        Which episodes were not over, shape ``(T, E)``, N times True.
-    rewards
-        Shape ``(T, E)``.
-    times_s
-        Before each step and after the last one, shape ``(T + 1, E)``.
-    """
-
+    # Of the N choices, step after step; ``legal`` has shape ``(N, W)``
     states: SlotStates
     legal: torch.Tensor
     actions: torch.Tensor
-    acts: np.ndarray[Any, np.dtype[np.bool_]]
-    rewards: FloatArray
-    times_s: FloatArray
+    acts: BoolArray  # Which episodes were not over, shape ``(T, E)``, N times True
+    rewards: FloatArray  # Shape ``(T, E)``
+    times_s: FloatArray  # Before each step and after the last one, shape ``(T + 1, E)``
 
 
 @dataclass(frozen=True, slots=True)
 class JobsetCollector:
-    """A `learned.algorithms.rollout.Collector` of whole episodes.
+    """A `learned.rl.rollout.Collector` of whole episodes."""
 
-    Parameters
-    ----------
-    groups
-        Jobsets at a time; the episodes side by side are shared out evenly among them.
-    horizon_h
-        Hours after which what happens counts for 1 / e.
-    """
-
-    groups: int = 4
-    horizon_h: float = 48.0
+    groups: int = 4  # Jobsets at a time; the episodes side by side are shared out evenly among them
+    horizon_h: float = 48.0  # Hours after which what happens counts for 1 / e
 
     def __call__(
         self,
         model: Any,
-        environment: GroupEnvironment,
-        settings: CollectionSettings,
+        environment: JobsetEnvironment | SeveralMachines,
+        settings: A2cSettings,
         unfinished: FloatArray,
         generator: torch.Generator,
     ) -> Rollout:
-        """Let the policy act through whole episodes, and estimate how good its actions were."""
-        jobsets = environment.begin_groups(self.groups)
-        played = play(model, environment, generator)
+        """Let the policy act through whole episodes on the next machine, and estimate how good its actions were."""
+        machine = environment.next_machine()
+        jobsets = machine.begin_groups(self.groups)
+        played = play(machine, drawing(model, generator))
         with torch.no_grad():
             probability, values = _judged(model, played)
-        steps = np.zeros((len(played.acts) + 1, environment.n_environments))
+        steps = np.zeros((len(played.acts) + 1, machine.n_environments))
         steps[:-1][played.acts] = values.numpy()
         relative = relative_rewards(played.rewards, played.times_s, jobsets)
         discounts = np.exp(-np.diff(played.times_s, axis=0) / (self.horizon_h * HOUR_S))
-        if not environment.reward_scale:
+        if not machine.reward_scale:
             sums = timed_advantages(relative, discounts, np.zeros_like(steps), 1.0)
-            environment.set_reward_scale(float(sums[played.acts].std()) or 1.0)
-        scaled = relative / environment.reward_scale
-        advantages = torch.from_numpy(timed_advantages(scaled, discounts, steps, settings.trace)[played.acts]).float()
+            machine.reward_scale = float(sums[played.acts].std()) or 1.0
+        estimates = timed_advantages(relative / machine.reward_scale, discounts, steps, settings.gae_lambda)
+        advantages = torch.from_numpy(estimates[played.acts]).float()
         returns = advantages + values
-        factor = SCALE_MEMORY + (1 - SCALE_MEMORY) * max(float(returns.std()), 1e-3)
-        environment.set_reward_scale(environment.reward_scale * factor)
-        mean_return = float((played.rewards.sum(axis=0) / environment.n_jobs[jobsets]).mean())
+        machine.reward_scale *= SCALE_MEMORY + (1 - SCALE_MEMORY) * max(float(returns.std()), 1e-3)
+        mean_return = float((played.rewards.sum(axis=0) / machine.n_jobs[jobsets]).mean())
         return Rollout(played.states, played.legal, played.actions, probability, advantages, returns, mean_return)
 
 
-def play(model: SlotActorCritic, environment: GroupEnvironment, generator: torch.Generator) -> Episodes:
-    """Draw actions in all episodes until every one is over."""
-    network = pack_slots(weights_of(model))
+def drawing(model: SlotActorCritic, generator: torch.Generator) -> Act:
+    """Return what draws actions as a model is at present, without torch but for the random numbers."""
+    policy = SlotPolicy(pack_slots(weights_of(model)))
+    return lambda states, legal: policy.draw(
+        states, legal, torch.rand(len(states), dtype=torch.float64, generator=generator).numpy()
+    )
+
+
+def play(environment: JobsetEnvironment, act: Act) -> PlayedEpisodes:
+    """Act in all episodes, which have begun, until every one is over."""
     over = np.zeros(environment.n_environments, dtype=np.bool_)
-    actions = np.zeros(environment.n_environments, dtype=np.int64)
-    parts, masks, taken, acts, rewards, times = ([] for _ in range(6))
-    values = np.zeros(environment.episodes.options.window, dtype=np.float32)
-    times.append(environment.times_s())
+    parts, masks, taken, acts, rewards = ([] for _ in range(5))
+    times = [environment.episodes.now]
     while not over.all():
         states, legal = environment.episodes.observe()
-        uniform = torch.rand(len(over), dtype=torch.float64, generator=generator).numpy()
-        draw_actions(network, states, legal, uniform, values, actions)
+        actions = act(states, legal)
         reward, ended = environment.step(actions)
         parts.append(packed(states[~over], legal[~over]))
         masks.append(legal[~over])
         taken.append(actions[~over])
         acts.append(~over)
         rewards.append(reward)
-        times.append(environment.times_s())
+        times.append(environment.episodes.now)
         over = ended
     legal_slots, chosen = (torch.from_numpy(np.concatenate(part)) for part in (masks, taken))
-    return Episodes(joined(parts), legal_slots, chosen, np.array(acts), np.array(rewards), np.array(times))
+    return PlayedEpisodes(joined(parts), legal_slots, chosen, np.array(acts), np.array(rewards), np.array(times))
 
 
-def _judged(model: SlotActorCritic, played: Episodes) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the logarithm of the probability of every choice, and the critic's value of its state."""
+def _judged(model: SlotActorCritic, played: PlayedEpisodes) -> tuple[torch.Tensor, torch.Tensor]:
+    # The logarithm of the probability of every choice, and the critic's value of its state.
     probabilities, values = [], []
     for chosen in torch.split(torch.arange(len(played.actions)), CHUNK):
         states = played.states[chosen]
@@ -136,14 +132,7 @@ def _judged(model: SlotActorCritic, played: Episodes) -> tuple[torch.Tensor, tor
 def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray) -> FloatArray:
     """Take from every reward what the episodes of the same jobset gained on average in the same span of time.
 
-    Parameters
-    ----------
-    rewards
-        Shape ``(T, E)``.
-    times_s
-        Before each step and after the last one, shape ``(T + 1, E)``.
-    jobsets
-        Jobset of each episode, shape ``(E,)``.
+    Rewards have shape ``(T, E)``, times before each step and after the last one ``(T + 1, E)``, jobsets ``(E,)``.
     """
     gained = np.concatenate((np.zeros((1, len(jobsets))), rewards.cumsum(axis=0)))
     relative = np.empty_like(rewards)
@@ -158,26 +147,45 @@ def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray
 
 
 def _last_of_equals(times_s: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Keep the last value of every time."""
     last = np.append(times_s[1:] != times_s[:-1], True)
     return times_s[last], values[last]
 
 
-def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, trace: float) -> FloatArray:
+def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:
     """Generalized advantage estimates with a discount of its own at every step, shape ``(T, E)``.
 
-    Parameters
-    ----------
-    rewards, discounts
-        Shape ``(T, E)``; rewards are 0 once an episode is over.
-    values
-        Of the states before each step, 0 where the episode is over, and zeros, shape ``(T + 1, E)``.
-    trace
-        Decay of the estimate; 1 for plain returns.
+    Rewards and discounts have shape ``(T, E)``, values of the states before each step, and zeros, ``(T + 1, E)``;
+    rewards and values are 0 once an episode is over.
     """
     advantages = np.zeros_like(rewards)
     later = np.zeros(rewards.shape[1])
     for t in range(len(rewards) - 1, -1, -1):
-        later = rewards[t] + discounts[t] * (values[t + 1] + trace * later) - values[t]
+        later = rewards[t] + discounts[t] * (values[t + 1] + gae_lambda * later) - values[t]
         advantages[t] = later
     return advantages
+
+
+def wfp3_scores(states: Float32Array, machine: int) -> FloatArray:
+    """Logarithm of WFP3's score of every slot, times counted from a minute on; ``(..., W, K)`` to ``(..., W)``."""
+    size_unit = np.log2(1.0 + machine) / LOG_UNIT
+    relative_wait = states[..., LOG_WAIT] - states[..., LOG_ESTIMATE]
+    return np.asarray(POWER * relative_wait + size_unit * states[..., LOG_SIZE], dtype=np.float64)
+
+
+def imitate_wfp3(
+    model: SlotActorCritic, environment: JobsetEnvironment | SeveralMachines, seed: int, steps: int = IMITATION_STEPS
+) -> None:
+    """Let the rule act through an episode of every environment, and teach the actor its choices by cross-entropy."""
+    machine = environment.next_machine()
+    machine.begin_groups(machine.n_environments)
+    nodes = machine.episodes.machine
+    played = play(machine, lambda states, legal: np.where(legal, wfp3_scores(states, nodes), -np.inf).argmax(axis=-1))
+    optimizer = torch.optim.Adam(model.actor.parameters(), IMITATION_RATE)
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        batch = torch.randint(len(played.actions), (IMITATION_BATCH,), generator=generator)
+        probabilities = model.log_probabilities(played.states[batch], played.legal[batch])
+        loss = -probabilities.gather(1, played.actions[batch, None]).mean()
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()

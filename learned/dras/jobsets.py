@@ -1,9 +1,10 @@
-"""Jobsets of the three phases of training: sampled, real and synthetic (DRAS paper, section 3.3).
+"""Jobsets of the three phases of training, and which days of a trace they are drawn from (DRAS paper, section 3.3).
 
 A *sampled* jobset draws jobs at random and lets them arrive as a Poisson process with the trace's mean gap. A *real*
 one is a week of the trace. A *synthetic* one is a week whose arrivals follow the trace's hours of the day and days of
 the week, and whose sizes, run times and accuracies of estimates are drawn from the trace's, at a load that may be
-asked for. All are drawn from training days only (`learned.dras.traces`).
+asked for. Held-out days, counted from the trace's first midnight, belong to evaluations alone: no jobset and no fitted
+model sees them.
 """
 
 from dataclasses import dataclass, replace
@@ -12,23 +13,108 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
+from allocopt.traces.precedence import without_lost
 from allocopt.traces.workload import Workload
-from learned.dras.traces import DAY_S, WEEK_DAYS
 
+DAY_S = 86_400.0
+WEEK_DAYS = 7
 HOUR_S = 3600.0
 WEEK_HOURS = 24 * WEEK_DAYS
 WEEK_S = WEEK_DAYS * DAY_S
-
 EVALUATION_SEEDS = range(9000, 9020)
 """Seeds of the synthetic weeks that evaluations own; `SyntheticModel.week` draws them, trainings refuse them."""
-
 EVALUATION_LOAD = 0.85
-
 RUN_JITTER = 0.2
 """Standard deviation of the logarithm by which drawn run times differ from those of the trace."""
-
 ESTIMATE_STEP_S = 300.0
 """Users' estimates are rounded up to it."""
+HELD_OUT_SHARE = 0.2
+"""Share of a trace of unknown name that is held out, at its end."""
+
+
+KNOWN = {"Theta-2018-01": range(7, 14)}
+"""Held-out days of traces by the beginning of their names: days 8 to 14 of the Theta trace, its busiest week."""
+
+
+def held_out_of(name: str, n_days: int) -> range:
+    """Return which days of a trace of that name are held out.
+
+    Where nothing else is known these are its last fifth, begun at a whole week.
+    """
+    for known, days in KNOWN.items():
+        if name.startswith(known):
+            return days
+    return range(int(n_days * (1 - HELD_OUT_SHARE)) // WEEK_DAYS * WEEK_DAYS, n_days)
+
+
+def cut(workload: Workload, chosen: IntArray, begin_s: float, name: str) -> Workload:
+    """Return some jobs of a workload, submitted as long after ``begin_s`` as they were."""
+    preceding, think_s, _ = without_lost(workload.ids[chosen], workload.preceding[chosen], workload.think_s[chosen])
+    return replace(
+        workload,
+        name=name,
+        ids=workload.ids[chosen],
+        submit=workload.submit[chosen] - begin_s,
+        run=workload.run[chosen],
+        processors=workload.processors[chosen],
+        estimate=workload.estimate[chosen],
+        users=workload.users[chosen],
+        executables=workload.executables[chosen],
+        preceding=preceding,
+        think_s=think_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A whole trace and which of its days, counted from 0, are held out."""
+
+    workload: Workload
+    held_out: range
+
+    @property
+    def days(self) -> IntArray:
+        """Day of every job, shape ``(n,)``."""
+        return np.asarray(self.workload.submit // DAY_S, dtype=np.int64)
+
+    def spans(self, weeks: int = 1) -> tuple[Workload, ...]:
+        """Spans of so many whole weeks of which no day is held out, one after the other, in the order of time.
+
+        Those with few jobs, under a tenth of the usual number, are left out. Raises `UsageError` if there are
+        none.
+        """
+        found = []
+        length = weeks * WEEK_DAYS
+        for first in range(0, int(self.days.max()) + 1, length):
+            days = range(first, first + length)
+            chosen = np.flatnonzero((self.days >= first) & (self.days < first + length))
+            if len(chosen) and not set(self.held_out).intersection(days):
+                found.append(cut(self.workload, chosen, first * DAY_S, f"{self.workload.name}, day {first + 1} on"))
+        if not found:
+            raise UsageError(f"{self.workload.name}: no whole span of {weeks} weeks is left to train on")
+        usual = float(np.median([len(span) for span in found]))
+        return tuple(span for span in found if len(span) >= usual / 10)
+
+    def training(self) -> Workload:
+        """Return all jobs of days that are not held out, at their times."""
+        return self._part(held_out=False)
+
+    def evaluation(self) -> Workload:
+        """Return the jobs of the held-out days, at their times since the first of these days."""
+        part = self._part(held_out=True)
+        begin_s = float(part.submit.min() // DAY_S * DAY_S)
+        return cut(part, np.arange(len(part)), begin_s, part.name)
+
+    def _part(self, *, held_out: bool) -> Workload:
+        chosen = np.flatnonzero(np.isin(self.days, self.held_out) == held_out)
+        name = f"{self.workload.name}, {'held-out' if held_out else 'training'} days"
+        return cut(self.workload, chosen, 0.0, name)
+
+
+def split_of(workload: Workload) -> Split:
+    """Return a trace with what its name says is held out."""
+    n_days = int(workload.submit.max() // DAY_S) + 1
+    return Split(workload, held_out_of(workload.name, n_days))
 
 
 def check_jobset_seed(seed: int) -> None:
@@ -47,19 +133,7 @@ def mean_gap_s(workload: Workload) -> float:
 
 
 def sampled_jobset(workload: Workload, n_jobs: int, rng: np.random.Generator, name: str = "sampled") -> Workload:
-    """Draw jobs at random, with replacement; they arrive as a Poisson process.
-
-    Parameters
-    ----------
-    workload
-        Training days of a trace.
-    n_jobs
-        Number of jobs, at least 1.
-    rng
-        Source of randomness.
-    name
-        Name of the jobset.
-    """
+    """Draw jobs of a trace's training days at random, with replacement; they arrive as a Poisson process."""
     chosen = rng.integers(len(workload), size=n_jobs)
     submit = np.cumsum(rng.exponential(mean_gap_s(workload), n_jobs))
     return _jobset(workload, submit - submit[0], chosen, workload.run[chosen], workload.estimate[chosen], name)
@@ -69,16 +143,7 @@ def varied_jobset(workload: Workload, rng: np.random.Generator, jitter: float = 
     """Return the jobs with somewhat longer or shorter run times, of at least a second; estimates stay.
 
     One such change moves all that follows in a busy schedule, so several variants of a jobset tell what a policy is
-    worth better than the jobset alone.
-
-    Parameters
-    ----------
-    workload
-        The jobs.
-    rng
-        Source of randomness.
-    jitter
-        Standard deviation of the logarithm of the factors.
+    worth better than the jobset alone. The logarithms of the factors have the standard deviation ``jitter``.
     """
     run = np.rint(workload.run * np.exp(jitter * rng.standard_normal(len(workload))))
     return replace(workload, run=np.clip(run, 1.0, np.maximum(workload.estimate, 1.0)))
@@ -86,21 +151,11 @@ def varied_jobset(workload: Workload, rng: np.random.Generator, jitter: float = 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SyntheticModel:
-    """What synthetic weeks are drawn from.
+    """What synthetic weeks are drawn from."""
 
-    Parameters
-    ----------
-    workload
-        Training days of a trace, whose day 0 is the first day of a week.
-    processors
-        Size of the machine.
-    weights
-        Share of the arrivals in every hour of the week, shape ``(168,)``.
-    """
-
-    workload: Workload
-    processors: int
-    weights: FloatArray
+    workload: Workload  # Training days of a trace, whose day 0 is the first day of a week
+    processors: int  # Size of the machine
+    weights: FloatArray  # Share of the arrivals in every hour of the week, shape ``(168,)``
 
     @classmethod
     def fitted(cls, workload: Workload, processors: int) -> "SyntheticModel":
@@ -114,21 +169,10 @@ class SyntheticModel:
         return cls(workload, processors, weights / weights.sum())
 
     def week(self, seed: int, index: int, load: float | None, weeks: int = 1) -> Workload:
-        """Draw a week, or several in a row.
+        """Draw a week, or several in a row; seed and index fix it.
 
-        Parameters
-        ----------
-        seed, index
-            What fixes it.
-        load
-            Share of the machine's processor time that its jobs ask for, positive; None for that of the trace.
-        weeks
-            Number of weeks, at least 1.
-
-        Raises
-        ------
-        UsageError
-            If the load is not positive.
+        The load is the share of the machine's processor time that its jobs ask for; None for that of the trace. Raises
+        `UsageError` if it is not positive.
         """
         if load is not None and not load > 0:
             raise UsageError(f"the load is {load}, must be positive")
@@ -139,14 +183,13 @@ class SyntheticModel:
         return _jobset(self.workload, np.floor(submit), chosen, run, estimate, f"synthetic-{seed}-{index}")
 
     def _load(self) -> float:
-        """Return the load of the training days."""
         workload = self.workload
         n_days = len(np.unique(workload.submit // DAY_S))
         area = float((np.minimum(workload.run, workload.estimate) * workload.processors).sum())
         return area / (n_days * DAY_S * self.processors)
 
     def _jobs(self, load: float, rng: np.random.Generator) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Draw jobs until they come closest to the load of a week; return rows of the trace, run times, estimates."""
+        # Until they come closest to the load of a week; rows of the trace, run times and estimates.
         workload = self.workload
         area_s = load * WEEK_S * self.processors
         mean = float((np.minimum(workload.run, workload.estimate) * workload.processors).mean())
@@ -162,7 +205,7 @@ class SyntheticModel:
         return chosen[:kept], run[:kept], estimate[:kept]
 
     def _accuracy(self, chosen: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Draw run time over estimate: that of a job whose run time is close to the chosen one's."""
+        # Run time over estimate of a job whose run time is close to the chosen one's.
         workload = self.workload
         order = np.argsort(workload.run, kind="stable")
         place = np.empty(len(order), dtype=np.int64)
@@ -176,6 +219,5 @@ class SyntheticModel:
 def _jobset(
     workload: Workload, submit: FloatArray, chosen: IntArray, run: FloatArray, estimate: FloatArray, name: str
 ) -> Workload:
-    """Return a workload of the sizes of chosen rows, numbered from 1."""
     ids = np.arange(1, len(chosen) + 1)
     return Workload(name, ids, submit, run, workload.processors[chosen], estimate, workload.machine_processors)

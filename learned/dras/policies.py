@@ -2,42 +2,58 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import ClassVar
 
 import numpy as np
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.episodes import Options
+from allocopt.envs.dras.rewards import Weights
 from allocopt.envs.dras.selectors import Observing
-from allocopt.errors import MissingPackageError, UsageError
+from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
 from allocopt.simulator.view import View
-from learned.dras.agents import Agent, GreedyPolicy, load_agent
-from learned.dras.dynamic import LEAST_JOBS, Adaptation, ended_jobs, is_due
-from learned.dras.traces import DAY_S
-from learned.inference.slots import pack_slots
+from learned.dras.dynamic import LEAST_JOBS, Adaptation, ended_jobs
+from learned.dras.jobsets import DAY_S
+from learned.rl.slots import SlotPolicy, pack_slots
+from learned.rl.training import check_torch
+from learned.weights import find_weights, load_weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Agent:
+    """A trained compact network."""
+
+    weights: dict[str, Float32Array]  # Its parameters by name
+    window: int  # Waiting jobs among which it chooses
+    reward: Weights  # What it was trained for
+
+    def policy(self) -> SlotPolicy:
+        """Return what takes the choices that the agent likes best."""
+        return SlotPolicy(pack_slots(self.weights))
+
+
+def load_agent(name: str, weights: str) -> Agent:
+    """Read the agent of a training such as ``dras-ppo``: one of `shipped_weights`, or a file that a training wrote.
+
+    Raises `UsageError` if there is no such file, `BadFileError` if it cannot be read, or is of another agent.
+    """
+    path = find_weights(name, weights)
+    held, card = load_weights(path, name)
+    try:
+        pack_slots(held)
+        return Agent(held, int(card.settings["window"]), Weights(**card.settings["reward"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadFileError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
 class AgentScheduler:
-    """A trained agent.
+    """A trained agent; raises `UsageError` if there are no such weights, `BadFileError` if they cannot be read."""
 
-    Parameters
-    ----------
-    weights
-        Machine that it was trained for, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote.
-
-    Raises
-    ------
-    UsageError
-        If there are no such weights.
-    BadFileError
-        If they cannot be read.
-    """
-
+    # Machine that it was trained for, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote
     weights: str = "theta"
     _scheduler: TwoLevelScheduler = field(init=False, repr=False, compare=False)
 
@@ -57,8 +73,7 @@ class AgentScheduler:
         """Decide what starts; see `allocopt.simulator.two_level.TwoLevelScheduler.schedule`."""
         return self._scheduler.schedule(view)
 
-    def _scheduler_of(self, agent: Agent, policy: GreedyPolicy) -> TwoLevelScheduler:
-        """Return a scheduler that follows a policy."""
+    def _scheduler_of(self, agent: Agent, policy: SlotPolicy) -> TwoLevelScheduler:
         selector = Observing(policy, Options(window=agent.window, reservations=self.reservations))
         return TwoLevelScheduler(selector, agent.window, self.reservations)
 
@@ -94,22 +109,10 @@ class DecimaPg(AgentScheduler):
 
 @dataclass(slots=True, eq=False)
 class _Operation:
-    """An agent that learns in operation: the simulation that it takes part in, and what it has become there.
-
-    Parameters
-    ----------
-    view
-        The simulation.
-    weights, policy
-        The present agent, and what follows it.
-    last_s
-        When it was trained last, in seconds; when the simulation began, at first.
-    trained, changed
-        How many times it was trained, and how many times it changed by that.
-    """
-
+    # An agent that learns in operation: the simulation that it takes part in, what it has become there, when it was
+    # trained last, and how many times it was trained and changed.
     weights: dict[str, Float32Array]
-    policy: GreedyPolicy
+    policy: SlotPolicy
     view: View | None = None
     last_s: float = 0.0
     trained: int = 0
@@ -120,31 +123,14 @@ class _Operation:
 class DrasPpo(AgentScheduler):
     """``dras-ppo``, static or *dynamic*; see `AgentScheduler`.
 
-    Parameters
-    ----------
-    weights
-        Machine that it was trained for, ``theta``, ``sdsc-sp2`` or ``generic``, or a file that a training wrote.
-    dynamic
-        Whether it goes on learning in operation; see `learned.dras.dynamic`. Needs torch.
-    period_days, memory_days
-        Days between two updates, and days back to which ended jobs are looked at.
-    seed
-        Fixes every random choice of these updates.
-
-    Raises
-    ------
-    UsageError
-        If there are no such weights, or a number is out of range.
-    BadFileError
-        If they cannot be read.
-    MissingPackageError
-        If it is to learn and torch is not installed.
+    Raises `UsageError` if a number is out of range, `MissingPackageError` if it is to learn and torch is not installed.
     """
 
-    dynamic: bool = False
+    dynamic: bool = False  # Whether it goes on learning in operation; see `learned.dras.dynamic`. Needs torch.
+    # Days between two updates, and days back to which ended jobs are looked at
     period_days: float = 7.0
     memory_days: float = 14.0
-    seed: int = 0
+    seed: int = 0  # Fixes every random choice of these updates
     _agent: Agent = field(init=False, repr=False, compare=False)
     _operation: _Operation = field(init=False, repr=False, compare=False)
 
@@ -153,8 +139,8 @@ class DrasPpo(AgentScheduler):
     def __post_init__(self) -> None:
         if not (self.period_days > 0 and self.memory_days > 0) or self.seed < 0:
             raise UsageError("period_days and memory_days must be positive, the seed not negative")
-        if self.dynamic and find_spec("torch") is None:
-            raise MissingPackageError("learning needs the package 'torch', which is not installed: allocopt[train]")
+        if self.dynamic:
+            check_torch()
         agent = load_agent(self.name, self.weights)
         policy = agent.policy()
         object.__setattr__(self, "_agent", agent)
@@ -173,12 +159,11 @@ class DrasPpo(AgentScheduler):
             if operation.view is not view:
                 operation.view, operation.last_s, operation.trained, operation.changed = view, view.now, 0, 0
                 self._follow(self._agent.weights)
-            if is_due(view.now, operation.last_s, self.period_days):
+            if view.now - operation.last_s >= self.period_days * DAY_S:
                 self._learn(view)
         return self._scheduler.schedule(view)
 
     def _learn(self, view: View) -> None:
-        """Train the agent on what has been seen."""
         operation = self._operation
         operation.last_s = view.now
         jobs = ended_jobs(view, view.now - self.memory_days * DAY_S)
@@ -193,5 +178,4 @@ class DrasPpo(AgentScheduler):
         self._follow(learned)
 
     def _follow(self, weights: dict[str, Float32Array]) -> None:
-        """Decide by these weights from now on."""
         self._operation.weights, self._operation.policy.network = weights, pack_slots(weights)

@@ -8,62 +8,39 @@ import numpy as np
 from allocopt.arrays import Float32Array, FloatArray
 from allocopt.envs.dras.episodes import Episodes, Options
 from allocopt.traces.workload import Workload
-from learned.dras.acting import best_actions
 from learned.dras.environment import first_come_first_served, mean_waits_s
 from learned.dras.jobsets import HOUR_S
-from learned.inference.slots import pack_slots
+from learned.rl.slots import SlotPolicy, pack_slots
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waits:
-    """Waits of one policy on some jobsets.
+    """Waits of one policy on some jobsets."""
 
-    Parameters
-    ----------
-    mean_h, longest_h
-        Mean and longest wait in each jobset, in hours, shape ``(n,)``.
-    total_reward
-        Mean sum of an episode's rewards.
-    """
-
+    # Mean and longest wait in each jobset, in hours, shape ``(n,)``
     mean_h: FloatArray
     longest_h: FloatArray
-    total_reward: float
+    total_reward: float  # Mean sum of an episode's rewards
 
 
 class Validator:
     """Plays jobsets through with a policy that always takes what it likes best.
 
-    Parameters
-    ----------
-    jobsets
-        The jobsets.
-    machine
-        Number of nodes.
-    options
-        The environment's, as in the training.
-    tolerated
-        Ratio of a jobset's longest wait to that under FCFS with EASY beyond which a policy pays.
+    It pays where a jobset's longest wait is more than ``tolerated`` times that under FCFS with EASY.
     """
 
     def __init__(self, jobsets: Sequence[Workload], machine: int, options: Options, tolerated: float = 1.25) -> None:
         self._tolerated = tolerated
         self._episodes = Episodes(jobsets, machine, len(jobsets), options)
-        self._n_jobs = np.array([len(jobs) for jobs in jobsets])
-        self.reference = self._waits(first_come_first_served(jobsets, machine, options))
+        self.reference = _waits(first_come_first_served(jobsets, machine, options))
 
     def waits(self, weights: Mapping[str, Float32Array]) -> Waits:
         """Play all jobsets through with the compact network of these weights."""
-        episodes, network = self._episodes, pack_slots(weights)
-        window = episodes.options.window
-        values, actions = np.zeros(window, dtype=np.float32), np.zeros(len(self._n_jobs), dtype=np.int64)
-        episodes.begin(np.arange(len(self._n_jobs)))
-        over = False
-        while not over:
-            states, legal = episodes.observe()
-            best_actions(network, states, legal, values, actions)
-            over = bool(episodes.step(actions)[1].all())
-        return self._waits(episodes)
+        episodes, policy = self._episodes, SlotPolicy(pack_slots(weights))
+        episodes.begin(np.arange(len(episodes.jobsets)))
+        while not episodes.step(policy.best(*episodes.observe()))[1].all():
+            pass
+        return _waits(episodes)
 
     def measures(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
         """Compare a network's waits with those of FCFS and EASY, and say how good it is in one number, less is better.
@@ -83,8 +60,9 @@ class Validator:
             "score": float((wait_ratio + np.maximum(longest_ratio - self._tolerated, 0.0)).mean()),
         }
 
-    def _waits(self, episodes: Episodes) -> Waits:
-        """Measure episodes that are over; where nobody waited, a second stands for it, so that ratios exist."""
-        mean_h = np.maximum(mean_waits_s(episodes), 1.0) / HOUR_S
-        longest_h = np.maximum(episodes.tally["longest_wait_s"], 1.0) / HOUR_S
-        return Waits(mean_h, longest_h, float(episodes.tally["total_reward"].mean()))
+
+def _waits(episodes: Episodes) -> Waits:
+    # Where nobody waited, a second stands for it, so that ratios exist.
+    mean_h = np.maximum(mean_waits_s(episodes), 1.0) / HOUR_S
+    longest_h = np.maximum(episodes.tally["longest_wait_s"], 1.0) / HOUR_S
+    return Waits(mean_h, longest_h, float(episodes.tally["total_reward"].mean()))

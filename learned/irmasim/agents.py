@@ -6,68 +6,52 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.arrays import Float32Array
+from allocopt.arrays import BoolArray, Float32Array, IntArray
 from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.episodes import Episodes, Options
 from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution
 from allocopt.traces.tasks import TaskWorkload
-from learned.irmasim.networks import most_preferred
-from learned.networks.files import read_weights
+from learned.weights import load_weights
+
+HIDDEN = 32
+"""Neurons of the hidden layer, whose activation is the hyperbolic tangent (IRMaSim, Figure 5)."""
+
+
+def preferences(weights: Mapping[str, Float32Array], seen: Float32Array) -> Float32Array:
+    """Apply an actor to observations ``(E, size)``; return a logit for each policy, shape ``(E, A)``."""
+    hidden = np.tanh(seen @ weights["0.weight"].T + weights["0.bias"])
+    return np.asarray(hidden @ weights["2.weight"].T + weights["2.bias"], dtype=np.float32)
+
+
+def most_preferred(weights: Mapping[str, Float32Array], seen: Float32Array, legal: BoolArray) -> IntArray:
+    """Legal policy of the greatest logit, the first of equals, shape ``(E,)``."""
+    return np.asarray(np.where(legal, preferences(weights, seen), -np.inf).argmax(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What an agent did and what came out.
+    """What an agent did and what came out."""
 
-    Parameters
-    ----------
-    schedule
-        When and where the jobs ran, and the energy.
-    shares
-        Share of the decisions in which each policy was named, by its name; policies that never were are left out.
-    """
-
-    schedule: MulticoreSchedule
+    schedule: MulticoreSchedule  # When and where the jobs ran, and the energy
+    # Share of the decisions in which each policy was named, by its name; policies that never were are left out
     shares: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Agent:
-    """An actor network and what it is told.
+    """An actor network and what it is told."""
 
-    Parameters
-    ----------
-    weights
-        Its parameters by name.
-    options
-        Level, reward and policies that it was trained with.
-    """
-
-    weights: Mapping[str, Float32Array]
-    options: Options
+    weights: Mapping[str, Float32Array]  # Its parameters by name
+    options: Options  # Level, reward and policies that it was trained with
 
     def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> Played:
-        """Simulate jobs: at every decision the policy is applied that the agent prefers.
+        """Simulate jobs, under contention if nothing else is said; the policy that the agent prefers is applied.
 
-        Parameters
-        ----------
-        machine
-            The machine; but at level ``minimal`` it has to be as large as that of the training.
-        jobs
-            The jobs.
-        execution
-            How they run; None for contention.
-        seed
-            Fixes what random policies choose.
-
-        Raises
-        ------
-        BadFileError
-            If the weights are for machines of another size.
-        InvalidProblemError
-            If there are no jobs, or one can never start; it is named.
+        But at level ``minimal`` the machine has to be as large as that of the training. The seed fixes what random
+        policies choose. Raises `BadFileError` if the weights are for machines of another size, `InvalidProblemError` if
+        there are no jobs, or one can never start; it is named.
         """
         episodes = Episodes([jobs], machine, 1, execution, self.options, seed)
         inputs = self.weights["0.weight"].shape[1]
@@ -87,14 +71,9 @@ class Agent:
 def load_agent(path: Path | str) -> Agent:
     """Read an agent that ``allocopt train irmasim`` wrote.
 
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, or is of another training.
+    Raises `BadFileError` if the file cannot be read, or is of another training.
     """
-    weights, card = read_weights(Path(path))
-    if card.training != "irmasim":
-        raise BadFileError(f"{path}: holds weights of {card.training!r}, not of 'irmasim'")
+    weights, card = load_weights(Path(path), "irmasim")
     settings = card.settings
     try:
         options = Options(settings["level"], settings["objective"], tuple(settings["actions"]))

@@ -13,25 +13,16 @@ from allocopt.traces.tasks import TaskWorkload
 
 
 class WholeEpisodes:
-    """Episodes that begin together; see `learned.training.environment.Environment`.
+    """Episodes that begin together; see `learned.rl.rollout.Environment`.
 
     All take the same job set, and all begin anew after as many steps as the longest can have; one that is over before
     does nothing until then. What an episode gains in a step is the reward of the options, over what a reference comes
     to, and in addition the share of the work that was done in it: this adds up to the share by which it stays below
     the reference. It is rewarded with what it gains beyond the mean of all.
 
-    Parameters
-    ----------
-    jobsets
-        The jobs of which an episode takes one set.
-    machine, execution, options
-        As in `Episodes`.
-    references
-        What an episode's rewards come to that counts as 0, negative, one for each job set, shape ``(S,)``.
-    count
-        Episodes side by side, at least 2.
-    seed
-        Fixes the choice of job sets, and what random policies choose.
+    References, shape ``(S,)`` and negative, are what an episode's rewards come to that counts as 0, one for each job
+    set. There must be at least 2 episodes side by side. The seed fixes the choice of job sets, and what random policies
+    choose.
     """
 
     def __init__(
@@ -57,7 +48,7 @@ class WholeEpisodes:
         """What the rewards of the options added up to in these, shape ``(E,)``."""
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.training.environment.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
         if self._at == 0:
             self._taken[:] = 0
             jobset = int(self._rng.integers(0, len(self.episodes.jobsets)))
@@ -80,10 +71,7 @@ class WholeEpisodes:
     def score(self, choose: Callable[[Float32Array, BoolArray], IntArray]) -> float:
         """Play every job set once; return the mean share by which rewards stay below the references.
 
-        Parameters
-        ----------
-        choose
-            Takes observations and legal actions, the episodes in front, and returns actions.
+        What chooses takes observations and legal actions, the episodes in front, and returns actions.
         """
         mine = self.episodes
         played = Episodes(mine.jobsets, mine.machine, len(mine.jobsets), mine.execution, mine.options)
@@ -115,7 +103,7 @@ def longest(jobsets: Sequence[TaskWorkload], machine: Machine, options: Options)
 
 
 def _starts_always(jobs: TaskWorkload, machine: Machine, options: Options) -> bool:
-    """Whether every policy starts a job wherever a core is idle: serial jobs that memory does not limit."""
+    # Every policy starts a job wherever a core is idle: serial jobs that memory does not limit.
     enough = all(
         node.memory_mb is None or node.cores * jobs.memory_mb.max() <= node.memory_mb for node in machine.nodes()
     )
@@ -125,15 +113,7 @@ def _starts_always(jobs: TaskWorkload, machine: Machine, options: Options) -> bo
 def policy_rewards(
     jobsets: Sequence[TaskWorkload], machine: Machine, execution: Execution, options: Options, seed: int = 0
 ) -> FloatArray:
-    """Return what the rewards of each policy alone come to, shape ``(S, A)``; void, which needs others, is NaN.
-
-    Parameters
-    ----------
-    jobsets, machine, execution, options
-        As in `Episodes`.
-    seed
-        Fixes what random policies choose.
-    """
+    """Return what the rewards of each policy alone come to, shape ``(S, A)``; void, which needs others, is NaN."""
     n_actions = len(options.actions)
     actions = np.tile(np.arange(n_actions), len(jobsets))
     episodes = Episodes(jobsets, machine, len(actions), execution, options, seed)

@@ -28,21 +28,9 @@ PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous()
 
 
 def machine_of(platform: str, types: str = "") -> Machine:
-    """Return one of `PAPERS`, or read a platform file.
+    """Return one of `PAPERS`, or read a platform file; ``types`` is a library's folder for types that it leaves out.
 
-    Parameters
-    ----------
-    platform
-        The name or the file.
-    types
-        Folder of a library of types, for types that the file leaves out; empty for none.
-
-    Raises
-    ------
-    UsageError
-        If it is neither.
-    BadFileError
-        If the file is not right.
+    Raises `UsageError` if it is neither, `BadFileError` if the file is not right.
     """
     if platform in PAPERS:
         return PAPERS[platform]
@@ -55,15 +43,7 @@ def machine_of(platform: str, types: str = "") -> Machine:
 
 
 def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:
-    """Read workloads of tasks, separated by commas; where none is named, draw a batch of NPB jobs.
-
-    Parameters
-    ----------
-    trace
-        The files; empty for none.
-    jobs, batch
-        Number of drawn jobs, and the seed that draws them.
-    """
+    """Read workloads of tasks, separated by commas; where none is named, draw NPB jobs by the seed ``batch``."""
     if not trace:
         return (npb_batch(jobs, np.random.default_rng(batch)),)
     from allocopt.traces.irmasim import read_irmasim

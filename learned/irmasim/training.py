@@ -1,103 +1,73 @@
 """Training ``irmasim``: an agent that selects policies (IRMaSim, section IV), REINFORCE or actor-critic."""
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from importlib.util import find_spec
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
+from allocopt.arrays import Float32Array
 from allocopt.envs.policy_selection.describe import LevelName
 from allocopt.envs.policy_selection.episodes import Options
 from allocopt.envs.policy_selection.rewards import RewardName
-from allocopt.errors import MissingPackageError, UsageError
+from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
-from allocopt.training import TrainingProgress, TrainingRequest
-from allocopt.version import __version__
-from learned.algorithms.settings import A2cSettings, PgSettings
+from learned.irmasim.agents import HIDDEN, most_preferred
 from learned.irmasim.environment import WholeEpisodes, policy_rewards
-from learned.irmasim.networks import NAME, network
 from learned.irmasim.scenario import HETEROGENEOUS, jobsets_of, machine_of, policies_of
-from learned.training.seeds import check_training_seed
+from learned.rl.settings import A2cSettings, PgSettings
+from learned.rl.training import DeclaredTraining, Trained, file_names
+from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from learned.irmasim.learner import WatchedLearner
-    from learned.training.loop import Learner
+    from learned.rl.learner import BestKept
+    from learned.rl.loop import Learner
 
 PG, A2C = "pg", "a2c"
 AGENTS = (PG, A2C)
 USUAL_RATES = {PG: 2e-2, A2C: 1e-2}
 """Learning rates where none is given."""
+EVERY = 10
+"""Updates between two looks at what the actor comes to that always takes what it prefers."""
+SHARE = "share of "
+"""How the columns of a learning curve begin that tell how often each policy was named."""
 
 
-@dataclass(frozen=True, slots=True)
-class IrmasimTraining:
-    """Trains an agent that names the policy by which waiting jobs start.
+@dataclass(frozen=True)
+class IrmasimTraining(DeclaredTraining["BestKept"]):
+    """Trains an agent that names the policy by which waiting jobs start."""
 
-    Parameters
-    ----------
-    platform
-        ``heterogeneous`` or ``homogeneous``, the paper's clusters, or a platform file.
-    types
-        Folder of IRMaSim's library of types, for a platform file that leaves types out; empty for none.
-    trace
-        Workload of tasks, or several separated by commas; empty for a batch of NPB jobs.
-    jobs, batch
-        Jobs of that batch, and the seed that draws it.
-    objective
-        ``energy``, ``makespan``, ``energy_delay``, or another reward of the environment.
-    level
-        How much the agent is told: ``normal``, ``small`` or ``minimal``.
-    agent
-        ``pg``: REINFORCE, or ``a2c``: actor-critic.
-    model
-        ``contention`` or ``baseline``.
-    policies
-        Names separated by commas, or ``all``; empty for the six of `learned.irmasim.scenario.SUBSET`.
-    episodes
-        Episodes of the training, at least as many as are played side by side.
-    environments
-        Episodes side by side, at least 2: as many in every update.
-    learning_rate
-        Of Adam, at the start; it falls linearly to a twentieth. 0 for the usual one.
-    entropy
-        Weight of the policy's entropy; rewards are shares of the objective, those of one decision about 1e-4.
-
-    Raises
-    ------
-    UsageError
-        If a value is out of range.
-    """
-
-    platform: str = HETEROGENEOUS
-    types: str = ""
-    trace: str = ""
+    platform: str = HETEROGENEOUS  # ``heterogeneous`` or ``homogeneous``, the paper's clusters, or a platform file
+    types: str = ""  # Folder of IRMaSim's library of types, for a platform file that leaves types out; empty for none
+    trace: str = ""  # Workload of tasks, or several separated by commas; empty for a batch of NPB jobs
+    # Jobs of that batch, and the seed that draws it
     jobs: int = 100
     batch: int = 100
-    objective: str = "energy"
-    level: str = "minimal"
-    agent: str = PG
-    model: str = ExecutionKind.CONTENTION.value
-    policies: str = ""
-    episodes: int = 4800
-    environments: int = 16
-    learning_rate: float = 0.0
-    entropy: float = 6e-5
+    objective: str = "energy"  # ``energy``, ``makespan``, ``energy_delay``, or another reward of the environment
+    level: str = "minimal"  # How much the agent is told: ``normal``, ``small`` or ``minimal``
+    agent: str = PG  # ``pg``: REINFORCE, or ``a2c``: actor-critic
+    model: str = ExecutionKind.CONTENTION.value  # ``contention`` or ``baseline``
+    policies: str = ""  # Names separated by commas, or ``all``; empty for the six of `learned.irmasim.scenario.SUBSET`
+    episodes: int = 4800  # Episodes of the training, at least as many as are played side by side
+    environments: int = 16  # Episodes side by side, at least 2: as many in every update
+    learning_rate: float = 0.0  # Of Adam, at the start; it falls linearly to a twentieth. 0 for the usual one.
+    # Weight of the policy's entropy; rewards are shares of the objective, those of one decision about 1e-4
+    ent_coef: float = 6e-5
 
     name: ClassVar[str] = "irmasim"
+    renamed_options: ClassVar[Mapping[str, str]] = {"entropy": "ent_coef"}
 
     def __post_init__(self) -> None:
-        if self.agent not in AGENTS:
-            raise UsageError(f"the agent is {self.agent!r}, must be one of {', '.join(AGENTS)}")
+        self.check_one_of(agent=AGENTS)
         if self.environments < 2 or self.episodes < self.environments:
             fault = f"{self.episodes} episodes, {self.environments} side by side"
             raise UsageError(f"there are {fault}; must be at least as many as side by side, and these at least 2")
-        if self.jobs < 1 or min(self.batch, self.learning_rate, self.entropy) < 0:
-            raise UsageError("there must be at least one job; batch, learning_rate and entropy must not be negative")
+        self.check_at_least(1, "jobs")
+        self.check_at_least(0, "batch", "learning_rate", "ent_coef")
         self.options()
         self.execution()
 
@@ -107,8 +77,13 @@ class IrmasimTraining:
         return f"{self.name}-{self.agent}-{self.objective}-{self.model}"
 
     @property
-    def updates(self) -> int:
+    def n_updates(self) -> int:
         """Number of updates."""
+        return self.updates
+
+    @property
+    def updates(self) -> int:
+        """Number of updates, which follows from that of episodes."""
         return self.episodes // self.environments
 
     def options(self) -> Options:
@@ -121,34 +96,42 @@ class IrmasimTraining:
         """Return how jobs run."""
         return Execution(cast(ExecutionKind, self.model))
 
-    def train(self, request: TrainingRequest) -> Iterator[TrainingProgress]:
-        """Train; see `allocopt.training.Training.train`."""
-        check_training_seed(request.seed)
-        _check_torch()
-        from allocopt.report.provenance import commit
-        from learned.training.loop import run_updates
+    def _learner(self, seed: int, workers: Workers) -> "BestKept":
+        from learned.rl.learner import BestKept
 
-        begun_at = commit()
-        learner = self.learner(request.seed)
-        identity = {"title": self.label, "seed": request.seed, "updates": self.updates, **asdict(self)}
-        for progress in run_updates(learner, self.updates, request, identity):
-            if progress.done == progress.total:
-                self._write(learner, request, begun_at)
-            yield progress
-
-    def learner(self, seed: int) -> "WatchedLearner":
-        """Return what learns, before its first update."""
-        _check_torch()
-        import torch
-
-        from learned.irmasim.learner import WatchedLearner
-
-        torch.set_num_threads(1)
         environment = self.environment(seed)
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            inner, actor = self._agent(environment, seed)
-        return WatchedLearner(inner, actor, environment)
+        inner, actor = self._agent(environment, seed)
+
+        class Watched(BestKept):
+            more_is_better = True
+
+            def judge(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
+                return {"score": environment.score(lambda seen, legal: most_preferred(weights, seen, legal))}
+
+            def update(self, share: float) -> dict[str, float]:
+                measures = super().update(share)
+                del measures["score"]
+                shares = zip(environment.episodes.options.actions, environment.shares.tolist(), strict=True)
+                return {
+                    "episodes": float(self._updates * environment.n_environments),
+                    **measures,
+                    # What is learned from is relative to the other episodes, and 0 on average.
+                    "mean_return": float(environment.totals.mean()),
+                    **{SHARE + name: value for name, value in shares},
+                }
+
+        return Watched(inner, actor, EVERY)
+
+    def result(self, learner: "BestKept") -> Trained:
+        """Return the best actor's weights, and how it was trained."""
+        told = {
+            "trace": file_names(self.trace),
+            "platform": Path(self.platform).name,
+            "types": Path(self.types).name,
+            "score": float(learner.best_score),
+            "actions": list(self.options().actions),
+        }
+        return Trained("dense", learner.best, told)
 
     def environment(self, seed: int) -> WholeEpisodes:
         """Return where the agent learns; the reference is the mean of the policies."""
@@ -158,36 +141,19 @@ class IrmasimTraining:
         return WholeEpisodes(jobsets, machine, execution, options, references, self.environments, seed)
 
     def _agent(self, environment: WholeEpisodes, seed: int) -> "tuple[Learner, nn.Module]":
-        """Return what learns in an environment, and its actor."""
-        from learned.algorithms.a2c import A2cLearner
-        from learned.algorithms.actor_critic import ActorCritic
-        from learned.algorithms.pg import PgLearner
-        from learned.networks.torch_modules import FeedForward
+        from torch import nn
+
+        from learned.rl.actor_critic import A2cLearner
+        from learned.rl.networks import ActorCritic, dense, scale_last_layer
+        from learned.rl.policy_gradient import PgLearner
 
         size, steps = environment.episodes.size, environment.horizon
         rate = self.learning_rate or USUAL_RATES[self.agent]
-        actor = FeedForward(network(size, len(environment.episodes.options.actions)), last_gain=0.01)
+        actor = dense(size, HIDDEN, len(environment.episodes.options.actions), activation=nn.Tanh())
+        scale_last_layer(actor, 0.01)
         if self.agent == PG:
-            settings = PgSettings(steps=steps, learning_rate=rate, entropy=self.entropy)
+            settings = PgSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
             return PgLearner(actor, environment, settings, seed), actor
-        model = ActorCritic(actor, FeedForward(network(size, 1)))
-        of_critic = A2cSettings(steps=steps, learning_rate=rate, entropy=self.entropy)
+        model = ActorCritic(actor, dense(size, HIDDEN, 1, activation=nn.Tanh()))
+        of_critic = A2cSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
         return A2cLearner(model, environment, of_critic, seed), actor
-
-    def _write(self, learner: "WatchedLearner", request: TrainingRequest, commit: str) -> None:
-        """Write the best actor's weights; ``commit`` is that of the program which trained them."""
-        from learned.networks.files import Card, write_weights
-
-        settings = asdict(self)
-        settings["trace"] = ",".join(Path(path).name for path in self.trace.split(","))
-        settings["platform"], settings["types"] = Path(self.platform).name, Path(self.types).name
-        settings["score"] = float(learner.best_score)
-        settings["actions"] = list(self.options().actions)
-        card = Card(self.name, NAME, request.seed, self.updates, __version__, commit, request.command, settings)
-        write_weights(request.folder / "weights.safetensors", learner.best, card)
-
-
-def _check_torch() -> None:
-    """Raise `MissingPackageError` where nothing can be trained."""
-    if find_spec("torch") is None:
-        raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")

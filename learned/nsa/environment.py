@@ -1,23 +1,198 @@
-"""The repair of the NSA paper as an environment to train in (section V-B)."""
+"""The repair of the NSA paper as an environment to train in (section V-B), many repairs in one compiled call."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import boolean, float32, float64, int64, types, void
 
-from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.arrays import BoolArray, Encoding, Float32Array, FloatArray, IntArray
+from allocopt.kernels.arrays import put, tuple_type
+from allocopt.kernels.compiled import helper, kernel
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
-from heuristics.topology.annealing import Rules
-from learned.networks.layers import Shape
-from learned.nsa.environment_kernels import Repairs, WindowPool, observe_all, start_all, step_all
-from learned.nsa.features import LARGEST_JOB, node_features
+from heuristics.topology.annealing import (
+    RULES,
+    Rules,
+    Walk,
+    accept_or_not,
+    cost_at,
+    draw_below,
+    insert_job,
+    remove_jobs,
+)
+from learned.nsa.kernels import LARGEST_JOB, asked_by_others, node_features, write_state
+from learned.nsa.networks import Shape
 
 REWARD_SCALE = 0.01
 """What hops are multiplied by in a reward, so that most lie between -5 and 0."""
-
 WALK_STEPS = 100
 """Steps of the walks that training states come from."""
+
+
+class WindowPool(NamedTuple):
+    """Windows of one cluster, one after the other."""
+
+    # Where those of each window begin, and where the last one ends, shape ``(W + 1,)``
+    position_first: IntArray
+    job_first: IntArray
+    groups: IntArray  # Groups of the idle positions, window by window; in a window level by level
+    nodes: Float32Array  # Switch and pod of the idle positions as states show them, likewise; two values a position
+    sizes: IntArray  # Nodes that the jobs ask for
+    weights: FloatArray  # Hop difference to the next level, per level below the top
+    # As in `allocopt.arrays.Encoding`
+    bottom: float
+    top: float
+    scale: float
+    largest: float  # Most nodes that a job asks for, for the scale of the features
+
+
+class Repairs(NamedTuple):
+    """Where E environments are; rows are as long as the largest window asks for.
+
+    ``counters``, shape ``(5, E)``, are the window, moves made on it, jobs removed by the present move, jobs of these
+    placed again, and the length of the idle sequence.
+    """
+
+    counters: IntArray
+    jobs: IntArray  # Jobs in some order, the removed ones first
+    idle: IntArray  # The idle sequence
+    owners: IntArray  # Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``
+    costs: FloatArray  # Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``
+    totals: FloatArray  # As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``
+
+
+WINDOW, MOVES, REMOVED, PLACED, N_IDLE = range(5)
+WINDOW_POOL = tuple_type(
+    (
+        *(int64[::1], int64[::1], int64[::1], float32[::1], int64[::1], float64[::1]),
+        *(float64, float64, float64, float64),
+    ),
+    WindowPool,
+)
+REPAIRS = tuple_type(
+    (int64[:, ::1], int64[:, ::1], int64[:, ::1], int64[:, :, ::1], float64[:, :, ::1], float64[:, ::1]), Repairs
+)
+
+
+@helper(allocates=True)
+def _encoding_of(pool: WindowPool, window: int) -> Encoding:
+    first, last = pool.position_first[window], pool.position_first[window + 1]
+    levels = pool.weights.size
+    groups = pool.groups[levels * first : levels * last].reshape((levels, last - first))
+    sizes = pool.sizes[pool.job_first[window] : pool.job_first[window + 1]]
+    return Encoding(groups, sizes, pool.weights, pool.bottom, pool.top, pool.scale, sizes)
+
+
+@helper(allocates=True)
+def _walk_of(repairs: Repairs, e: int, m: int, n_jobs: int) -> Walk:
+    return Walk(
+        repairs.owners[0, e, :m],
+        repairs.owners[1, e, :m],
+        repairs.owners[2, e, :m],
+        repairs.costs[0, e, :n_jobs],
+        repairs.costs[1, e, :n_jobs],
+        repairs.totals[e],
+    )
+
+
+@helper(allocates=True)
+def _start_window(pool: WindowPool, repairs: Repairs, e: int, counts: IntArray, rng: np.random.Generator) -> None:
+    # A random window, from the sequential allocation.
+    repairs.counters[WINDOW, e] = draw_below(pool.job_first.size - 1, rng)
+    repairs.counters[MOVES, e] = 0
+    encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
+    m, n_jobs = encoding.groups.shape[1], encoding.sizes.size
+    walk = _walk_of(repairs, e, m, n_jobs)
+    walk.working[:] = -1
+    positions = np.arange(m)
+    first = 0
+    for job in range(n_jobs):
+        repairs.jobs[e, job] = job
+        last = first + encoding.sizes[job]
+        walk.working[first:last] = job
+        walk.working_costs[job] = cost_at(encoding, positions[first:last], counts)
+        first = last
+    put(walk.working, walk.accepted)
+    put(walk.working_costs, walk.accepted_costs)
+    walk.totals[:] = walk.working_costs.sum()
+
+
+@helper(allocates=True)
+def _start_move(pool: WindowPool, repairs: Repairs, rules: Rules, e: int, rng: np.random.Generator) -> None:
+    encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
+    m, n_jobs = encoding.groups.shape[1], encoding.sizes.size
+    most = min(rules.most_removed, n_jobs)
+    walk = _walk_of(repairs, e, m, n_jobs)
+    count, n_idle = remove_jobs(encoding, walk, most, repairs.jobs[e, :n_jobs], repairs.idle[e], rng)
+    repairs.counters[REMOVED, e] = count
+    repairs.counters[PLACED, e] = 0
+    repairs.counters[N_IDLE, e] = n_idle
+
+
+@kernel(void(WINDOW_POOL, REPAIRS, RULES, types.npy_rng), allocates=True)
+def start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.Generator) -> None:
+    """Start a window and a move in every environment."""
+    counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
+    for e in range(repairs.jobs.shape[0]):
+        _start_window(pool, repairs, e, counts, rng)
+        # So that the environments are at different points of their walks.
+        repairs.counters[MOVES, e] = draw_below(rules.steps, rng)
+        _start_move(pool, repairs, rules, e, rng)
+
+
+@kernel(void(WINDOW_POOL, REPAIRS, int64, float32[:, ::1], int64[::1]), allocates=True)
+def observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Float32Array, n_legal: IntArray) -> None:
+    """Write the state of every environment and its number of legal actions."""
+    for e in range(repairs.jobs.shape[0]):
+        encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
+        m = encoding.groups.shape[1]
+        first = 2 * pool.position_first[repairs.counters[WINDOW, e]]
+        nodes = pool.nodes[first : first + 2 * m].reshape((2, m))
+        waiting = repairs.jobs[e, repairs.counters[PLACED, e] : repairs.counters[REMOVED, e]]
+        size = encoding.sizes[waiting[0]] / pool.largest
+        others = asked_by_others(encoding.sizes, waiting) / pool.largest
+        idle = repairs.idle[e, : repairs.counters[N_IDLE, e]]
+        n_legal[e] = write_state(nodes, idle, size, others, n_features, states[e])
+
+
+@kernel(void(WINDOW_POOL, REPAIRS, RULES, int64[::1], float64[::1], boolean[::1], types.npy_rng), allocates=True)
+def step_all(
+    pool: WindowPool,
+    repairs: Repairs,
+    rules: Rules,
+    actions: IntArray,
+    rewards: FloatArray,
+    done: np.ndarray,
+    rng: np.random.Generator,
+) -> None:
+    """Place one job in every environment.
+
+    Where it was the last one of a move, the reward is minus the hop cost of the jobs of the move, the walk accepts or
+    rejects, and the next move begins, on a new window after the last step of the walk.
+    """
+    counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
+    block = np.empty(repairs.idle.shape[1], dtype=np.int64)
+    for e in range(actions.size):
+        encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
+        walk = _walk_of(repairs, e, encoding.groups.shape[1], encoding.sizes.size)
+        job = repairs.jobs[e, repairs.counters[PLACED, e]]
+        positions = block[: encoding.sizes[job]]
+        n_idle = repairs.counters[N_IDLE, e]
+        repairs.counters[N_IDLE, e] = insert_job(walk.working, job, actions[e], repairs.idle[e], n_idle, positions)
+        walk.working_costs[job] = cost_at(encoding, positions, counts)
+        repairs.counters[PLACED, e] += 1
+        removed = repairs.counters[REMOVED, e]
+        done[e] = repairs.counters[PLACED, e] == removed
+        rewards[e] = 0.0
+        if done[e]:
+            for i in range(removed):
+                rewards[e] -= walk.working_costs[repairs.jobs[e, i]]
+            accept_or_not(walk, rules, repairs.counters[MOVES, e], rng)
+            repairs.counters[MOVES, e] += 1
+            if repairs.counters[MOVES, e] >= rules.steps:
+                _start_window(pool, repairs, e, counts, rng)
+            _start_move(pool, repairs, rules, e, rng)
 
 
 def window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
@@ -39,7 +214,6 @@ def window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
 
 
 def _offsets(lengths: Sequence[int]) -> IntArray:
-    """Where each part begins, and where the last one ends."""
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
@@ -50,20 +224,8 @@ class RepairEnvironment:
     minus their hop cost, in hops times `REWARD_SCALE`. Then the walk accepts or rejects, as in Algorithm 1, so that
     states are those that the solver meets; after its last step it begins anew on a random window.
 
-    Parameters
-    ----------
-    problems
-        Windows of one cluster.
-    shape
-        Features and nodes of a state.
-    n_environments
-        Number of walks E.
-    seed
-        Fixes every random choice.
-    most_removed
-        Jobs removed in a move, at most (n_D).
-    hottest, coldest
-        Temperatures, as multiples of the cost of a hop.
+    All windows are of one cluster. A state has the shape of so many features and nodes. A move removes ``most_removed``
+    jobs at most (n_D); temperatures are multiples of the cost of a hop.
     """
 
     def __init__(
@@ -96,7 +258,7 @@ class RepairEnvironment:
         start_all(self._pool, self._repairs, self._rules, self._rng)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.training.environment.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
         n_features, n_actions = self._shape
         states = np.empty((self.n_environments, n_features * n_actions), dtype=np.float32)
         n_legal = np.empty(self.n_environments, dtype=np.int64)
@@ -104,7 +266,7 @@ class RepairEnvironment:
         return states.reshape(-1, n_features, n_actions), np.arange(n_actions) < n_legal[:, None]
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Place a job in every walk; see `learned.training.environment.Environment.step`."""
+        """Place a job in every walk; see `learned.rl.rollout.Environment.step`."""
         rewards = np.empty(self.n_environments)
         done = np.empty(self.n_environments, dtype=np.bool_)
         step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)

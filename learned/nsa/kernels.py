@@ -12,9 +12,11 @@ import numpy as np
 from numba import float32, float64, int64, types, void
 
 from allocopt.arrays import Encoding, Float32Array, IntArray
+from allocopt.cluster.topology import FatTree
 from allocopt.kernels.arrays import tuple_type
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.tree import ENCODING
+from allocopt.problems.topology import TopologyProblem
 from heuristics.topology.annealing import (
     DRAWS,
     RULES,
@@ -28,34 +30,40 @@ from heuristics.topology.annealing import (
     is_non_crossing,
     remove_jobs,
 )
-from learned.inference.kernels import BUFFERS, PACKED_NETWORK, forward
-from learned.inference.packed import Buffers, PackedNetwork
+from learned.nsa.forward import BUFFERS, PACKED_NETWORK, Buffers, PackedNetwork, forward
+
+LARGEST_JOB = 40
+"""Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature."""
+
+
+def node_features(problem: TopologyProblem) -> Float32Array:
+    """Parent switch and pod of every idle node, numbered from 1 and divided by their number, shape ``(2, m)``.
+
+    On other trees the pod is the group just below the top; without groups all nodes are alike.
+    """
+    groups = problem.topology.groups_of(problem.idle_nodes)
+    if not len(groups):
+        return np.ones((2, len(problem.idle_nodes)), dtype=np.float32)
+    tree = problem.topology
+    if isinstance(tree, FatTree):
+        counts = np.array([tree.pods * tree.leaves_per_pod, tree.pods])
+    else:
+        counts = tree.groups_of(np.arange(tree.size)).max(axis=1) + 1
+    return np.stack([(groups[level] + 1) / counts[level] for level in (0, -1)]).astype(np.float32)
 
 
 class Guide(NamedTuple):
-    """What the walk asks for first nodes.
+    """What the walk asks for first nodes."""
 
-    Parameters
-    ----------
-    network, buffers
-        The policy, and working space for it.
-    nodes
-        Switch and pod of every idle position as a state shows them, shape ``(2, m)``.
-    largest
-        Most nodes that a job asks for, for the scale of the features.
-    n_features, n_actions
-        Shape of a state: 4 or 5, and q.
-    sharpness
-        What logits are multiplied by before an action is drawn: 1 draws as the policy was trained.
-    """
-
+    # The policy, and working space for it
     network: PackedNetwork
     buffers: Buffers
-    nodes: Float32Array
-    largest: float
+    nodes: Float32Array  # Switch and pod of every idle position as a state shows them, shape ``(2, m)``
+    largest: float  # Most nodes that a job asks for, for the scale of the features
+    # Shape of a state: 4 or 5, and q
     n_features: int
     n_actions: int
-    sharpness: float
+    sharpness: float  # What logits are multiplied by before an action is drawn: 1 draws as the policy was trained
 
 
 GUIDE = tuple_type((PACKED_NETWORK, BUFFERS, float32[:, ::1], float64, int64, int64, float64), Guide)
@@ -67,18 +75,8 @@ def write_state(
 ) -> int:
     """Write the state of a repair and return how many actions are legal.
 
-    Parameters
-    ----------
-    nodes
-        See `Guide`.
-    idle
-        The idle sequence.
-    size, others
-        The third and the fourth feature.
-    n_features
-        4 or 5.
-    state
-        What is written, shape ``(n_features * q,)``.
+    See `Guide` for the nodes; size and others are the third and the fourth feature, the state has shape
+    ``(n_features * q,)``.
     """
     q = state.size // n_features
     n = min(q, idle.size)

@@ -7,13 +7,13 @@ state is drawn again, some times at most (*strict*).
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode, sequential_allocation
@@ -24,15 +24,13 @@ from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from heuristics.topology.annealing import MOST_JOBS, follow, rules_of, walk_from
 from heuristics.topology.schedule import Schedule
-from learned.inference.packed import buffers_for
-from learned.nsa.features import LARGEST_JOB, node_features
-from learned.nsa.kernels import Guide, anneal_guided
-from learned.nsa.networks import NETWORKS
-from learned.nsa.store import load_network
+from learned.nsa.forward import PackedNetwork, buffers_for, pack
+from learned.nsa.kernels import LARGEST_JOB, Guide, anneal_guided, node_features
+from learned.nsa.networks import NETWORKS, Architecture
+from learned.weights import load_weights, shipped_file
 
 STEPS_PER_SLICE = 100
 """Steps between two looks at the clock: some milliseconds."""
-
 WALKS = ("metropolis", "published")
 
 
@@ -40,38 +38,23 @@ WALKS = ("metropolis", "published")
 class Nsa(TopologySolver):
     """Neural simulated annealing; one or two forward passes a step.
 
-    Parameters
-    ----------
-    network
-        One of the paper's six, ``fcn-1`` to ``cnn-3``, whose weights come along; or a file of weights written by
-        ``allocopt train nsa``.
-    hottest, coldest
-        First and last temperature, as multiples of the cost of one hop (Table I: 2,500 and 2.5 at 1,000).
-    steps
-        Steps where the budget sets no iterations.
-    most_removed
-        Jobs removed in a move, at most; n_D in Table I.
-    sharpness
-        How greedily first nodes are drawn: logits are multiplied by it. 1 draws as the policy was trained; 0.5 is best
-        on windows of a seed that is neither trained on nor evaluated.
-    walk
-        ``metropolis`` as Algorithm 1 says, or ``published``: as in the authors' code a rejected move restores the cost
-        but not the allocation (see `heuristics.topology.annealing`).
-
-    Raises
-    ------
-    UsageError
-        If an option is out of range, or there is no such network.
-    BadFileError
-        If a file of weights cannot be read.
+    Raises `UsageError` if an option is out of range, or there is no such network, `BadFileError` if a file of
+    weights cannot be read.
     """
 
+    # One of the paper's six, ``fcn-1`` to ``cnn-3``, whose weights come along; or a file of weights written by
+    # ``allocopt train nsa``
     network: str = "cnn-3"
+    # First and last temperature, as multiples of the cost of one hop (Table I: 2,500 and 2.5 at 1,000)
     hottest: float = 2.5
     coldest: float = 0.0025
-    steps: int = 500
-    most_removed: int = 2
+    steps: int = 500  # Steps where the budget sets no iterations
+    most_removed: int = 2  # Jobs removed in a move, at most; n_D in Table I
+    # How greedily first nodes are drawn: logits are multiplied by it. 1 draws as the policy was trained; 0.5 is
+    # best on windows of a seed that is neither trained on nor evaluated.
     sharpness: float = 0.5
+    # ``metropolis`` as Algorithm 1 says, or ``published``: as in the authors' code a rejected move restores the
+    # cost but not the allocation (see `heuristics.topology.annealing`)
     walk: str = "metropolis"
 
     name: ClassVar[str] = "nsa"
@@ -111,11 +94,9 @@ class Nsa(TopologySolver):
         return follow(walk, problem, run, steps, STEPS_PER_SLICE, advance)
 
     def _schedule(self) -> Schedule:
-        """Return the cooling schedule; raises `UsageError` where the options make none."""
         return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
 
     def _guide(self, problem: TopologyProblem) -> Guide:
-        """Return the policy as the kernel takes it."""
         architecture, packed = load_network(weights_path(self.network))
         n_features, n_actions = architecture.input
         nodes = node_features(problem)
@@ -126,14 +107,26 @@ class Nsa(TopologySolver):
 def weights_path(network: str) -> Path:
     """File of the weights of a network that comes along, or that file itself.
 
-    Raises
-    ------
-    UsageError
-        If there is no such network.
+    Raises `UsageError` if there is no such network.
     """
     if network in NETWORKS:
-        return Path(str(files("learned.weights").joinpath(f"nsa-{network}.safetensors")))
+        return shipped_file("nsa", network)
     path = Path(network)
     if path.suffix != ".safetensors":
         raise UsageError(f"there is no network {network!r}; there are {', '.join(NETWORKS)}, or a .safetensors file")
     return path
+
+
+def load_network(path: Path) -> tuple[Architecture, PackedNetwork]:
+    """Return architecture and packed weights of a file.
+
+    Raises `BadFileError` if it cannot be read, or holds no network of the paper.
+    """
+    weights, card = load_weights(path)
+    if card.network not in NETWORKS:
+        raise bad_file(path, f"network is {card.network!r}, must be one of {', '.join(NETWORKS)}")
+    architecture = NETWORKS[card.network]
+    try:
+        return architecture, pack(architecture, weights)
+    except ValueError as error:
+        raise bad_file(path, str(error)) from None

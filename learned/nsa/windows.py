@@ -14,18 +14,15 @@ from allocopt.solving.budget import Budget
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.workload import COLUMNS, Workload
 from heuristics.topology.annealing import Annealing
-from learned.training.seeds import check_training_seed
+from learned.rl.training import check_training_seed
 
 PAPER_CLUSTER = FatTree(10, 10, 10)
 """1,000 nodes, a pruned fat tree of radix 20 (section VI-A)."""
-
 PERIOD_S = 60.0
 """Length of a period (Table I)."""
-
 WINDOWS_PER_EPOCH = 100
 JOBS_PER_EPOCH = 1_000
 """Jobs of a workload that an epoch may use: more than enough for its windows."""
-
 REPLAY_STEPS = 300
 """Steps of the annealing that decides how the cluster goes on from window to window."""
 
@@ -40,10 +37,7 @@ def epoch_workload(workload: Workload, first: int, n_jobs: int) -> Workload:
 def training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
     """Yield windows of the paper's workload from a seed, 100 of every epoch.
 
-    Raises
-    ------
-    UsageError
-        If the seed is reserved for evaluation.
+    Raises `UsageError` if the seed is reserved for evaluation.
     """
     check_training_seed(seed)
     workload = uniform_workload(n_epochs * JOBS_PER_EPOCH, np.random.default_rng(seed))

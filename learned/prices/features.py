@@ -22,53 +22,29 @@ MOST_SUMMED = 24
 
 
 class Features(NamedTuple):
-    """What the network sees.
+    """What the network sees."""
 
-    Parameters
-    ----------
-    leaves
-        Features of every leaf, shape ``(leaves, LEAF_FEATURES)``.
-    jobs
-        Features of every job, shape ``(J, JOB_FEATURES)``.
-    pod
-        Pod of every leaf, numbered from 0, shape ``(leaves,)``.
-    leaf_share, pod_share
-        Idle nodes of every leaf as a share of all and of its pod's, shape ``(leaves,)``.
-    job_share
-        Nodes of every job as a share of all that are asked for, shape ``(J,)``.
-    unit
-        Hops that a node saves at most per node of its job: the unit of prices.
-    """
-
-    leaves: Float32Array
-    jobs: Float32Array
-    pod: IntArray
+    leaves: Float32Array  # Features of every leaf, shape ``(leaves, LEAF_FEATURES)``
+    jobs: Float32Array  # Features of every job, shape ``(J, JOB_FEATURES)``
+    pod: IntArray  # Pod of every leaf, numbered from 0, shape ``(leaves,)``
+    # Idle nodes of every leaf as a share of all and of its pod's, shape ``(leaves,)``
     leaf_share: Float32Array
     pod_share: Float32Array
-    job_share: Float32Array
-    unit: float
+    job_share: Float32Array  # Nodes of every job as a share of all that are asked for, shape ``(J,)``
+    unit: float  # Hops that a node saves at most per node of its job: the unit of prices
 
 
 class Tables(NamedTuple):
-    """What there is of every number x of nodes, ``0 .. most idle nodes of a pod``.
+    """What there is of every number x of nodes, ``0 .. most idle nodes of a pod``."""
 
-    Parameters
-    ----------
-    jobs, nodes
-        Jobs of at most x nodes, and their nodes together.
-    below, above
-        The largest job of at most x nodes, and the smallest of more; 0 if there is none.
-    filled
-        Largest sum of job sizes that is at most x.
-    leaves, pods
-        Idle nodes of all leaves, and of all pods, that have more than x.
-    """
-
+    # Jobs of at most x nodes, and their nodes together
     jobs: IntArray
     nodes: FloatArray
+    # The largest job of at most x nodes, and the smallest of more; 0 if there is none
     below: IntArray
     above: IntArray
-    filled: IntArray
+    filled: IntArray  # Largest sum of job sizes that is at most x
+    # Idle nodes of all leaves, and of all pods, that have more than x
     leaves: FloatArray
     pods: FloatArray
 
@@ -80,13 +56,11 @@ FEATURES = types.NamedTuple(
 
 @inlined
 def _ratio(a: float, b: float) -> float:
-    """Return a / (a + b), or 0 where both are 0."""
     return a / (a + b) if a + b > 0 else 0.0
 
 
 @inlined
 def _fill_sizes(tables: Tables, sizes: IntArray) -> None:
-    """Fill what depends on the jobs one by one."""
     most = tables.jobs.size - 1
     over = 0
     for size in sizes:
@@ -105,7 +79,6 @@ def _fill_sizes(tables: Tables, sizes: IntArray) -> None:
 
 @inlined
 def _fill_sums(filled: IntArray, sizes: IntArray) -> None:
-    """Fill the largest sums of job sizes."""
     most = filled.size - 1
     for x in range(1, most + 1):
         filled[x] = -1
@@ -120,7 +93,6 @@ def _fill_sums(filled: IntArray, sizes: IntArray) -> None:
 
 @inlined
 def _fill_supply(supply: FloatArray, idle: IntArray) -> None:
-    """Fill the idle nodes of the groups that have more than x."""
     for x in idle:
         supply[x - 1] += x
     for x in range(supply.size - 2, -1, -1):
@@ -131,7 +103,6 @@ def _fill_supply(supply: FloatArray, idle: IntArray) -> None:
 def _write_value(
     row: Float32Array, tables: Tables, supply: FloatArray, x: int, asked: float, n_jobs: int, total: float, largest: int
 ) -> None:
-    """Write the features of x idle nodes in one group of a level."""
     row[0] = (tables.nodes[x] + x * (n_jobs - tables.jobs[x])) / asked
     row[1] = tables.nodes[x] / asked
     row[2] = tables.below[x] / x
@@ -147,7 +118,6 @@ def _write_value(
 def _write_job(
     row: Float32Array, tables: Tables, n: int, asked: float, total: float, largest: int, most_leaf: int
 ) -> None:
-    """Write the features of one job that depend on its size."""
     most = tables.jobs.size - 1
     fits = n <= most
     row[0] = n / asked
@@ -164,7 +134,6 @@ def _write_job(
 
 @helper(allocates=True)
 def _parents(tree: GroupTree) -> IntArray:
-    """Return the parent of every vertex; the top is its own."""
     parent = np.full(tree.idle.size, tree.idle.size - 1)
     for vertex in range(tree.idle.size):
         for i in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
@@ -197,30 +166,15 @@ def pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
 
 @kernel(FEATURES(GROUP_TREE, int64[::1]), allocates=True)
 def features_of(tree: GroupTree, sizes: IntArray) -> Features:
-    """Look at a window.
-
-    Parameters
-    ----------
-    tree
-        Its groups.
-    sizes
-        Nodes of each job, shape ``(J,)``.
-    """
+    """Look at a window of jobs of these sizes, shape ``(J,)``."""
     n_leaves, n_jobs = tree.leaf_first.size - 1, sizes.size
     pod, vertex_of, unit = pods_of(tree)
     n_pods = vertex_of.size
     leaf_idle, pod_idle = tree.idle[:n_leaves], tree.idle[vertex_of]
     total, asked, largest = float(tree.idle[-1]), float(sizes.sum()), sizes.max()
     most, most_leaf = pod_idle.max(), leaf_idle.max()
-    tables = Tables(
-        np.zeros(most + 1, dtype=np.int64),
-        np.zeros(most + 1),
-        np.zeros(most + 1, dtype=np.int64),
-        np.zeros(most + 1, dtype=np.int64),
-        np.zeros(most + 1, dtype=np.int64),
-        np.zeros(most + 1),
-        np.zeros(most + 1),
-    )
+    whole, real = np.zeros((4, most + 1), dtype=np.int64), np.zeros((3, most + 1))
+    tables = Tables(whole[0], real[0], whole[1], whole[2], whole[3], real[1], real[2])
     _fill_sizes(tables, sizes)
     _fill_sums(tables.filled, sizes[stable_order(sizes)])
     _fill_supply(tables.leaves, leaf_idle)

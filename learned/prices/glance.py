@@ -9,74 +9,43 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import put, stable_order
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savings
+from allocopt.kernels.random import folded
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from heuristics.topology.lns.state import (
-    HOLDINGS,
     MOVES,
     STATE,
     Holdings,
     Moves,
     State,
+    Window,
     begin_at,
     no_holdings,
     note_nodes,
 )
-from learned.prices.dual import bound_alone
 from learned.prices.features import features_of
-from learned.prices.insertion import insert_priced
-from learned.prices.network import NETWORK, PREDICTION, Network, Prediction, Weights, predict
+from learned.prices.insertion import bound_alone, insert_priced
+from learned.prices.network import NETWORK, Network, Prediction, Weights, predict
 
 FEW_JOBS, TOLERANCE = 30, 0.15
 """Number of jobs up to which every job is charged exactly, and the relative error of the charge beyond."""
+BEGUN = types.Tuple((STATE, float64))
 
 
 class Glance(NamedTuple):
-    """What is seen of a window at one glance.
+    """What is seen of a window at one glance."""
 
-    Parameters
-    ----------
-    prediction
-        Prices, worths and scores.
-    alone
-        What each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``.
-    priced
-        The same less what it would pay at the predicted prices; as ``alone`` where no bound was asked for.
-    most
-        No allocation saves more, by the predicted prices, in hops; infinity where that was not asked for.
-    saving
-        What the first allocation saves, in hops.
-    holdings
-        Who holds what in it; savings are not computed.
-    """
-
-    prediction: Prediction
-    alone: FloatArray
+    prediction: Prediction  # Prices, worths and scores
+    alone: FloatArray  # What each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``
+    # The same less what it would pay at the predicted prices; as ``alone`` where no bound was asked for
     priced: FloatArray
-    most: float
-    saving: float
-    holdings: Holdings
-
-
-GLANCE = types.NamedTuple((PREDICTION, float64[::1], float64[::1], float64, float64, HOLDINGS), Glance)
+    most: float  # No allocation saves more, by the predicted prices, in hops; infinity where that was not asked for
+    saving: float  # What the first allocation saves, in hops
+    holdings: Holdings  # Who holds what in it; savings are not computed
 
 
 @helper(allocates=True)
 def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float, is_bounded: bool) -> Glance:
-    """Compute the bounds and insert the jobs, as a prediction says.
-
-    Parameters
-    ----------
-    tree
-        The groups.
-    sizes
-        Nodes of each job, shape ``(J,)``.
-    prediction
-        What to follow.
-    fading
-        See `learned.prices.insertion.insert_priced`.
-    is_bounded
-        Whether to compute the bound of the predicted prices.
-    """
+    """Insert jobs of these sizes as a prediction says, and compute the bounds, that of its prices if asked for."""
     largest = sizes.max()
     state = idle_state(tree, largest, 0.0)
     fill_tables(tree, state, largest)
@@ -107,9 +76,6 @@ def glance(tree: GroupTree, sizes: IntArray, weights: Weights, fading: float, is
     return follow(tree, sizes, predict(weights, features_of(tree, sizes)), fading, is_bounded)
 
 
-BEGUN = types.Tuple((STATE, float64))
-
-
 @helper(allocates=True)
 def begin_following(
     tree: GroupTree,
@@ -123,14 +89,7 @@ def begin_following(
 ) -> tuple[State, float]:
     """Begin the guided search as a prediction says; return its state, and what no allocation saves more than, in hops.
 
-    Parameters
-    ----------
-    tree, sizes, prediction, fading
-        As for `follow`.
-    hunt
-        By what the destruction scores are multiplied.
-    most_removed, moves, seed
-        See `heuristics.topology.lns.state.begin_at`.
+    Destruction scores are multiplied by ``hunt``; see `insert_priced` for ``fading``, and `begin_at` for the rest.
     """
     seen = follow(tree, sizes, prediction, fading, True)
     state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
@@ -140,7 +99,10 @@ def begin_following(
     return state, min(seen.alone.sum(), seen.most)
 
 
-@kernel(BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64), allocates=True)
+@kernel(
+    types.Tuple((STATE, float64))(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64),
+    allocates=True,
+)
 def begin_guided(
     tree: GroupTree,
     sizes: IntArray,
@@ -154,3 +116,12 @@ def begin_guided(
     """Ask the network, and begin as it says; see `begin_following`."""
     prediction = predict(network.weights, features_of(tree, sizes))
     return begin_following(tree, sizes, prediction, fading, hunt, most_removed, moves, seed)
+
+
+def guided_state(
+    window: Window, network: Network, fading: float, hunt: float, most_removed: int, moves: Moves, seed: int
+) -> tuple[State, float]:
+    """Begin the guided search of a window; see `begin_following`."""
+    sizes = window.encoding.sizes
+    state, most = begin_guided(window.tree, sizes, network, fading, hunt, most_removed, moves, folded(seed))
+    return state, float(most)

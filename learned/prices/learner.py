@@ -15,72 +15,48 @@ from allocopt.kernels.tree import GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of
 from allocopt.problems.topology.tables import group_tree
-from learned.prices.dual import dual_bound
+from heuristics.topology.lns.kernels import search_neighbourhoods
+from heuristics.topology.lns.state import Window
 from learned.prices.features import Features, features_of
-from learned.prices.improvement import improved
+from learned.prices.glance import guided_state
 from learned.prices.insertion import insert_priced
-from learned.prices.lessons import explore, imitate
+from learned.prices.lessons import dual_bound, explore, imitate
 from learned.prices.module import Batch, PriceNetwork
-from learned.prices.network import Prediction, predict
+from learned.prices.network import Prediction, Weights, network_of, predict
+from learned.prices.solver import LnsPrices
+from learned.rl.learner import ModelLearner, check_finite, descend
+
+HOTTEST, COLDEST = 0.14, 0.1
+"""Temperatures of a search that begins from a good allocation of many jobs, in hops: as those of the solver."""
+MAX_GRAD_NORM = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Hyper-parameters.
+    """Hyper-parameters."""
 
-    Parameters
-    ----------
-    updates
-        Number of updates.
-    batch, large_batch
-        Windows in an update, and large ones besides them.
-    learning_rate
-        The highest; it rises linearly for a twentieth of the updates, and falls as a cosine.
-    bound_only
-        Share of the updates that follow the bound alone.
-    samples
-        Orders that are explored in a window, half of them mirror images of the others.
-    most_explored
-        Jobs of the largest window whose orders are explored.
-    worth_noise
-        Standard deviation of disturbances of worths, in hops.
-    order_noise
-        The same of order scores.
-    fading
-        See `learned.prices.insertion.insert_priced`.
-    imitation, exploration, destruction
-        Weights of the lessons; the bound has 1.
-    improvement_every, improvement_steps
-        Updates from one search for a better allocation of a large window to the next, and its steps.
-    """
-
-    updates: int = 12_000
+    updates: int = 12_000  # Number of updates
+    # Windows in an update, and large ones besides them
     batch: int = 24
     large_batch: int = 3
-    learning_rate: float = 3e-3
-    bound_only: float = 0.15
-    samples: int = 4
-    most_explored: int = 60
-    worth_noise: float = 0.35
-    order_noise: float = 0.5
-    fading: float = 0.5
+    learning_rate: float = 3e-3  # The highest; it rises linearly for a twentieth of the updates, and falls as a cosine
+    bound_only: float = 0.15  # Share of the updates that follow the bound alone
+    samples: int = 4  # Orders that are explored in a window, half of them mirror images of the others
+    most_explored: int = 60  # Jobs of the largest window whose orders are explored
+    worth_noise: float = 0.35  # Standard deviation of disturbances of worths, in hops
+    order_noise: float = 0.5  # The same of order scores
+    fading: float = 0.5  # See `learned.prices.insertion.insert_priced`
+    # Weights of the lessons; the bound has 1
     imitation: float = 3.0
     exploration: float = 1.0
     destruction: float = 0.05
+    # Updates from one search for a better allocation of a large window to the next, and its steps
     improvement_every: int = 4
     improvement_steps: int = 2000
 
 
 class Case:
-    """A window to learn from.
-
-    Parameters
-    ----------
-    problem
-        The window.
-    known
-        The best allocation that is known, or None.
-    """
+    """A window to learn from, and the best allocation of it that is known."""
 
     def __init__(self, problem: TopologyProblem, known: Allocation | None = None) -> None:
         encoding = encode(problem)
@@ -100,6 +76,11 @@ class Case:
     def learn_of(self, allocation: Allocation) -> None:
         """Take an allocation for the best one that is known."""
         self.allocation, self.known = allocation, self._counts(allocation)
+
+    def owners(self) -> IntArray:
+        """Return the job of every idle node in the best known allocation."""
+        assert self.allocation is not None
+        return owners_of(self.problem, self.allocation)
 
     def idle_state(self) -> InsertionState:
         """Return the state in which all nodes are idle."""
@@ -131,7 +112,6 @@ class Case:
         return savings
 
     def _counts(self, allocation: Allocation) -> IntArray:
-        """Count the nodes that each job has of each leaf."""
         leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
         n_leaves = len(self.tree.leaf_first) - 1
         leaf[self.tree.leaf_positions] = np.repeat(np.arange(n_leaves), np.diff(self.tree.leaf_first))
@@ -152,32 +132,24 @@ class Gradients:
     is_known: FloatArray
 
 
-class PriceLearner:
-    """Learns prices from windows; see `learned.training.loop.Learner`.
-
-    Parameters
-    ----------
-    cases, large
-        The windows.
-    settings
-        Hyper-parameters.
-    seed
-        Fixes the first weights and every random choice.
-    """
+class PriceLearner(ModelLearner):
+    """Learns prices from windows, large ones among them; see `learned.rl.loop.Learner`."""
 
     def __init__(self, cases: Sequence[Case], large: Sequence[Case], settings: Settings, seed: int) -> None:
         self.network = PriceNetwork(seed)
+        super().__init__(self.network, settings.learning_rate)
         self._cases, self._large, self._settings = cases, large, settings
         self._rng = np.random.default_rng(seed)
-        self._optimizer = torch.optim.Adam(self.network.parameters(), lr=settings.learning_rate)
         self._samples, self._updates = 0, 0
         self._improved: set[int] = set()
 
+    def rate(self, share: float) -> float:
+        """Learning rate, which rises linearly and falls as a cosine."""
+        return self._settings.learning_rate * min(1.0, 20 * share + 1e-3) * 0.5 * (1 + math.cos(math.pi * share))
+
     def update(self, share: float) -> dict[str, float]:
-        """Make one update."""
-        rate = self._settings.learning_rate * min(1.0, 20 * share + 1e-3) * 0.5 * (1 + math.cos(math.pi * share))
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
+        """Make one update; see `learned.rl.loop.Learner.update`."""
+        self.set_rate(share)
         if self._large and self._updates % self._settings.improvement_every == 0 and share >= self._settings.bound_only:
             self._improve_one()
         self._updates += 1
@@ -194,10 +166,8 @@ class PriceLearner:
             if share >= self._settings.bound_only:
                 saved += self._learn_worths(case, told[1][leaves], told[2][jobs], gradients, leaves, jobs)
         loss = self._loss(prices, worths, scores, gradients) / len(cases)
-        self._optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-        self._optimizer.step()
+        descend(self._optimizer, self._parameters, loss, MAX_GRAD_NORM)
+        check_finite(self._parameters)
         self._samples += len(cases)
         return {
             "samples": float(self._samples),
@@ -213,21 +183,17 @@ class PriceLearner:
     def snapshot(self) -> dict[str, Any]:
         """Return weights, optimizer and generator."""
         return {
-            "network": self.network.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-            "rng": str(self._rng.bit_generator.state),
+            **super().snapshot(),
+            "rng": self._rng.bit_generator.state,
             "samples": self._samples,
             "updates": self._updates,
-            "owners": {str(index): self._owners(self._large[index]) for index in sorted(self._improved)},
+            "owners": {str(index): self._large[index].owners() for index in sorted(self._improved)},
         }
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        from ast import literal_eval
-
-        self.network.load_state_dict(snapshot["network"])
-        self._optimizer.load_state_dict(snapshot["optimizer"])
-        self._rng.bit_generator.state = literal_eval(snapshot["rng"])
+        super().restore(snapshot)
+        self._rng.bit_generator.state = snapshot["rng"]
         self._samples, self._updates = snapshot["samples"], snapshot["updates"]
         for index, owners in snapshot["owners"].items():
             self._improved.add(int(index))
@@ -235,29 +201,20 @@ class PriceLearner:
             case.learn_of(allocation_of_owners(case.problem, owners))
 
     def _improve_one(self) -> None:
-        """Look for a better allocation of a large window, to imitate that one from now on."""
         index = int(self._rng.integers(len(self._large)))
         case, settings = self._large[index], self._settings
         if case.allocation is not None:
-            weights = self.network.weights()
-            steps = settings.improvement_steps
+            weights, steps = self.network.weights(), settings.improvement_steps
             case.learn_of(improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
             self._improved.add(index)
 
-    def _owners(self, case: Case) -> IntArray:
-        """Return the job of every idle node in the best known allocation."""
-        assert case.allocation is not None
-        return owners_of(case.problem, case.allocation)
-
     def _draw(self) -> list[Case]:
-        """Draw a batch."""
         few = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
         if not self._large:
             return few
         return few + [self._large[i] for i in self._rng.integers(len(self._large), size=self._settings.large_batch)]
 
     def _learn_bound(self, case: Case, prices: FloatArray, gradient: FloatArray) -> float:
-        """Add the subgradient of the bound; return the bound over the most that could be saved."""
         bound, spare = case.bound(case.features.unit * prices)
         gradient += spare / case.asked
         return bound / (case.asked * max(case.features.unit, 1e-9))
@@ -265,7 +222,6 @@ class PriceLearner:
     def _learn_worths(
         self, case: Case, worth: FloatArray, scores: FloatArray, gradients: Gradients, leaves: slice, jobs: slice
     ) -> float:
-        """Imitate, explore, and see what has to be moved; return the saving over the most that could be."""
         settings, unit = self._settings, case.features.unit
         if unit == 0.0:
             return 0.0
@@ -282,7 +238,6 @@ class PriceLearner:
     def _imitate(
         self, case: Case, known: IntArray, worth: FloatArray, scores: FloatArray, gradient: FloatArray
     ) -> None:
-        """Add the gradient of the regret of the known allocation under disturbed worths."""
         settings, unit = self._settings, case.features.unit
         disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
         order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
@@ -291,7 +246,6 @@ class PriceLearner:
         gradient += settings.imitation * own
 
     def _explore(self, case: Case, worth: FloatArray, scores: FloatArray, gradient: FloatArray) -> None:
-        """Add the gradient of the mean saving in disturbed orders, estimated from samples and their mirror images."""
         settings, unit = self._settings, case.features.unit
         noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
         noise = np.vstack((noise, -noise))
@@ -303,8 +257,7 @@ class PriceLearner:
     def _loss(
         self, prices: torch.Tensor, worths: torch.Tensor, scores: torch.Tensor, gradients: Gradients
     ) -> torch.Tensor:
-        """Return a loss that has these gradients."""
-
+        # A loss that has these gradients.
         def constant(array: FloatArray) -> torch.Tensor:
             return torch.from_numpy(array.astype(np.float32))
 
@@ -314,3 +267,17 @@ class PriceLearner:
             scores[:, 1], constant(gradients.moved), constant(gradients.is_known), reduction="sum"
         )
         return total + self._settings.destruction * destruction
+
+
+def improved(
+    problem: TopologyProblem, known: Allocation, weights: Weights, fading: float, steps: int, rng: np.random.Generator
+) -> Allocation:
+    """Search on from the best known allocation, guided by the network as it is; return the best one found."""
+    solver = LnsPrices()
+    moves = solver.moves(len(problem.jobs))
+    window, seed = Window.of(problem), int(rng.integers(2**62))
+    state, _ = guided_state(window, network_of(weights), fading, solver.hunt, solver.most_removed, moves, seed)
+    state = window.moved(state, known, moves)
+    cooling = (COLDEST / HOTTEST) ** (1 / steps)
+    search_neighbourhoods(state, moves, HOTTEST, cooling, steps)
+    return window.allocation(state)

@@ -1,6 +1,7 @@
 """What a window teaches: kernels that turn predictions into gradients.
 
-- The bound: prices that exclude more are better, `learned.prices.dual`.
+- The bound: prices that exclude more are better (`learned.prices.insertion`); idle_l less the nodes that the jobs would
+  take of leaf l is a subgradient of D.
 - Imitation: with the jobs before it where the best known allocation has them, a job should go there, too.
 - Exploration: of allocations in disturbed orders, the better ones show which jobs should come first.
 """
@@ -13,14 +14,59 @@ from allocopt.kernels.arrays import put
 from allocopt.kernels.compiled import kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
-from learned.prices.dual import charge
-from learned.prices.insertion import insert_priced, share_left
+from learned.prices.insertion import charge, insert_priced, share_left
 
 
 @kernel(
-    void(
-        *(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64, int64[:, ::1], float64[::1]),
-    ),
+    float64(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64[::1], float64[::1]),
+    allocates=True,
+)
+def dual_bound(
+    tree: GroupTree,
+    state: InsertionState,
+    sizes: IntArray,
+    multiplicity: IntArray,
+    prices: FloatArray,
+    spare: FloatArray,
+    alone: FloatArray,
+) -> float:
+    """Return the largest saving that the prices do not exclude, in hops.
+
+    Parameters
+    ----------
+    tree, state
+        The groups, and a state without tie break in which all nodes are idle; its tables and prices change.
+    sizes, multiplicity
+        Distinct job sizes, and how many jobs have each, shape ``(R,)``.
+    prices
+        Hops per node of each leaf, none negative, shape ``(leaves,)``.
+    spare
+        Subgradient: idle nodes less those that the jobs would take, by leaf, written in place, shape ``(leaves,)``.
+    alone
+        What a job of each size would save less what it would pay, in hops, written in place, shape ``(R,)``.
+    """
+    bound, charged = 0.0, np.empty(prices.size)
+    for leaf in range(prices.size):
+        spare[leaf] = tree.idle[leaf]
+        bound += prices[leaf] * tree.idle[leaf]
+    for r in range(sizes.size):
+        for leaf in range(prices.size):
+            charged[leaf] = sizes[r] * prices[leaf]
+        charge(tree, state, charged, sizes[r])
+        place_job(tree, state, sizes[r])
+        value = 0.0
+        for vertex in range(tree.idle.size - 1):
+            value += tree.weight[vertex] * state.take[vertex] * state.take[vertex]
+        for leaf in range(prices.size):
+            value -= sizes[r] * prices[leaf] * state.take[leaf]
+            spare[leaf] -= multiplicity[r] * state.take[leaf]
+        alone[r] = value / sizes[r]
+        bound += multiplicity[r] * alone[r]
+    return bound
+
+
+@kernel(
+    void(*(GROUP_TREE, INSERTION_STATE, int64[::1], int64[::1], float64[::1], float64, int64[:, ::1], float64[::1])),
     allocates=True,
 )
 def imitate(
@@ -35,20 +81,9 @@ def imitate(
 ) -> None:
     """Add the gradient of the regret of a known allocation, job by job, if each is inserted after the known ones.
 
-    Parameters
-    ----------
-    tree, state
-        The groups, and a state in which all nodes are idle, which changes.
-    sizes, order
-        Nodes of each job, and the order of insertion, shape ``(J,)``.
-    worth
-        Hops per node of each leaf, shape ``(leaves,)``.
-    fading
-        See `learned.prices.insertion.insert_priced`.
-    known
-        Nodes that each job has of each leaf in the known allocation, shape ``(J, leaves)``.
-    gradient
-        By the worth of each leaf, over the nodes that all jobs ask for; changed in place, shape ``(leaves,)``.
+    ``known`` are the nodes that each job has of each leaf in that allocation, shape ``(J, leaves)``. The gradient by
+    the worth of each leaf is over the nodes that all jobs ask for, and changed in place. For the rest see
+    `learned.prices.insertion.insert_priced`.
     """
     asked = float(sizes.sum())
     left = asked
@@ -71,9 +106,7 @@ def imitate(
 
 
 @kernel(
-    float64[::1](
-        *(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], float64[:, ::1], float64, int64[:, ::1]),
-    ),
+    float64[::1](*(GROUP_TREE, INSERTION_STATE, int64[::1], float64[::1], float64[:, ::1], float64, int64[:, ::1])),
     allocates=True,
 )
 def explore(
@@ -87,20 +120,7 @@ def explore(
 ) -> FloatArray:
     """Return what the allocations save that come of several orders, in hops, shape ``(K,)``.
 
-    Parameters
-    ----------
-    tree, state
-        The groups, and a state, which changes.
-    sizes
-        Nodes of each job, shape ``(J,)``.
-    worth
-        Hops per node of each leaf, shape ``(leaves,)``.
-    scores
-        Jobs with higher scores are inserted first, shape ``(K, J)``.
-    fading
-        See `learned.prices.insertion.insert_priced`.
-    counts
-        Working space, shape ``(J, leaves)``.
+    Jobs with higher scores ``(K, J)`` are inserted first; for the rest see `learned.prices.insertion.insert_priced`.
     """
     savings = np.empty(scores.shape[0])
     for k in range(savings.size):

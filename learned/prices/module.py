@@ -17,32 +17,18 @@ LARGEST_FIRST = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Windows, their leaves and jobs one after the other.
-
-    Parameters
-    ----------
-    leaves, jobs
-        Features, shapes ``(all leaves, F)`` and ``(all jobs, F)``.
-    pod
-        Pod of every leaf, numbered through, shape ``(all leaves,)``.
-    window_of_leaf, window_of_job, window_of_pod
-        Window of each.
-    leaf_share, pod_share, job_share
-        Weights of the pools.
-    unit
-        Unit of the prices of every leaf.
-    """
+    """Windows, their leaves and jobs one after the other; see `Features`."""
 
     leaves: Tensor
     jobs: Tensor
-    pod: Tensor
+    pod: Tensor  # Pod of every leaf, numbered through, shape ``(all leaves,)``
+    # Window of each
     window_of_leaf: Tensor
     window_of_job: Tensor
     window_of_pod: Tensor
     leaf_share: Tensor
     pod_share: Tensor
     job_share: Tensor
-    unit: Tensor
 
     @classmethod
     def of(cls, windows: Sequence[Features]) -> "Batch":
@@ -57,7 +43,6 @@ class Batch:
         def joined(name: str) -> Tensor:
             return torch.from_numpy(np.concatenate([getattr(window, name) for window in windows]))
 
-        units = np.array([window.unit for window in windows], dtype=np.float32)
         return cls(
             joined("leaves"),
             joined("jobs"),
@@ -68,17 +53,15 @@ class Batch:
             joined("leaf_share")[:, None],
             joined("pod_share")[:, None],
             joined("job_share")[:, None],
-            torch.from_numpy(np.repeat(units, n_leaves)),
         )
 
 
 def _pool(rows: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    """Sum the rows of every group."""
     return torch.zeros(n_groups, rows.shape[1]).index_add_(0, group, rows)
 
 
 def _initial(name: str, shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
-    """Draw weights to begin with: prices low and even, all worths as the prices, the largest job first."""
+    # To begin with: prices low and even, all worths as the prices, the largest job first.
     if len(shape) == 1:
         return nn.Parameter(torch.tensor([-2.0, 0.0]) if name == "price_bias" else torch.zeros(shape))
     value = torch.randn(shape, generator=generator)
@@ -89,13 +72,7 @@ def _initial(name: str, shape: tuple[int, ...], generator: torch.Generator) -> n
 
 
 class PriceNetwork(nn.Module):
-    """Prices of leaves, and scores of jobs; see `learned.prices.network`.
-
-    Parameters
-    ----------
-    seed
-        Fixes the weights to begin with.
-    """
+    """Prices of leaves, and scores of jobs, the seed fixing the weights to begin with; see `learned.prices.network`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()

@@ -5,6 +5,9 @@ weighted by its share of nodes) joins every one's second layer. So it does not m
 numbered, nor how many there are.
 """
 
+import os
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,71 +15,56 @@ from numba import float32, float64, types
 from numba.experimental import structref
 
 from allocopt.arrays import Float32Array, FloatArray
+from allocopt.errors import BadFileError
 from allocopt.kernels.compiled import helper, inlined, kernel
 from learned.prices.features import FEATURES, JOB_FEATURES, LEAF_FEATURES, Features
+from learned.weights import FOLDER, SUFFIX, read_weights
 
+SHIPPED = "lns-prices"
+"""Name of the weights that come with the package."""
 WIDTH = 32
 """Numbers in the embedding of a leaf or a job."""
 
 
 class Weights(NamedTuple):
-    """The parameters, matrices with one row per input; ``W`` is the width.
+    """The parameters, matrices with one row per input; ``W`` is the width."""
 
-    Parameters
-    ----------
-    leaf_in, leaf_in_bias
-        From the features of a leaf to its embedding, shapes ``(LEAF_FEATURES, W)`` and ``(W,)``.
-    job_in, job_in_bias
-        The same for jobs, shapes ``(JOB_FEATURES, W)`` and ``(W,)``.
-    leaf_own, leaf_pod, leaf_all, leaf_jobs, leaf_bias
-        Second layer of a leaf: its embedding, those of its pod, of all leaves, of all jobs, ``(W, W)`` each; ``(W,)``.
-    job_own, job_all, job_jobs, job_bias
-        Second layer of a job: its embedding, those of all leaves, of all jobs, ``(W, W)`` each; ``(W,)``.
-    price, price_bias
-        Heads of leaves, price and worth, shapes ``(W, 2)`` and ``(2,)``.
-    scores, scores_bias
-        Heads of jobs, the order and the destruction, shapes ``(W, 2)`` and ``(2,)``.
-    """
-
+    # From the features of a leaf to its embedding, shapes ``(LEAF_FEATURES, W)`` and ``(W,)``
     leaf_in: Float32Array
     leaf_in_bias: Float32Array
+    # The same for jobs, shapes ``(JOB_FEATURES, W)`` and ``(W,)``
     job_in: Float32Array
     job_in_bias: Float32Array
+    # Second layer of a leaf: its embedding, those of its pod, of all leaves, of all jobs, ``(W, W)`` each;
+    # ``(W,)``
     leaf_own: Float32Array
     leaf_pod: Float32Array
     leaf_all: Float32Array
     leaf_jobs: Float32Array
     leaf_bias: Float32Array
+    # Second layer of a job: its embedding, those of all leaves, of all jobs, ``(W, W)`` each; ``(W,)``
     job_own: Float32Array
     job_all: Float32Array
     job_jobs: Float32Array
     job_bias: Float32Array
+    # Heads of leaves, price and worth, shapes ``(W, 2)`` and ``(2,)``
     price: Float32Array
     price_bias: Float32Array
+    # Heads of jobs, the order and the destruction, shapes ``(W, 2)`` and ``(2,)``
     scores: Float32Array
     scores_bias: Float32Array
 
 
 class Prediction(NamedTuple):
-    """What the network says of a window.
+    """What the network says of a window."""
 
-    Parameters
-    ----------
-    prices
-        Hops per node of every leaf, none negative, by which the bound is computed, shape ``(leaves,)``.
-    worth
-        Hops per node of every leaf by which jobs are inserted: what a node there is worth to those that come later,
-        up to a constant, shape ``(leaves,)``.
-    order
-        Jobs with higher scores are inserted first, shape ``(J,)``.
-    destruction
-        Jobs with higher scores are removed more often, shape ``(J,)``.
-    """
-
+    # Hops per node of every leaf, none negative, by which the bound is computed, shape ``(leaves,)``
     prices: FloatArray
+    # Hops per node of every leaf by which jobs are inserted: what a node there is worth to those that come
+    # later, up to a constant, shape ``(leaves,)``
     worth: FloatArray
-    order: FloatArray
-    destruction: FloatArray
+    order: FloatArray  # Jobs with higher scores are inserted first, shape ``(J,)``
+    destruction: FloatArray  # Jobs with higher scores are removed more often, shape ``(J,)``
 
 
 SHAPES: dict[str, tuple[int, ...]] = {
@@ -100,17 +88,11 @@ PREDICTION = types.NamedUniTuple(float64[::1], 4, Prediction)
 
 @structref.register
 class _NetworkType(types.StructRef):
-    """Numba type of `Network`."""
+    pass
 
 
 class Network(structref.StructRefProxy):
-    """The parameters in one place that kernels are handed by a pointer.
-
-    Parameters
-    ----------
-    weights
-        The parameters.
-    """
+    """The parameters in one place that kernels are handed by a pointer."""
 
     weights: Weights
 
@@ -128,7 +110,6 @@ def network_of(weights: Weights) -> Network:
 
 @inlined
 def _add_product(row: Float32Array, matrix: Float32Array, out: Float32Array) -> None:
-    """Add ``row @ matrix`` to ``out``."""
     for i in range(row.size):
         factor = row[i]
         for k in range(WIDTH):
@@ -137,7 +118,7 @@ def _add_product(row: Float32Array, matrix: Float32Array, out: Float32Array) -> 
 
 @inlined
 def _add_columns(matrix: Float32Array, columns: Float32Array, out: Float32Array) -> None:
-    """Add ``matrix.T @ columns`` to ``out``: with all leaves on the inside, vector instructions have enough to do."""
+    # With all leaves on the inside, vector instructions have enough to do.
     for k in range(WIDTH):
         target = out[k]
         for i in range(columns.shape[0]):
@@ -148,14 +129,12 @@ def _add_columns(matrix: Float32Array, columns: Float32Array, out: Float32Array)
 
 @inlined
 def _set(row: Float32Array, out: Float32Array) -> None:
-    """Copy a row."""
     for k in range(WIDTH):
         out[k] = row[k]
 
 
 @inlined
 def _set_positive(out: Float32Array) -> None:
-    """Let negative numbers be 0."""
     for k in range(WIDTH):
         # `max` minds numbers that are none, and is no vector instruction.
         out[k] = out[k] if out[k] > np.float32(0.0) else np.float32(0.0)
@@ -163,14 +142,12 @@ def _set_positive(out: Float32Array) -> None:
 
 @inlined
 def _add_scaled(row: Float32Array, share: float, out: Float32Array) -> None:
-    """Add a part of a row."""
     for k in range(WIDTH):
         out[k] += share * row[k]
 
 
 @inlined
 def _set_positive_columns(out: Float32Array) -> None:
-    """Let negative numbers be 0."""
     for k in range(out.shape[0]):
         row = out[k]
         for leaf in range(row.size):
@@ -179,7 +156,6 @@ def _set_positive_columns(out: Float32Array) -> None:
 
 @inlined
 def _add_head(hidden: Float32Array, head: Float32Array, out: Float32Array) -> None:
-    """Add what one head says of every leaf."""
     for k in range(WIDTH):
         factor, row = head[k], hidden[k]
         for leaf in range(out.size):
@@ -188,7 +164,6 @@ def _add_head(hidden: Float32Array, head: Float32Array, out: Float32Array) -> No
 
 @inlined
 def _heads(hidden: Float32Array, head: Float32Array, bias: Float32Array) -> "tuple[np.floating[Any], np.floating[Any]]":
-    """Return what two heads say of a hidden layer."""
     first, second = bias[0], bias[1]
     for k in range(WIDTH):
         first += hidden[k] * head[k, 0]
@@ -198,7 +173,7 @@ def _heads(hidden: Float32Array, head: Float32Array, bias: Float32Array) -> "tup
 
 @helper(allocates=True)
 def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tuple[Float32Array, Float32Array]:
-    """Return the sums over the leaves of every pod, and those over all leaves and all jobs."""
+    # Sums over the leaves of every pod, and those over all leaves and all jobs.
     n_leaves, n_jobs = leaves.shape[1], jobs.shape[0]
     n_pods = features.pod.max() + 1
     pods = np.zeros((n_pods, WIDTH), dtype=np.float32)
@@ -214,15 +189,7 @@ def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tup
 
 @kernel(PREDICTION(WEIGHTS, FEATURES), allocates=True)
 def predict(weights: Weights, features: Features) -> Prediction:
-    """Say what a window's leaves are worth, and which of its jobs come first and which are to be moved.
-
-    Parameters
-    ----------
-    weights
-        The network.
-    features
-        The window.
-    """
+    """Say what a window's leaves are worth, and which of its jobs come first and which are to be moved."""
     n_leaves, n_jobs = features.leaves.shape[0], features.jobs.shape[0]
     leaves = np.empty((WIDTH, n_leaves), dtype=np.float32)
     for k in range(WIDTH):
@@ -267,3 +234,41 @@ def predict(weights: Weights, features: Features) -> Prediction:
         order, out.destruction[job] = _heads(of_job, weights.scores, weights.scores_bias)
         out.order[job] = order + 4.0 * features.jobs[job, 2]
     return out
+
+
+def load_parameters(name: str) -> Weights:
+    """Return the shipped parameters, or those of a file, read once as long as it does not change.
+
+    Raises `BadFileError` if the file cannot be read, or holds another network.
+    """
+    return _load(*_place(name))
+
+
+def load_network(name: str) -> Network:
+    """Return `load_parameters` as kernels are handed them."""
+    return _load_network(*_place(name))
+
+
+def _place(name: str) -> tuple[Path, int]:
+    if name == SHIPPED:
+        return FOLDER / f"{SHIPPED}{SUFFIX}", 0
+    path = Path(name)
+    # Unlike `Path.exists` it takes a name that is too long for one that is not there.
+    return path, path.stat().st_mtime_ns if os.path.exists(path) else 0
+
+
+@lru_cache(maxsize=4)
+def _load_network(path: Path, changed_ns: int) -> Network:
+    network: Network = network_of(_load(path, changed_ns))
+    return network
+
+
+@lru_cache(maxsize=4)
+def _load(path: Path, changed_ns: int) -> Weights:
+    arrays, _ = read_weights(path)
+    for name, shape in SHAPES.items():
+        if name not in arrays:
+            raise BadFileError(f"{path}: has no array {name!r}, was not written by allocopt train lns-prices")
+        if arrays[name].shape != shape:
+            raise BadFileError(f"{path}: {name} has shape {arrays[name].shape}, must be {shape}: train it again")
+    return Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))

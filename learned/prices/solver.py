@@ -15,10 +15,8 @@ from allocopt.topology import TopologySolver
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
 from heuristics.topology.lns.state import START_KERNELS, Moves, State, Window
-from learned.prices.glance import begin_guided
-from learned.prices.network import network_of
-from learned.prices.start import guided_state
-from learned.prices.store import SHIPPED, load_network
+from learned.prices.glance import begin_guided, guided_state
+from learned.prices.network import SHIPPED, load_network, network_of
 
 INSERTION_S, SHARE = 2e-10, 0.5
 """Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take."""
@@ -33,25 +31,15 @@ class LnsPrices(Lns):
 
     The network is called once. It tells what a node of every leaf is worth to the other jobs, in which order to insert
     them, and which are likely to be moved again. Its prices prove a bound.
-
-    Parameters
-    ----------
-    guidance
-        By what the predicted worths are multiplied in the search.
-    fading
-        Worths fall with the share of nodes that is still to be inserted, to this power.
-    hunt
-        By what the predicted destruction scores are multiplied, in 0 .. 1000; they are added to hops.
-    weights
-        ``lns-prices`` for the network that comes along, or a file of weights written by ``allocopt train lns-prices``.
     """
 
     hottest: float = 0.7
     coldest: float = 0.05
     most_removed: int = 6
-    guidance: float = 0.85
-    fading: float = 0.5
-    hunt: float = 0.0
+    guidance: float = 0.85  # By what the predicted worths are multiplied in the search
+    fading: float = 0.5  # Worths fall with the share of nodes that is still to be inserted, to this power
+    hunt: float = 0.0  # By what the predicted destruction scores are multiplied, in 0 .. 1000; they are added to hops.
+    # ``lns-prices`` for the network that comes along, or a file that ``allocopt train lns-prices`` wrote
     weights: str = SHIPPED
 
     name: ClassVar[str] = "lns-prices"
@@ -109,6 +97,6 @@ class LnsPrices(Lns):
 
 
 def _seconds(problem: TopologyProblem) -> float:
-    """Return how long a glance takes at most, about: an insertion for every distinct size, and a bound."""
+    # A glance at most, about: an insertion for every distinct size, and a bound.
     largest = int(problem.sizes.max())
     return INSERTION_S * len(problem.idle_nodes) * largest * 2 * min(len(problem.jobs), largest)

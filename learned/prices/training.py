@@ -1,19 +1,22 @@
-"""Training ``lns-prices``."""
+"""Training ``lns-prices`` on replays on clusters of many shapes, and on synthetic windows of many idle nodes."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, ClassVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from allocopt.errors import MissingPackageError, UsageError
+from allocopt.cluster.topology import FatTree
+from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.generate import synthetic_problem
+from allocopt.simulator.trace_windows import solver_allocator, windows
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
-from allocopt.training import TrainingProgress, TrainingRequest
-from allocopt.version import __version__
-from learned.prices.windows import check_seed, large, of_any_shape, paper_like
+from allocopt.traces.generators import uniform_workload
+from learned.rl.training import DeclaredTraining, Trained, check_training_seed
+from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
     from learned.prices.learner import PriceLearner, Settings
@@ -22,62 +25,51 @@ MOST_IDLE = 4000
 """Idle nodes of the largest windows to train on."""
 MOST_EXACT, STATES = 8, 50_000
 """Jobs up to which ``exact`` is asked for the optimum, and how hard it tries."""
+EVALUATION_SEEDS = range(1_000_000, 2_000_000)
+"""Seeds of windows that nothing is trained on, besides those of the shipped ones."""
+UNSEEN = FatTree(25, 4, 10)
+"""The cluster that no window to train on comes from: that of the NSA paper's repository."""
+ALLOCATORS = (("greedy", "free"), ("best-fit", "free"), ("sequential", "scas"), ("annealing", "dcas"))
 
 
-@dataclass(frozen=True, slots=True)
-class LnsPricesTraining:
-    """Trains the network of `lns-prices` on windows of the paper's workload on clusters of many shapes.
+@dataclass(frozen=True)
+class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
+    """Trains the network of `lns-prices` on windows of the paper's workload on clusters of many shapes."""
 
-    Parameters
-    ----------
-    updates
-        Number of updates.
-    windows
-        Windows of the paper's cluster, and as many of other shapes.
-    large_windows
-        Windows of 300 to 4,000 idle nodes.
-    label_steps
-        Steps of the search whose allocations are imitated in windows that ``exact`` does not prove.
-    """
-
-    updates: int = 12_000
-    windows: int = 1500
-    large_windows: int = 300
+    updates: int = 12_000  # Number of updates
+    windows: int = 1500  # Windows of the paper's cluster, and as many of other shapes
+    large_windows: int = 300  # Windows of 300 to 4,000 idle nodes
+    # Steps of the search whose allocations are imitated in windows that ``exact`` does not prove
     label_steps: int = 20_000
 
     name: ClassVar[str] = "lns-prices"
 
     def __post_init__(self) -> None:
-        if min(self.updates, self.windows, self.label_steps) < 1 or self.large_windows < 0:
-            raise UsageError("updates, windows and label_steps must be at least 1, large_windows not negative")
+        self.check_at_least(1, "updates", "windows", "label_steps")
+        self.check_at_least(0, "large_windows")
 
     @property
-    def label(self) -> str:
-        """Its name: there are no variants."""
-        return self.name
+    def n_updates(self) -> int:
+        """Number of updates."""
+        return self.updates
 
-    def train(self, request: TrainingRequest) -> Iterator[TrainingProgress]:
-        """Train; see `allocopt.training.Training.train`."""
-        check_seed(request.seed)
-        if find_spec("torch") is None:
-            raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")
-        from learned.training.loop import check_folder, run_updates
+    def check_seed(self, seed: int) -> None:
+        """Raise `UsageError` for a seed whose windows are kept for evaluation."""
+        check_training_seed(seed)
+        if seed in EVALUATION_SEEDS:
+            raise UsageError(f"seed {seed} is reserved for evaluation: take one below {EVALUATION_SEEDS.start}")
 
-        check_folder(request)
-        learner = self.learner(request.seed)
-        identity = {"title": self.label, "seed": request.seed, **asdict(self), **asdict(self._settings())}
-        for progress in run_updates(learner, self.updates, request, identity):
-            if progress.done == progress.total:
-                self._write(learner, request)
-            yield progress
+    def card_settings(self) -> dict[str, Any]:
+        """Return all settings by name, those of the learner among them."""
+        return {**asdict(self), **asdict(self._settings())}
 
-    def learner(self, seed: int) -> "PriceLearner":
-        """Return what learns, before its first update."""
-        import torch
+    def result(self, learner: "PriceLearner") -> Trained:
+        """Return the network."""
+        return Trained("prices", learner.network.weights()._asdict(), {})
 
+    def _learner(self, seed: int, workers: Workers) -> "PriceLearner":
         from learned.prices.learner import Case, PriceLearner
 
-        torch.set_num_threads(1)
         rng = np.random.default_rng(seed)
         few = [*paper_like(rng, self.windows), *of_any_shape(rng, self.windows)]
         many = large(rng, self.large_windows, MOST_IDLE)
@@ -85,7 +77,6 @@ class LnsPricesTraining:
         return PriceLearner(cases, [Case(p, self._best_known(p)) for p in many], self._settings(), seed)
 
     def _best_known(self, problem: TopologyProblem) -> Allocation:
-        """Return the optimum, or the best allocation that a search finds."""
         if len(problem.jobs) <= MOST_EXACT:
             result = solve(problem, "free", get_solver("exact", {"states": STATES}), None)
         else:
@@ -94,16 +85,58 @@ class LnsPricesTraining:
         return found
 
     def _settings(self) -> "Settings":
-        """Return the hyper-parameters of the learner."""
         from learned.prices.learner import Settings
 
         return Settings(updates=self.updates)
 
-    def _write(self, learner: "PriceLearner", request: TrainingRequest) -> None:
-        """Write the network."""
-        from allocopt.report.provenance import commit
-        from learned.networks.files import Card, write_weights
 
-        settings = {**asdict(self), **asdict(self._settings())}
-        card = Card(self.name, "prices", request.seed, self.updates, __version__, commit(), request.command, settings)
-        write_weights(request.folder / "weights.safetensors", learner.network.weights()._asdict(), card)
+def replayed(rng: np.random.Generator, topology: FatTree, count: int, most: int = 40) -> Iterator[TopologyProblem]:
+    """Replay the NSA paper's workload, with jobs of at most ``most`` nodes, by some simple allocator."""
+    name, strategy = ALLOCATORS[int(rng.integers(len(ALLOCATORS)))]
+    allocate = solver_allocator(name, strategy, 100, rng)
+    # As busy as the paper's cluster: arrivals that ask for a fifth more than there is.
+    scale = 1000 * most / (40 * topology.size)
+    gap_s = (max(1, round(5 * scale)), max(2, round(30 * scale)))
+    workload = uniform_workload(40 * count + 400, rng, (1, most), gap_s=gap_s).fitting(topology.size)
+    skip = int(rng.integers(10, 100))
+    yield from islice(windows(workload, topology, 60.0, allocate, skip=skip, max_jobs=40), count)
+
+
+def paper_like(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem]:
+    """Yield windows of the paper's cluster."""
+    while count > 0:
+        some = min(count, 100)
+        yield from replayed(rng, FatTree(10, 10, 10), some)
+        count -= some
+
+
+def of_any_shape(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem]:
+    """Yield windows of fat trees of random shapes, never those of `UNSEEN`."""
+    found = 0
+    while found < count:
+        pods, leaves, nodes = int(rng.integers(3, 21)), int(rng.integers(2, 17)), int(rng.integers(4, 33))
+        topology = FatTree(pods, leaves, nodes)
+        if (pods, leaves) == (UNSEEN.pods, UNSEEN.leaves_per_pod) or not 300 <= topology.size <= 4000:
+            continue
+        for problem in replayed(rng, topology, 10, int(rng.integers(15, 61))):
+            found += 1
+            yield problem
+
+
+def large(rng: np.random.Generator, count: int, most_idle: int) -> Iterator[TopologyProblem]:
+    """Yield synthetic windows of 300 to ``most_idle`` idle nodes, a quarter to half of the cluster's."""
+    for _ in range(count):
+        n_idle = int(np.exp(rng.uniform(np.log(300), np.log(most_idle))))
+        nodes, leaves = int(rng.integers(10, 41)), int(rng.integers(8, 41))
+        pods = max(4, round(n_idle * rng.uniform(2.0, 4.0) / (nodes * leaves)))
+        most = int(rng.integers(20, 80))
+        mean = (2 + most) / 2
+        n_jobs = max(4, round(n_idle * rng.uniform(0.8, 1.0) / mean))
+        yield synthetic_problem(
+            FatTree(pods, leaves, nodes),
+            min(n_idle, pods * leaves * nodes),
+            n_jobs,
+            rng,
+            nodes=(2, most),
+            mean_run=float(rng.uniform(3.0, 15.0)),
+        )

@@ -1,1 +1,136 @@
-"""Weights that come with the package, one safetensors file per trained network."""
+"""Weights: those that come with the package, and files that trainings wrote, in the format of safetensors."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allocopt.arrays import Float32Array
+from allocopt.errors import BadFileError, UsageError
+from allocopt.files.faults import bad_file, os_fault, shown
+from allocopt.files.writing import write_bytes
+
+Weights = Mapping[str, Float32Array]
+FIELD = "allocopt"
+FOLDER, SUFFIX = Path(__file__).parent, ".safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a file of weights says of itself."""
+
+    # Names of the training that made it and of the architecture
+    training: str
+    network: str
+    # The training's seed, and its number of updates
+    seed: int
+    updates: int
+    # Of the program
+    version: str
+    commit: str
+    command: str  # The command line that makes it again
+    settings: dict[str, Any]  # All settings by name
+
+
+def shipped_weights(training: str) -> list[str]:
+    """Names of the weights of a training that come with the package, such as machines; sorted."""
+    return sorted(path.stem.removeprefix(f"{training}-") for path in FOLDER.glob(shipped_file(training, "*").name))
+
+
+def shipped_file(training: str, weights: str) -> Path:
+    """Return the file of some of the weights of a training that come with the package."""
+    return FOLDER / f"{training}-{weights}{SUFFIX}"
+
+
+def find_weights(training: str, weights: str) -> Path:
+    """Return the file of one of `shipped_weights`, or that file itself.
+
+    Raises `UsageError` if there is no such file.
+    """
+    shipped = shipped_weights(training)
+    path = shipped_file(training, weights) if weights in shipped else Path(weights)
+    if not path.exists():
+        known = f"must be one of {', '.join(shipped)} or a file that `allocopt train {training}` wrote"
+        raise UsageError(f"policy {training!r} has no weights {weights!r}: {known}")
+    return path
+
+
+def load_weights(path: Path, training: str | None = None) -> tuple[dict[str, Float32Array], Card]:
+    """Read weights, once as long as the file does not change; see `read_weights`.
+
+    Raises `BadFileError` if the file cannot be read, or is of another training than the one that is asked for.
+    """
+    try:
+        changed_ns = path.stat().st_mtime_ns
+    except OSError as error:
+        raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
+    weights, card = _read_once(path, changed_ns)
+    if training not in (None, card.training):
+        raise BadFileError(f"{path}: holds weights of {card.training!r}, not of {training!r}")
+    return weights, card
+
+
+@lru_cache(maxsize=32)
+def _read_once(path: Path, changed_ns: int) -> tuple[dict[str, Float32Array], Card]:
+    return read_weights(path)
+
+
+def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
+    """Read weights and what is said of them.
+
+    Raises `BadFileError` if the file cannot be read, was not written by `write_weights`, or holds what is no finite
+    number.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if os.path.isdir(path):
+        raise bad_file(path, "is a directory, must be a file of weights")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            card = _card((file.metadata() or {}).get(FIELD))
+            arrays = {name: file.get_tensor(name) for name in file.keys()}
+    except (OSError, SafetensorError, ValueError, TypeError, RecursionError) as error:
+        raise bad_file(path, f"is no file of weights written by allocopt train: {error}") from None
+    for name, array in arrays.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
+            raise bad_file(path, f"parameter {name!r} must hold finite 32-bit numbers")
+    return arrays, card
+
+
+def write_weights(path: Path, weights: Weights, card: Card) -> None:
+    """Write weights beside their place and rename; raises `BadFileError` if the file cannot be written."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in weights.items()}
+    write_bytes(path, save(arrays, {FIELD: json.dumps(asdict(card))}))
+
+
+def check_shapes(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> None:
+    """Raise ValueError unless weights have these names and shapes."""
+    missing = [name for name in shapes if name not in weights]
+    if missing:
+        raise ValueError(f"parameter {missing[0]!r} is missing")
+    for name, shape in shapes.items():
+        if weights[name].shape != shape:
+            raise ValueError(f"parameter {name!r} has shape {weights[name].shape}, must be {shape}")
+
+
+def _card(text: str | None) -> Card:
+    if text is None:
+        raise ValueError(f"its metadata have no field {FIELD!r}")
+    given = json.loads(text)
+    if not isinstance(given, dict):
+        raise ValueError(f"{FIELD!r} of its metadata is {shown(given)}, must be an object")
+    known = {field.name for field in fields(Card)}
+    missing = known - given.keys()
+    if missing:
+        raise ValueError(f"{FIELD!r} of its metadata has no {', '.join(sorted(missing))}")
+    for name in ("training", "network"):
+        if not isinstance(given[name], str):
+            raise ValueError(f"{name} of its metadata is {shown(given[name])}, must be a name")
+    return Card(**{name: value for name, value in given.items() if name in known})

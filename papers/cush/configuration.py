@@ -12,8 +12,9 @@ from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, sierra, summit
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
-from learned.cush.acting import Agent, run_agent
-from learned.cush.agents import Trained, load_trained
+from learned.cush.acting import run_agent
+from learned.cush.policies import Trained, load_trained
+from learned.cush.selectors import Agent
 from learned.cush.training import CushTraining
 from papers.artifact import Asked, evenly
 from papers.cush.published import CUSH
@@ -145,7 +146,7 @@ def agents_for(folder: str, machine: str) -> list[Trained]:
 def train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
     """Train, and return the best agent and what was measured after every epoch."""
     from learned.cush.learner import CushLearner
-    from learned.training.workers import ALONE
+    from learned.rl.workers import ALONE
 
     learner: CushLearner = training.learner(seed, ALONE)
     curve = [learner.update(epoch / training.n_epochs) for epoch in range(training.n_epochs)]

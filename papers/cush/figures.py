@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from allocopt.arrays import BoolArray, FloatArray
 from allocopt.reproduction import Records
 from heuristics.scheduling.job_selection import RULES
-from learned.cush.acting import Agent
+from learned.cush.selectors import Agent
 from learned.cush.training import USUAL_EPOCHS, CushTraining
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
 from papers.cush.configuration import (
@@ -163,8 +163,8 @@ def _record_of_eight(asked: Asked, piece: str) -> Record:
 
 def _horizon(asked: Asked, horizon: int, seed: int) -> dict[str, float]:
     """Train the paper's network with a horizon, and return its turnaround on the held-out job sets."""
-    from learned.cush.validation import Validator
-    from learned.training.workers import ALONE
+    from learned.cush.acting import Validator
+    from learned.rl.workers import ALONE
 
     epochs = asked.size(HORIZON_EPOCHS, QUICK_EPOCHS)
     training = CushTraining(

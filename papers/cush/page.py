@@ -24,7 +24,7 @@ from allocopt.envs.cush.jobsets import draw_jobsets, sierra, summit
 from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
-from learned.training.curve import line_plot
+from learned.rl.curve import line_plot
 from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, NODES
 from papers.cush.selector import RATIO, RIGHT, WAYS
 from papers.pages import RESULTS, Row, by_place, claims_section, measured_at, read_rows, rows_table, write_page

@@ -14,10 +14,8 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import F1, FirstComeFirstServed, ShortestJobFirst, Unicep, Wfp3
 from heuristics.scheduling.runnable import RandomRunnable, bin_packing
 from heuristics.scheduling.two_level import TwoLevelOrders
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, SyntheticModel
-from learned.dras.traces import DAY_S, WEEK_DAYS, cut, split_of
-from learned.networks.files import read_weights
-from learned.networks.shipped import shipped_weights
+from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_DAYS, SyntheticModel, cut, split_of
+from learned.weights import read_weights, shipped_weights
 from papers.artifact import Asked
 
 QUICK_WEEKS = 2

@@ -15,17 +15,23 @@ import torch
 from torch import nn
 
 from allocopt.arrays import Float32Array
-from learned.algorithms.a2c import actor_critic_loss
-from learned.algorithms.actor_critic import masked_log_softmax
-from learned.algorithms.learner import descend
-from learned.algorithms.rollout import Rollout
-from learned.algorithms.settings import A2cSettings
-from learned.dras.agents import GreedyPolicy
-from learned.dras.modules import PaperActorCritic, PaperJobValues, PaperModule, SlotNetwork
-from learned.inference.networks import THETA_LAYERS, THETA_NODES, WINDOW, CompactNetwork, paper_network
-from learned.inference.rows import RowNetwork
-from learned.inference.slots import pack_slots
-from learned.networks.torch_modules import weights_of
+from learned.dras.networks import SlotNetwork
+from learned.rl.actor_critic import actor_critic_loss
+from learned.rl.learner import descend
+from learned.rl.networks import masked_log_softmax, weights_of
+from learned.rl.rollout import Rollout
+from learned.rl.settings import A2cSettings
+from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
+from papers.dras.network import (
+    THETA_LAYERS,
+    THETA_NODES,
+    WINDOW,
+    PaperActorCritic,
+    PaperJobValues,
+    PaperModule,
+    RowNetwork,
+    paper_network,
+)
 
 RUNNING, CHOICES, FEATURES, REPEATS = 34, 30, 21, 30
 
@@ -56,7 +62,7 @@ def decision_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float
         rows = RowNetwork.of(network, weights)
         chosen = (lambda r=rows: r.job_values(given, WINDOW)) if agent == "dql" else (lambda r=rows: r.outputs(given))
         yield f"decision, paper's network, {agent}", median_ms(chosen), 15.0 if agent == "dql" else 5.0
-    policy = GreedyPolicy(pack_slots(weights_of(SlotNetwork(CompactNetwork(FEATURES)))))
+    policy = SlotPolicy(pack_slots(weights_of(SlotNetwork(CompactNetwork(FEATURES)))))
     slots, legal = rng.random((WINDOW, FEATURES)).astype(np.float32), np.ones(WINDOW, dtype=np.bool_)
     yield "decision, compact network", median_ms(lambda: policy(slots, legal), 300), 0.2
 

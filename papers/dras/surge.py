@@ -10,9 +10,8 @@ from allocopt.reproduction import Records
 from allocopt.simulator.schedule import job_times
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, SyntheticModel
+from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, SyntheticModel, split_of
 from learned.dras.policies import DrasPpo
-from learned.dras.traces import split_of
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
 from papers.dras.configuration import DYNAMIC, REFERENCE, STATIC, THETA, present, schedulers, trace_of
 from papers.dras.figures import HOUR_S

@@ -33,12 +33,12 @@ def _training(asked: Asked, model: ExecutionKind) -> IrmasimTraining:
         agent=asked.agent,
         model=model.value,
         episodes=asked.size(usual.episodes, QUICK_EPISODES),
-        entropy=usual.entropy if asked.entropy < 0 else asked.entropy,
+        ent_coef=usual.ent_coef if asked.entropy < 0 else asked.entropy,
     )
 
 
 def _record(training: IrmasimTraining, seed: int) -> Record:
-    from learned.irmasim.learner import SHARE
+    from learned.irmasim.training import SHARE
 
     learner = training.learner(seed)
     rows = [learner.update(update / training.updates) for update in range(training.updates)]

@@ -38,8 +38,8 @@ INTENT = (
 MODELS = tuple(str(kind) for kind in ExecutionKind)
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "energy": {},
-    "makespan": {"environments": 64, "episodes": 38_400, "entropy": 2e-4},
-    "energy_delay": {"environments": 64, "episodes": 38_400, "entropy": 5e-4},
+    "makespan": {"environments": 64, "episodes": 38_400, "ent_coef": 2e-4},
+    "energy_delay": {"environments": 64, "episodes": 38_400, "ent_coef": 5e-4},
 }
 """Options of the trainings."""
 SEEDS = (0, 1, 2)

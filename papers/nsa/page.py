@@ -18,13 +18,11 @@ from numba import njit
 from allocopt.arrays import Float32Array
 from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
-from learned.inference.kernels import forward
-from learned.inference.packed import Buffers, PackedNetwork, buffers_for
-from learned.networks.files import read_weights
+from learned.nsa.forward import Buffers, PackedNetwork, buffers_for, forward
 from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS
-from learned.nsa.solver import weights_path
-from learned.nsa.store import load_network
-from learned.training.curve import line_plot, smoothed
+from learned.nsa.solver import load_network, weights_path
+from learned.rl.curve import line_plot, smoothed
+from learned.weights import read_weights
 from papers.nsa.configuration import LEADER
 from papers.nsa.tables import AVERAGE, OPTIMUM
 from papers.pages import RESULTS, Row, by_place, claims_section, measured_at, read_rows, rows_table, write_page

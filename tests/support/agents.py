@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.envs.dras.rewards import CAPABILITY
-from learned.inference.networks import CompactNetwork
-from learned.networks.files import Card, write_weights
+from learned.rl.slots import CompactNetwork
+from learned.weights import Card, write_weights
 
 AGENT_NAMES = ("decima-pg", "dras-a2c", "dras-dql", "dras-pg", "dras-ppo")
 FEATURES = 21

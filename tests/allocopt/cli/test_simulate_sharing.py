@@ -15,7 +15,7 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import queue_workload
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.swf import read_swf
-from learned.asax.policy import AsaxPolicy
+from learned.asax.scheduler import AsaxPolicy
 
 Run = Callable[..., Any]
 

@@ -9,7 +9,7 @@ import pytest
 
 from allocopt.traces.lublin import lublin_workload
 from allocopt.traces.swf_writing import write_swf
-from learned.networks.files import read_weights
+from learned.weights import read_weights
 
 Run = Callable[..., Any]
 
@@ -74,7 +74,7 @@ def test_an_agent_learns_from_a_trace_and_schedules_it(run: Run, tmp_path: Path)
     ("arguments", "fault"),
     [
         (("nothing",), "there is no training 'nothing'"),
-        (("nsa", "--network", "cnn-9"), "there is no network 'cnn-9'"),
+        (("nsa", "--network", "cnn-9"), "network is 'cnn-9', must be one of fcn-1"),
         (("nsa", "--seed", "11"), "reserved for evaluation"),
         (("nsa", "--option", "speed=1"), "no option 'speed'"),
         (("nsa", "--trace", "jobs.swf"), "no option 'trace'"),
@@ -94,7 +94,7 @@ def test_what_cannot_be_trained_is_said_in_a_line(
 
 
 def test_without_torch_it_says_what_to_install(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("learned.nsa.training.find_spec", lambda name: None)
+    monkeypatch.setattr("learned.rl.training.find_spec", lambda name: None)
     answer = run("train", "nsa", "--out", tmp_path / "run")
     assert (answer.code, answer.out) == (5, "")
     assert "'torch', which is not installed: allocopt[train]" in answer.err

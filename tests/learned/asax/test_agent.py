@@ -47,7 +47,7 @@ def test_a_busy_happy_job_refuses_far_more_often_than_an_idle_one() -> None:
     asax = Asax.untrained()
     busy, idle = asax.mixture("a", BUSY), asax.mixture("a", IDLE)
     assert busy[0] > 10 * idle[0] > 0
-    assert busy @ asax.experts.percents < idle @ asax.experts.percents
+    assert busy @ asax.experts.actions < idle @ asax.experts.actions
 
 
 def test_losses_turn_the_mixture_to_the_expert_that_gives_nothing() -> None:

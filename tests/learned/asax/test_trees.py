@@ -51,13 +51,13 @@ def test_every_state_has_one_leaf_of_each_shipped_expert(state: State) -> None:
 
 def test_the_shipped_experts_are_those_of_the_paper() -> None:
     assert [expert.metric for expert in SHIPPED.experts] == ["cpu", "memory", "stage", "interval"]
-    assert SHIPPED.percents.tolist() == list(range(0, 100, 10))
+    assert list(SHIPPED.actions) == list(range(0, 100, 10))
 
 
 @given(states())
 def test_a_happier_job_gives_no_less_in_the_shipped_table(state: State) -> None:
     quotas = [
-        SHIPPED.probabilities(State(state.cpu, state.memory, state.stage, state.interval, happiness)) @ SHIPPED.percents
+        SHIPPED.probabilities(State(state.cpu, state.memory, state.stage, state.interval, happiness)) @ SHIPPED.actions
         for happiness in (0.5, 1.05, 2.0)
     ]
     assert (quotas[0] <= quotas[1] + 1e-9).all()

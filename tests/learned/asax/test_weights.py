@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from learned.asax.weights import Update, Weights
+from learned.asax.knowledge import Update, Weights
 
 Adversary = Callable[[Weights, int], FloatArray]
 ROUNDS = 400

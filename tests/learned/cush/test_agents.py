@@ -8,8 +8,8 @@ import pytest
 from allocopt.envs.cush.jobsets import HELD_OUT, Machine, draw_jobsets, sierra, summit
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
-from learned.cush.agents import load_trained
-from learned.networks.files import Card, write_weights
+from learned.cush.policies import load_trained
+from learned.weights import Card, write_weights
 from papers.cush.configuration import best_turnaround, of_agent
 
 

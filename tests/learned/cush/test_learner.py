@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import FloatArray
+from allocopt.envs.cush.describe import n_features
 from allocopt.envs.cush.episodes import Options, Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
 from allocopt.errors import UsageError
@@ -15,22 +16,22 @@ from heuristics.scheduling.job_selection import run_baseline
 
 torch = pytest.importorskip("torch")
 
-from learned.cush.acting import Agent  # noqa: E402
+from learned.cush.acting import Validator  # noqa: E402
 from learned.cush.learner import CushLearner, Settings, policy_choices  # noqa: E402
 from learned.cush.modules import CompactModule, ImageModule, PolicyModule  # noqa: E402
-from learned.cush.networks import PolicyNetwork, compact_network, image_network  # noqa: E402
-from learned.cush.returns import baseline, returns_of, times_by  # noqa: E402
-from learned.cush.simulations import Allocations, Played, Simulations  # noqa: E402
-from learned.cush.validation import Validator  # noqa: E402
-from learned.training.workers import Alone  # noqa: E402
+from learned.cush.selectors import Agent, ImageNetwork  # noqa: E402
+from learned.cush.simulations import Allocations, Played, Simulations, baseline, returns_of, times_by  # noqa: E402
+from learned.rl.slots import CompactNetwork  # noqa: E402
+from learned.rl.workers import ALONE  # noqa: E402
 
 SMALL = Machine(4, 2, 4)
+COMPACT = CompactNetwork(n_features(3), critic=0)
 OPTIONS = Options(reward=Weights(waiting=0.0, normalized_turnaround=1.0), skips_forced=True)
 QUICK = Settings(
     optimizer="adam",
     selector_rate=1e-2,
     policy_rate=3e-2,
-    discount=1.0,
+    gamma=1.0,
     global_reward=False,
     clock="timesteps",
     policy_steps=2,
@@ -46,11 +47,11 @@ def learner(settings: Settings = QUICK, options: Options = OPTIONS, seed: int = 
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         image = options.observation == "image"
-        jobs = ImageModule(image_network(SMALL, 5, 5)) if image else CompactModule(compact_network(3))
-        policies = PolicyModule(PolicyNetwork(3))
+        jobs = ImageModule(ImageNetwork(5, 5, SMALL.units)) if image else CompactModule(COMPACT)
+        policies = PolicyModule(3)
     simulations = Simulations(SETS[:30], SMALL, 4 // settings.chunks, 6, options, seed)
-    validator = Validator(SETS[30:], SMALL, options, Alone())
-    return CushLearner(jobs, policies, simulations, validator, settings, seed, Alone())
+    validator = Validator(SETS[30:], SMALL, options, ALONE)
+    return CushLearner(jobs, policies, simulations, validator, settings, seed, ALONE)
 
 
 def played(**parts: object) -> Played:
@@ -86,7 +87,7 @@ def test_the_baseline_is_the_mean_return_of_the_same_job_set_at_the_same_time(cl
     one = played(runs=runs, times=times)
     returns, groups = rng.normal(size=(5, 4)), np.array([0, 0, 1, 1])
     when = times_by(clock, one)  # type: ignore[arg-type]
-    found = baseline(returns, when, runs, groups, Alone())
+    found = baseline(returns, when, runs, groups, ALONE)
     np.testing.assert_allclose(found, brute_baseline(returns, when, runs, groups.tolist()))
 
 
@@ -101,24 +102,24 @@ STARTED = Allocations(
 
 
 def test_the_return_of_the_policy_selector_is_minus_the_penalty_without_a_baseline_as_published() -> None:
-    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(), Alone())
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(), ALONE)
     assert choices.advantages.tolist() == [-3.0, -0.5, -7.0, -4.0]
     assert choices.legal.all()
 
 
 def test_the_baseline_of_the_policy_selector_is_the_mean_return_of_the_same_job() -> None:
-    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(policy_baseline=True), Alone())
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(policy_baseline=True), ALONE)
     assert choices.advantages.tolist() == [-1.25, 1.25, 0.0, 0.0]
 
 
 def test_scaled_advantages_have_a_standard_deviation_of_one() -> None:
-    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(scaled=True), Alone())
+    choices = policy_choices(STARTED, np.array([0, 0, 1]), Settings(scaled=True), ALONE)
     assert float(choices.advantages.std()) == pytest.approx(1.0)
 
 
 def test_simulations_are_of_the_same_job_sets_and_differ_by_chance() -> None:
     simulations = Simulations(SETS, SMALL, 3, 4, OPTIONS, 0)
-    modules = CompactModule(compact_network(3)), PolicyModule(PolicyNetwork(3))
+    modules = CompactModule(COMPACT), PolicyModule(3)
     one = simulations.play(Agent(modules[0].acting(), modules[1].acting()), torch.Generator().manual_seed(0))
     jobsets = simulations.episodes.tally["jobset"].reshape(3, 4)
     assert (jobsets == jobsets[:, :1]).all()

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 
 from allocopt.envs.cush.describe import n_features
-from allocopt.envs.cush.jobsets import sierra, summit
+from allocopt.envs.cush.jobsets import Machine, sierra, summit
 from allocopt.errors import UsageError
-from learned.cush.networks import ImageNetwork, PolicyNetwork, compact_network, image_network
-from learned.cush.selectors import LearnedPolicies
+from learned.cush.selectors import ImageNetwork, LearnedPolicies, policy_shapes
+from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
 
 from learned.cush.modules import CompactModule, ImageModule, ImageSelector, PolicyModule  # noqa: E402
-from learned.networks.torch_modules import weights_of  # noqa: E402
+from learned.rl.networks import weights_of  # noqa: E402
+
+COMPACT = CompactNetwork(n_features(3), critic=0)
 
 
 def n_learned(module: "torch.nn.Module") -> int:
@@ -20,12 +22,18 @@ def n_learned(module: "torch.nn.Module") -> int:
 
 
 @pytest.mark.parametrize(("machine", "number"), [(sierra(), 294_966), (summit(), 393_270), (sierra(16), 36_918)])
-def test_the_published_job_selector_has_this_many_parameters(machine: object, number: int) -> None:
-    network = image_network(machine, 5, 5)  # type: ignore[arg-type]
-    module = ImageModule(network)
+def test_the_published_job_selector_has_this_many_parameters(machine: Machine, number: int) -> None:
+    module = ImageModule(ImageNetwork(5, 5, machine.units))
     shapes = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
-    assert shapes == network.shapes()
-    assert n_learned(module) == sum(int(np.prod(shape)) for shape in network.shapes().values()) == number
+    assert shapes == {
+        "filters.weight": (16, 6, 2, 2),
+        "filters.bias": (16,),
+        "norm.weight": (16,),
+        "norm.bias": (16,),
+        "output.weight": (6, 16 * 4 * (machine.units - 1)),
+        "output.bias": (6,),
+    }
+    assert n_learned(module) == number
 
 
 def test_the_published_job_selector_is_a_convolution_a_rectifier_a_normalization_and_a_dense_layer() -> None:
@@ -66,13 +74,13 @@ def test_a_filter_that_has_no_place_in_the_image_is_refused() -> None:
 
 
 def test_the_policy_selector_has_ten_hidden_neurons() -> None:
-    module = PolicyModule(PolicyNetwork(3))
-    assert {name: tuple(values.shape) for name, values in module.named_parameters()} == PolicyNetwork(3).shapes()
+    module = PolicyModule(3)
+    assert {name: tuple(values.shape) for name, values in module.named_parameters()} == policy_shapes(6)
     assert n_learned(module) == 92
 
 
 def test_the_compact_job_selector_has_the_same_size_for_every_machine_and_queue() -> None:
-    assert n_learned(CompactModule(compact_network(3))) == compact_network(3).n_parameters == 1_729
+    assert n_learned(CompactModule(COMPACT)) == 1_729
 
 
 def test_both_selectors_act_without_torch_by_the_probabilities_of_their_modules() -> None:
@@ -81,7 +89,7 @@ def test_both_selectors_act_without_torch_by_the_probabilities_of_their_modules(
     seen[:] = seen[0]
     legal = np.ones((5000, 6), dtype=np.bool_)
     legal[:, 2] = False
-    module = CompactModule(compact_network(3))
+    module = CompactModule(COMPACT)
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.mul_(3.0)
@@ -95,7 +103,7 @@ def test_both_selectors_act_without_torch_by_the_probabilities_of_their_modules(
 
 def test_the_policy_selector_draws_by_the_probabilities_of_its_module() -> None:
     rng = np.random.default_rng(0)
-    module = PolicyModule(PolicyNetwork(3))
+    module = PolicyModule(3)
     jobs = np.repeat(rng.random((2, 6), dtype=np.float32), 5000, axis=0)
     with torch.no_grad():
         chances = torch.softmax(3 * module(torch.from_numpy(jobs[[0, 5000]])), 1).numpy()
@@ -118,6 +126,6 @@ def test_an_image_selector_draws_legal_choices_by_their_probabilities() -> None:
 
 
 def test_parameters_of_another_shape_are_refused() -> None:
-    weights = weights_of(PolicyModule(PolicyNetwork(3)))
+    weights = weights_of(PolicyModule(3))
     with pytest.raises(ValueError, match=r"'2\.bias' is missing"):
         LearnedPolicies({name: values for name, values in weights.items() if name != "2.bias"})

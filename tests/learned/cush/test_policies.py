@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocopt.cluster.platform import Platform
-from allocopt.envs.cush.episodes import Options
+from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import GPUS, Recipe, draw_jobsets, sierra
 from allocopt.envs.cush.live import Kinds
 from allocopt.errors import UsageError
@@ -18,9 +18,8 @@ from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, PenalisedByPolic
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from learned.cush.acting import schedule_jobsets
-from learned.cush.agents import load_trained
-from learned.cush.policies import Cush
+from learned.cush.acting import run_agent
+from learned.cush.policies import Cush, load_trained
 
 MACHINE = sierra(6)
 
@@ -33,7 +32,8 @@ def test_the_agent_makes_the_schedules_of_its_episodes_in_the_simulator(
     recipe = Recipe(jobs=12, unknown_share=unknown)
     (jobs,) = (one.in_whole_timesteps() for one in draw_jobsets(MACHINE, SIERRA_TABLE, [seed], recipe))
     trained = load_trained(weights)
-    _, episodes = schedule_jobsets(trained.agent(), [jobs], MACHINE, Options(trained.queue, skips_forced=True))
+    episodes = Episodes([jobs], MACHINE, 1, Options(trained.queue, skips_forced=True))
+    run_agent(trained.agent(), episodes)
     starts, ends, policies = episodes.times(0)
     cush = Cush(weights, timestep_s=1.0, kinds=Kinds(jobs.traits, jobs.penalty))
     schedule = simulate(

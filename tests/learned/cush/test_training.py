@@ -11,10 +11,10 @@ from allocopt.envs.cush.jobsets import HELD_OUT
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Policy
 from allocopt.training import TrainingRequest, get_training
-from learned.cush.agents import load_trained
+from learned.cush.policies import load_trained
 from learned.cush.training import VALIDATION_SEED, CushTraining
-from learned.networks.files import read_weights
-from learned.training.workers import ALONE
+from learned.rl.workers import ALONE
+from learned.weights import read_weights
 
 pytest.importorskip("torch")
 

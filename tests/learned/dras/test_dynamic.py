@@ -17,17 +17,17 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 from learned.dras import policies
-from learned.dras.dynamic import Adaptation, ended_jobs, is_better, is_due
+from learned.dras.dynamic import Adaptation, ended_jobs, is_better
 from learned.dras.jobsets import varied_jobset
 from learned.dras.policies import DrasPpo
 from learned.dras.validation import Validator, Waits
-from learned.inference.networks import CompactNetwork
-from learned.networks.files import Card, write_weights
+from learned.rl.slots import CompactNetwork
+from learned.weights import Card, write_weights
 
 torch = pytest.importorskip("torch")
 
-from learned.dras.modules import PooledCritic, SlotNetwork  # noqa: E402
-from learned.networks.torch_modules import weights_of  # noqa: E402
+from learned.dras.networks import SlotActorCritic  # noqa: E402
+from learned.rl.networks import weights_of  # noqa: E402
 
 NODES, DAY_S = 32, 86_400.0
 REWARD = Weights(mean_wait=1.0, longest_wait=0.02)
@@ -42,10 +42,9 @@ def jobs(n: int = 400, days: float = 12.0, seed: int = 0) -> Workload:
 
 
 def fresh_weights(seed: int) -> dict[str, Float32Array]:
-    network = CompactNetwork(21)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return weights_of(SlotNetwork(network)) | weights_of(PooledCritic(network))
+        return weights_of(SlotActorCritic(CompactNetwork(21)))
 
 
 @pytest.fixture
@@ -118,11 +117,6 @@ def test_a_dynamic_agent_learns_every_week_and_a_static_one_never(agent: Path, m
     before = first.start < 7 * DAY_S
     np.testing.assert_array_equal(first.start[before], second.start[before])
     np.testing.assert_array_equal(simulate(workload, NODES, dynamic).start, second.start)
-
-
-def test_it_is_due_after_its_period() -> None:
-    assert not is_due(7 * DAY_S - 1, 0.0, 7.0)
-    assert is_due(7 * DAY_S, 0.0, 7.0)
 
 
 @pytest.mark.parametrize("options", [{"period_days": 0.0}, {"memory_days": -1.0}, {"seed": -1}])

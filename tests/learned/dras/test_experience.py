@@ -7,7 +7,6 @@ from allocopt.arrays import Float32Array, FloatArray
 from allocopt.envs.dras.episodes import Options
 from allocopt.envs.dras.rewards import Weights
 from allocopt.traces.workload import Workload
-from learned.dras.acting import best_actions, draw_actions
 from learned.dras.environment import (
     JobsetEnvironment,
     Phase,
@@ -15,16 +14,14 @@ from learned.dras.environment import (
     jobset_weights,
     mean_waits_s,
 )
-from learned.inference.networks import CompactNetwork
-from learned.inference.slots import pack_slots, slot_values
+from learned.rl.slots import CompactNetwork, best_actions, draw_actions, pack_slots, slot_values
 
 torch = pytest.importorskip("torch")
 
-from learned.algorithms.settings import PpoSettings  # noqa: E402
-from learned.dras.experience import JobsetCollector, play, relative_rewards, timed_advantages  # noqa: E402
-from learned.dras.modules import PooledCritic, SlotNetwork  # noqa: E402
-from learned.dras.states import SlotActorCritic, joined, packed  # noqa: E402
-from learned.networks.torch_modules import weights_of  # noqa: E402
+from learned.dras.experience import JobsetCollector, drawing, play, relative_rewards, timed_advantages  # noqa: E402
+from learned.dras.networks import SlotActorCritic, joined, packed  # noqa: E402
+from learned.rl.networks import weights_of  # noqa: E402
+from learned.rl.settings import PpoSettings  # noqa: E402
 
 NODES, FEATURES = 16, 21
 REWARD = Weights(mean_wait=1.0, longest_wait=0.1)
@@ -49,7 +46,7 @@ def model(seed: int = 0) -> SlotActorCritic:
     network = CompactNetwork(FEATURES, 16, 8, 8)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return SlotActorCritic(SlotNetwork(network), PooledCritic(network))
+        return SlotActorCritic(network)
 
 
 def some_states(n: int, seed: int = 0) -> tuple[Float32Array, np.ndarray]:  # type: ignore[type-arg]
@@ -96,7 +93,7 @@ def test_a_group_is_played_to_its_end_on_its_own_jobsets() -> None:
     env = environment()
     jobsets = env.begin_groups(3)
     assert sorted(jobsets.tolist()) == [0, 0, 1, 1, 2, 2]
-    played = play(model(), env, torch.Generator().manual_seed(0))
+    played = play(env, drawing(model(), torch.Generator().manual_seed(0)))
     tally = env.episodes.tally
     assert tally["over"].all()
     assert tally["jobset"].tolist() == jobsets.tolist()
@@ -155,17 +152,17 @@ def test_an_episode_alone_on_its_jobset_is_as_good_as_itself() -> None:
     assert not relative_rewards(rewards, times, np.array([0])).any()
 
 
-@pytest.mark.parametrize("trace", [1.0, 0.7])
-def test_advantages_discount_by_the_time_that_passes(trace: float) -> None:
+@pytest.mark.parametrize("gae_lambda", [1.0, 0.7])
+def test_advantages_discount_by_the_time_that_passes(gae_lambda: float) -> None:
     rng = np.random.default_rng(4)
     rewards, discounts, values = rng.normal(size=(6, 2)), rng.uniform(0.5, 1, (6, 2)), rng.normal(size=(7, 2))
-    found = timed_advantages(rewards, discounts, values, trace)
+    found = timed_advantages(rewards, discounts, values, gae_lambda)
     for e in range(2):
         for t in range(6):
             expected, factor = 0.0, 1.0
             for k in range(t, 6):
                 expected += factor * (rewards[k, e] + discounts[k, e] * values[k + 1, e] - values[k, e])
-                factor *= discounts[k, e] * trace
+                factor *= discounts[k, e] * gae_lambda
             assert found[t, e] == pytest.approx(expected)
 
 

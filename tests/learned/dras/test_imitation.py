@@ -13,14 +13,13 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import Wfp3
 from learned.dras.environment import JobsetEnvironment, Phase
 from learned.dras.validation import Validator
-from learned.inference.networks import CompactNetwork
+from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
 
-from learned.dras.imitation import imitate_wfp3, wfp3_scores  # noqa: E402
-from learned.dras.modules import PooledCritic, SlotNetwork  # noqa: E402
-from learned.dras.states import SlotActorCritic  # noqa: E402
-from learned.networks.torch_modules import weights_of  # noqa: E402
+from learned.dras.experience import imitate_wfp3, wfp3_scores  # noqa: E402
+from learned.dras.networks import SlotActorCritic  # noqa: E402
+from learned.rl.networks import weights_of  # noqa: E402
 
 NODES, DAY_S = 32, 86_400.0
 OPTIONS = Options(reward=Weights(mean_wait=1.0), skips_forced=True)
@@ -39,10 +38,9 @@ def environment(n: int = 4) -> JobsetEnvironment:
 
 
 def fresh_model(seed: int) -> SlotActorCritic:
-    network = CompactNetwork(21)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return SlotActorCritic(SlotNetwork(network), PooledCritic(network))
+        return SlotActorCritic(CompactNetwork(21))
 
 
 def test_scores_are_those_of_the_rule_with_times_from_a_minute_on() -> None:

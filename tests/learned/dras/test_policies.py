@@ -13,10 +13,9 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
-from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, SyntheticModel
+from learned.dras.jobsets import EVALUATION_LOAD, EVALUATION_SEEDS, SyntheticModel, split_of
 from learned.dras.policies import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo
-from learned.dras.traces import split_of
-from learned.networks.files import read_weights
+from learned.weights import read_weights
 
 WEIGHTS = Path(__file__).resolve().parents[3] / "learned" / "weights"
 SHIPPED = sorted([*WEIGHTS.glob("dras-*.safetensors"), *WEIGHTS.glob("decima-*.safetensors")])

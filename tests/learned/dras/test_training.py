@@ -16,7 +16,7 @@ from learned.dras.policies import AgentScheduler
 from learned.dras.policies import DecimaPg as DecimaPgPolicy
 from learned.dras.policies import DrasPpo as DrasPpoPolicy
 from learned.dras.training import DecimaPg, DrasA2c, DrasDql, DrasPg, DrasPpo, DrasTraining
-from learned.networks.files import read_weights
+from learned.weights import read_weights
 
 torch = pytest.importorskip("torch")
 

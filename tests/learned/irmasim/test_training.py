@@ -10,12 +10,11 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest, get_training
-from learned.irmasim.agents import Agent, load_agent
+from learned.irmasim.agents import HIDDEN, Agent, load_agent, most_preferred, preferences
 from learned.irmasim.environment import WholeEpisodes, policy_rewards
-from learned.irmasim.networks import most_preferred, network, preferences
 from learned.irmasim.scenario import PAPERS, SUBSET, jobsets_of, machine_of
 from learned.irmasim.training import AGENTS, IrmasimTraining
-from learned.networks.files import Card, write_weights
+from learned.weights import Card, write_weights
 
 torch = pytest.importorskip("torch")
 
@@ -108,9 +107,9 @@ def test_no_episode_is_longer_than_the_horizon() -> None:
 
 
 def test_the_network_in_numpy_is_the_one_in_torch() -> None:
-    from learned.networks.torch_modules import FeedForward, weights_of
+    from learned.rl.networks import dense, weights_of
 
-    module = FeedForward(network(21, 5))
+    module = dense(21, HIDDEN, 5, activation=torch.nn.Tanh())
     seen = np.random.default_rng(0).random((7, 21), dtype=np.float32)
     expected = module(torch.from_numpy(seen)).detach().numpy()
     np.testing.assert_allclose(preferences(weights_of(module), seen), expected, atol=1e-6)
@@ -142,7 +141,7 @@ def test_what_is_not_an_option_is_refused() -> None:
         ({"policies": "first-lowpower"}, "did you mean"),
         ({"episodes": 3, "environments": 4}, "at least as many"),
         ({"environments": 1}, "at least 2"),
-        ({"jobs": 0}, "at least one job"),
+        ({"jobs": 0}, "jobs is 0, must be at least 1"),
     ):
         with pytest.raises(UsageError, match=said):
             IrmasimTraining(**wrong)  # type: ignore[arg-type]

@@ -7,8 +7,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import hop_costs
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, sequential_allocation
-from learned.nsa.environment import REWARD_SCALE, WALK_STEPS, RepairEnvironment
-from learned.nsa.environment_kernels import MOVES, N_IDLE, PLACED, REMOVED, WINDOW
+from learned.nsa.environment import MOVES, N_IDLE, PLACED, REMOVED, REWARD_SCALE, WALK_STEPS, WINDOW, RepairEnvironment
 from learned.nsa.windows import training_windows
 
 E, Q = 16, 100

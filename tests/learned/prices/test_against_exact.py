@@ -9,7 +9,7 @@ from allocopt.problems.instances import read_problems
 from allocopt.solving.solution_files import read_best_known
 from allocopt.solving.solve import solve
 from learned.prices.solver import LnsPrices
-from learned.training.seeds import RESERVED
+from learned.rl.training import RESERVED
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -15,11 +15,10 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
-from learned.networks.files import read_weights, write_weights
-from learned.prices import store
 from learned.prices.solver import LnsPrices
+from learned.weights import FOLDER, read_weights, write_weights
 
-SHIPPED = Path(store.__file__).parents[1] / "weights" / "lns-prices.safetensors"
+SHIPPED = FOLDER / "lns-prices.safetensors"
 
 
 @given(problem=windows(most_idle=12, most_jobs=5), steps=st.integers(1, 40), seed=st.integers(0, 9))

@@ -8,9 +8,8 @@ import pytest
 from allocopt.errors import UsageError
 from allocopt.problems.topology import TopologyProblem
 from allocopt.training import TrainingRequest
-from learned.networks.files import read_weights
-from learned.prices.training import LnsPricesTraining
-from learned.prices.windows import EVALUATION_SEEDS, UNSEEN, large, of_any_shape, paper_like
+from learned.prices.training import EVALUATION_SEEDS, UNSEEN, LnsPricesTraining, large, of_any_shape, paper_like
+from learned.weights import read_weights
 
 torch = pytest.importorskip("torch")
 

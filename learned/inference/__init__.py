@@ -1,1 +1,0 @@
-"""Trained networks at work: forward passes as kernels, without torch."""

@@ -1,1 +1,0 @@
-"""Networks: their layers, their files, and how torch builds them."""

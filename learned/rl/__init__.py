@@ -1,0 +1,1 @@
+"""Reinforcement learning: algorithms, rollouts, the loop of every training and what it writes."""

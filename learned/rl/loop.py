@@ -1,0 +1,201 @@
+"""The loop of every training: updates, checkpoints, learning curve, the same end whatever interrupted it.
+
+A checkpoint is the whole state of a training in one file, written beside its place and renamed.
+"""
+
+import io
+import os
+import pickle
+import struct
+import time
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+
+from allocopt.errors import BadFileError, UsageError
+from allocopt.files.faults import bad_file, os_fault
+from allocopt.files.writing import write_bytes
+from allocopt.interruption import interruption_held
+from allocopt.training import TrainingProgress, TrainingRequest
+from learned.rl.curve import write_curve
+from learned.rl.workers import ALONE, Workers, any_of, is_leader
+
+NAME = "checkpoint.pt"
+BETWEEN_CHECKPOINTS_S = 30.0
+N_TIMES = 2
+"""Columns of the learning curve before what an update measured: its number, and seconds."""
+NOT_TENSORS = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError),
+    *(struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError),
+)
+"""What archives and torch raise for bytes that hold something else."""
+
+
+class Learner(Protocol):
+    """What learns."""
+
+    def update(self, share: float) -> dict[str, float]:
+        """Make one update and return what it measured, when a share of the training is finished, 0 at the first."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that later updates depend on, for a checkpoint; where several workers learn, of all of them."""
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+
+
+def run_updates(
+    learner: Learner, total: int, request: TrainingRequest, identity: dict[str, Any], workers: Workers = ALONE
+) -> Iterator[TrainingProgress]:
+    """Make all updates that are left, yielding after each; the caller writes the weights at the end.
+
+    Parameters
+    ----------
+    identity
+        What must be the same for a checkpoint to be of this training.
+    workers
+        The processes that run this loop together, of which the first one writes files.
+
+    Raises
+    ------
+    UsageError
+        If the folder holds a training and this one does not go on with it, or the other way round; if another worker
+        has died.
+    BadFileError
+        If the checkpoint cannot be read or written.
+    KeyboardInterrupt
+        If it is interrupted; what was done so far can be gone on from.
+    """
+    rows = _begin(learner, request, identity)
+    started = saved = time.monotonic()
+    before = rows[-1]["seconds"] if rows else 0.0
+    if len(rows) == total:
+        # A crash may have come between the last checkpoint and the weights, which the caller writes.
+        yield TrainingProgress(total, total, {name: rows[-1][name] for name in list(rows[-1])[N_TIMES:]})
+    while len(rows) < total:
+        with interruption_held() as interrupted:
+            measures = learner.update(len(rows) / total)
+        now = time.monotonic()
+        rows.append({"update": float(len(rows) + 1), "seconds": round(before + now - started, 3), **measures})
+        is_late = request.minutes is not None and now - started >= 60 * request.minutes
+        # The first update shows that there is something to lose.
+        is_due = now - saved >= BETWEEN_CHECKPOINTS_S or len(rows) == 1
+        is_late, stops, is_due = any_of(workers, is_late, interrupted(), is_due)
+        if is_due or len(rows) == total or is_late or stops:
+            snapshot = learner.snapshot()
+            if is_leader(workers):
+                write_checkpoint(request.folder, identity, {"learner": snapshot, "rows": rows})
+                title = str(identity.get("title", request.folder.name))
+                write_curve(request.folder, rows, "samples", "mean_return", title)
+            saved = now
+        if stops:
+            raise KeyboardInterrupt(f"{request.folder}: --resume goes on from here")
+        yield TrainingProgress(len(rows), total, measures)
+        if is_late:
+            return
+
+
+def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any]) -> list[dict[str, float]]:
+    check_folder(request)
+    if not request.resumes:
+        return []
+    state = read_checkpoint(request.folder, identity)
+    try:
+        learner.restore(state["learner"])
+        rows: list[dict[str, float]] = list(state["rows"])
+        # A checkpoint is written after an update.
+        float(rows[-1]["seconds"])
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError):
+        raise _damaged(request.folder / NAME) from None
+    return rows
+
+
+def check_folder(request: TrainingRequest) -> None:
+    """Make the folder; worth calling before a training prepares what takes long.
+
+    Raises `UsageError` if it holds a training and this one does not go on with it, or the other way round,
+    `BadFileError` if nothing can be written to it.
+    """
+    folder = request.folder
+    # Unlike `Path.exists` it takes a name that is too long for one that is not there.
+    holds = os.path.exists(folder / NAME)
+    if request.resumes and not holds:
+        raise UsageError(f"{folder} holds no checkpoint to go on from")
+    if holds and not request.resumes:
+        raise UsageError(f"{folder} holds a training already; --resume goes on with it")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise bad_file(folder, "is a file, must be a folder") from None
+    except OSError as error:
+        raise bad_file(folder, f"cannot be made: {os_fault(error)}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise bad_file(folder, "no permission to write into it")
+
+
+def write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
+    """Write the state of a training.
+
+    The identity is what makes it this training and no other: numbers and texts. The state is of tensors, arrays,
+    numbers, texts, and lists and dicts of these.
+    """
+    buffer = io.BytesIO()
+    torch.save({"identity": identity, "state": _tensors(state)}, buffer)
+    write_bytes(folder / NAME, buffer.getvalue())
+
+
+def read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
+    """Read the state of a training; arrays come back as arrays.
+
+    Raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read, or is damaged.
+    """
+    path = folder / NAME
+    held = _load(path)
+    known, state = (held.get(part) if isinstance(held, dict) else None for part in ("identity", "state"))
+    if not isinstance(known, dict) or not isinstance(state, dict):
+        raise _damaged(path)
+    for name, value in identity.items():
+        if known.get(name) != value:
+            raise UsageError(f"{path} is of a training with {name} {known.get(name)!r}, not {value!r}")
+    restored: dict[str, Any] = _arrays(state)
+    return restored
+
+
+def _damaged(path: Path) -> BadFileError:
+    return bad_file(path, "is damaged, or no checkpoint of this training; begin anew in another folder")
+
+
+def _load(path: Path) -> Any:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
+    try:
+        # Torch does not look at the checksums.
+        if zipfile.ZipFile(io.BytesIO(data)).testzip() is not None:
+            raise _damaged(path)
+        return torch.load(io.BytesIO(data), weights_only=True)
+    except NOT_TENSORS:
+        raise _damaged(path) from None
+
+
+def _tensors(value: Any) -> Any:
+    # Arrays become marked tensors: files of tensors can be read without running code.
+    if isinstance(value, np.ndarray):
+        return {"array": torch.from_numpy(value.copy())}
+    if isinstance(value, dict):
+        return {name: _tensors(item) for name, item in value.items()}
+    return [_tensors(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _arrays(value: Any) -> Any:
+    if isinstance(value, dict):
+        if list(value) == ["array"]:
+            return value["array"].numpy()
+        return {name: _arrays(item) for name, item in value.items()}
+    return [_arrays(item) for item in value] if isinstance(value, list) else value

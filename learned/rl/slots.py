@@ -1,0 +1,212 @@
+"""The compact network: values of the slots of a queue, by weights that all slots share; as kernels, without torch.
+
+Two dense layers with leaky rectifiers look at the K features of one slot at a time, so that neither the length of the
+queue nor the machine has a say in the network's size. Its critic is another small network, over the mean and the
+greatest value of every feature.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numba import boolean, float32, float64, int64, void
+
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.kernels.arrays import tuple_type
+from allocopt.kernels.compiled import helper, kernel
+from learned.weights import check_shapes
+
+LEAK = 0.01
+"""Slope of the leaky rectifier below zero, torch's own."""
+SLOPE = np.float32(LEAK)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactNetwork:
+    """Sizes of the compact network."""
+
+    features: int  # Features K of a slot
+    # Neurons of the two hidden layers, per slot
+    first: int = 32
+    second: int = 16
+    critic: int = 32  # Neurons of the critic's hidden layer; 0 where there is no critic
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Float32Array]) -> "CompactNetwork":
+        """Return the sizes of a network of these weights; raises ValueError if they are not those of one."""
+        for name in ("actor.0.weight", "actor.2.weight"):
+            if name not in weights or weights[name].ndim != 2:
+                raise ValueError(f"parameter {name!r} is missing or no matrix")
+        first, features = weights["actor.0.weight"].shape
+        critic = weights["critic.0.weight"].shape[0] if "critic.0.weight" in weights else 0
+        network = cls(features, first, weights["actor.2.weight"].shape[0], critic)
+        check_shapes(network.shapes(), weights)
+        return network
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the parameters by name."""
+        shapes: dict[str, tuple[int, ...]] = {
+            "actor.0.weight": (self.first, self.features),
+            "actor.0.bias": (self.first,),
+            "actor.2.weight": (self.second, self.first),
+            "actor.2.bias": (self.second,),
+            "actor.4.weight": (1, self.second),
+            "actor.4.bias": (1,),
+        }
+        if self.critic:
+            shapes |= {
+                "critic.0.weight": (self.critic, 2 * self.features),
+                "critic.0.bias": (self.critic,),
+                "critic.2.weight": (1, self.critic),
+                "critic.2.bias": (1,),
+            }
+        return shapes
+
+
+class PackedSlots(NamedTuple):
+    """The weights of a compact network's actor as kernels take them, each layer's transposed."""
+
+    # Shapes ``(K, first)`` and ``(first,)``
+    one: Float32Array
+    one_bias: Float32Array
+    # Shapes ``(first, second)`` and ``(second,)``
+    two: Float32Array
+    two_bias: Float32Array
+    # Shapes ``(second,)`` and ``(1,)``
+    three: Float32Array
+    three_bias: Float32Array
+    hidden: Float32Array  # Working space, shape ``(2, max(first, second))``
+
+
+PACKED_SLOTS = tuple_type(
+    (*(float32[:, ::1], float32[::1], float32[:, ::1], float32[::1]), *(float32[::1], float32[::1], float32[:, ::1])),
+    PackedSlots,
+)
+
+
+def pack_slots(weights: Mapping[str, Float32Array]) -> PackedSlots:
+    """Arrange the weights of a compact network's actor; each caller needs its own working space.
+
+    Raises `ValueError` if they are not those of a compact network.
+    """
+    network = CompactNetwork.of(weights)
+    arrays = [np.ascontiguousarray(weights[f"actor.{index}.weight"].T, dtype=np.float32) for index in (0, 2)]
+    biases = [np.array(weights[f"actor.{index}.bias"], dtype=np.float32) for index in (0, 2, 4)]
+    last = np.array(weights["actor.4.weight"][0], dtype=np.float32)
+    hidden = np.zeros((2, max(network.first, network.second)), dtype=np.float32)
+    return PackedSlots(arrays[0], biases[0], arrays[1], biases[1], last, biases[2], hidden)
+
+
+@helper(allocates=True, fastmath=True, error_model="numpy")
+def slot_values(network: PackedSlots, features: Float32Array, n_slots: int, values: Float32Array) -> None:
+    """Write the network's value of every one of the first slots, whose features have shape ``(W, K)``."""
+    n_features, n_first = network.one.shape
+    n_second = network.two.shape[1]
+    first, second = network.hidden[0], network.hidden[1]
+    for slot in range(n_slots):
+        for o in range(n_first):
+            first[o] = network.one_bias[o]
+        for i in range(n_features):
+            x = features[slot, i]
+            for o in range(n_first):
+                first[o] += x * network.one[i, o]
+        for o in range(n_second):
+            second[o] = network.two_bias[o]
+        for i in range(n_first):
+            x = max(first[i], SLOPE * first[i])
+            for o in range(n_second):
+                second[o] += x * network.two[i, o]
+        value = network.three_bias[0]
+        for o in range(n_second):
+            value += max(second[o], SLOPE * second[o]) * network.three[o]
+        values[slot] = value
+
+
+@helper(allocates=True, error_model="numpy")
+def _best_slot(legal: BoolArray, values: Float32Array, end: int) -> int:
+    best = -1
+    for slot in range(end):
+        if legal[slot] and (best < 0 or values[slot] > values[best]):
+            best = slot
+    return best
+
+
+@helper(allocates=True, error_model="numpy")
+def _write_values(network: PackedSlots, state: Float32Array, legal: BoolArray, values: Float32Array) -> int:
+    # Of all slots up to the last legal one, whose end is returned.
+    end = legal.size
+    while end > 0 and not legal[end - 1]:
+        end -= 1
+    slot_values(network, state, end, values)
+    return int(end)
+
+
+_ARRAYS = (float32[:, :, ::1], boolean[:, ::1])
+
+
+@kernel(void(PACKED_SLOTS, *_ARRAYS, float64[::1], float32[::1], int64[::1]), allocates=True, error_model="numpy")
+def draw_actions(
+    network: PackedSlots,
+    states: Float32Array,
+    legal: BoolArray,
+    uniform: FloatArray,
+    values: Float32Array,
+    actions: IntArray,
+) -> None:
+    """Draw an action of every episode by the softmax of the network's values over the legal slots.
+
+    Every one of the states ``(E, W, K)`` has a legal slot, ``(E, W)``. Random numbers ``(E,)`` are within 0 .. 1,
+    values ``(W,)`` are working space, actions ``(E,)`` are written.
+    """
+    for e in range(actions.size):
+        end = _write_values(network, states[e], legal[e], values)
+        most = values[_best_slot(legal[e], values, end)]
+        total = 0.0
+        for slot in range(end):
+            if legal[e, slot]:
+                values[slot] = np.exp(values[slot] - most)
+                total += values[slot]
+        left = uniform[e] * total
+        for slot in range(end):
+            if legal[e, slot]:
+                actions[e] = slot
+                left -= values[slot]
+                if left < 0.0:
+                    break
+
+
+@kernel(void(PACKED_SLOTS, *_ARRAYS, float32[::1], int64[::1]), allocates=True, error_model="numpy")
+def best_actions(
+    network: PackedSlots, states: Float32Array, legal: BoolArray, values: Float32Array, actions: IntArray
+) -> None:
+    """Take the legal slot of the greatest value in every episode, the first of equals; see `draw_actions`."""
+    for e in range(actions.size):
+        end = _write_values(network, states[e], legal[e], values)
+        actions[e] = _best_slot(legal[e], values, end)
+
+
+@dataclass(slots=True, eq=False)
+class SlotPolicy:
+    """A compact network that acts: one choice at a time as an `allocopt.envs.dras.selectors.Policy`, or many at once.
+
+    Another network may be put in its place.
+    """
+
+    network: PackedSlots
+
+    def __call__(self, observation: Float32Array, legal: BoolArray) -> int:
+        """Return the best legal slot."""
+        return int(self.best(observation[np.newaxis], legal[np.newaxis])[0])
+
+    def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
+        """Return the best legal slots of many choices; see `best_actions`."""
+        values, chosen = np.zeros(legal.shape[1], dtype=np.float32), np.zeros(len(legal), dtype=np.int64)
+        best_actions(self.network, observations, legal, values, chosen)
+        return chosen
+
+    def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
+        """Draw legal slots of many choices; see `draw_actions`."""
+        values, chosen = np.zeros(legal.shape[1], dtype=np.float32), np.zeros(len(legal), dtype=np.int64)
+        draw_actions(self.network, observations, legal, uniform, values, chosen)
+        return chosen

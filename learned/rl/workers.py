@@ -1,0 +1,171 @@
+"""Processes that train together: what they tell each other, and one alone that does the same.
+
+Several are workers on torch.distributed, as ``torchrun --standalone --nproc-per-node P`` starts them. Needs torch only
+where there are several.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from allocopt.arrays import FloatArray
+from allocopt.errors import UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"
+"""Variables in which every worker is told of the others."""
+
+
+class Workers:
+    """The processes of a training, here one alone; all of them must call the same methods in the same order.
+
+    Where there are several, every method raises `UsageError` if another one has died.
+    """
+
+    rank: int = 0
+    """Number of this one, from 0; the first one writes files and speaks."""
+    count: int = 1
+    """Their number P."""
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """Return the sums over all of them."""
+        return values
+
+    def largest(self, values: FloatArray) -> FloatArray:
+        """Return the largest values that one of them has."""
+        return values
+
+    def average(self, module: "nn.Module") -> None:
+        """Set the parameters of a module, and what else it holds, to the means over all of them."""
+
+    def gathered(self, state: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        """Return what each of them has, by their numbers."""
+        return [state]
+
+
+ALONE = Workers()
+"""One process; it holds nothing."""
+
+
+def is_leader(workers: Workers) -> bool:
+    """Whether this process writes files and speaks."""
+    return workers.rank == 0
+
+
+def any_of(workers: Workers, *flags: bool) -> tuple[bool, ...]:
+    """Return for each flag whether one of the processes has set it."""
+    found = workers.largest(np.array(flags, dtype=np.float64))
+    return tuple(bool(value) for value in found)
+
+
+class _Joined(Workers):
+    # What processes tell each other lies on the accelerator of each for nccl, else on the processor.
+    def __init__(self, device: "torch.device") -> None:
+        from torch import distributed
+
+        self._distributed, self._device = distributed, device
+        self.rank = distributed.get_rank()
+        self.count = distributed.get_world_size()
+
+    def total(self, values: FloatArray) -> FloatArray:
+        return self._reduced(values, self._distributed.ReduceOp.SUM)
+
+    def largest(self, values: FloatArray) -> FloatArray:
+        return self._reduced(values, self._distributed.ReduceOp.MAX)
+
+    def average(self, module: "nn.Module") -> None:
+        import torch
+
+        tensors = [tensor for tensor in module.state_dict().values() if tensor.is_floating_point()]
+        # One message is faster than one a tensor.
+        means = torch.cat([tensor.detach().flatten() for tensor in tensors]).to(self._device)
+        with _loss_told():
+            self._distributed.all_reduce(means)
+        means /= self.count
+        first = 0
+        for tensor in tensors:
+            tensor.copy_(means[first : first + tensor.numel()].view_as(tensor))
+            first += tensor.numel()
+
+    def gathered(self, state: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+        found: list[Any] = [None] * self.count
+        with _loss_told():
+            self._distributed.all_gather_object(found, state)
+        return found
+
+    def _reduced(self, values: FloatArray, how: Any) -> FloatArray:
+        import torch
+
+        tensor = torch.from_numpy(values.copy()).to(self._device)
+        with _loss_told():
+            self._distributed.all_reduce(tensor, how)
+        reduced: FloatArray = tensor.cpu().numpy()
+        return reduced
+
+
+@contextmanager
+def joined_workers() -> Iterator[Workers]:
+    """Join the workers that this process was started with, and leave them in the end; one alone is on its own.
+
+    Raises `UsageError` if they cannot be joined.
+    """
+    if int(os.environ.get(COUNT, "1")) == 1:
+        yield ALONE
+        return
+    import torch
+    from torch import distributed
+
+    has_accelerator = torch.cuda.is_available()
+    device = torch.device("cuda", int(os.environ.get(LOCAL_RANK, "0"))) if has_accelerator else torch.device("cpu")
+    if has_accelerator:
+        torch.cuda.set_device(device)
+    try:
+        distributed.init_process_group("nccl" if has_accelerator else "gloo")
+    except (ValueError, RuntimeError) as error:
+        raise UsageError(
+            f"the other workers cannot be joined: {error}; start them by torchrun --standalone --nproc-per-node P"
+        ) from None
+    try:
+        with _stop_told():
+            yield _Joined(device)
+    finally:
+        distributed.destroy_process_group()
+
+
+@contextmanager
+def _loss_told() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        # Its first sentence, without the place in the library's source.
+        reason = str(error).split("] ", 1)[-1].split(". ")[0]
+        raise UsageError(
+            f"another worker has died, so this training ends ({reason}); --resume goes on from its last checkpoint"
+        ) from None
+
+
+@contextmanager
+def _stop_told() -> Iterator[None]:
+    # torchrun tells all workers to stop when one has died.
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise UsageError(
+            "this worker was told to stop, as when another one has died; --resume goes on from the last checkpoint"
+        )
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,1 +1,0 @@
-"""Everything around a training: its loop, checkpoints, learning curve and seeds."""

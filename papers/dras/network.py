@@ -1,0 +1,266 @@
+"""The paper's network (Table 3), in torch and without it: its sizes, an update, and one decision at a time.
+
+It looks at rows of two numbers, two rows per job of the window and one per node. A convolution with one 1x2 filter
+makes one value of each row; two dense layers without bias and with leaky rectifiers follow, and an output layer with
+bias.
+
+The first dense layer of a large machine has far more weights than a decision can read in time. But idle nodes, and the
+nodes of one job, look alike, so that the rows of the nodes come in runs of equal ones. With ``C[r]`` the sum of the
+weights of the first ``r`` nodes, a run of rows ``a .. b - 1`` of value ``v`` adds ``v (C[b] - C[a])``; so one row of C
+is read per run instead of one row of weights per node. Where all nodes differ, nothing is lost.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from allocopt.arrays import Float32Array
+from learned.rl.networks import Policy, masked_log_softmax
+from learned.rl.slots import LEAK
+from learned.weights import check_shapes
+
+ROWS_PER_JOB = 2
+
+
+@dataclass(frozen=True, slots=True)
+class PaperNetwork:
+    """Sizes of the paper's network.
+
+    Parameters
+    ----------
+    jobs
+        Jobs that one input shows: those of the window, or 1 for ``dras-dql``.
+    nodes
+        Nodes of the machine.
+    first, second
+        Neurons of the fully connected layers.
+    outputs
+        Values of the output layer.
+    """
+
+    jobs: int
+    nodes: int
+    first: int
+    second: int
+    outputs: int
+
+    @property
+    def rows(self) -> int:
+        """Rows of the input, and neurons of the convolutional layer."""
+        return ROWS_PER_JOB * self.jobs + self.nodes
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of weights and biases."""
+        filter_and_bias = 3
+        dense = self.rows * self.first + self.first * self.second + self.second * self.outputs
+        return filter_and_bias + dense + self.outputs
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the parameters by name."""
+        return {
+            "filter.weight": (1, 2),
+            "filter.bias": (1,),
+            "first.weight": (self.first, self.rows),
+            "second.weight": (self.second, self.first),
+            "output.weight": (self.outputs, self.second),
+            "output.bias": (self.outputs,),
+        }
+
+
+THETA_NODES, THETA_LAYERS = 4360, (4000, 1000)
+CORI_NODES, CORI_LAYERS = 12_076, (10_000, 4000)
+WINDOW = 50
+"""Jobs of the paper's window."""
+
+
+def paper_network(agent: str, nodes: int, layers: tuple[int, int], window: int = WINDOW) -> PaperNetwork:
+    """Return the network of an agent: ``dql``, ``pg``, ``a2c`` or ``ppo``.
+
+    ``a2c`` and ``ppo`` have one output more than the window: actor and critic share all layers but the last.
+    """
+    if agent == "dql":
+        return PaperNetwork(1, nodes, *layers, 1)
+    return PaperNetwork(window, nodes, *layers, window + (agent in ("a2c", "ppo")))
+
+
+class PaperModule(nn.Module):
+    """The paper's network, without a softmax: states ``(B, rows, 2)`` to outputs ``(B, outputs)``."""
+
+    def __init__(self, network: PaperNetwork) -> None:
+        super().__init__()
+        self.network = network
+        # A convolution with one 1x2 filter over rows of two numbers is a linear map of each row.
+        self.filter = nn.Linear(2, 1)
+        self.first = nn.Linear(network.rows, network.first, bias=False)
+        self.second = nn.Linear(network.first, network.second, bias=False)
+        self.output = nn.Linear(network.second, network.outputs)
+        self.activation = nn.LeakyReLU(LEAK)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """Apply all layers."""
+        return self._rest(self.first(self.filter(states).squeeze(-1)))
+
+    def job_values(self, states: torch.Tensor) -> torch.Tensor:
+        """Apply a network of one job to every job of a window.
+
+        Parameters
+        ----------
+        states
+            Rows of W jobs and of all nodes, shape ``(B, 2 W + nodes, 2)``.
+
+        Returns
+        -------
+        torch.Tensor
+            Outputs, shape ``(B, W)``. What the nodes add to the first layer is computed once for all jobs.
+        """
+        rows = self.filter(states).squeeze(-1)
+        jobs, nodes = rows[:, : -self.network.nodes], rows[:, -self.network.nodes :]
+        weight = self.first.weight
+        of_nodes = nodes @ weight[:, ROWS_PER_JOB:].T
+        of_jobs = jobs.unflatten(1, (-1, ROWS_PER_JOB)) @ weight[:, :ROWS_PER_JOB].T
+        return self._rest(of_jobs + of_nodes[:, None]).squeeze(-1)
+
+    def _rest(self, first: torch.Tensor) -> torch.Tensor:
+        """Apply what follows the first dense layer's sums."""
+        outputs: torch.Tensor = self.output(self.activation(self.second(self.activation(first))))
+        return outputs
+
+
+class PaperJobValues(nn.Module):
+    """The paper's DQL network, one job at a time: states of a whole window to a value per job."""
+
+    def __init__(self, network: PaperNetwork) -> None:
+        super().__init__()
+        self.module = PaperModule(network)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """Values, shape ``(B, W)``."""
+        return self.module.job_values(states)
+
+
+class PaperActorCritic(Policy):
+    """The paper's A2C and PPO network: its last output is the critic's."""
+
+    def __init__(self, network: PaperNetwork) -> None:
+        super().__init__()
+        self.module = PaperModule(network)
+
+    def log_probabilities(self, states: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+        """Logarithms of the probabilities of all actions, shape ``(batch, actions)``."""
+        logits = self.module(states)[:, :-1]
+        return masked_log_softmax(logits, legal)
+
+    def values(self, states: torch.Tensor) -> torch.Tensor:
+        """Values of states, shape ``(batch,)``."""
+        values: torch.Tensor = self.module(states)[:, -1]
+        return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowNetwork:
+    """The weights of a network as `outputs` takes them.
+
+    Parameters
+    ----------
+    network
+        Its sizes.
+    filter_weight, filter_bias
+        Of the convolution, shapes ``(2,)`` and ``(1,)``.
+    job_weights
+        Of the first layer, for the rows of jobs, shape ``(2 jobs, first)``.
+    node_sums
+        Sums of the first layer's weights for the rows of the first nodes, shape ``(nodes + 1, first)``.
+    second, output, output_bias
+        Of the layers that follow, transposed: shapes ``(first, second)``, ``(second, outputs)`` and ``(outputs,)``.
+    """
+
+    network: PaperNetwork
+    filter_weight: Float32Array
+    filter_bias: Float32Array
+    job_weights: Float32Array
+    node_sums: Float32Array
+    second: Float32Array
+    output: Float32Array
+    output_bias: Float32Array
+
+    @classmethod
+    def of(cls, network: PaperNetwork, weights: Mapping[str, Float32Array]) -> "RowNetwork":
+        """Arrange weights.
+
+        Raises
+        ------
+        ValueError
+            If one is missing, or has another shape.
+        """
+        check_shapes(network.shapes(), weights)
+        first = weights["first.weight"].T
+        n_job_rows = ROWS_PER_JOB * network.jobs
+        sums = np.zeros((network.nodes + 1, network.first), dtype=np.float32)
+        total = np.zeros(network.first)
+        for row in range(network.nodes):
+            total += first[n_job_rows + row]
+            sums[row + 1] = total
+        return cls(
+            network,
+            weights["filter.weight"][0].copy(),
+            weights["filter.bias"],
+            np.ascontiguousarray(first[:n_job_rows]),
+            sums,
+            np.ascontiguousarray(weights["second.weight"].T),
+            np.ascontiguousarray(weights["output.weight"].T),
+            weights["output.bias"],
+        )
+
+    def outputs(self, state: Float32Array) -> Float32Array:
+        """Return the outputs for one state.
+
+        Parameters
+        ----------
+        state
+            Rows of jobs and of nodes, shape ``(rows, 2)``.
+        """
+        rows = state @ self.filter_weight + self.filter_bias
+        n_job_rows = ROWS_PER_JOB * self.network.jobs
+        first = rows[:n_job_rows] @ self.job_weights + self._of_nodes(rows[n_job_rows:])
+        return self._rest(np.asarray(first, dtype=np.float32))
+
+    def job_values(self, state: Float32Array, n_jobs: int) -> Float32Array:
+        """Return the values of the first jobs of a window by a network of one job.
+
+        Parameters
+        ----------
+        state
+            Rows of W jobs and of nodes, shape ``(2 W + nodes, 2)``.
+        n_jobs
+            How many jobs to value; the others' rows are not looked at.
+
+        Returns
+        -------
+        Float32Array
+            Shape ``(n_jobs,)``.
+        """
+        of_nodes = self._of_nodes(state[-self.network.nodes :] @ self.filter_weight + self.filter_bias)
+        jobs = state[: ROWS_PER_JOB * n_jobs] @ self.filter_weight + self.filter_bias
+        first = jobs.reshape(n_jobs, ROWS_PER_JOB) @ self.job_weights
+        return np.asarray(self._rest(np.asarray(first + of_nodes, dtype=np.float32))[:, 0])
+
+    def _of_nodes(self, rows: Float32Array) -> Float32Array:
+        """Return what the nodes add to the first layer."""
+        ends = np.append(np.flatnonzero(rows[1:] != rows[:-1]) + 1, len(rows))
+        values = np.append(rows[ends - 1], np.float32(0.0))
+        return np.asarray((values[:-1] - values[1:]) @ self.node_sums[ends])
+
+    def _rest(self, first: Float32Array) -> Float32Array:
+        """Apply what follows the first layer's sums."""
+        second = leaky(first) @ self.second
+        return np.asarray(leaky(second) @ self.output + self.output_bias)
+
+
+def leaky(values: Float32Array) -> Float32Array:
+    """Apply the leaky rectifier in place."""
+    np.maximum(values, values * np.float32(LEAK), out=values)
+    return values

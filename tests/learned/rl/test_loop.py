@@ -1,0 +1,167 @@
+"""Trainings end the same whatever interrupts them, and keep off what is not theirs."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from allocopt.errors import BadFileError, UsageError
+from allocopt.interruption import termination_interrupts
+from allocopt.training import TrainingRequest
+
+torch = pytest.importorskip("torch")
+
+from learned.rl.loop import NAME, check_folder, read_checkpoint, run_updates, write_checkpoint  # noqa: E402  # noqa: E402
+
+IDENTITY = {"title": "walk", "seed": 1}
+
+
+class RandomWalk:
+    """Learns nothing; what it measures depends on all updates before."""
+
+    def __init__(self) -> None:
+        self._rng = np.random.default_rng(5)
+        self.place = np.zeros(2)
+
+    def update(self, share: float) -> dict[str, float]:
+        """Take a step that shrinks as the training goes on."""
+        self.place += (1 - share) * self._rng.normal(size=2)
+        return {"samples": 1.0, "mean_return": float(self.place[0])}
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return place and generator."""
+        return {"place": self.place, "generator": self._rng.bit_generator.state}
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back."""
+        self.place[:] = snapshot["place"]
+        self._rng.bit_generator.state = snapshot["generator"]
+
+
+def request(folder: Path, *, resumes: bool = False, minutes: float | None = None) -> TrainingRequest:
+    return TrainingRequest(folder, 1, minutes, resumes, "test")
+
+
+def test_a_training_that_is_cut_off_again_and_again_ends_as_one_that_is_not(tmp_path: Path) -> None:
+    whole, cut = RandomWalk(), RandomWalk()
+    list(run_updates(whole, 7, request(tmp_path / "whole"), IDENTITY))
+    done, resumes = 0, False
+    while done < 7:
+        cut = RandomWalk()
+        *_, last = run_updates(cut, 7, request(tmp_path / "cut", resumes=resumes, minutes=0.0), IDENTITY)
+        assert last.done == done + 1
+        done, resumes = last.done, True
+    assert cut.place.tolist() == whole.place.tolist()
+    curves = [(tmp_path / name / "curve.csv").read_text().splitlines() for name in ("whole", "cut")]
+    without_time = [[line.split(",")[2:] for line in curve] for curve in curves]
+    assert without_time[0] == without_time[1]
+    assert len(curves[0]) == 8
+
+
+def test_the_share_finished_is_told_after_every_update(tmp_path: Path) -> None:
+    progress = list(run_updates(RandomWalk(), 4, request(tmp_path), IDENTITY))
+    assert [point.share for point in progress] == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_a_training_is_not_overwritten(tmp_path: Path) -> None:
+    list(run_updates(RandomWalk(), 1, request(tmp_path), IDENTITY))
+    with pytest.raises(UsageError, match="holds a training already; --resume"):
+        list(run_updates(RandomWalk(), 1, request(tmp_path), IDENTITY))
+
+
+def test_there_must_be_something_to_go_on_from_and_it_must_be_the_same(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no checkpoint"):
+        list(run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), IDENTITY))
+    list(run_updates(RandomWalk(), 1, request(tmp_path), IDENTITY))
+    with pytest.raises(UsageError, match="with seed 1, not 2"):
+        list(run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), {**IDENTITY, "seed": 2}))
+
+
+@pytest.mark.parametrize("place", [0.0, 0.3, 0.7, 0.99])
+def test_a_checkpoint_that_was_cut_or_altered_is_named(tmp_path: Path, place: float) -> None:
+    write_checkpoint(tmp_path, IDENTITY, {"a": np.arange(20_000), "rows": []})
+    whole = (tmp_path / NAME).read_bytes()
+    at = round(place * (len(whole) - 1))
+    for broken in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], b"nothing"):
+        (tmp_path / NAME).write_bytes(broken)
+        with pytest.raises(BadFileError, match=rf"{NAME}: is damaged, or no checkpoint of this training") as error:
+            read_checkpoint(tmp_path, IDENTITY)
+        assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {},
+        {"learner": {}, "rows": []},
+        {"learner": RandomWalk().snapshot(), "rows": [{}]},
+        {"learner": {"place": 1}, "rows": [{"seconds": 1.0}]},
+    ],
+)
+def test_a_checkpoint_of_another_program_is_named(tmp_path: Path, state: dict[str, Any]) -> None:
+    write_checkpoint(tmp_path, IDENTITY, state)
+    with pytest.raises(BadFileError, match=f"{NAME}: is damaged, or no checkpoint of this training"):
+        list(run_updates(RandomWalk(), 1, request(tmp_path, resumes=True), IDENTITY))
+
+
+def test_a_folder_that_cannot_be_written_to_is_named_before_anything_is_learned(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder, fault in (
+        ("file", "is a file, must be a folder"),
+        ("file/below", "cannot be"),
+        ("x" * 300, "too long"),
+    ):
+        with pytest.raises(BadFileError, match=fault):
+            check_folder(request(tmp_path / folder))
+        with pytest.raises(UsageError, match="no checkpoint"):
+            check_folder(request(tmp_path / folder, resumes=True))
+
+
+class Interrupted(RandomWalk):
+    """A walk whose third step an interruption comes into."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__()
+        self.number = number
+
+    def update(self, share: float) -> dict[str, float]:
+        """Take a step; the signal comes in its middle."""
+        if 0.2 < share < 0.3:
+            signal.raise_signal(self.number)
+        return super().update(share)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_an_interruption_waits_for_the_end_of_an_update_and_loses_nothing(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    whole, cut = RandomWalk(), RandomWalk()
+    list(run_updates(whole, 8, request(tmp_path / "whole"), IDENTITY))
+    with termination_interrupts(), pytest.raises(KeyboardInterrupt, match="--resume goes on from here"):
+        list(run_updates(Interrupted(number), 8, request(tmp_path / "cut"), IDENTITY))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    progress = list(run_updates(cut, 8, request(tmp_path / "cut", resumes=True), IDENTITY))
+    assert progress[0].done == 4
+    assert cut.place.tolist() == whole.place.tolist()
+
+
+def test_a_training_has_a_checkpoint_after_its_first_update(tmp_path: Path) -> None:
+    updates = run_updates(RandomWalk(), 8, request(tmp_path), IDENTITY)
+    next(updates)
+    updates.close()  # type: ignore[attr-defined]
+    progress = list(run_updates(RandomWalk(), 8, request(tmp_path, resumes=True), IDENTITY))
+    assert progress[0].done == 2
+
+
+def test_a_checkpoint_keeps_arrays_numbers_and_what_holds_them(tmp_path: Path) -> None:
+    state = {"a": np.arange(3), "b": {"c": [1, 2.5, np.ones((2, 2))], "big": 2**100}, "d": torch.ones(2)}
+    write_checkpoint(tmp_path, IDENTITY, state)
+    found = read_checkpoint(tmp_path, IDENTITY)
+    assert found["a"].tolist() == [0, 1, 2]
+    assert found["a"].dtype == np.int64
+    assert found["b"]["c"][:2] == [1, 2.5]
+    assert found["b"]["c"][2].tolist() == [[1, 1], [1, 1]]
+    assert found["b"]["big"] == 2**100
+    assert torch.equal(found["d"], torch.ones(2))
