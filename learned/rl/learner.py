@@ -122,7 +122,8 @@ class BestKept:
             weights = self.last()
             self._judged = self.judge(weights)
             score = self._judged["score"]
-            if score > self.best_score if self.more_is_better else score < self.best_score:
+            is_better = score > self.best_score if self.more_is_better else score < self.best_score
+            if is_better:
                 self.best_score, self.best = score, weights
         return {**measures, **self._judged, "best_score": float(self.best_score)}
 

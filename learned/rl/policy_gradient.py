@@ -94,7 +94,6 @@ class PgLearner(EnvironmentLearner):
             self._environment,
             settings.n_steps,
             self._unfinished,
-            looks_beyond=False,
         )
         returns = cumulative_rewards(steps.rewards, steps.done, settings.gamma)
         advantages = torch.from_numpy(returns - self._baseline(returns)[:, None]).float().flatten()

@@ -27,7 +27,14 @@ class DqlLearner(EnvironmentLearner):
     def update(self, share: float) -> dict[str, float]:
         """Collect, then take one step; see `learned.rl.loop.Learner.update`."""
         rate, settings = self.set_rate(share), self._settings
-        steps = take_steps(self._judge, self._draw, self._environment, settings.n_steps, self._unfinished)
+        steps = take_steps(
+            self._judge,
+            self._draw,
+            self._environment,
+            settings.n_steps,
+            self._unfinished,
+            beyond=lambda states, legal: self._judge(states, legal)[1],
+        )
         goes_on = torch.from_numpy(~steps.done).float()
         later = settings.gamma * goes_on * steps.values[1:]
         targets = (torch.from_numpy(steps.rewards).float() + later).flatten()

@@ -55,8 +55,7 @@ def take_steps(
     environment: Environment,
     n_steps: int,
     unfinished: FloatArray,
-    *,
-    looks_beyond: bool = True,
+    beyond: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
 ) -> Steps:
     """Act in all environments.
 
@@ -68,8 +67,8 @@ def take_steps(
         Takes scores and legal actions, returns actions.
     unfinished
         Sum of rewards of the episode that runs in every environment, shape ``(E,)``; kept up to date.
-    looks_beyond
-        Whether to value the states after the last step, too.
+    beyond
+        Takes states and legal actions after the last step, returns values of the states; None not to look at them.
     """
     states, masks, actions, taken, values, rewards, done = ([] for _ in range(7))
     finished: list[FloatArray] = []
@@ -89,8 +88,8 @@ def take_steps(
             values.append(value)
             rewards.append(reward)
             done.append(ended)
-        if looks_beyond:
-            values.append(judge(*(torch.from_numpy(array) for array in environment.observe()))[1])
+        if beyond is not None:
+            values.append(beyond(*(torch.from_numpy(array) for array in environment.observe())))
     ended_returns = np.concatenate(finished)
     return Steps(
         torch.cat(states),
@@ -143,6 +142,7 @@ def collect(
         environment,
         settings.n_steps,
         unfinished,
+        beyond=lambda states, legal: model.values(states),
     )
     rewards, done = torch.from_numpy(steps.rewards).float(), torch.from_numpy(steps.done)
     advantages = generalized_advantages(rewards, done, steps.values, settings)
