@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from page import RESULTS, claims_section, write_page
 
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import draw_jobsets, sierra, summit
+from allocopt.envs.cush.task import Episodes, Options
 from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality_table import SIERRA_TABLE

@@ -15,8 +15,8 @@ import matplotlib as mpl
 import numpy as np
 from page import RESULTS, claims_section, write_page
 
-from allocopt.envs.policy_selection.describe import LEVELS
-from allocopt.envs.policy_selection.episodes import Episodes, Options
+from allocopt.envs.policy_selection.observation import LEVELS
+from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.policies import JobSelection, NodeSelection
 from allocopt.simulator.multicore.setup import ExecutionKind

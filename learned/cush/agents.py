@@ -5,7 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.cush.describe import n_features
+from allocopt.envs.cush.observation import n_features
 from allocopt.errors import BadFileError
 from learned.cush.acting import Agent
 from learned.cush.networks import FIXED, JOBS, POLICIES, parts_of

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.cush.describe import n_features
 from allocopt.envs.cush.jobsets import Machine
+from allocopt.envs.cush.observation import n_features
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
 from learned.inference.networks import CompactNetwork

@@ -7,9 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.cush.episodes import Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.live import Kinds, LiveEpisode
+from allocopt.envs.cush.task import Kinds, LiveEpisode, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait

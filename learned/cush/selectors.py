@@ -25,7 +25,7 @@ class JobSelector(Protocol):
         Parameters
         ----------
         observations, legal
-            As `allocopt.envs.cush.episodes.Episodes.observe` returns them.
+            As `allocopt.envs.cush.task.Episodes.observe` returns them.
         uniform
             Random numbers within 0 .. 1, shape ``(E,)``.
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from allocopt.envs.cush.episodes import ObservationName, Options, Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, draw_measured, sierra, summit
+from allocopt.envs.cush.reward import Weights
+from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.simulator.locality_files import read_table
 from allocopt.simulator.locality_measured import read_measurements

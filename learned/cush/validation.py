@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
+from allocopt.envs.cush.task import Episodes, Options
 from learned.cush.acting import Agent, right_share, run_agent
 from learned.training.workers import Workers
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array
-from allocopt.envs.dras.batch import Observations
-from allocopt.envs.dras.rewards import Weights
+from allocopt.envs.dras.reward import Weights
 from allocopt.errors import BadFileError
 from learned.dras.acting import best_actions
 from learned.inference.slots import PackedSlots, pack_slots
@@ -50,7 +49,7 @@ class GreedyPolicy:
 
     network: PackedSlots
 
-    def __call__(self, observation: Observations, legal: BoolArray) -> int:
+    def __call__(self, observation: Float32Array, legal: BoolArray) -> int:
         """Return the slot."""
         action = np.zeros(1, dtype=np.int64)
         values = np.zeros(len(legal), dtype=np.float32)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.dras.episodes import Episodes, Options
+from allocopt.envs.dras.task import Episodes, Options
 from allocopt.envs.side_by_side import STAY
 from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.workload import Workload

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.dras.describe import FEATURES, LOG_UNIT
+from allocopt.envs.dras.observation import FEATURES, LOG_UNIT
 from learned.dras.several import GroupEnvironment
 from learned.dras.states import SlotActorCritic, SlotStates, joined, packed
 

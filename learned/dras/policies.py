@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.dras.episodes import Options
 from allocopt.envs.dras.selectors import Observing
+from allocopt.envs.dras.task import Options
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.dras.episodes import Episodes
+from allocopt.envs.dras.task import Episodes
 from learned.dras.environment import JobsetEnvironment
 from learned.dras.validation import Validator
 

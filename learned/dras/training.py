@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from allocopt.envs.dras.episodes import Options
-from allocopt.envs.dras.rewards import Weights
+from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.task import Options
 from allocopt.errors import MissingPackageError, UsageError
 from allocopt.simulator.two_level_rules import Reservations
 from allocopt.traces.reading import read_workload

@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.arrays import Float32Array
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.episodes import Episodes, Options
+from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.schedule import MulticoreSchedule
 from allocopt.simulator.multicore.setup import Execution

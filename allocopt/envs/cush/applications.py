@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.envs.cush.episodes import Episodes
 from allocopt.envs.cush.jobsets import GPUS, JobSet, Machine, Recipe
+from allocopt.envs.cush.task import Episodes
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.locality_classes import TypeClassifier

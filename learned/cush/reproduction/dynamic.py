@@ -3,8 +3,8 @@
 import numpy as np
 
 from allocopt.envs.cush.applications import DynamicTypes, draw_application_sets
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import HELD_OUT
+from allocopt.envs.cush.task import Episodes, Options
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.locality_classes import TypeClassifier
 from allocopt.simulator.locality_table import SIERRA_TABLE

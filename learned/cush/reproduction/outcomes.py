@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, sierra, summit
+from allocopt.envs.cush.task import Episodes, Options
 from allocopt.reproduction import ReproductionRequest
 from allocopt.simulator.locality_table import SIERRA_TABLE
 from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of

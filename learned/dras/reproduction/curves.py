@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from allocopt.envs.dras.rewards import CAPABILITY
+from allocopt.envs.dras.reward import CAPABILITY
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
 from allocopt.training import TrainingRequest
 from learned.dras.reproduction.methods import AGENTS, LEADER, PAPER_METHODS, PAPER_RULES, Trained

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from allocopt.envs.dras.episodes import Episodes, Options
-from allocopt.envs.dras.rewards import Weights
+from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.task import Episodes, Options
 from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.two_level import END, Selector
 from allocopt.simulator.two_level_rules import Reservations

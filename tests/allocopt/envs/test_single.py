@@ -15,9 +15,8 @@ from support.slow_environment import SlowEnvironment
 from support.workloads import MACHINE, crowds, random_workload, workload
 
 import allocopt.envs
-from allocopt.envs.rewards import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
-from allocopt.envs.setup import BackfillName
-from allocopt.envs.single import BatchSchedulingEnv
+from allocopt.envs.batch_scheduling.reward import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
+from allocopt.envs.batch_scheduling.task import BackfillName, BatchSchedulingEnv
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Backfill, EventOrder, Rules

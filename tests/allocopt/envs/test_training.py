@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from allocopt.envs.single import BatchSchedulingEnv
+from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv
 
 
 @pytest.mark.slow

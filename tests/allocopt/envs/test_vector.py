@@ -6,8 +6,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 import allocopt.envs
-from allocopt.envs.single import BatchSchedulingEnv
-from allocopt.envs.vector import BatchSchedulingVectorEnv
+from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv, BatchSchedulingVectorEnv
 from allocopt.errors import UsageError
 from allocopt.traces.lublin import lublin_workload
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import FloatArray
-from allocopt.envs.cush.episodes import Options, Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
+from allocopt.envs.cush.reward import Weights
+from allocopt.envs.cush.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality_table import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline

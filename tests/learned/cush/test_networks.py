@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from allocopt.envs.cush.describe import n_features
 from allocopt.envs.cush.jobsets import sierra, summit
+from allocopt.envs.cush.observation import n_features
 from allocopt.errors import UsageError
 from learned.cush.networks import ImageNetwork, PolicyNetwork, compact_network, image_network
 from learned.cush.selectors import LearnedPolicies

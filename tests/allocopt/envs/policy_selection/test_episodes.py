@@ -9,9 +9,9 @@ from support.multicore import random_jobs, random_machine
 from allocopt.arrays import Float32Array
 from allocopt.cluster.irmasim import heterogeneous
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.describe import GB_IN_MB, HOUR_S, TB_IN_MB
-from allocopt.envs.policy_selection.episodes import Episodes, Options
-from allocopt.envs.policy_selection.rewards import REWARDS, RewardName
+from allocopt.envs.policy_selection.observation import GB_IN_MB, HOUR_S, TB_IN_MB
+from allocopt.envs.policy_selection.reward import REWARDS, RewardName
+from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME
 from allocopt.simulator.multicore.run import DECISION, OVER
@@ -209,7 +209,7 @@ def test_void_may_always_be_chosen_while_a_task_runs() -> None:
     rng, over = np.random.default_rng(0), False
     while not over:
         legal = episodes.observe()[1][0]
-        running = int(episodes._batch.totals["running"][0, 0])
+        running = int(episodes._batch.multicore_tally["running"][0, 0])
         assert legal[1] or running == 0
         over = bool(episodes.step(rng.choice(np.flatnonzero(legal), 1))[1][0])
         assert not episodes.tally["invalid"][0]

@@ -1,40 +1,40 @@
 """What an agent sees of a choice: the paper's state, or a few numbers per slot that do not depend on the machine."""
 
 import numpy as np
-from numba import void
+from numba import boolean, float32, void
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.envs.dras.batch import EPISODE, OBSERVATION, Episode, Observations
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.dras.dynamics import LAYOUT, SECOND, Episode, episode_of, is_legal
+from allocopt.envs.fields import Batch
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.backfilling import fits
 from allocopt.simulator.kernels.queue import queued
 from allocopt.simulator.state import CAPACITY, FREE, RUNNING, State
-from allocopt.simulator.two_level_rules import Level, Reservations
 
-FEATURES = (
-    "size",
-    "log_size",
-    "size_over_free",
-    "log_estimate",
-    "log_wait",
-    "wait_over_response",
-    "wait_over_longest",
-    "rank",
-    "fits",
-    "log_delay",
-    "log_area",
-    "estimate_over_gap",
-    "within_spare",
-    "level",
-    "free",
-    "log_gap",
-    "spare",
-    "log_half",
-    "log_all",
-    "queue",
-    "log_load",
-)
-"""Names of the numbers that describe a slot, in their order; see `describe_slots`."""
+MEANINGS = {
+    "size": "size / machine",
+    "log_size": "log(1 + size) / log(1 + machine)",
+    "size_over_free": "size / (size + idle)",
+    "log_estimate": "logarithm of the estimate",
+    "log_wait": "logarithm of the wait",
+    "wait_over_response": "wait / (wait + estimate)",
+    "wait_over_longest": "wait / longest wait in the queue",
+    "rank": "place in the window / `window`",
+    "fits": "1 if the job fits now",
+    "log_delay": "logarithm of the time until it does, by the estimates",
+    "log_area": "logarithm of its node-seconds / machine",
+    "estimate_over_gap": "at level 2, estimate / (estimate + time to the reservation)",
+    "within_spare": "at level 2, 1 if it could stay beyond the reservation",
+    "level": "1 at level 2; from here on the same in all slots",
+    "free": "idle / machine",
+    "log_gap": "at level 2, logarithm of the time to the reservation",
+    "spare": "at level 2, what is spare at the reservation / machine",
+    "log_half": "logarithm of the time until half of the machine is idle",
+    "log_all": "logarithm of the time until all of it is idle",
+    "queue": "waiting jobs / (waiting jobs + `window`)",
+    "log_load": "logarithm of the node-seconds of all waiting jobs / machine",
+}
+"""Numbers that describe a slot, in their order; the logarithm of a time is log2(1 + minutes) / 10, at most 2."""
+FEATURES = tuple(MEANINGS)
 N_FEATURES = len(FEATURES)
 
 DAY_S = 86_400.0
@@ -44,7 +44,6 @@ LOG_UNIT = 10.0
 MOST, MOST_DAYS = 2.0, 1_000.0
 """No feature is larger, and no number of the paper's state, in days."""
 
-SECOND, NO_RESERVATIONS = int(Level.SECOND), int(Reservations.NONE)
 LOG_SIZE, LOG_ESTIMATE = range(2)
 """Columns of `traits`."""
 
@@ -77,7 +76,7 @@ def _days(seconds: float) -> float:
 
 
 @inlined
-def climb(state: State, ladder: IntArray) -> None:
+def _climb(state: State, ladder: IntArray) -> None:
     """Write how many processors are idle once each running job has ended, in the order of their expected ends."""
     units = state.units[FREE, 0]
     for i in range(state.clock[0].n_running):
@@ -86,7 +85,7 @@ def climb(state: State, ladder: IntArray) -> None:
 
 
 @inlined
-def delay(state: State, ladder: IntArray, size: int) -> float:
+def _delay(state: State, ladder: IntArray, size: int) -> float:
     """Seconds until so many processors are idle, by the estimates."""
     clock = state.clock[0]
     if size <= state.units[FREE, 0]:
@@ -101,18 +100,8 @@ def delay(state: State, ladder: IntArray, size: int) -> float:
     return float(max(state.jobs[state.lists[RUNNING, first]].expected_end - clock.now, 0.0))
 
 
-@inlined
-def is_legal(episode: Episode, slot: int) -> bool:
-    """Whether the job in a slot may be chosen."""
-    if slot >= episode.instance[0].n_slots:
-        return False
-    if episode.terms[0].reservations != NO_RESERVATIONS:
-        return True
-    return fits(episode.state, queued(episode.state, episode.slots[slot]), FREE)
-
-
 @helper()
-def describe_legal(episode: Episode, legal: BoolArray) -> None:
+def _describe_legal(episode: Episode, legal: BoolArray) -> None:
     """Write which actions are legal: one per slot, and if there is one more, to end the instance.
 
     That one is not legal while nothing runs. Where an episode is over, the first action stands for doing nothing.
@@ -126,18 +115,9 @@ def describe_legal(episode: Episode, legal: BoolArray) -> None:
         legal[0] = True
 
 
-@kernel(void(EPISODE, OBSERVATION))
-def describe_slots(episode: Episode, observation: Observations) -> None:
-    """Write the features of every slot, 0 where nobody stands in it.
-
-    Of the job: size / machine; log size / log machine; size / (size + idle); logarithms of estimate and wait;
-    wait / (wait + estimate); wait / longest wait in the queue; place in the window / window; 1 if it fits; logarithm of
-    the time until it does by the estimates; logarithm of its node-seconds / machine; at level 2, estimate / (estimate +
-    time to the reservation), and 1 if it could stay beyond that. Of the cluster, the same in all slots: 1 at level 2;
-    idle / machine; at level 2, logarithm of the time to the reservation, and what is spare then / machine; logarithms
-    of the times until half and until all of the machine is idle; waiting jobs / (waiting jobs + window); logarithm of
-    their node-seconds / machine. The logarithm of a time is ``log2(1 + minutes) / 10``, at most 2.
-    """
+@kernel(void(LAYOUT.episode, float32[:, ::1]))
+def describe_slots(episode: Episode, observation: Float32Array) -> None:
+    """Write the features of every slot, see `MEANINGS`; 0 where nobody stands in it."""
     state, instance = episode.state, episode.instance[0]
     clock, machine, free = state.clock[0], state.units[CAPACITY, 0], state.units[FREE, 0]
     for slot in range(instance.n_slots, observation.shape[0]):
@@ -145,7 +125,7 @@ def describe_slots(episode: Episode, observation: Observations) -> None:
             observation[slot, feature] = 0.0
     if instance.n_slots == 0:
         return
-    climb(state, episode.ladder)
+    _climb(state, episode.ladder)
     area = 0.0
     for at in range(clock.n_queued):
         job = queued(state, at)
@@ -156,8 +136,8 @@ def describe_slots(episode: Episode, observation: Observations) -> None:
     gap = max(instance.shadow - clock.now, 0.0) if second else 0.0
     spare = instance.spare if second else 0
     log_gap = _log_time(gap)
-    log_half = _log_time(delay(state, episode.ladder, (machine + 1) // 2))
-    log_all = _log_time(delay(state, episode.ladder, machine))
+    log_half = _log_time(_delay(state, episode.ladder, (machine + 1) // 2))
+    log_all = _log_time(_delay(state, episode.ladder, machine))
     queue, log_load = clock.n_queued / (clock.n_queued + window), _log_time(area / machine)
     for slot in range(instance.n_slots):
         job = queued(state, episode.slots[slot])
@@ -172,7 +152,7 @@ def describe_slots(episode: Episode, observation: Observations) -> None:
         row[6] = wait / longest if longest > 0.0 else 0.0
         row[7] = slot / window
         row[8] = 1.0 if size <= free else 0.0
-        row[9] = 0.0 if size <= free else _log_time(delay(state, episode.ladder, size))
+        row[9] = 0.0 if size <= free else _log_time(_delay(state, episode.ladder, size))
         row[10] = _log_time(size * estimate / machine)
         row[11] = estimate / (estimate + gap) if second else 0.0
         row[12] = 1.0 if second and size <= spare else 0.0
@@ -186,8 +166,8 @@ def describe_slots(episode: Episode, observation: Observations) -> None:
         row[20] = log_load
 
 
-@kernel(void(EPISODE, OBSERVATION))
-def describe_state(episode: Episode, observation: Observations) -> None:
+@kernel(void(LAYOUT.episode, float32[:, ::1]))
+def describe_state(episode: Episode, observation: Float32Array) -> None:
     """Write the paper's state, shape ``(2 W + N, 2)`` for a machine of N nodes (section 3.1).
 
     Rows 2 w and 2 w + 1 are the job in slot w: (size / N, estimate), (priority, which is 0, wait); zeros where nobody
@@ -214,3 +194,19 @@ def describe_state(episode: Episode, observation: Observations) -> None:
         for _ in range(state.request[job, 0]):
             observation[row, 0], observation[row, 1] = 0.0, left
             row += 1
+
+
+@kernel(void(LAYOUT.batch, float32[:, :, ::1], boolean[:, ::1]))
+def describe_all_slots(batch: Batch, observations: Float32Array, legal: BoolArray) -> None:
+    """Write the features of the slots of all episodes, and what is legal."""
+    for e in range(observations.shape[0]):
+        describe_slots(episode_of(batch, e), observations[e])
+        _describe_legal(episode_of(batch, e), legal[e])
+
+
+@kernel(void(LAYOUT.batch, float32[:, :, ::1], boolean[:, ::1]))
+def describe_all_states(batch: Batch, observations: Float32Array, legal: BoolArray) -> None:
+    """Write the paper's state of all episodes, and what is legal."""
+    for e in range(observations.shape[0]):
+        describe_state(episode_of(batch, e), observations[e])
+        _describe_legal(episode_of(batch, e), legal[e])

@@ -1,10 +1,15 @@
 """What an agent of two-level scheduling is rewarded for: a weighted sum of parts."""
 
 from dataclasses import dataclass, fields
+from typing import Protocol
 
 import numpy as np
 
 from allocopt.errors import UsageError
+from allocopt.kernels.compiled import inlined
+from allocopt.simulator.kernels.queue import queued
+from allocopt.simulator.state import CAPACITY as ALL
+from allocopt.simulator.state import FREE, State
 
 HOUR_S = 3600.0
 
@@ -66,3 +71,47 @@ CAPABILITY = Weights(oldest=1 / 3, size=1 / 3, used=1 / 3)
 """Eq. 1 with the paper's weights, for machines that are built for large jobs."""
 CAPACITY = Weights(capacity=1.0)
 """Eq. 2, for machines that are built for many jobs."""
+
+
+class Waits(Protocol):
+    """What gains are made of."""
+
+    wait_s: float
+    square_wait: float
+    longest_wait_s: float
+    """Sum of the waits so far, of those who wait too; of their squares, where these are paid for; the longest."""
+    bounded_slowdown: float
+    """Sum over the jobs started so far."""
+
+
+@inlined
+def gained(total: Waits, weights: Weights, n: int) -> float:
+    """Worth of the waits so far of so many jobs; rewards are its changes."""
+    return -(
+        weights.mean_wait * total.wait_s / (n * weights.unit_s)
+        + weights.mean_square_wait * total.square_wait / (n * weights.unit_s * weights.unit_s)
+        + weights.longest_wait * total.longest_wait_s / weights.unit_s
+        + weights.bounded_slowdown * total.bounded_slowdown / n
+    )
+
+
+@inlined
+def worth_of_job(state: State, weights: Weights, job: int) -> float:
+    """Terms 1 and 2 of Eq. 1 for a job that is about to be chosen."""
+    now = state.clock[0].now
+    longest = now - state.jobs[queued(state, 0)].release
+    share = (now - state.jobs[job].release) / longest if longest > 0.0 else 0.0
+    return float(weights.oldest * share + weights.size * state.request[job, 0] / state.units[ALL, 0])
+
+
+@inlined
+def worth_of_choice(state: State, weights: Weights, n_queued: int) -> float:
+    """Term 3 of Eq. 1, and Eq. 2, after a choice among so many waiting jobs."""
+    machine = state.units[ALL, 0]
+    worth = weights.used * (machine - state.units[FREE, 0]) / machine
+    if weights.capacity != 0.0:
+        total = 0.0
+        for at in range(state.clock[0].n_queued):
+            total -= weights.unit_s / state.jobs[queued(state, at)].estimate
+        worth += weights.capacity * total / n_queued
+    return float(worth)

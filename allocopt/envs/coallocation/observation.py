@@ -11,13 +11,27 @@ from allocopt.traces.applications import HOUR_S
 from allocopt.traces.asax_queue import QueuedJob
 from allocopt.traces.job_profile import StageKind
 
-FEATURES = (
-    *("host_cpu", "host_memory", "host_sequential", "host_interval", "host_happiness", "host_io", "host_cores"),
-    *("is_there", "quota"),
-    *("guest_cores", "guest_memory", "guest_cpu", "guest_io", "guest_limit", "guest_wait"),
-    *("free_cores", "waiting"),
-)
-"""Names of the values; which applications host and guest are comes behind them, a one for each of both."""
+MEANINGS = {
+    "host_cpu": "busy share of the host's cores, now",
+    "host_memory": "occupied share of their memory, now",
+    "host_sequential": "1 in a sequential stage",
+    "host_interval": "share of the host's duration that is behind it",
+    "host_happiness": "happiness h as h / (h + 1); up to here what ASAX's experts see",
+    "host_io": "share of the time with I/O, now",
+    "host_cores": "the host's cores / those of the cluster",
+    "is_there": "1 if the guest is there",
+    "quota": "its quota now",
+    "guest_cores": "the guest's cores / those of the host",
+    "guest_memory": "its peak memory, in shares of the host's",
+    "guest_cpu": "its mean busy cores / those of the host",
+    "guest_io": "its mean share of the time with I/O",
+    "guest_limit": "its limit, x / (x + 1 h)",
+    "guest_wait": "time since its submission, x / (x + 1 h)",
+    "free_cores": "free cores / all cores",
+    "waiting": "waiting jobs / all jobs",
+}
+"""What the values are; which applications host and guest are comes behind them, a one among A each, sorted by name."""
+FEATURES = tuple(MEANINGS)
 
 
 def size_of(applications: Sequence[str]) -> int:

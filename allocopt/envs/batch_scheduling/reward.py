@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, Protocol
 
+from allocopt.kernels.compiled import inlined
+
 HOUR_S = 3600.0
 
 
@@ -14,6 +16,9 @@ class RewardKind(IntEnum):
     WAIT = 1
     MAKESPAN = 2
     UTILIZATION = 3
+
+
+WAIT, MAKESPAN, UTILIZATION = int(RewardKind.WAIT), int(RewardKind.MAKESPAN), int(RewardKind.UTILIZATION)
 
 
 class Reward(Protocol):
@@ -38,13 +43,7 @@ class BoundedSlowdown:
 
 @dataclass(frozen=True, slots=True)
 class MeanWait:
-    """Minus the mean wait: at its start a job costs ``wait / (unit_s * n_jobs)``.
-
-    Parameters
-    ----------
-    unit_s
-        Seconds that count as 1, positive.
-    """
+    """Minus the mean wait: at its start a job costs ``wait / (unit_s * n_jobs)``; ``unit_s`` is positive."""
 
     unit_s: float = HOUR_S
     kind: ClassVar[RewardKind] = RewardKind.WAIT
@@ -52,13 +51,7 @@ class MeanWait:
 
 @dataclass(frozen=True, slots=True)
 class Makespan:
-    """Minus the makespan: a start costs the time by which it moves the last end, over ``unit_s``.
-
-    Parameters
-    ----------
-    unit_s
-        Seconds that count as 1, positive.
-    """
+    """Minus the makespan: a start costs the time by which it moves the last end, over ``unit_s``, which is positive."""
 
     unit_s: float = HOUR_S
     kind: ClassVar[RewardKind] = RewardKind.MAKESPAN
@@ -73,3 +66,34 @@ class Utilization:
 
     kind: ClassVar[RewardKind] = RewardKind.UTILIZATION
     unit_s: ClassVar[float] = 1.0
+
+
+class Goal(Protocol):
+    """The fields of `Reward`."""
+
+    kind: int
+    unit_s: float
+
+
+class Sums(Protocol):
+    """What rewards are made of, over the jobs that have started."""
+
+    started: int
+    bounded_slowdown: float
+    wait_s: float
+    area: float
+    """Processor-seconds held."""
+    makespan_s: float
+    """Last end; the first submission is at 0."""
+
+
+@inlined
+def worth(total: Sums, goal: Goal, n_jobs: int, machine: int) -> float:
+    """Worth of the jobs started so far; rewards are its changes."""
+    if goal.kind == WAIT:
+        return -total.wait_s / (goal.unit_s * n_jobs)
+    if goal.kind == MAKESPAN:
+        return -total.makespan_s / goal.unit_s
+    if goal.kind == UTILIZATION:
+        return total.area / (total.makespan_s * float(machine)) if total.makespan_s > 0 else 0.0
+    return -total.bounded_slowdown / n_jobs

@@ -4,12 +4,12 @@ from enum import IntEnum
 from typing import Literal, get_args
 
 import numpy as np
-from numba import int64, void
+from numba import boolean, float32, int64, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.batch import BATCH, MASKS, OBSERVATIONS, Batch, Episode
-from allocopt.envs.policy_selection.kernels import episode_of, goes_on_by_itself, has_come
+from allocopt.envs.fields import Batch
+from allocopt.envs.policy_selection.dynamics import LAYOUT, Episode, episode_of, goes_on_by_itself, has_come
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.rates import core_power
@@ -65,7 +65,7 @@ def _within(number: float) -> float:
 
 
 @helper()
-def describe_queue(episode: Episode, seen: Float32Array) -> None:
+def _describe_queue(episode: Episode, seen: Float32Array) -> None:
     """Write minimum, quartiles and maximum of each trait of the waiting jobs, and how the queue's length changes."""
     waiting, before = episode.state.clock[0].n_queued, episode.multicore.tally[0].last_queue
     seen[:] = 0.0
@@ -85,7 +85,7 @@ def describe_queue(episode: Episode, seen: Float32Array) -> None:
 
 
 @inlined
-def describe_nodes(episode: Episode, seen: Float32Array) -> None:
+def _describe_nodes(episode: Episode, seen: Float32Array) -> None:
     """Write the free share of the memory of each node, then that of the memory bandwidth of each processor."""
     nodes, processors = episode.multicore.nodes, episode.multicore.processors
     for node in range(nodes.size):
@@ -98,7 +98,7 @@ def describe_nodes(episode: Episode, seen: Float32Array) -> None:
 
 
 @inlined
-def describe_cores(episode: Episode, seen: Float32Array) -> None:
+def _describe_cores(episode: Episode, seen: Float32Array) -> None:
     """Write for each core its capability now, its power, and how much of its task is left by the estimate."""
     multicore, terms, now = episode.multicore, episode.terms[0], episode.state.clock[0].now
     for processor in range(multicore.processors.size):
@@ -117,21 +117,21 @@ def describe_cores(episode: Episode, seen: Float32Array) -> None:
 
 
 @helper()
-def describe(episode: Episode, level: int, seen: Float32Array) -> None:
+def _describe(episode: Episode, level: int, seen: Float32Array) -> None:
     """Write all that a level tells: nodes and processors, cores, and the queue at the end."""
     first = 0
     if level >= SMALL:
         first = episode.multicore.nodes.size + episode.multicore.processors.size
-        describe_nodes(episode, seen[:first])
+        _describe_nodes(episode, seen[:first])
     if level == NORMAL:
         end = first + PER_CORE * episode.multicore.core_task.size
-        describe_cores(episode, seen[first:end])
+        _describe_cores(episode, seen[first:end])
         first = end
-    describe_queue(episode, seen[first:])
+    _describe_queue(episode, seen[first:])
 
 
 @helper()
-def mark_legal(episode: Episode, mask: BoolArray) -> None:
+def _mark_legal(episode: Episode, mask: BoolArray) -> None:
     """Write which actions are legal: void, while something happens by itself, and all others; when over, the first."""
     for action in range(mask.size):
         is_void = episode.actions[action, 0] == VOID
@@ -140,13 +140,13 @@ def mark_legal(episode: Episode, mask: BoolArray) -> None:
         mask[0] = True
 
 
-@kernel(void(BATCH, int64, OBSERVATIONS, MASKS))
+@kernel(void(LAYOUT.batch, int64, float32[:, ::1], boolean[:, ::1]))
 def describe_all(batch: Batch, level: int, seen: Float32Array, masks: BoolArray) -> None:
     """Write what is seen of all episodes and what is legal; zeros for those that are over."""
     for e in range(masks.shape[0]):
         episode = episode_of(batch, e)
-        mark_legal(episode, masks[e])
+        _mark_legal(episode, masks[e])
         if episode.tally[0].over:
             seen[e] = 0.0
         else:
-            describe(episode, level, seen[e])
+            _describe(episode, level, seen[e])
