@@ -3,7 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import gymnasium
 import numpy as np
@@ -19,6 +19,39 @@ from allocopt.errors import UsageError
 E = TypeVar("E", bound=SideBySide[Any])
 Seen = TypeVar("Seen")
 Act = TypeVar("Act")
+
+
+class About(NamedTuple):
+    """What a task declares for its users, in Markdown; `docs/environments_page.py` makes a page of it.
+
+    Parameters
+    ----------
+    title
+        Name of the task.
+    episode
+        How an episode goes, and when it ends.
+    action, mask, seen
+        What an action is, which are legal and what becomes of others, and what an agent sees, with shapes and units.
+    meanings
+        What each number that it sees is, in their order, by a heading for the table.
+    rewards
+        Classes of rewards, of which the summaries are told; one of weights, of which the parameters are; or names with
+        what an episode adds up to.
+    options
+        The class of the argument ``options``, if there is one.
+    example
+        Code that plays an episode, or a link to where such stands.
+    """
+
+    title: str
+    episode: str
+    action: str
+    mask: str
+    seen: str
+    meanings: dict[str, dict[str, str]]
+    rewards: tuple[type, ...] | dict[str, str]
+    options: type | None = None
+    example: str = ""
 
 
 class Task(ABC, Generic[E, Seen]):
@@ -37,10 +70,8 @@ class Task(ABC, Generic[E, Seen]):
 
     jobset_option: ClassVar[str] = "jobset"
     """Under what name `reset` takes the number of a jobset."""
-    about: ClassVar[dict[str, str]]
-    """What the page of the environments says: of the ``action``, the ``mask`` and the ``observation``."""
-    features: ClassVar[dict[str, dict[str, str]]] = {}
-    """Numbers that an agent sees, by the name of the array: what each is, in their order."""
+    about: ClassVar["About"]
+    """What `docs/environments.md` says of it besides what stands here and in `__init__`."""
 
     def __init__(self, jobsets: Sequence[Any] | None) -> None:
         if jobsets is not None and not jobsets:
@@ -135,8 +166,9 @@ class _Environment(Generic[E, Seen]):
 
     def _look(self, episodes: E, over: BoolArray) -> Seen:
         seen, legal = self._task.look(episodes)
+        # Looking whether any of one is over would take a tenth of a step.
         if over[0] if len(over) == 1 else over.any():
-            legal[over] = False
+            legal = legal & ~over[:, np.newaxis]
         self._over, self._mask = over, legal.view(np.int8)
         return seen
 
@@ -191,11 +223,11 @@ class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Act], Generic[E, Seen
             If there is no such action, or no episode has begun or it is over.
         """
         episodes = self.running
-        rewards, ended = self._task.step(episodes, np.asarray(action)[np.newaxis], None)
+        rewards, ended = self._task.step(episodes, np.array([action]), None)
         seen, over = self._look(episodes, ended), bool(ended[0])
-        info = {"action_mask": self._mask[0].copy()}
-        info |= {name: _plain(values[0]) for name, values in self._task.told(episodes).items()}
-        info["invalid_action"] = bool(episodes.tally["invalid"][0])
+        info = {"action_mask": self._mask[0].copy(), "invalid_action": bool(episodes.invalid[0])}
+        for name, values in self._task.told(episodes).items():
+            info[name] = _plain(values[0])
         if over:
             info |= {name: float(values[0]) for name, values in episodes.metrics().items()}
         return _first(seen), float(rewards[0]), over, False, info
@@ -269,7 +301,7 @@ class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], G
         rewards, over = self._task.step(episodes, actions, jobsets)
         seen = self._look(episodes, over)
         info: dict[str, Any] = {"action_mask": self._mask.copy(), **self._task.told(episodes)}
-        info["invalid_action"] = episodes.tally["invalid"] > 0
+        info["invalid_action"] = episodes.invalid > 0
         if over.any():
             for name, values in episodes.metrics().items():
                 info[name], info[f"_{name}"] = np.where(over, values, 0.0), over.copy()
@@ -281,7 +313,6 @@ class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], G
 
 
 def _first(seen: Any) -> Any:
-    """Return what the agent of the first episode sees."""
     return {name: values[0] for name, values in seen.items()} if isinstance(seen, dict) else seen[0]
 
 

@@ -4,6 +4,7 @@ A task declares the fields of its episodes in a named tuple ``Episode``, and wit
 the arrays of a batch: `Own`, `OwnByJob`, `OfJobs`, `OfJobset` or `Shared`. `Layout` makes the rest of that.
 """
 
+import re
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Annotated, Any, Generic, NamedTuple, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints
@@ -41,7 +42,9 @@ _OF_JOBS = {"jobs": "[e, : end_jobs - first_jobs]", "request": "[first_jobs:end_
 Simulation = Annotated[State, STATE, _STATE_PLACES | _OF_JOBS]
 """A simulation whose records are the jobs of the jobset."""
 TaskSimulation = Annotated[
-    State, STATE, _STATE_PLACES | {name: place.replace("jobs", "tasks") for name, place in _OF_JOBS.items()}
+    State,
+    STATE,
+    _STATE_PLACES | {"jobs": "records[e, : end_tasks - first_tasks]", "request": "[first_tasks:end_tasks]"},
 ]
 """A simulation whose records are the tasks of the jobs."""
 
@@ -123,7 +126,7 @@ class Layout(Generic[E]):
     ----------
     declared
         A named tuple. A field that is a named tuple itself is annotated with numba's type of it, and where its fields
-        are found; these are called as there, or after both where a name is taken.
+        are found, behind the name of that array where it is another one.
     counted
         What jobsets differ in the number of: ``jobs``, and ``tasks`` where a job has several.
     """
@@ -155,18 +158,17 @@ class Layout(Generic[E]):
     def _read(self, record: Any, classes: dict[str, Any], path: tuple[str, ...] = (), *inner: Any) -> tuple[Any, str]:
         """Note the fields of a named tuple; return numba's type of it, and Python that takes one out of a batch."""
         classes[record.__name__] = record
-        hints, found, parts = get_type_hints(record, include_extras=True), [], []
-        for number, (name, hint) in enumerate(hints.items()):
+        found, parts = [], []
+        for number, (name, hint) in enumerate(get_type_hints(record, include_extras=True).items()):
             base, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
             if hasattr(base, "_fields"):
-                kind, part = self._read(base, classes, (name,), *extras, set(hints))
+                kind, part = self._read(base, classes, (name,), *extras)
             else:
-                taken = inner[2] | {leaf.name for leaf in self._leaves} if inner else ()
                 place = inner[1][name] if inner else next(one for one in extras if isinstance(one, str))
                 kind = inner[0].types[number] if inner else _array_type(base, extras)
-                leaf = _Leaf((*path, name), "_".join((*path, name)) if name in taken else name, place, kind)
-                self._leaves.append(leaf)
-                part = f"batch.{leaf.name}{place}"
+                called, index = cast(re.Match[str], re.match(r"(\w*)(.*)", place)).groups()
+                self._leaves.append(_Leaf((*path, name), called or name, index, kind))
+                part = f"batch.{called or name}{index}"
             found.append(kind)
             parts.append(part)
         return inner[0] if inner else tuple_type(found, record), f"{record.__name__}({', '.join(parts)})"

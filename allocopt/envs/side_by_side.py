@@ -24,16 +24,17 @@ Seen = TypeVar("Seen")
 
 
 @inlined
-def is_played(batch: Batch, e: int, action: int) -> bool:
-    """Whether an action changes an episode: one that is over stays as it is."""
-    return action != STAY and batch.tally[e, 0].over == 0
+def is_played(batch: Batch, e: int, action: int, jobset: int) -> bool:
+    """Whether an action changes an episode: one that is over stays as it is, and one that begins anew ignores it."""
+    return jobset == STAY and action != STAY and batch.tally[e, 0].over == 0
 
 
 @inlined
-def settled(batch: Batch, e: int) -> int:
-    """Keep what an episode came to that is over; return the jobset with which it begins anew now, or ``STAY``."""
-    if batch.tally[e, 0].over == 0:
-        return STAY
+def settled(batch: Batch, e: int, action: int, jobset: int, over: BoolArray) -> int:
+    """Write whether an episode is over, and keep what it came to; return the jobset it begins with, or ``STAY``."""
+    over[e] = jobset == STAY and batch.tally[e, 0].over != 0
+    if not over[e] or action == STAY:
+        return jobset
     batch.last[e, 0] = batch.tally[e, 0]
     return int(batch.following[e])
 
@@ -108,6 +109,12 @@ class SideBySide(ABC, Generic[Seen]):
         """The same of the episode that was over last in each place, whether another began after it; zeros before."""
         last: NDArray[np.void] = self._batch.last[:, 0]
         return last
+
+    @property
+    def invalid(self) -> IntArray:
+        """1 where the last action could not be done, and another was taken instead, shape ``(E,)``."""
+        invalid: IntArray = self._batch.tally["invalid"][:, 0]
+        return invalid
 
     def begin(self, jobsets: IntArray) -> None:
         """Begin an episode wherever a jobset is named instead of ``STAY``, whether the one there is over or not."""

@@ -11,8 +11,8 @@ from numba import boolean, float32, float64, int64, void
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.batch_scheduling.dynamics import LAYOUT, Episode, Tally, Terms, act, begin, episode_of
 from allocopt.envs.batch_scheduling.observation import MEANINGS, describe
-from allocopt.envs.batch_scheduling.reward import BoundedSlowdown, Reward
-from allocopt.envs.environments import SingleEnv, Task, VectorizedEnv
+from allocopt.envs.batch_scheduling.reward import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
 from allocopt.envs.fields import STAY, Batch, records
 from allocopt.envs.side_by_side import Compiled, first_state, is_played, settled
 from allocopt.errors import UsageError
@@ -47,15 +47,11 @@ def step_all(
 ) -> None:
     """Begin an episode where a jobset is named, else act in it; then describe it: a second call would take as long."""
     for e in range(actions.size):
-        rewards[e], follows = 0.0, jobsets[e]
-        if follows == STAY:
-            if is_played(batch, e, actions[e]):
-                act(episode_of(batch, e), actions[e])
-                rewards[e] = batch.tally[e, 0].reward
-            over[e] = batch.tally[e, 0].over != 0
-            follows = settled(batch, e)
-        else:
-            over[e] = False
+        rewards[e] = 0.0
+        if is_played(batch, e, actions[e], jobsets[e]):
+            act(episode_of(batch, e), actions[e])
+            rewards[e] = batch.tally[e, 0].reward
+        follows = settled(batch, e, actions[e], jobsets[e], over)
         if follows != STAY:
             begin(batch, e, follows)
         describe(episode_of(batch, e), observations[e], legal[e])
@@ -93,8 +89,7 @@ class Episodes(Compiled):
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
         """Return what the agents see, shape ``(E, window, 8)``, and which slots are occupied, ``(E, window)``."""
-        seen, legal = self._seen
-        return seen, legal.copy()
+        return self._seen
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
@@ -146,8 +141,8 @@ class BatchScheduling(Task[Episodes, Float32Array]):
     Parameters
     ----------
     workload
-        The jobs of which an episode takes some, or a file of them (SWF, Batsim JSON, the NSA paper's text; `.gz` too).
-        None: 10,000 jobs of the Lublin-Feitelson model, drawn at the first `reset` and at every one with a `seed`.
+        The jobs of which an episode takes some, or a file of them (SWF, Batsim JSON, the NSA paper's text; packed too);
+        None: 10,000 jobs of the Lublin-Feitelson model, drawn at the first `reset` and at every one with a ``seed``.
     processors
         Size of the machine; None for that of the workload's, 256 for the model's.
     n_jobs
@@ -155,10 +150,10 @@ class BatchScheduling(Task[Episodes, Float32Array]):
     window
         Waiting jobs among which the agent chooses, at least 1.
     backfill
-        `"easy"`: while the chosen job waits for processors, others start if they do not delay it by the estimates;
-        `"none"`, the default of RLScheduler (Zhang et al., SC 2020): no other does.
+        ``easy``: while the chosen job waits for processors, others start if they do not delay it by the estimates;
+        ``none``, the default of RLScheduler (Zhang et al., SC 2020): no other does.
     reward
-        What the agent is rewarded for; None for `BoundedSlowdown()`.
+        What the agent is rewarded for; None for ``BoundedSlowdown()``.
     rules
         How events at the same time are taken, whether jobs are killed and wait for others; None for the defaults.
 
@@ -172,6 +167,38 @@ class BatchScheduling(Task[Episodes, Float32Array]):
     """
 
     jobset_option = "offset"
+    about = About(
+        title="Batch scheduling",
+        episode="""\
+An episode is a run of `n_jobs` consecutive jobs of the workload on a machine that is empty at first. Which job
+is the first is drawn at every `reset`, or given: `reset(options={"offset": 0})`. Its submit time becomes 0. A
+preceding job that is not among them is not waited for.
+
+The window holds the first waiting jobs in the order in which they joined the queue. If the chosen one fits, it
+starts at once. If not, it becomes the reserved head of the queue: time goes on until it fits, and then it
+starts; meanwhile others may be backfilled, those outside the window too, in the order of their arrival (EASY,
+Lifka 1995). If then nobody waits, time goes on until somebody does. The episode ends when every job has
+started: nothing that an agent could do changes anything after that.
+
+An agent that always chooses slot 0 makes exactly the schedule of first come first served, without backfilling
+or with EASY. Agents see estimates, never run times, as a scheduler does. `schedule()` tells all other metrics:
+`allocopt.simulator.metrics.measure(env.unwrapped.schedule())`.""",
+        action="The slot whose job starts next.",
+        mask="A slot is legal where a job waits; another one stands for slot 0.",
+        seen="A row per slot.",
+        meanings={"A slot": MEANINGS},
+        rewards=(BoundedSlowdown, MeanWait, Makespan, Utilization),
+        example="""\
+env = gymnasium.make("allocopt.envs:allocopt/BatchScheduling-v0", workload="trace.swf.gz", processors=256)
+observation, info = env.reset(seed=1)
+over = False
+while not over:
+    slots = np.flatnonzero(info["action_mask"])
+    shortest = slots[observation[slots, 2].argmin()]
+    observation, reward, over, _, info = env.step(shortest)
+print(info["mean_bounded_slowdown"])
+""",
+    )
 
     def __init__(
         self,

@@ -82,5 +82,4 @@ def _of_guest(guest: QueuedJob, cores: int, now: float) -> tuple[float, ...]:
 
 
 def _squeezed(value: float, half: float) -> float:
-    """Squeeze a number from 0 on into 0 .. 1."""
     return value / (value + half)

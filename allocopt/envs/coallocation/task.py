@@ -11,9 +11,9 @@ from gymnasium.spaces import Box, Discrete
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs import fields
 from allocopt.envs.asked import whole_number
-from allocopt.envs.coallocation.observation import describe, size_of
-from allocopt.envs.coallocation.reward import Capacity, Reward
-from allocopt.envs.environments import SingleEnv, Task, VectorizedEnv
+from allocopt.envs.coallocation.observation import MEANINGS, describe, size_of
+from allocopt.envs.coallocation.reward import Capacity, MeanResponse, Reward
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
 from allocopt.envs.fields import STAY, Layout, Own, records
 from allocopt.envs.side_by_side import SideBySide
 from allocopt.errors import UsageError
@@ -160,7 +160,7 @@ class Episodes(SideBySide[Float32Array]):
                 if action != STAY and not self.tally["over"][e]:
                     rewards[e] = self._answer(e, self.options.percents[action])
                 over[e] = self.tally["over"][e]
-                if over[e]:
+                if over[e] and action != STAY:
                     batch.last[e] = batch.tally[e]
                     follows = int(batch.following[e])
             if follows != STAY:
@@ -188,8 +188,8 @@ class Episodes(SideBySide[Float32Array]):
     def metrics(self) -> dict[str, FloatArray]:
         """Return what the episodes have come to, by name; NaN for those that go on."""
         found = [
-            _metrics_of(self.simulation(place).schedule()) if over else (np.nan,) * len(METRICS)
-            for place, over in enumerate(self.tally["over"].tolist())
+            (np.nan,) * len(METRICS) if one is None or one.question is not None else _metrics_of(one.schedule())
+            for one in self._running
         ]
         return dict(zip(METRICS, np.array(found).T, strict=True))
 
@@ -200,7 +200,6 @@ def applications_of(jobsets: Sequence[tuple[QueuedJob, ...]]) -> tuple[str, ...]
 
 
 def _metrics_of(done: QuotaSchedule) -> tuple[float, ...]:
-    """Return the metrics of a run, in the order of `METRICS`."""
     return (
         float(done.wait_s.mean()) / HOUR_S,
         float(done.response_s.mean()) / HOUR_S,
@@ -231,6 +230,36 @@ class Coallocation(Task[Episodes, Float32Array]):
     InvalidProblemError
         If a job asks for more cores than there are.
     """
+
+    about = About(
+        title="Quotas of guests (ASAX)",
+        episode="""\
+Jobs share cores, as under ASAX ([asax.md](asax.md)). They start on cores of their own as EASY starts them;
+every quota is the agent's. At every scheduling point it is asked about each guest that is there, by the age of
+the hosts: its new quota; then about each waiting job, in the order of the queue, beside each running job that
+can take it, the one with the most idle cores first, until one does: its quota, or 0 for no. The episode ends
+when no question is left; then all jobs run to their ends. The simulation is that of `allocopt simulate --policy
+asax`, stopped at every question: `question` is that with all that is known of it, `schedule()` what has
+happened.""",
+        action="The number of a quota, in the order of `options.percents`; 0 for none.",
+        mask="All but 0 for a guest that is there, which is not sent away; where that is chosen its quota stays.",
+        seen="Shape (17 + 2 A,) for A applications: behind the numbers below a one among A each for host and guest.",
+        meanings={"Of host, guest and cluster": MEANINGS},
+        rewards=(Capacity, MeanResponse),
+        options=Options,
+        example="""\
+from allocopt.envs.coallocation.task import Options
+
+env = gymnasium.make("allocopt.envs:allocopt/Coallocation-v0", cores=64, options=Options(period_s=60.0))
+observation, info = env.reset(seed=1)
+over = False
+while not over:
+    idle = 1 - observation[0]                                  # what the host leaves idle is offered
+    wanted = min(9, int(10 * idle))
+    observation, reward, over, _, info = env.step(max(wanted, int(info["action_mask"].argmax())))
+print(info["mean_response_h"], info["cpu_utilization"])
+""",
+    )
 
     def __init__(
         self,

@@ -55,7 +55,6 @@ def draw_application_sets(
 def _drawn(
     machine: Machine, table: PenaltyTable, rng: np.random.Generator, count: int, recipe: Recipe
 ) -> ApplicationSet:
-    """Draw a job set."""
     arrival, length, request = recipe.shapes(machine, rng)
     # Job sets are in this order, so that applications must be drawn for it.
     order = np.lexsort((length, arrival))
@@ -113,6 +112,5 @@ class DynamicTypes:
             self._tell(number)
 
     def _tell(self, number: int) -> None:
-        """Set the traits of a job set's jobs to what is known of their applications."""
         kinds = [self._classifier.type_of(str(application)) for application in self._sets[number].applications]
         self._episodes.tell(number, np.eye(len(WorkloadType))[kinds])

@@ -108,14 +108,12 @@ episode_of = LAYOUT.episode_of
 
 @inlined
 def _hold(episode: Episode, job: int, unit: int) -> None:
-    """Give a unit to a job."""
     episode.holder[unit] = job
     episode.until[unit] = episode.end[job]
 
 
 @inlined
 def _fill(episode: Episode, job: int, first: int, end: int, wanted: int) -> None:
-    """Take the first free units."""
     now, unit = episode.tally[0].now, first
     while wanted > 0 and unit < end:
         if episode.until[unit] <= now:
@@ -167,7 +165,6 @@ def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> 
 
 @helper()
 def _place(episode: Episode, job: int, policy: int) -> None:
-    """Give a job its CPUs and GPUs, until its end."""
     machine = episode.machine[0]
     nodes, cpus, gpus = machine.nodes, machine.cpus, machine.gpus
     if policy == DEPTH_FIRST:
@@ -190,7 +187,6 @@ def may_start(episode: Episode, slot: int) -> bool:
 
 @inlined
 def _is_forced(episode: Episode) -> bool:
-    """Whether nothing can be done but to let time pass."""
     for slot in range(episode.slots.size):
         if may_start(episode, slot):
             return False
@@ -199,7 +195,6 @@ def _is_forced(episode: Episode) -> bool:
 
 @inlined
 def _admit(episode: Episode) -> None:
-    """Let the jobs that arrive now wait, and move the first of the backlog into empty slots."""
     tally, arrival = episode.tally[0], episode.arrival
     while tally.arrived < arrival.size and arrival[tally.arrived] <= tally.now:
         tally.arrived += 1
@@ -336,15 +331,11 @@ def step_all(
 ) -> None:
     """Begin an episode where a job set is named, else act in it; see `SideBySide.step`."""
     for e in range(slots.size):
-        rewards[e], follows = 0.0, jobsets[e]
-        if follows == STAY:
-            if is_played(batch, e, slots[e]):
-                act(episode_of(batch, e), slots[e], policies[e])
-                rewards[e] = batch.tally[e, 0].reward
-            over[e] = batch.tally[e, 0].over != 0
-            follows = settled(batch, e)
-        else:
-            over[e] = False
+        rewards[e] = 0.0
+        if is_played(batch, e, slots[e], jobsets[e]):
+            act(episode_of(batch, e), slots[e], policies[e])
+            rewards[e] = batch.tally[e, 0].reward
+        follows = settled(batch, e, slots[e], jobsets[e], over)
         if follows != STAY:
             begin(batch, e, follows)
 

@@ -56,7 +56,6 @@ def n_features(n_traits: int) -> int:
 
 @inlined
 def _squeezed(time: float) -> float:
-    """Time over time plus ten timesteps."""
     return float(time / (time + HALF))
 
 
@@ -107,7 +106,6 @@ def _describe_cluster(episode: Episode, rows: Float32Array) -> None:
 
 @inlined
 def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
-    """Write what describes the job in a slot."""
     tally, machine, row, job = episode.tally[0], episode.machine[0], rows[slot], episode.slots[slot]
     wait, length = float(tally.now - episode.arrival[job]), episode.length[job]
     cpus, gpus = episode.request[job, 0], episode.request[job, 1]

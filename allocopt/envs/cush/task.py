@@ -12,9 +12,9 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.asked import MOST_SLOTS, whole_number
 from allocopt.envs.cush.dynamics import LAYOUT, Episode, Tally, Terms, follow_list, step_all
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
-from allocopt.envs.cush.observation import MOST, describe_all, draw_all, n_features
+from allocopt.envs.cush.observation import CLUSTER_MEANINGS, JOB_MEANINGS, MOST, describe_all, draw_all, n_features
 from allocopt.envs.cush.reward import Weights
-from allocopt.envs.environments import SingleEnv, Task, VectorizedEnv
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
 from allocopt.envs.fields import records
 from allocopt.envs.side_by_side import Compiled
 from allocopt.errors import UsageError
@@ -269,7 +269,6 @@ class Episodes(Compiled):
 
 
 def _check(number: int, jobs: JobSet, machine: Machine, n_traits: int) -> None:
-    """Raise `UsageError` for jobs that cannot be an episode."""
     if jobs.traits.shape[1] != n_traits:
         raise UsageError(f"job set {number} has {jobs.traits.shape[1]} traits, the first one {n_traits}")
     large = (jobs.request > np.array(machine.total)).any(axis=1)
@@ -285,7 +284,7 @@ class Cush(Task[Episodes, Observation]):
     Parameters
     ----------
     machine
-        `"sierra"` or `"summit"`, with 128 nodes, or a cluster of one's own.
+        ``sierra`` or ``summit``, with 128 nodes, or a cluster of one's own.
     jobsets
         The job sets of which an episode takes one; None for 256 that are drawn by the seed of `reset`.
     table
@@ -300,6 +299,37 @@ class Cush(Task[Episodes, Observation]):
     UsageError
         If a value is out of range, or a job asks for more than the machine has.
     """
+
+    about = About(
+        title="A job and its placement (CuSH)",
+        episode="""\
+Time is frozen until it chooses to do nothing, or a job that cannot start; then a timestep passes. The episode
+ends when all jobs have ended. Jobs, queue and placement are those of [cush.md](cush.md#the-environment). At the
+end the dictionary has the means of the paper's metrics, and in `rewards` the total of its local rewards,
+whatever is paid.""",
+        action="A slot of the queue, 0 .. Q - 1, or Q to do nothing; and a policy, 0 depth-first, 1 breadth-first.",
+        mask="The slots and Q, then the policies, shape (Q + 3,). A job that cannot start lets time pass as Q does.",
+        seen="""\
+A dictionary: `image` or `slots` is what the job selector sees, `jobs` what the policy selector does, and
+`backlog` is k / (k + 10) of the k jobs that wait outside the queue.
+
+`image` is the paper's, shape (Q + 1, T, units): channels of T rows (timesteps) and a column for every CPU, node
+by node, and then every GPU. The first channel is the cluster: 1 where a unit is still held at that time. The
+others are the slots: the request in the shape of the cluster, as many rows as the job takes, at most T, in the
+value 0.5 + 0.5 wait / (wait + 10).
+
+`slots` has Q + 1 rows, the last one to do nothing; no number depends on the size of the machine but the
+logarithm of the GPUs, on which penalties depend. The numbers of the cluster are followed by the shares of CPUs
+and GPUs that are free after 1, 2, 4, 8 and 16 timesteps if no job starts, and by the K traits of the job:
+compute, network, unknown; or what the measured model tells. Times are in timesteps.
+
+`jobs`, shape (Q, K + 3), has the traits, log2(1 + GPUs) / 10, GPUs / all GPUs and log2(1 + length) / 5, zeros
+in an empty slot.""",
+        meanings={"A row of `slots`, of the job": JOB_MEANINGS, "A row of `slots`, of the cluster": CLUSTER_MEANINGS},
+        rewards=(Weights,),
+        options=Options,
+        example="[cush.md](cush.md#what-an-agent-sees) plays an episode.",
+    )
 
     def __init__(
         self,

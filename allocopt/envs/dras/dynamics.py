@@ -108,7 +108,6 @@ episode_of = LAYOUT.episode_of
 
 @inlined
 def _start(episode: Episode, place: int, mode: int) -> None:
-    """Start the job at a place of the queue, and count it."""
     state, total = episode.state, episode.tally[0]
     job = queued(state, place)
     dequeue(state, place)
@@ -144,7 +143,6 @@ def _reserve(episode: Episode, job: int) -> None:
 
 @inlined
 def _open_instance(episode: Episode) -> None:
-    """Begin a scheduling instance: the job that has the reservation starts if it fits."""
     instance, state = episode.instance[0], episode.state
     episode.tally[0].instances += 1
     instance.level = FIRST
@@ -206,7 +204,6 @@ def _accrue(episode: Episode, before: float) -> None:
 
 @helper()
 def _await_choice(episode: Episode) -> None:
-    """Go on until a job is to be chosen, or all have started."""
     state, instance, total = episode.state, episode.instance[0], episode.tally[0]
     instance.n_slots = 0
     while total.started < state.jobs.size:
@@ -239,7 +236,6 @@ def is_legal(episode: Episode, slot: int) -> bool:
 
 @inlined
 def _first_legal(episode: Episode) -> int:
-    """First slot whose job may be chosen."""
     slot = 0
     while not is_legal(episode, slot):
         slot += 1
@@ -248,7 +244,6 @@ def _first_legal(episode: Episode) -> int:
 
 @inlined
 def _choose(episode: Episode, slot: int) -> None:
-    """Start or reserve the job in a slot."""
     state, instance = episode.state, episode.instance[0]
     place = episode.slots[slot]
     job = queued(state, place)
@@ -282,7 +277,6 @@ def _take(episode: Episode, action: int) -> None:
 
 @inlined
 def _is_forced(episode: Episode) -> bool:
-    """Whether only one slot is legal."""
     if episode.terms[0].reservations != NO_RESERVATIONS:
         return bool(episode.instance[0].n_slots == 1)
     legal = 0
@@ -332,14 +326,10 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
 def step_all(batch: Batch, actions: IntArray, jobsets: IntArray, rewards: FloatArray, over: BoolArray) -> None:
     """Begin an episode where a jobset is named, else act in it; see `SideBySide.step`."""
     for e in range(actions.size):
-        rewards[e], follows = 0.0, jobsets[e]
-        if follows == STAY:
-            if is_played(batch, e, actions[e]):
-                act(episode_of(batch, e), actions[e])
-                rewards[e] = batch.tally[e, 0].reward
-            over[e] = batch.tally[e, 0].over != 0
-            follows = settled(batch, e)
-        else:
-            over[e] = False
+        rewards[e] = 0.0
+        if is_played(batch, e, actions[e], jobsets[e]):
+            act(episode_of(batch, e), actions[e])
+            rewards[e] = batch.tally[e, 0].reward
+        follows = settled(batch, e, actions[e], jobsets[e], over)
         if follows != STAY:
             begin(batch, e, follows)

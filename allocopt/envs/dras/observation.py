@@ -14,26 +14,26 @@ MEANINGS = {
     "size": "size / machine",
     "log_size": "log(1 + size) / log(1 + machine)",
     "size_over_free": "size / (size + idle)",
-    "log_estimate": "logarithm of the estimate",
-    "log_wait": "logarithm of the wait",
+    "log_estimate": "L(estimate)",
+    "log_wait": "L(wait)",
     "wait_over_response": "wait / (wait + estimate)",
     "wait_over_longest": "wait / longest wait in the queue",
     "rank": "place in the window / `window`",
     "fits": "1 if the job fits now",
-    "log_delay": "logarithm of the time until it does, by the estimates",
-    "log_area": "logarithm of its node-seconds / machine",
+    "log_delay": "L(time until it does by the estimates)",
+    "log_area": "L(size x estimate / machine)",
     "estimate_over_gap": "at level 2, estimate / (estimate + time to the reservation)",
     "within_spare": "at level 2, 1 if it could stay beyond the reservation",
     "level": "1 at level 2; from here on the same in all slots",
     "free": "idle / machine",
-    "log_gap": "at level 2, logarithm of the time to the reservation",
+    "log_gap": "at level 2, L(time to the reservation)",
     "spare": "at level 2, what is spare at the reservation / machine",
-    "log_half": "logarithm of the time until half of the machine is idle",
-    "log_all": "logarithm of the time until all of it is idle",
+    "log_half": "L(time until half of the machine is idle)",
+    "log_all": "L(time until all of it is)",
     "queue": "waiting jobs / (waiting jobs + `window`)",
-    "log_load": "logarithm of the node-seconds of all waiting jobs / machine",
+    "log_load": "L(sum of size x estimate in the queue / machine)",
 }
-"""Numbers that describe a slot, in their order; the logarithm of a time is log2(1 + minutes) / 10, at most 2."""
+"""Numbers that describe a slot, in their order; ``L(t) = min(2, log2(1 + t / 60 s) / 10)``."""
 FEATURES = tuple(MEANINGS)
 N_FEATURES = len(FEATURES)
 
@@ -71,7 +71,6 @@ def _log_time(seconds: float) -> float:
 
 @inlined
 def _days(seconds: float) -> float:
-    """Days of a time, 0 for one that has passed."""
     return float(min(max(seconds, 0.0) / DAY_S, MOST_DAYS))
 
 

@@ -14,6 +14,7 @@ from allocopt.cluster.platform import Platform
 from allocopt.envs.asked import MOST_SLOTS, whole_number
 from allocopt.envs.dras.dynamics import LAYOUT, Episode, Instance, Tally, Terms, step_all
 from allocopt.envs.dras.observation import (
+    MEANINGS,
     MOST,
     MOST_DAYS,
     N_FEATURES,
@@ -22,7 +23,7 @@ from allocopt.envs.dras.observation import (
     traits,
 )
 from allocopt.envs.dras.reward import CAPABILITY, Weights
-from allocopt.envs.environments import SingleEnv, Task, VectorizedEnv
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
 from allocopt.envs.fields import records
 from allocopt.envs.side_by_side import Compiled, first_state
 from allocopt.errors import UsageError
@@ -251,7 +252,6 @@ def terms(options: Options) -> NDArray[np.void]:
 
 
 def _check(jobs: Workload, machine: int) -> None:
-    """Raise `UsageError` for jobs that cannot be an episode."""
     if not len(jobs):
         raise UsageError(f"{jobs.name} holds no jobs")
     large = jobs.processors > machine
@@ -274,12 +274,12 @@ class TwoLevel(Task[Episodes, Float32Array]):
     window
         Slots W, at least 1.
     reservations
-        `"kept"`: a reservation stands until its job starts; `"renewed"`: every scheduling instance begins at level 1;
-        `"none"`: only jobs that fit may be chosen.
+        ``kept``: a reservation stands until its job starts; ``renewed``: every scheduling instance begins at level 1;
+        ``none``: only jobs that fit may be chosen.
     reward
         What the agent is rewarded for; None for Eq. 1, `CAPABILITY`.
     observation
-        `"slots"` or `"state"`; see `Options`.
+        ``slots`` or ``state``; see `Options`.
     can_end
         Whether action W ends the scheduling instance.
     rules
@@ -292,6 +292,29 @@ class TwoLevel(Task[Episodes, Float32Array]):
     BadFileError
         If a file cannot be read.
     """
+
+    about = About(
+        title="Two-level scheduling (DRAS)",
+        episode="""\
+It chooses one job at a time at two levels, as [dras.md](dras.md) says. An episode schedules all jobs of a
+workload on a machine that is empty at first, and is over when all have started. At every step the dictionary
+has the `level`. `schedule()`, `modes()` and `promised()` tell all of every job, `choice()` is what selectors
+are asked.""",
+        action="The slot of the chosen job, 0 .. W - 1, or with `can_end` W to end the scheduling instance.",
+        mask="To end an instance is legal while something runs. Illegal actions stand for the first legal slot.",
+        seen="""\
+With `observation="slots"` shape (W, 21), numbers of each slot relative to the machine, so that one small
+network may serve all slots and machines; a slot nobody stands in is 0. L(t) = min(2, log2(1 + t / 60 s) / 10).
+WFP3, UNICEP, SJF and smallest area are, but for roundings of small times, linear in features 1, 3 and 4.
+
+With `observation="state"` the state of the paper (section 3.1), shape (2 W + N, 2). Rows 2 w and 2 w + 1 are
+the job in slot w: (size / N, estimate), (priority, wait). The priority is 0, for no trace has one. Then a row
+per node: (1, 0) if idle, else (0, time until it is idle by the estimates). Idle nodes stand first, the others
+by that time: nodes are alike here, only their number is known. Times are in days, at most 1,000.""",
+        meanings={"A slot": MEANINGS},
+        rewards=(Weights,),
+        example="[dras.md](dras.md#the-environment) plays an episode.",
+    )
 
     def __init__(
         self,

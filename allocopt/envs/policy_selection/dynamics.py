@@ -32,6 +32,7 @@ from allocopt.simulator.state import Clock, Records
 from allocopt.simulator.state import JobRecord as SimulatedTask
 
 _PLACES = dict.fromkeys(Multicore._fields, "[e]") | {
+    "tally": "totals[e]",
     "tasks": "[e, : end_tasks - first_tasks]",
     "jobs": "[e, : end_jobs - first_jobs]",
     "values": "[jobset]",
@@ -141,7 +142,6 @@ def _share_done(episode: Episode) -> float:
 
 @inlined
 def _measure(episode: Episode) -> None:
-    """Add up what the episode has come to by now."""
     tally, multicore, now = episode.tally[0], episode.multicore, episode.state.clock[0].now
     tally.makespan_s = now - multicore.tally[0].began
     tally.energy_j = tally.flow_time_s = tally.square_flow_time = 0.0
@@ -161,7 +161,6 @@ def _measure(episode: Episode) -> None:
 
 @inlined
 def _first_that_starts(episode: Episode) -> int:
-    """First action that is not void; there is one."""
     action = 0
     while episode.actions[action, 0] == VOID:
         action += 1
@@ -215,14 +214,10 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
 def step_all(batch: Batch, actions: IntArray, jobsets: IntArray, rewards: FloatArray, over: BoolArray) -> None:
     """Begin an episode where a job set is named, else act in it; see `SideBySide.step`."""
     for e in range(actions.size):
-        rewards[e], follows = 0.0, jobsets[e]
-        if follows == STAY:
-            if is_played(batch, e, actions[e]):
-                act(episode_of(batch, e), actions[e])
-                rewards[e] = batch.tally[e, 0].reward
-            over[e] = batch.tally[e, 0].over != 0
-            follows = settled(batch, e)
-        else:
-            over[e] = False
+        rewards[e] = 0.0
+        if is_played(batch, e, actions[e], jobsets[e]):
+            act(episode_of(batch, e), actions[e])
+            rewards[e] = batch.tally[e, 0].reward
+        follows = settled(batch, e, actions[e], jobsets[e], over)
         if follows != STAY:
             begin(batch, e, follows)

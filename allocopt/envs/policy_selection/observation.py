@@ -31,6 +31,19 @@ class Level(IntEnum):
     """And the cores."""
 
 
+MEANINGS = {
+    "node": "of each node: its free memory / its memory; 1 where that is not limited",
+    "processor": "of each processor: memory bandwidth that its tasks do not ask for / its bandwidth; 1 if not known",
+    "core": "of each core: speed now (of an idle core its speed) / that of the fastest",
+    "power": "power now, with its share of what the cores of its processor share / the most that any core can draw",
+    "left": "what is left of its task by the estimate / the estimate; 0 when that is over",
+    "queue": "of the waiting jobs, minimum, quartiles and maximum of: the estimate, x / (x + 1 h)",
+    "tasks": "tasks / cores of the machine",
+    "memory": "memory of a task, x / (x + 1 GB)",
+    "memory_volume": "memory volume of a task, x / (x + 1 TB)",
+    "variation": "length of the queue / (length + length at the decision before)",
+}
+"""What is seen, in its order; the numbers of a part are repeated for each node, processor and core."""
 SMALL, NORMAL = int(Level.SMALL), int(Level.NORMAL)
 TRAITS = ("time", "cores", "memory", "mem_vol")
 """What is told of the waiting jobs: estimate, tasks, memory and memory volume of a task."""
@@ -60,7 +73,6 @@ def traits(jobs: TaskWorkload, machine: Machine) -> FloatArray:
 
 @inlined
 def _within(number: float) -> float:
-    """Return a number, or the end of 0 .. 1 beyond which it lies."""
     return min(max(number, 0.0), 1.0)
 
 

@@ -12,29 +12,28 @@ REWARDS: tuple[RewardName, ...] = get_args(RewardName)
 
 
 class RewardKind(IntEnum):
-    """The rewards; but for the last one, an episode's add up to minus what the name says, in seconds and joules."""
+    """The rewards; see `REWARD_MEANINGS`."""
 
     MAKESPAN = 0
-    """Seconds from the first submission to the last end."""
     ENERGY = 1
-    """Energy of the whole machine."""
     ENERGY_DELAY = 2
-    """Energy times makespan."""
     FLOW_TIME = 3
-    """Sum of the seconds between submission and end: what Table I calls the makespan."""
     ENERGY_FLOW_TIME = 4
-    """Energy times flow time: what Table I calls the energy consumption."""
     ENERGY_SQUARE_FLOW_TIME = 5
-    """Energy times the sum of the squares of those seconds: what Table I calls the energy efficiency."""
     COMPUTING = 6
-    """The reward that Table I gives for the makespan: billions of cycles per second computed after the action."""
 
 
-def kind_of(name: RewardName) -> RewardKind:
-    """Return the kind of a name."""
-    return RewardKind[name.upper()]
-
-
+REWARD_MEANINGS: dict[str, str] = {
+    "makespan": "minus the seconds from the first submission to the last end",
+    "energy": "minus the energy of the whole machine in joules, idle times counted: the text's energy consumption",
+    "energy_delay": "minus energy x makespan: the text's energy efficiency",
+    "flow_time": "minus the sum of C, the seconds between submission and end: what Table I calls the makespan",
+    "energy_flow_time": "minus energy x sum of C: what Table I calls the energy consumption",
+    "energy_square_flow_time": "minus energy x sum of C^2: what Table I calls the energy efficiency",
+    "computing": "*plus* the sum, over the decisions, of the billions of cycles per second computed right after each: "
+    "the reward that Table I gives for the makespan; no measure of a schedule, for it counts decisions, not time",
+}
+"""What an episode's rewards add up to; Table I takes sums over jobs where its text speaks of the workload."""
 MAKESPAN, ENERGY, ENERGY_DELAY, FLOW_TIME = (
     int(RewardKind[name]) for name in ("MAKESPAN", "ENERGY", "ENERGY_DELAY", "FLOW_TIME")
 )

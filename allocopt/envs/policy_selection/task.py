@@ -12,11 +12,11 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.cluster.irmasim import heterogeneous
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
-from allocopt.envs.environments import SingleEnv, Task, VectorizedEnv
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
 from allocopt.envs.fields import records
 from allocopt.envs.policy_selection.dynamics import LAYOUT, Episode, Tally, Terms, step_all
-from allocopt.envs.policy_selection.observation import LEVELS, Level, LevelName, describe_all, size_of, traits
-from allocopt.envs.policy_selection.reward import REWARDS, RewardName, kind_of
+from allocopt.envs.policy_selection.observation import LEVELS, MEANINGS, Level, LevelName, describe_all, size_of, traits
+from allocopt.envs.policy_selection.reward import REWARD_MEANINGS, REWARDS, RewardKind, RewardName
 from allocopt.envs.side_by_side import Compiled
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, Action, get_actions
@@ -207,7 +207,9 @@ def terms(machine: Machine, execution: Execution, options: Options) -> Any:
     powers = [processor.power for processor in machine.processors() if processor.power is not None]
     watts = [power.core_w + (power.processor_w if shares else 0.0) for power in powers]
     speed = max(processor.core_speed for processor in machine.processors())
-    return records(Terms, reward=kind_of(options.reward), most_speed=speed, most_power_w=max(watts, default=0.0))
+    return records(
+        Terms, reward=RewardKind[options.reward.upper()], most_speed=speed, most_power_w=max(watts, default=0.0)
+    )
 
 
 class PolicySelection(Task[Episodes, Float32Array]):
@@ -234,6 +236,26 @@ class PolicySelection(Task[Episodes, Float32Array]):
     InvalidProblemError
         If a job can never start; it is named.
     """
+
+    about = About(
+        title="Policies on a multicore machine (IRMaSim)",
+        episode="""\
+The policy is applied to the queue until the job that is next does not fit. Then time goes on until a job waits
+and a core is idle. The episode ends when all jobs have ended; under one policy it is the simulation under that
+policy. `schedule()` tells when and where the jobs ran, and the energy.""",
+        action="The number of a policy of [irmasim.md](irmasim.md), in the order of `options.actions`.",
+        mask="""\
+All policies are legal but `void`, which starts nothing: that is legal while a task runs or a job is to come.
+Where neither is so, nothing would ever happen again, and it stands for the first policy that is not void.""",
+        seen="""\
+The parts one after the other. With N nodes, P processors and C cores, level `normal` has N + P + 3 C + 21
+numbers: nodes, processors, cores, queue; `small` N + P + 21, without the cores; `minimal` 21, of the queue. The
+paper's sizes count one value per processor but list none; the bandwidth is what its contention model turns on.""",
+        meanings={"Parts, in this order": MEANINGS},
+        rewards=REWARD_MEANINGS,
+        options=Options,
+        example="[irmasim_agents.md](irmasim_agents.md) plays an episode.",
+    )
 
     def __init__(
         self,

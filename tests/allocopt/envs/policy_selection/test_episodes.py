@@ -209,7 +209,7 @@ def test_void_may_always_be_chosen_while_a_task_runs() -> None:
     rng, over = np.random.default_rng(0), False
     while not over:
         legal = episodes.observe()[1][0]
-        running = int(episodes._batch.multicore_tally["running"][0, 0])
+        running = int(episodes._batch.totals["running"][0, 0])
         assert legal[1] or running == 0
         over = bool(episodes.step(rng.choice(np.flatnonzero(legal), 1))[1][0])
         assert not episodes.tally["invalid"][0]

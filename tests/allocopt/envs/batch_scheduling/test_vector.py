@@ -125,5 +125,5 @@ def test_what_cannot_be_is_refused() -> None:
     vector.reset()
     with pytest.raises(UsageError, match=r"shape \(3,\), must have \(2,\)"):
         vector.step(np.zeros(3, dtype=np.int64))
-    with pytest.raises(UsageError, match=r"actions are -1 \.\. 4, must be within 0 \.\. 3"):
+    with pytest.raises(UsageError, match=r"action is 4, must be within 0 \.\. 3"):
         vector.step(np.array([4, -1]))
