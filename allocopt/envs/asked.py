@@ -88,7 +88,7 @@ def actions_of(actions: ArrayLike, count: int, n_actions: int) -> IntArray:
     """
     given = np.asarray(actions)
     # Steps of one environment are so short that looking for the least and the largest would take a third of them.
-    if given.shape == (1,) == (count,) and given.dtype == np.int64 and 0 <= given[0] < n_actions:
+    if count == 1 and given.shape == (1,) and given.dtype == np.int64 and 0 <= given.item() < n_actions:
         return given
     if given.shape != (count,):
         raise UsageError(f"the actions have shape {given.shape}, must have {(count,)}")

@@ -162,13 +162,14 @@ class _Environment(Generic[E, Seen]):
         self._episodes.begin(jobsets_of(options, drawn, self._episodes.n_jobsets, self._task.jobset_option))
         self._over = np.zeros(count, dtype=np.bool_)
         seen = self._look(self._episodes, self._over)
-        return seen, {"action_mask": self._mask.copy(), **self._task.told(self._episodes)}
+        return seen, {"action_mask": self._mask, **self._task.told(self._episodes)}
 
     def _look(self, episodes: E, over: BoolArray) -> Seen:
         seen, legal = self._task.look(episodes)
         # Looking whether any of one is over would take a tenth of a step.
         if over[0] if len(over) == 1 else over.any():
             legal = legal & ~over[:, np.newaxis]
+        # The arrays are new in every step, so that who is given them may keep them.
         self._over, self._mask = over, legal.view(np.int8)
         return seen
 
@@ -225,9 +226,9 @@ class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Act], Generic[E, Seen
         episodes = self.running
         rewards, ended = self._task.step(episodes, np.array([action]), None)
         seen, over = self._look(episodes, ended), bool(ended[0])
-        info = {"action_mask": self._mask[0].copy(), "invalid_action": bool(episodes.invalid[0])}
-        for name, values in self._task.told(episodes).items():
-            info[name] = _plain(values[0])
+        info: dict[str, Any] = {"action_mask": self._mask[0], "invalid_action": bool(episodes.invalid[0])}
+        if told := self._task.told(episodes):
+            info |= {name: _plain(values[0]) for name, values in told.items()}
         if over:
             info |= {name: float(values[0]) for name, values in episodes.metrics().items()}
         return _first(seen), float(rewards[0]), over, False, info
@@ -300,7 +301,7 @@ class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], G
             jobsets[begins] = self.np_random.integers(0, episodes.n_jobsets, int(begins.sum()))
         rewards, over = self._task.step(episodes, actions, jobsets)
         seen = self._look(episodes, over)
-        info: dict[str, Any] = {"action_mask": self._mask.copy(), **self._task.told(episodes)}
+        info: dict[str, Any] = {"action_mask": self._mask, **self._task.told(episodes)}
         info["invalid_action"] = episodes.invalid > 0
         if over.any():
             for name, values in episodes.metrics().items():

@@ -66,11 +66,7 @@ class Batch(Protocol):
     """Episodes side by side: an array for each declared field, by its name, and what follows."""
 
     tally: Any
-    """Where each episode stands, records, shape ``(E, 1)``."""
-    last: Any
-    """The same of the episode that was over last in each place."""
-    blank: Any
-    """A tally of zeros, shape ``(1,)``."""
+    """Where each episode stands, where the one stood that was over last in its place, and zeros; shape ``(E, 3)``."""
     following: IntArray
     """Jobset with which each begins anew when it ends, or ``STAY``, shape ``(E,)``."""
     jobs_at: IntArray
@@ -136,15 +132,14 @@ class Layout(Generic[E]):
         classes: dict[str, Any] = {"__name__": declared.__module__}
         self.episode, source = self._read(declared, classes)
         kinds = {leaf.name: leaf.in_batch for leaf in self._leaves}
-        blank = next(leaf.type for leaf in self._leaves if leaf.name == "tally")
-        kinds |= {"following": types.Array(types.int64, 1, "C"), "last": kinds["tally"], "blank": blank}
+        kinds["following"] = types.Array(types.int64, 1, "C")
         kinds |= {f"{name}_at": types.Array(types.int64, 2, "C") for name in counted}
         self.made: Any = namedtuple("Batch", list(kinds), module=declared.__module__)  # type: ignore[misc]
         """Class of a batch; pickles and stored kernels find it by the name of this layout."""
         self.made.__qualname__ = "LAYOUT.made"
         self.batch = tuple_type(list(kinds.values()), self.made)
         """Numba's type of a batch; `episode` is that of one episode."""
-        self.changing = (*(leaf.name for leaf in self._leaves if leaf.is_own), "following", "last")
+        self.changing = (*(leaf.name for leaf in self._leaves if leaf.is_own), "following")
         """Names of the arrays that change while episodes are played."""
         lines = ["def episode_of(batch, e):", "    jobset = batch.tally[e, 0]['jobset']"]
         for name in counted:
@@ -192,9 +187,10 @@ class Layout(Generic[E]):
             for field in leaf.path:
                 value = getattr(value, field)
             arrays[leaf.name] = np.repeat(value[np.newaxis], count, axis=0) if leaf.is_own else value
-        arrays["tally"]["over"] = 1
-        last = np.zeros_like(arrays["tally"])
-        arrays |= {"following": np.full(count, STAY), "last": last, "blank": last[0].copy()}
+        # A call of a kernel takes as long as there are arrays, and these are of one kind.
+        arrays["tally"] = np.repeat(arrays["tally"], 3, axis=1)
+        arrays["tally"]["over"][:, 0] = 1
+        arrays["following"] = np.full(count, STAY)
         for name, size in sizes.items():
             ends = np.cumsum(size)
             at = np.stack([ends - size, ends], axis=1) if np.ndim(size) == 1 else size

@@ -35,14 +35,14 @@ def settled(batch: Batch, e: int, action: int, jobset: int, over: BoolArray) -> 
     over[e] = jobset == STAY and batch.tally[e, 0].over != 0
     if not over[e] or action == STAY:
         return jobset
-    batch.last[e, 0] = batch.tally[e, 0]
+    batch.tally[e, 1] = batch.tally[e, 0]
     return int(batch.following[e])
 
 
 @inlined
 def cleared(batch: Batch, e: int, jobset: int) -> None:
     """Begin the tally of an episode anew."""
-    batch.tally[e, 0] = batch.blank[0]
+    batch.tally[e, 0] = batch.tally[e, 2]
     batch.tally[e, 0].jobset = jobset
 
 
@@ -107,7 +107,7 @@ class SideBySide(ABC, Generic[Seen]):
     @property
     def last(self) -> NDArray[np.void]:
         """The same of the episode that was over last in each place, whether another began after it; zeros before."""
-        last: NDArray[np.void] = self._batch.last[:, 0]
+        last: NDArray[np.void] = self._batch.tally[:, 1]
         return last
 
     @property
@@ -190,6 +190,7 @@ class Compiled(SideBySide[Float32Array]):
     def __init__(self, n_jobsets: int, n_actions: int, batch: Batch, shape: tuple[int, ...]) -> None:
         super().__init__(n_jobsets, n_actions, batch)
         self.shape = shape
+        self._shapes = (self.n_environments, *shape), (self.n_environments, n_actions)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
         """Return what the agents see, shape ``(E, *shape)``, and which actions are legal, ``(E, n_actions)``."""
@@ -199,12 +200,17 @@ class Compiled(SideBySide[Float32Array]):
 
     def snapshot(self) -> dict[str, Any]:
         """Return all that changes, as arrays of numbers that every checkpoint can hold."""
-        return {name: _plain(getattr(self._batch, name)).copy() for name in self.layout.changing}
+        return {name: values.copy() for name, values in self._changing().items()}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
-        for name in self.layout.changing:
-            _plain(getattr(self._batch, name))[:] = snapshot[name]
+        for name, values in self._changing().items():
+            values[:] = snapshot[name]
+
+    def _changing(self) -> dict[str, NDArray[Any]]:
+        arrays = {name: getattr(self._batch, name) for name in self.layout.changing}
+        arrays |= {"tally": self._batch.tally[:, :1], "last": self._batch.tally[:, 1:2]}
+        return {name: _plain(values) for name, values in arrays.items()}
 
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
         results = self._results()
@@ -215,11 +221,11 @@ class Compiled(SideBySide[Float32Array]):
         raise NotImplementedError
 
     def _results(self) -> tuple[FloatArray, BoolArray]:
-        return np.empty(self.n_environments), np.empty(self.n_environments, dtype=np.bool_)
+        return np.empty(self.n_environments), np.empty(self.n_environments, np.bool_)
 
     def _blank(self) -> tuple[Float32Array, BoolArray]:
-        seen = np.empty((self.n_environments, *self.shape), dtype=np.float32)
-        return seen, np.empty((self.n_environments, self.n_actions), dtype=np.bool_)
+        seen, legal = self._shapes
+        return np.empty(seen, np.float32), np.empty(legal, np.bool_)
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:

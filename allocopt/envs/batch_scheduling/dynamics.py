@@ -8,7 +8,7 @@ from allocopt.envs import fields
 from allocopt.envs.batch_scheduling.reward import Goal, Sums, worth
 from allocopt.envs.fields import Batch, Layout, OfJobs, Own, Shared, Simulation
 from allocopt.envs.side_by_side import cleared, rewind
-from allocopt.kernels.compiled import helper, inlined
+from allocopt.kernels.compiled import helper
 from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, fits, is_overdue
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, insert, queued
@@ -111,21 +111,16 @@ def _await_job(state: State, total: Tally) -> None:
     total.over = total.started == state.jobs.size
 
 
-@inlined
-def _worth(episode: Episode) -> float:
-    return worth(episode.tally[0], episode.terms[0], episode.state.jobs.size, episode.state.units[CAPACITY, 0])
-
-
 @helper()
-def act(episode: Episode, slot: int) -> None:
+def act(state: State, total: Tally, terms: Terms, slot: int) -> None:
     """Serve the job in a slot of the window, the first one if nobody waits there, and go on to the next decision."""
-    state, total = episode.state, episode.tally[0]
-    before = _worth(episode)
-    occupied = min(episode.terms[0].window, state.clock[0].n_queued)
+    n_jobs, machine = state.jobs.size, state.units[CAPACITY, 0]
+    before = worth(total, terms, n_jobs, machine)
+    occupied = min(terms.window, state.clock[0].n_queued)
     total.invalid = slot >= occupied
     _serve(state, total, slot if slot < occupied else 0)
     _await_job(state, total)
-    total.reward = _worth(episode) - before
+    total.reward = worth(total, terms, n_jobs, machine) - before
 
 
 @helper()

@@ -1,11 +1,10 @@
 """What an agent sees of the waiting jobs: a few numbers per slot."""
 
 from allocopt.arrays import BoolArray, Float32Array
-from allocopt.envs.batch_scheduling.dynamics import Episode
 from allocopt.envs.batch_scheduling.reward import HOUR_S
 from allocopt.kernels.compiled import helper
 from allocopt.simulator.kernels.queue import queued
-from allocopt.simulator.state import CAPACITY, FREE
+from allocopt.simulator.state import CAPACITY, FREE, State
 
 MEANINGS = {
     "is_job": "1 where a job waits, else the whole row is 0",
@@ -21,9 +20,8 @@ MEANINGS = {
 
 
 @helper()
-def describe(episode: Episode, observation: Float32Array, legal: BoolArray) -> None:
-    """Write the features of every slot and which of them are occupied; where an episode is over, the first is."""
-    state = episode.state
+def describe(state: State, observation: Float32Array, legal: BoolArray) -> None:
+    """Write the features of every slot and which of them are occupied."""
     clock = state.clock[0]
     machine = 1.0 / state.units[CAPACITY, 0]
     free = state.units[FREE, 0]
@@ -46,5 +44,3 @@ def describe(episode: Episode, observation: Float32Array, legal: BoolArray) -> N
         legal[slot] = False
         for feature in range(observation.shape[1]):
             observation[slot, feature] = 0.0
-    if episode.tally[0].over:
-        legal[0] = True

@@ -49,12 +49,17 @@ def step_all(
     for e in range(actions.size):
         rewards[e] = 0.0
         if is_played(batch, e, actions[e], jobsets[e]):
-            act(episode_of(batch, e), actions[e])
-            rewards[e] = batch.tally[e, 0].reward
+            episode = episode_of(batch, e)
+            act(episode.state, episode.tally[0], episode.terms[0], actions[e])
+            rewards[e] = episode.tally[0].reward
         follows = settled(batch, e, actions[e], jobsets[e], over)
         if follows != STAY:
             begin(batch, e, follows)
-        describe(episode_of(batch, e), observations[e], legal[e])
+        episode = episode_of(batch, e)
+        describe(episode.state, observations[e], legal[e])
+        if episode.tally[0].over:
+            # Nobody waits, and nothing would be done.
+            legal[e, 0] = True
 
 
 class Episodes(Compiled):

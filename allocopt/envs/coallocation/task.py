@@ -161,7 +161,7 @@ class Episodes(SideBySide[Float32Array]):
                     rewards[e] = self._answer(e, self.options.percents[action])
                 over[e] = self.tally["over"][e]
                 if over[e] and action != STAY:
-                    batch.last[e] = batch.tally[e]
+                    batch.tally[e, 1] = batch.tally[e, 0]
                     follows = int(batch.following[e])
             if follows != STAY:
                 self._begin(e, follows)
@@ -172,7 +172,7 @@ class Episodes(SideBySide[Float32Array]):
         if simulation.question is None:
             raise UsageError(f"jobset {jobset} on {self.cores} cores asks no question: nobody waits who could share")
         self._running[e] = simulation
-        self._batch.tally[e] = records(Tally, jobset=jobset)
+        self._batch.tally[e, :1] = records(Tally, jobset=jobset)
 
     def _answer(self, e: int, percent: int) -> float:
         simulation, tally = self.simulation(e), self.tally[e]
