@@ -19,8 +19,7 @@ import numpy as np
 from plain_loop import plain_starts
 
 from allocopt.cluster.platform import Platform
-from allocopt.envs.single import BatchSchedulingEnv
-from allocopt.envs.vector import BatchSchedulingVectorEnv
+from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv, BatchSchedulingVectorEnv
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.kernels.run import run
 from allocopt.simulator.registry import get_policy, policy_names

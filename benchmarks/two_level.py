@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.envs.dras.episodes import Episodes, ObservationName, Options
+from allocopt.envs.batch_scheduling.task import part
 from allocopt.envs.dras.selectors import Observing
-from allocopt.envs.episodes import part
+from allocopt.envs.dras.task import Episodes, ObservationName, Options
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.mode_shares import mode_shares
 from allocopt.simulator.rules import Reservations

@@ -8,37 +8,16 @@ CUSH = "allocopt/CuSH-v0"
 POLICY_SELECTION = "allocopt/PolicySelection-v0"
 COALLOCATION = "allocopt/Coallocation-v0"
 
-if ENVIRONMENT not in gymnasium.registry:
-    gymnasium.register(
-        ENVIRONMENT,
-        entry_point="allocopt.envs.single:BatchSchedulingEnv",
-        vector_entry_point="allocopt.envs.vector:BatchSchedulingVectorEnv",
-    )
+TASKS = {
+    ENVIRONMENT: ("batch_scheduling", "BatchScheduling"),
+    TWO_LEVEL: ("dras", "TwoLevel"),
+    CUSH: ("cush", "Cush"),
+    POLICY_SELECTION: ("policy_selection", "PolicySelection"),
+    COALLOCATION: ("coallocation", "Coallocation"),
+}
+"""By id, the folder of a task and the name of its class; with `Env` and `VectorEnv` behind it, of its environments."""
 
-if TWO_LEVEL not in gymnasium.registry:
-    gymnasium.register(
-        TWO_LEVEL,
-        entry_point="allocopt.envs.dras.single:TwoLevelEnv",
-        vector_entry_point="allocopt.envs.dras.vector:TwoLevelVectorEnv",
-    )
-
-if CUSH not in gymnasium.registry:
-    gymnasium.register(
-        CUSH,
-        entry_point="allocopt.envs.cush.single:CushEnv",
-        vector_entry_point="allocopt.envs.cush.vector:CushVectorEnv",
-    )
-
-if POLICY_SELECTION not in gymnasium.registry:
-    gymnasium.register(
-        POLICY_SELECTION,
-        entry_point="allocopt.envs.policy_selection.single:PolicySelectionEnv",
-        vector_entry_point="allocopt.envs.policy_selection.vector:PolicySelectionVectorEnv",
-    )
-
-if COALLOCATION not in gymnasium.registry:
-    gymnasium.register(
-        COALLOCATION,
-        entry_point="allocopt.envs.coallocation.single:CoallocationEnv",
-        vector_entry_point="allocopt.envs.coallocation.vector:CoallocationVectorEnv",
-    )
+for _id, (_folder, _name) in TASKS.items():
+    if _id not in gymnasium.registry:
+        _entry = f"allocopt.envs.{_folder}.task:{_name}"
+        gymnasium.register(_id, entry_point=f"{_entry}Env", vector_entry_point=f"{_entry}VectorEnv")

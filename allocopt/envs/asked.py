@@ -41,13 +41,13 @@ def whole_number(name: str, value: object, least: int, most: int | None = None) 
     return number
 
 
-def jobsets_of(options: Mapping[str, Any] | None, drawn: IntArray, n_jobsets: int) -> IntArray:
+def jobsets_of(options: Mapping[str, Any] | None, drawn: IntArray, n_jobsets: int, name: str = "jobset") -> IntArray:
     """Return the jobsets that a reset names, or those that were drawn.
 
     Parameters
     ----------
     options
-        Those of the reset: under ``jobset`` a number for all episodes, or one for each.
+        Those of the reset: under ``name`` a number for all episodes, or one for each.
     drawn
         Numbers of jobsets, shape ``(E,)``.
     n_jobsets
@@ -60,12 +60,12 @@ def jobsets_of(options: Mapping[str, Any] | None, drawn: IntArray, n_jobsets: in
     """
     if options is not None and not isinstance(options, Mapping):
         raise UsageError(f"the options of a reset are {options!r}, must be a dictionary or None")
-    if options is None or "jobset" not in options:
+    if options is None or name not in options:
         return drawn
-    named = np.asarray(options["jobset"], dtype=object).ravel()
+    named = np.asarray(options[name], dtype=object).ravel()
     if len(named) not in (1, len(drawn)):
-        raise UsageError(f"there are {len(named)} jobsets for {len(drawn)} episodes, must be 1 or as many")
-    numbers = np.array([whole_number("jobset", number, 0, n_jobsets - 1) for number in named], dtype=np.int64)
+        raise UsageError(f"there are {len(named)} {name}s for {len(drawn)} episodes, must be 1 or as many")
+    numbers = np.array([whole_number(name, number, 0, n_jobsets - 1) for number in named], dtype=np.int64)
     return np.broadcast_to(numbers, drawn.shape).copy()
 
 
@@ -87,6 +87,9 @@ def actions_of(actions: ArrayLike, count: int, n_actions: int) -> IntArray:
         If a number is none of an action, or there are more or fewer.
     """
     given = np.asarray(actions)
+    # Steps of one environment are so short that looking for the least and the largest would take a third of them.
+    if count == 1 and given.shape == (1,) and given.dtype == np.int64 and 0 <= given.item() < n_actions:
+        return given
     if given.shape != (count,):
         raise UsageError(f"the actions have shape {given.shape}, must have {(count,)}")
     if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= n_actions:

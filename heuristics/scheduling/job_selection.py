@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
+from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder

@@ -7,10 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
-from allocopt.envs.cush.describe import n_features
-from allocopt.envs.cush.episodes import Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.live import Kinds, LiveEpisode
+from allocopt.envs.cush.observation import n_features
+from allocopt.envs.cush.task import Kinds, LiveEpisode, Options
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import JobSet, Machine
+from allocopt.envs.cush.task import Episodes, Options
 from learned.cush.acting import look, starts_of
 from learned.cush.selectors import Agent
 from learned.rl.rollout import cumulative_rewards

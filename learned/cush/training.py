@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from allocopt.envs.cush.describe import n_features
-from allocopt.envs.cush.episodes import ObservationName, Options, Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, draw_measured, sierra, summit
+from allocopt.envs.cush.observation import n_features
+from allocopt.envs.cush.reward import Weights
+from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
 from allocopt.simulator.locality_fit import read_table

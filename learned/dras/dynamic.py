@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
-from allocopt.envs.dras.episodes import Options
+from allocopt.envs.dras.task import Options
 from allocopt.simulator.view import View, state_of
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase

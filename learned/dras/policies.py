@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.dras.episodes import Options
-from allocopt.envs.dras.rewards import Weights
+from allocopt.envs.dras.reward import Weights
 from allocopt.envs.dras.selectors import Observing
+from allocopt.envs.dras.task import Options
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.scheduler import Decision

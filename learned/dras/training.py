@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.dras.episodes import Options
-from allocopt.envs.dras.rewards import Weights
+from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.traces.reading import read_workload

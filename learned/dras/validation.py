@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import Float32Array, FloatArray
-from allocopt.envs.dras.episodes import Episodes, Options
+from allocopt.envs.dras.task import Episodes, Options
 from allocopt.traces.workload import Workload
 from learned.dras.environment import first_come_first_served, mean_waits_s
 from learned.dras.jobsets import HOUR_S

@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, IntArray
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.episodes import Episodes, Options
+from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution

@@ -7,7 +7,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.policy_selection.episodes import Episodes, Options
+from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.simulator.multicore.state import Execution
 from allocopt.traces.tasks import TaskWorkload
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.policy_selection.describe import LevelName
-from allocopt.envs.policy_selection.episodes import Options
-from allocopt.envs.policy_selection.rewards import RewardName
+from allocopt.envs.policy_selection.observation import LevelName
+from allocopt.envs.policy_selection.reward import RewardName
+from allocopt.envs.policy_selection.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.state import Execution, ExecutionKind

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, sierra, summit
+from allocopt.envs.cush.task import Episodes, Options
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
 from learned.cush.acting import run_agent

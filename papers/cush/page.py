@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import draw_jobsets, sierra, summit
+from allocopt.envs.cush.task import Episodes, Options
 from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE

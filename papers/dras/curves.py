@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.envs.dras.episodes import Episodes, Options
-from allocopt.envs.dras.rewards import CAPABILITY, Weights
+from allocopt.envs.dras.reward import CAPABILITY, Weights
+from allocopt.envs.dras.task import Episodes, Options
 from allocopt.reproduction import Records
 from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Reservations

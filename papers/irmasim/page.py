@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.envs.policy_selection.describe import LEVELS
-from allocopt.envs.policy_selection.episodes import Episodes, Options
+from allocopt.envs.policy_selection.observation import LEVELS
+from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.multicore.policies import JobSelection, NodeSelection
 from allocopt.simulator.multicore.state import ExecutionKind

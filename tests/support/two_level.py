@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from allocopt.envs.dras.episodes import Episodes, Options
+from allocopt.envs.dras.task import Episodes, Options
 from allocopt.simulator.two_level import END, Selector
 from allocopt.traces.workload import Workload
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.envs.cush.episodes import Episodes
 from allocopt.envs.cush.jobsets import GPUS, JobSet, Machine, Recipe
+from allocopt.envs.cush.task import Episodes
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.locality_fit import Measured, TypeClassifier
@@ -54,7 +54,6 @@ def draw_application_sets(
 def _drawn(
     machine: Machine, table: PenaltyTable, rng: np.random.Generator, count: int, recipe: Recipe
 ) -> ApplicationSet:
-    """Draw a job set."""
     arrival, length, request = recipe.shapes(machine, rng)
     # Job sets are in this order, so that applications must be drawn for it.
     order = np.lexsort((length, arrival))
@@ -112,6 +111,5 @@ class DynamicTypes:
             self._tell(number)
 
     def _tell(self, number: int) -> None:
-        """Set the traits of a job set's jobs to what is known of their applications."""
         kinds = [self._classifier.type_of(str(application)) for application in self._sets[number].applications]
         self._episodes.tell(number, np.eye(len(WorkloadType))[kinds])

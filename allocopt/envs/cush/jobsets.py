@@ -264,7 +264,6 @@ def draw_measured(
 
 
 def _measured_set(machine: Machine, measured: Measurements, recipe: Recipe, rng: np.random.Generator) -> JobSet:
-    """Draw a job set of measured jobs."""
     arrival, length, request = recipe.shapes(machine, rng)
     gpu_type = measured.gpu_types[int(rng.integers(0, len(measured.gpu_types)))]
     known = measured.jobs(gpu_type)

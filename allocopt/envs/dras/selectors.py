@@ -6,24 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, FloatArray
-from allocopt.envs.dras.batch import INSTANCE_DTYPE, TALLY_DTYPE, Episode, Observations
-from allocopt.envs.dras.describe import describe_slots, describe_state, traits
-from allocopt.envs.dras.episodes import Options, terms
+from allocopt.arrays import BoolArray, Float32Array
+from allocopt.envs.dras.dynamics import Episode, Instance, Tally
+from allocopt.envs.dras.observation import describe_slots, describe_state, traits
+from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.task import Options, terms
+from allocopt.envs.fields import dtype_of, records
 from allocopt.simulator.two_level import Choice
-from allocopt.simulator.view import View, state_of
+from allocopt.simulator.view import state_of
 
-Policy = Callable[[Observations, BoolArray], int]
+INSTANCE, TALLY = dtype_of(Instance), dtype_of(Tally)
+
+Policy = Callable[[Float32Array, BoolArray], int]
 """Chooses one of the legal actions by what it sees; both as `Episodes.observe` gives them, without the first axis."""
-
-
-@dataclass(slots=True, eq=False)
-class _Known:
-    """What is known beforehand of the simulation that was seen last."""
-
-    view: View | None = None
-    traits: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
-    terms: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,8 @@ class Observing:
 
     policy: Policy
     options: Options = field(default_factory=Options)
-    _known: _Known = field(init=False, repr=False, compare=False, default_factory=_Known)
+    _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    """The simulation that was seen last, and what is known beforehand of its jobs."""
 
     def select(self, choice: Choice) -> int:
         """Return the slot that the policy chooses."""
@@ -48,7 +44,7 @@ class Observing:
         legal[: len(choice.legal)] = choice.legal
         return int(self.policy(self.observe(choice), legal))
 
-    def observe(self, choice: Choice) -> Observations:
+    def observe(self, choice: Choice) -> Float32Array:
         """Return what the environment shows of a choice, shape ``(W, N_FEATURES)`` or ``(2 W + N, 2)``."""
         machine = int(choice.view.platform.total[0])
         observation = np.empty(self.options.shape(machine), dtype=np.float32)
@@ -57,20 +53,20 @@ class Observing:
         return observation
 
     def _episode(self, choice: Choice, machine: int) -> Episode:
-        """Return a choice as kernels take it."""
-        view = choice.view
-        if self._known.view is not view:
-            self._known.view, self._known.traits = view, traits(view.processors, view.estimate, machine)
-            self._known.terms = terms(self.options)
-        instance = np.zeros(1, dtype=INSTANCE_DTYPE)
+        view, known = choice.view, self._known
+        if known.get("view") is not view:
+            known |= {"view": view, "traits": traits(view.processors, view.estimate, machine)}
+            known |= {"terms": terms(self.options), "weights": records(Weights)}
+        instance = np.zeros(1, dtype=INSTANCE)
         instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0])
         slots = np.zeros(self.options.window, dtype=np.int64)
         in_window = np.zeros(len(view.ids), dtype=np.bool_)
         in_window[choice.jobs] = True
         slots[: len(choice.jobs)] = np.flatnonzero(in_window[view.queue])
-        tally = np.zeros(1, dtype=TALLY_DTYPE)
-        nothing = np.zeros(0, dtype=np.int64)
+        state, nothing = state_of(view), np.zeros(0, dtype=np.int64)
         ladder = np.empty(len(view.running), dtype=np.int64)
+        rules = known["terms"], known["weights"]
         return Episode(
-            *(state_of(view), instance, tally, self._known.terms), nothing, slots, self._known.traits, ladder
+            *(state, instance, np.zeros(1, dtype=TALLY), *rules, nothing, slots, known["traits"], ladder),
+            *(state.clock, state.jobs),
         )

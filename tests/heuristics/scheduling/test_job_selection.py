@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.cluster.platform import Platform
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import GPUS, HELD_OUT, JobSet, Machine, Recipe, draw_jobsets, sierra
+from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, Penalised, Policy
 from allocopt.simulator.rules import Backfill, QueueKeys, Rules

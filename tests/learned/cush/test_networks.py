@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from allocopt.envs.cush.describe import n_features
 from allocopt.envs.cush.jobsets import Machine, sierra, summit
+from allocopt.envs.cush.observation import n_features
 from allocopt.errors import UsageError
 from learned.cush.selectors import ImageNetwork, LearnedPolicies, policy_shapes
 from learned.rl.slots import CompactNetwork

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from allocopt.cluster.platform import Platform
-from allocopt.envs.cush.episodes import Episodes, Options
 from allocopt.envs.cush.jobsets import GPUS, Recipe, draw_jobsets, sierra
-from allocopt.envs.cush.live import Kinds
+from allocopt.envs.cush.task import Episodes, Kinds, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.engine import Simulation
 from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, PenalisedByPolicy

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.dras.episodes import Options
-from allocopt.envs.dras.rewards import Weights
+from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.simulate import simulate

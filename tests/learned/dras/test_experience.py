@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import Float32Array, FloatArray
-from allocopt.envs.dras.episodes import Options
-from allocopt.envs.dras.rewards import Weights
+from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.task import Options
 from allocopt.traces.workload import Workload
 from learned.dras.environment import (
     JobsetEnvironment,

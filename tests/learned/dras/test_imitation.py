@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from allocopt.envs.dras.episodes import Options
-from allocopt.envs.dras.rewards import Weights
+from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.task import Options
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler

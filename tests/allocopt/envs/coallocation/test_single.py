@@ -11,11 +11,9 @@ from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
 from allocopt.arrays import Float32Array
-from allocopt.envs.coallocation.describe import FEATURES
-from allocopt.envs.coallocation.episodes import Options
-from allocopt.envs.coallocation.rewards import Capacity, MeanResponse
-from allocopt.envs.coallocation.single import CoallocationEnv
-from allocopt.envs.coallocation.vector import CoallocationVectorEnv
+from allocopt.envs.coallocation.observation import FEATURES
+from allocopt.envs.coallocation.reward import Capacity, MeanResponse
+from allocopt.envs.coallocation.task import CoallocationEnv, CoallocationVectorEnv, Options
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference
 from allocopt.simulator.quota.execution import QuotaExecution

@@ -9,10 +9,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
-from allocopt.envs.cush.episodes import Episodes, Options, Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
-from allocopt.envs.cush.single import CushEnv
-from allocopt.envs.cush.vector import CushVectorEnv
+from allocopt.envs.cush.reward import Weights
+from allocopt.envs.cush.task import CushEnv, CushVectorEnv, Episodes, Options
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.locality import SIERRA_TABLE
 

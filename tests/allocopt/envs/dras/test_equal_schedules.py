@@ -11,10 +11,9 @@ from support.schedulers import PlainEasy, PlainFcfs, PlainFirstFit
 from support.two_level import played
 from support.workloads import MACHINE, crowds, random_workload
 
-from allocopt.arrays import BoolArray
-from allocopt.envs.dras.batch import Observations
-from allocopt.envs.dras.episodes import Episodes, ObservationName, Options
+from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.dras.selectors import Observing
+from allocopt.envs.dras.task import Episodes, ObservationName, Options
 from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Backfill, EventOrder, Mode, QueueOrder, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
@@ -57,7 +56,7 @@ class PicksAndEnds:
         return END if choice.can_end and rng.random() < 0.3 else int(rng.choice(np.flatnonzero(choice.legal)))
 
 
-def some_network(observation: Observations, legal: BoolArray) -> int:
+def some_network(observation: Float32Array, legal: BoolArray) -> int:
     """Prefer slots by weights that are as good as random, taken over all that is seen."""
     weights = np.random.default_rng(3).normal(size=(len(legal), observation.size))
     return int(np.argmax(np.where(legal, weights @ observation.ravel(), -np.inf)))

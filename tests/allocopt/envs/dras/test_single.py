@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from support.workloads import MACHINE, random_workload
 
 import allocopt.envs
-from allocopt.envs.dras.single import TwoLevelEnv
+from allocopt.envs.dras.task import TwoLevelEnv
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Backfill, Mode

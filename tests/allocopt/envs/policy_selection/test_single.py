@@ -12,9 +12,7 @@ from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
 from allocopt.cluster.irmasim import homogeneous
-from allocopt.envs.policy_selection.episodes import Options
-from allocopt.envs.policy_selection.single import PolicySelectionEnv
-from allocopt.envs.policy_selection.vector import PolicySelectionVectorEnv
+from allocopt.envs.policy_selection.task import Options, PolicySelectionEnv, PolicySelectionVectorEnv
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.simulate import simulate

@@ -1,0 +1,1 @@
+"""Batch scheduling: an agent chooses which waiting job starts next."""

@@ -1,0 +1,281 @@
+"""The task of batch scheduling: its arguments, its episodes side by side, and its environments."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numba import boolean, float32, float64, int64, void
+
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.batch_scheduling.dynamics import LAYOUT, Episode, Tally, Terms, act, begin, episode_of
+from allocopt.envs.batch_scheduling.observation import MEANINGS, describe
+from allocopt.envs.batch_scheduling.reward import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
+from allocopt.envs.fields import STAY, Batch, records
+from allocopt.envs.side_by_side import Compiled, first_state, is_played, settled
+from allocopt.errors import UsageError
+from allocopt.kernels.compiled import kernel
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.state import JOB_DTYPE
+from allocopt.traces.lublin import lublin_workload
+from allocopt.traces.precedence import without_lost
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
+
+LUBLIN_PROCESSORS = 256
+LUBLIN_JOBS = 10_000
+"""Jobs drawn where no workload is given, or twice an episode if that is more."""
+
+BackfillName = Literal["none", "easy"]
+BACKFILLS: dict[BackfillName, Backfill] = {"none": Backfill.NONE, "easy": Backfill.EASY}
+
+
+@kernel(
+    void(LAYOUT.batch, int64[::1], int64[::1], float64[::1], boolean[::1], float32[:, :, ::1], boolean[:, ::1]),
+)
+def step_all(
+    batch: Batch,
+    actions: IntArray,
+    jobsets: IntArray,
+    rewards: FloatArray,
+    over: BoolArray,
+    observations: Float32Array,
+    legal: BoolArray,
+) -> None:
+    """Begin an episode where a jobset is named, else act in it; then describe it: a second call would take as long."""
+    for e in range(actions.size):
+        rewards[e] = 0.0
+        if is_played(batch, e, actions[e], jobsets[e]):
+            episode = episode_of(batch, e)
+            act(episode.state, episode.tally[0], episode.terms[0], actions[e])
+            rewards[e] = episode.tally[0].reward
+        follows = settled(batch, e, actions[e], jobsets[e], over)
+        if follows != STAY:
+            begin(batch, e, follows)
+        episode = episode_of(batch, e)
+        describe(episode.state, observations[e], legal[e])
+        if episode.tally[0].over:
+            # Nobody waits, and nothing would be done.
+            legal[e, 0] = True
+
+
+class Episodes(Compiled):
+    """Independent episodes of consecutive jobs of a workload; a jobset is the number of its first job.
+
+    Parameters
+    ----------
+    task
+        What they have in common.
+    workload
+        The jobs.
+    count
+        How many run side by side, at least 1; all of them are over until `begin` is called.
+    """
+
+    layout = LAYOUT
+
+    def __init__(self, task: "BatchScheduling", workload: Workload, count: int) -> None:
+        self.workload, self.machine, self.n_jobs = workload, task.machine, task.n_jobs
+        state = first_state(workload, self.machine, task.rules, BACKFILLS[task.backfill])
+        one = Episode(
+            state._replace(jobs=np.zeros(self.n_jobs, JOB_DTYPE), lists=state.lists[:, : self.n_jobs]),
+            records(Tally),
+            records(Terms, kind=task.reward.kind, unit_s=task.reward.unit_s, window=task.window),
+            state.clock,
+            state.jobs,
+        )
+        first = np.arange(len(workload) - self.n_jobs + 1)
+        batch = LAYOUT.side_by_side(count, one, jobs=np.stack([first, first + self.n_jobs], axis=1))
+        super().__init__(len(first), task.window, batch, (task.window, len(MEANINGS)))
+        self._play(self._stay, self._stay)
+
+    def observe(self) -> tuple[Float32Array, BoolArray]:
+        """Return what the agents see, shape ``(E, window, 8)``, and which slots are occupied, ``(E, window)``."""
+        return self._seen
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
+        super().restore(snapshot)
+        self._play(self._stay, self._stay)
+
+    def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
+        results, self._seen = self._results(), self._blank()
+        step_all(self._batch, actions, jobsets, *results, *self._seen)
+        return results
+
+    def metrics(self) -> dict[str, FloatArray]:
+        """Return means over the jobs started so far, and the last end in seconds, shapes ``(E,)``."""
+        tally, started = self.tally, np.maximum(self.tally["started"], 1)
+        return {
+            "mean_bounded_slowdown": tally["bounded_slowdown"] / started,
+            "mean_wait_s": tally["wait_s"] / started,
+            "makespan_s": tally["makespan_s"].copy(),
+        }
+
+    def schedule(self, e: int = 0) -> Schedule:
+        """Return when the jobs of an episode started and end, counted from its first submission; NaN where unknown."""
+        jobs = np.asarray(LAYOUT.one(self._batch, e).state.jobs)
+        workload = part(self.workload, int(self.tally["jobset"][e]), self.n_jobs)
+        return Schedule(workload, self.machine, jobs["release"].copy(), jobs["start"].copy(), jobs["end"].copy())
+
+
+def part(workload: Workload, offset: int, jobs: int) -> Workload:
+    """Return consecutive jobs of a workload, the first submitted at 0; they wait for no job that is not among them."""
+    kept = slice(offset, offset + jobs)
+    preceding, think_s, _ = without_lost(workload.ids[kept], workload.preceding[kept], workload.think_s[kept])
+    return replace(
+        workload,
+        ids=workload.ids[kept],
+        submit=workload.submit[kept] - workload.submit[offset],
+        run=workload.run[kept],
+        processors=workload.processors[kept],
+        estimate=workload.estimate[kept],
+        users=workload.users[kept],
+        executables=workload.executables[kept],
+        preceding=preceding,
+        think_s=think_s,
+    )
+
+
+class BatchScheduling(Task[Episodes, Float32Array]):
+    """An agent chooses which waiting job starts next.
+
+    Parameters
+    ----------
+    workload
+        The jobs of which an episode takes some, or a file of them (SWF, Batsim JSON, the NSA paper's text; packed too);
+        None: 10,000 jobs of the Lublin-Feitelson model, drawn at the first `reset` and at every one with a ``seed``.
+    processors
+        Size of the machine; None for that of the workload's, 256 for the model's.
+    n_jobs
+        Consecutive jobs of an episode, at least 1.
+    window
+        Waiting jobs among which the agent chooses, at least 1.
+    backfill
+        ``easy``: while the chosen job waits for processors, others start if they do not delay it by the estimates;
+        ``none``, the default of RLScheduler (Zhang et al., SC 2020): no other does.
+    reward
+        What the agent is rewarded for; None for ``BoundedSlowdown()``.
+    rules
+        How events at the same time are taken, whether jobs are killed and wait for others; None for the defaults.
+
+    Raises
+    ------
+    UsageError
+        If a number is out of range, the size of the machine is not known, or the workload has too few jobs or one
+        larger than the machine.
+    BadFileError
+        If the workload cannot be read.
+    """
+
+    jobset_option = "offset"
+    about = About(
+        title="Batch scheduling",
+        episode="""\
+An episode is a run of `n_jobs` consecutive jobs of the workload on a machine that is empty at first. Which job
+is the first is drawn at every `reset`, or given: `reset(options={"offset": 0})`. Its submit time becomes 0. A
+preceding job that is not among them is not waited for.
+
+The window holds the first waiting jobs in the order in which they joined the queue. If the chosen one fits, it
+starts at once. If not, it becomes the reserved head of the queue: time goes on until it fits, and then it
+starts; meanwhile others may be backfilled, those outside the window too, in the order of their arrival (EASY,
+Lifka 1995). If then nobody waits, time goes on until somebody does. The episode ends when every job has
+started: nothing that an agent could do changes anything after that.
+
+An agent that always chooses slot 0 makes exactly the schedule of first come first served, without backfilling
+or with EASY. Agents see estimates, never run times, as a scheduler does. `schedule()` tells all other metrics:
+`allocopt.simulator.metrics.measure(env.unwrapped.schedule())`.""",
+        action="The slot whose job starts next.",
+        mask="A slot is legal where a job waits; another one stands for slot 0.",
+        seen="A row per slot.",
+        meanings={"A slot": MEANINGS},
+        rewards=(BoundedSlowdown, MeanWait, Makespan, Utilization),
+        example="""\
+env = gymnasium.make("allocopt.envs:allocopt/BatchScheduling-v0", workload="trace.swf.gz", processors=256)
+observation, info = env.reset(seed=1)
+over = False
+while not over:
+    slots = np.flatnonzero(info["action_mask"])
+    shortest = slots[observation[slots, 2].argmin()]
+    observation, reward, over, _, info = env.step(shortest)
+print(info["mean_bounded_slowdown"])
+""",
+    )
+
+    def __init__(
+        self,
+        workload: Workload | Path | str | None = None,
+        processors: int | None = None,
+        n_jobs: int = 256,
+        window: int = 128,
+        backfill: BackfillName = "easy",
+        reward: Reward | None = None,
+        rules: Rules | None = None,
+    ) -> None:
+        self.workload = read_workload(Path(workload)) if isinstance(workload, str | Path) else workload
+        super().__init__(None if self.workload is None else [self.workload])
+        machine = processors
+        if machine is None:
+            machine = LUBLIN_PROCESSORS if self.workload is None else self.workload.machine_processors
+        if machine is None:
+            raise UsageError("the workload does not say how large its machine is; give processors")
+        for name, number in (("n_jobs", n_jobs), ("window", window), ("processors", machine)):
+            if number < 1:
+                raise UsageError(f"{name} is {number}, must be at least 1")
+        if backfill not in BACKFILLS:
+            raise UsageError(f"backfill is {backfill!r}, must be one of {', '.join(BACKFILLS)}")
+        self.machine, self.n_jobs, self.window, self.backfill = machine, n_jobs, window, backfill
+        self.reward: Reward = BoundedSlowdown() if reward is None else reward
+        if not self.reward.unit_s > 0:
+            raise UsageError(f"the reward's unit is {self.reward.unit_s} s, must be positive")
+        self.rules = rules or Rules()
+        if self.workload is not None:
+            self._check_jobs(self.workload)
+
+    def _check_jobs(self, workload: Workload) -> None:
+        if len(workload) < self.n_jobs:
+            raise UsageError(f"{workload.name} has {len(workload)} jobs, an episode takes {self.n_jobs}")
+        large = workload.processors > self.machine
+        if large.any():
+            job = int(np.argmax(large))
+            fault = f"asks for {workload.processors[job]} processors of {self.machine}"
+            remedy = "drop such jobs with Workload.fitting"
+            raise UsageError(f"job {workload.ids[job]} of {workload.name} {fault}; {remedy}")
+
+    def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
+        """Return episodes that have not begun, of a workload that is drawn where none is given."""
+        workload = self.workload
+        if workload is None:
+            workload = lublin_workload(max(LUBLIN_JOBS, 2 * self.n_jobs), self.machine, rng)
+        return Episodes(self, workload, count)
+
+    def observation_space(self) -> Box:
+        """Return the space of what an agent sees."""
+        return Box(0.0, 1.0, (self.window, len(MEANINGS)), np.float32)
+
+    def action_space(self) -> Discrete:
+        """Return the space of slots."""
+        return Discrete(self.window)
+
+
+class BatchSchedulingEnv(SingleEnv[Episodes, Float32Array, np.int64]):
+    """One episode of `BatchScheduling` at a time."""
+
+    task = BatchScheduling
+
+    def schedule(self) -> Schedule:
+        """Return when the jobs of the episode started and end, from its first submission on; NaN where unknown."""
+        return self.episodes.schedule()
+
+
+class BatchSchedulingVectorEnv(VectorizedEnv[Episodes, Float32Array]):
+    """Many episodes of `BatchScheduling` side by side."""
+
+    task = BatchScheduling
+
+    def schedule(self, environment: int) -> Schedule:
+        """Return when the jobs of an environment's episode started and end; see `BatchSchedulingEnv.schedule`."""
+        return self.episodes.schedule(environment)

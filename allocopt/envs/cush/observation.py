@@ -1,0 +1,210 @@
+"""What an agent sees: the paper's image, or features of each slot that do not depend on the size of the machine."""
+
+import numpy as np
+from numba import boolean, float32, void
+
+from allocopt.arrays import BoolArray, Float32Array
+from allocopt.envs.cush.dynamics import LAYOUT, Episode, episode_of, may_start
+from allocopt.envs.fields import Batch
+from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.simulator.state import NOBODY
+
+JOB_MEANINGS = {
+    "is_job": "1 where a job waits; the numbers of a job are 0 in an empty slot",
+    "log_length": "log2(1 + length) / 5",
+    "cpus": "CPUs / all CPUs",
+    "gpus": "GPUs / all GPUs",
+    "cpus_over_free": "CPUs / (CPUs + free CPUs)",
+    "gpus_over_free": "GPUs / (GPUs + free GPUs)",
+    "log_gpus": "log2(1 + GPUs) / 10",
+    "wait": "wait / (wait + 10 timesteps)",
+    "wait_over_response": "wait / (wait + length)",
+    "fits": "1 if the job can start now",
+    "delay": "time t until it can if no other starts, t / (t + 10)",
+    "area": "length times the larger share of CPUs or GPUs, a / (a + 10)",
+    "rank": "share of the slots with a shorter job",
+    "cpus_left": "CPUs that are free beside it / all CPUs, 0 if it cannot start",
+    "gpus_left": "GPUs that are free beside it / all GPUs, 0 if it cannot start",
+}
+CLUSTER_MEANINGS = {
+    "does_nothing": "1 in the last row, that of doing nothing; what follows is the same in all rows",
+    "free_cpus": "free CPUs / all CPUs",
+    "free_gpus": "free GPUs / all GPUs",
+    "slots": "share of the slots with a job",
+    "backlog": "jobs n that wait outside the queue, n / (n + 10)",
+    "running": "jobs n that run, n / (n + 10)",
+    "impatience": "sum s of 1 / length of the jobs in the queue, s / (1 + s)",
+    "gap": "time t until the first running job ends, t / (t + 10)",
+}
+AHEAD = (1, 2, 4, 8, 16)
+"""Timesteps after which the shares of CPUs and GPUs are told that are free then if no other job starts."""
+N_JOB, N_CLUSTER, N_AHEAD = len(JOB_MEANINGS), len(CLUSTER_MEANINGS), len(AHEAD)
+FIRST_TRAIT = N_JOB + N_CLUSTER + 2 * N_AHEAD
+
+MOST = 4.0
+"""No feature is larger."""
+HALF = 10.0
+"""Timesteps that count as a half where times are squeezed into 0 .. 1."""
+NEW = 0.5
+"""What an image shows of a job that has just arrived; a longer wait comes closer to 1."""
+
+
+def n_features(n_traits: int) -> int:
+    """Return the number of features of a row for jobs with so many traits."""
+    return FIRST_TRAIT + n_traits
+
+
+@inlined
+def _squeezed(time: float) -> float:
+    return float(time / (time + HALF))
+
+
+@inlined
+def _delay(episode: Episode, job: int) -> float:
+    """Timesteps until enough units are free for a job if no other starts."""
+    tally, request = episode.tally[0], episode.request
+    cpus, gpus, at = tally.free_cpus, tally.free_gpus, 0
+    time = 0.0
+    while at < tally.running and (request[job, 0] > cpus or request[job, 1] > gpus):
+        ended = episode.list[at]
+        cpus += request[ended, 0]
+        gpus += request[ended, 1]
+        time = float(episode.end[ended] - tally.now)
+        at += 1
+    return time
+
+
+@helper()
+def _describe_cluster(episode: Episode, rows: Float32Array) -> None:
+    """Write what is the same in all rows, into the first one."""
+    tally, machine, row = episode.tally[0], episode.machine[0], rows[0]
+    cpus, gpus = 1.0 / (machine.nodes * machine.cpus), 1.0 / (machine.nodes * machine.gpus)
+    occupied, impatience = 0, 0.0
+    for slot in range(episode.slots.size):
+        job = episode.slots[slot]
+        if job != NOBODY:
+            occupied += 1
+            impatience += 1.0 / episode.length[job]
+    backlog = tally.arrived - tally.admitted
+    row[N_JOB] = 0.0
+    row[N_JOB + 1] = tally.free_cpus * cpus
+    row[N_JOB + 2] = tally.free_gpus * gpus
+    row[N_JOB + 3] = occupied / episode.slots.size
+    row[N_JOB + 4] = _squeezed(float(backlog))
+    row[N_JOB + 5] = _squeezed(float(tally.running))
+    row[N_JOB + 6] = impatience / (1.0 + impatience)
+    row[N_JOB + 7] = _squeezed(float(episode.end[episode.list[0]] - tally.now)) if tally.running else 0.0
+    free_cpus, free_gpus, at = tally.free_cpus, tally.free_gpus, 0
+    for i in range(N_AHEAD):
+        while at < tally.running and episode.end[episode.list[at]] <= tally.now + AHEAD[i]:
+            free_cpus += episode.request[episode.list[at], 0]
+            free_gpus += episode.request[episode.list[at], 1]
+            at += 1
+        row[N_JOB + N_CLUSTER + 2 * i] = free_cpus * cpus
+        row[N_JOB + N_CLUSTER + 2 * i + 1] = free_gpus * gpus
+
+
+@inlined
+def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
+    tally, machine, row, job = episode.tally[0], episode.machine[0], rows[slot], episode.slots[slot]
+    wait, length = float(tally.now - episode.arrival[job]), episode.length[job]
+    cpus, gpus = episode.request[job, 0], episode.request[job, 1]
+    all_cpus, all_gpus = float(machine.nodes * machine.cpus), float(machine.nodes * machine.gpus)
+    starts = may_start(episode, slot)
+    shorter = 0
+    for other in range(episode.slots.size):
+        shorter += episode.slots[other] != NOBODY and episode.length[episode.slots[other]] < length
+    row[0] = 1.0
+    row[1] = min(np.log2(1.0 + length) / 5.0, MOST)
+    row[2] = cpus / all_cpus
+    row[3] = gpus / all_gpus
+    row[4] = cpus / (cpus + tally.free_cpus) if cpus else 0.0
+    row[5] = gpus / (gpus + tally.free_gpus) if gpus else 0.0
+    row[6] = min(np.log2(1.0 + gpus) / 10.0, MOST)
+    row[7] = _squeezed(wait)
+    row[8] = wait / (wait + length)
+    row[9] = 1.0 if starts else 0.0
+    row[10] = 0.0 if starts else _squeezed(_delay(episode, job))
+    row[11] = _squeezed(length * max(cpus / all_cpus, gpus / all_gpus))
+    row[12] = shorter / episode.slots.size
+    row[13] = (tally.free_cpus - cpus) / all_cpus if starts else 0.0
+    row[14] = (tally.free_gpus - gpus) / all_gpus if starts else 0.0
+    for trait in range(episode.traits.shape[1]):
+        row[FIRST_TRAIT + trait] = episode.traits[job, trait]
+
+
+@helper()
+def _describe(episode: Episode, rows: Float32Array) -> None:
+    """Write the features of every slot and, in the last row, of doing nothing."""
+    n_slots, width = episode.slots.size, rows.shape[1]
+    _describe_cluster(episode, rows)
+    for slot in range(n_slots + 1):
+        if slot > 0:
+            for i in range(N_JOB, FIRST_TRAIT):
+                rows[slot, i] = rows[0, i]
+        if slot < n_slots and episode.slots[slot] != NOBODY:
+            _describe_job(episode, slot, rows)
+        else:
+            for i in range(N_JOB):
+                rows[slot, i] = 0.0
+            for i in range(FIRST_TRAIT, width):
+                rows[slot, i] = 0.0
+    rows[n_slots, N_JOB] = 1.0
+
+
+@inlined
+def _mark_legal(episode: Episode, mask: BoolArray) -> None:
+    """Write which actions are legal; the last one, to do nothing, always is."""
+    for slot in range(episode.slots.size):
+        mask[slot] = not episode.tally[0].over and may_start(episode, slot)
+    mask[episode.slots.size] = True
+
+
+@kernel(void(LAYOUT.batch, float32[:, :, ::1], boolean[:, ::1]))
+def describe_all(batch: Batch, rows: Float32Array, masks: BoolArray) -> None:
+    """Write the features of all episodes and what is legal; zeros for those that are over."""
+    for number in range(batch.slots.shape[0]):
+        episode = episode_of(batch, number)
+        _mark_legal(episode, masks[number])
+        if episode.tally[0].over:
+            rows[number] = 0.0
+        else:
+            _describe(episode, rows[number])
+
+
+@helper()
+def _draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
+    """Draw a request in the shape of the cluster, as dark as the job has waited long."""
+    machine, job = episode.machine[0], episode.slots[slot]
+    wait = float(episode.tally[0].now - episode.arrival[job])
+    value = np.float32(NEW + (1.0 - NEW) * _squeezed(wait))
+    gpus = machine.nodes * machine.cpus
+    for row in range(min(image.shape[1], int(np.ceil(episode.length[job])))):
+        image[slot + 1, row, : episode.request[job, 0]] = value
+        image[slot + 1, row, gpus : gpus + episode.request[job, 1]] = value
+
+
+@helper()
+def _draw(episode: Episode, image: Float32Array) -> None:
+    """Draw the cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU."""
+    now = episode.tally[0].now
+    for row in range(image.shape[1]):
+        line = image[0, row]
+        for unit in range(line.size):
+            line[unit] = np.float32(1.0) if episode.until[unit] > now + row else np.float32(0.0)
+    for slot in range(episode.slots.size):
+        image[slot + 1] = 0.0
+        if episode.slots[slot] != NOBODY:
+            _draw_job(episode, slot, image)
+
+
+@kernel(void(LAYOUT.batch, float32[:, :, :, ::1], boolean[:, ::1]))
+def draw_all(batch: Batch, images: Float32Array, masks: BoolArray) -> None:
+    """Draw all episodes and write what is legal; zeros for those that are over."""
+    for number in range(batch.slots.shape[0]):
+        episode = episode_of(batch, number)
+        _mark_legal(episode, masks[number])
+        if episode.tally[0].over:
+            images[number] = 0.0
+        else:
+            _draw(episode, images[number])

@@ -1,0 +1,480 @@
+"""The task of CuSH: its arguments, its episodes side by side, and its environments."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, MultiDiscrete
+from numpy.typing import NDArray
+
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.asked import MOST_SLOTS, whole_number
+from allocopt.envs.cush.dynamics import LAYOUT, Episode, Tally, Terms, follow_list, step_all
+from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
+from allocopt.envs.cush.observation import CLUSTER_MEANINGS, JOB_MEANINGS, MOST, describe_all, draw_all, n_features
+from allocopt.envs.cush.reward import Weights
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
+from allocopt.envs.fields import records
+from allocopt.envs.side_by_side import Compiled
+from allocopt.errors import UsageError
+from allocopt.simulator.locality import SIERRA_TABLE, PenaltyTable, Policy, WorkloadType
+from allocopt.simulator.rules import Backfill
+from allocopt.simulator.state import NOBODY
+
+ObservationName = Literal["image", "slots"]
+OBSERVATIONS: tuple[ObservationName, ...] = ("image", "slots")
+
+DRAWN_JOBSETS = 256
+"""Job sets drawn by the seed of a reset where none are given."""
+N_NUMBERS = 3
+"""What a policy selector is told of a job beside its traits; see `Episodes.descriptions`."""
+
+MachineName = Literal["sierra", "summit"]
+MACHINES = {"sierra": sierra, "summit": summit}
+Observation = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What episodes have in common besides the machine.
+
+    Parameters
+    ----------
+    queue
+        Slots Q that an agent sees, 1 to `MOST_SLOTS`; other jobs wait in the backlog.
+    horizon
+        Rows T of an image, in timesteps, 1 to `MOST_SLOTS`.
+    reward
+        What an agent is rewarded for.
+    observation
+        ``image``: the paper's, ``(Q + 1, T, units of the machine)``; ``slots``: features of each slot and of doing
+        nothing, ``(Q + 1, features)``, which do not depend on the size of the machine.
+    skips_forced
+        Whether time passes by itself while nothing can start; what that costs is added to the reward of the action
+        before.
+
+    Raises
+    ------
+    UsageError
+        If a value is not one of these.
+    """
+
+    queue: int = 5
+    horizon: int = 5
+    reward: Weights = field(default_factory=Weights)
+    observation: ObservationName = "slots"
+    skips_forced: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("queue", "horizon"):
+            whole_number(name, getattr(self, name), 1, MOST_SLOTS)
+        if self.observation not in OBSERVATIONS:
+            raise UsageError(f"the observation is {self.observation!r}, must be one of {', '.join(OBSERVATIONS)}")
+
+    @property
+    def n_actions(self) -> int:
+        """Number Q + 1 of choices of the job selector; the last one is to do nothing."""
+        return self.queue + 1
+
+    def shape(self, machine: Machine, n_traits: int) -> tuple[int, ...]:
+        """Shape of an observation of jobs with so many traits."""
+        if self.observation == "slots":
+            return self.n_actions, n_features(n_traits)
+        return self.n_actions, self.horizon, machine.units
+
+
+class Episodes(Compiled):
+    """Independent episodes on machines that are alike.
+
+    Parameters
+    ----------
+    jobsets
+        The jobs of which an episode takes one set, all with the same number of traits.
+    machine
+        The cluster.
+    count
+        Episodes side by side, E, at least 1; all of them are over until `begin` is called.
+    options
+        What they have in common; None for the defaults.
+
+    Raises
+    ------
+    UsageError
+        If there are no job sets or episodes, the traits differ in number, or a job asks for more than the machine has.
+    """
+
+    layout = LAYOUT
+
+    def __init__(
+        self, jobsets: Sequence[JobSet], machine: Machine, count: int = 1, options: Options | None = None
+    ) -> None:
+        if not jobsets or count < 1:
+            raise UsageError(f"there are {len(jobsets)} job sets and {count} episodes, must be at least 1 of each")
+        self.n_traits = jobsets[0].traits.shape[1]
+        for number, jobs in enumerate(jobsets):
+            _check(number, jobs, machine, self.n_traits)
+        self.options = Options() if options is None else options
+        self.machine = machine
+        self.jobsets = tuple(jobsets)
+        most = max(map(len, jobsets))
+        nobody = np.full(most, NOBODY)
+        one = Episode(
+            records(Tally),
+            records(Machine, **asdict(machine)),
+            records(Terms, skips_forced=self.options.skips_forced),
+            records(Weights, **asdict(self.options.reward)),
+            np.full(self.options.queue, NOBODY),
+            np.zeros(most, dtype=np.int64),
+            nobody,
+            nobody,
+            nobody,
+            np.full(machine.units, NOBODY),
+            np.zeros(machine.units, dtype=np.int64),
+            np.zeros(machine.nodes, dtype=np.int64),
+            *(
+                np.concatenate([getattr(jobs, name) for jobs in jobsets])
+                for name in ("arrival", "length", "request", "service", "traits")
+            ),
+        )
+        batch = LAYOUT.side_by_side(count, one, jobs=[len(jobs) for jobs in jobsets])
+        shape = self.options.shape(machine, self.n_traits)
+        super().__init__(len(jobsets), self.options.n_actions, batch, shape)
+
+    def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
+        (describe_all if self.options.observation == "slots" else draw_all)(self._batch, seen, legal)
+
+    @property
+    def backlog(self) -> IntArray:
+        """Jobs that wait outside the queue, shape ``(E,)``."""
+        backlog: IntArray = self.tally["arrived"] - self.tally["admitted"]
+        return backlog
+
+    def jobs(self) -> IntArray:
+        """Return the jobs in the slots, numbers in their job sets, ``NOBODY`` in an empty slot; shape ``(E, Q)``."""
+        jobs: IntArray = self._batch.slots.copy()
+        return jobs
+
+    def descriptions(self) -> Float32Array:
+        """Return what the policy selector sees of the job in each slot, zeros in an empty one.
+
+        Returns
+        -------
+        Float32Array
+            Shape ``(E, Q, 3 + K)``: its K traits, log2(1 + GPUs) / 10, GPUs over those of the machine, and
+            log2(1 + length) / 5.
+        """
+        jobs, batch, rows = self._batch.slots, self._batch, self._rows()
+        gpus, length = batch.request[rows, 1], batch.length[rows]
+        numbers = [np.log2(1.0 + gpus) / 10, gpus / self.machine.total[1], np.log2(1.0 + length) / 5]
+        described = np.concatenate([batch.traits[rows], np.minimum(np.stack(numbers, axis=-1), MOST)], axis=-1)
+        return np.where((jobs != NOBODY)[..., np.newaxis], described, 0.0).astype(np.float32)
+
+    def _rows(self) -> IntArray:
+        """Return where the jobs in the slots stand among those of all sets."""
+        rows: IntArray = np.maximum(self._batch.slots, 0) + self._batch.jobs_at[self.tally["jobset"], :1]
+        return rows
+
+    def tell(self, jobset: int, traits: FloatArray) -> None:
+        """Set what agents are told of a job set's jobs from now on, shape ``(n, K)``; see `JobSet`."""
+        first, end = self._batch.jobs_at[jobset]
+        self._batch.traits[first:end] = traits
+
+    def penalties(self) -> FloatArray:
+        """Return the locality penalty of the job in each slot under each `Policy`, shape ``(E, Q, 2)``."""
+        jobs, batch, rows = self._batch.slots, self._batch, self._rows()
+        penalties = batch.service[rows] - batch.length[rows][..., np.newaxis]
+        return np.where((jobs != NOBODY)[..., np.newaxis], penalties, 0.0)
+
+    def step(  # type: ignore[override]
+        self, slots: IntArray, policies: IntArray, jobsets: IntArray | None = None
+    ) -> tuple[FloatArray, BoolArray]:
+        """Start a job in each episode, or let a timestep pass.
+
+        Parameters
+        ----------
+        slots
+            Slots, shape ``(E,)``; Q, or one whose job cannot start, does nothing.
+        policies
+            The `Policy` of the job that starts, shape ``(E,)``.
+        jobsets
+            As in `SideBySide.step`.
+
+        Returns
+        -------
+        FloatArray, BoolArray
+            Rewards, and which episodes are over, shape ``(E,)``; new arrays.
+        """
+        chosen, how = (np.ascontiguousarray(values, dtype=np.int64) for values in (slots, policies))
+        if chosen.shape != self._stay.shape or how.shape != self._stay.shape:
+            raise UsageError(f"the actions have shapes {chosen.shape} and {how.shape}, must have {self._stay.shape}")
+        if how.min() < 0 or how.max() >= len(Policy):
+            raise UsageError(f"the policies are {how.min()} .. {how.max()}, must be within 0 .. {len(Policy) - 1}")
+        return self._play(chosen, self._stay if jobsets is None else jobsets, how)
+
+    def _play(
+        self, actions: IntArray, jobsets: IntArray, policies: IntArray | None = None
+    ) -> tuple[FloatArray, BoolArray]:
+        results = self._results()
+        step_all(self._batch, actions, self._stay if policies is None else policies, jobsets, *results)
+        return results
+
+    def follow_list(
+        self, jobset: int, values: FloatArray, policies: IntArray, backfill: Backfill = Backfill.FIRST_FIT
+    ) -> None:
+        """Run the first episode to its end: the job in the queue with the lowest value starts, the first of equals.
+
+        Parameters
+        ----------
+        jobset
+            Number of the job set.
+        values
+            A value of each job, shape ``(n,)``, or several that take turns after each start, shape ``(k, n)``.
+        policies
+            The `Policy` of each job, shape ``(n,)``.
+        backfill
+            Which jobs start where the one with the lowest value does not fit: none; the first that fits; or, with EASY,
+            the first that fits and does not delay it by the service times.
+
+        Raises
+        ------
+        UsageError
+            If a shape is wrong, or backfilling is of another kind.
+        """
+        numbers, how = np.array(np.atleast_2d(values), dtype=float), np.array(policies, dtype=np.int64)
+        n = len(self.jobsets[jobset])
+        if numbers.ndim != 2 or numbers.shape[1] != n or how.shape != (n,):
+            raise UsageError(f"values and policies have shapes {numbers.shape}, {how.shape}, must have one per job")
+        if backfill not in (Backfill.NONE, Backfill.FIRST_FIT, Backfill.EASY):
+            raise UsageError(f"backfilling is {backfill!r}, must be Backfill.NONE, Backfill.FIRST_FIT or Backfill.EASY")
+        follow_list(self._batch, 0, jobset, numbers, how, int(backfill))
+
+    def metrics(self) -> dict[str, FloatArray]:
+        """Return means over the jobs started so far, and the total of the paper's local rewards, shapes ``(E,)``."""
+        started = np.maximum(self.tally["started"], 1)
+        names = ("normalized_turnaround", "wait", "turnaround", "service", "penalty")
+        return {name: self.tally[name] / started for name in names} | {"rewards": self.tally["local_reward"].copy()}
+
+    def times(self, episode: int) -> tuple[IntArray, IntArray, IntArray]:
+        """Return when each job of an episode started and gives its units back, and its policy; -1 before its start."""
+        n, batch = len(self.jobsets[int(self.tally["jobset"][episode])]), self._batch
+        return batch.start[episode, :n].copy(), batch.end[episode, :n].copy(), batch.policy[episode, :n].copy()
+
+    def placement(self, episode: int) -> tuple[IntArray, IntArray]:
+        """Return which job holds each CPU and GPU now, -1 for none, shapes ``(nodes, cpus)`` and ``(nodes, gpus)``."""
+        batch, n_cpus = self._batch, self.machine.total[0]
+        held = np.where(batch.until[episode] <= self.tally["now"][episode], NOBODY, batch.holder[episode])
+        return held[:n_cpus].reshape(-1, self.machine.cpus), held[n_cpus:].reshape(-1, self.machine.gpus)
+
+
+def _check(number: int, jobs: JobSet, machine: Machine, n_traits: int) -> None:
+    if jobs.traits.shape[1] != n_traits:
+        raise UsageError(f"job set {number} has {jobs.traits.shape[1]} traits, the first one {n_traits}")
+    large = (jobs.request > np.array(machine.total)).any(axis=1)
+    if large.any():
+        cpus, gpus = jobs.request[int(np.argmax(large))]
+        have = " and ".join(f"{units} {name}" for units, name in zip(machine.total, ("CPUs", "GPUs"), strict=True))
+        raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
+
+
+class Cush(Task[Episodes, Observation]):
+    """An agent chooses a job of the queue, and whether it is allocated depth-first or breadth-first.
+
+    Parameters
+    ----------
+    machine
+        ``sierra`` or ``summit``, with 128 nodes, or a cluster of one's own.
+    jobsets
+        The job sets of which an episode takes one; None for 256 that are drawn by the seed of `reset`.
+    table
+        The locality model of drawn job sets, in timesteps; None for the one that comes with the package.
+    recipe
+        How they are drawn; None for the paper's.
+    options
+        Queue, horizon, reward and observation; None for images.
+
+    Raises
+    ------
+    UsageError
+        If a value is out of range, or a job asks for more than the machine has.
+    """
+
+    about = About(
+        title="A job and its placement (CuSH)",
+        episode="""\
+Time is frozen until it chooses to do nothing, or a job that cannot start; then a timestep passes. The episode
+ends when all jobs have ended. Jobs, queue and placement are those of [cush.md](cush.md#the-environment). At the
+end the dictionary has the means of the paper's metrics, and in `rewards` the total of its local rewards,
+whatever is paid.""",
+        action="A slot of the queue, 0 .. Q - 1, or Q to do nothing; and a policy, 0 depth-first, 1 breadth-first.",
+        mask="The slots and Q, then the policies, shape (Q + 3,). A job that cannot start lets time pass as Q does.",
+        seen="""\
+A dictionary: `image` or `slots` is what the job selector sees, `jobs` what the policy selector does, and
+`backlog` is k / (k + 10) of the k jobs that wait outside the queue.
+
+`image` is the paper's, shape (Q + 1, T, units): channels of T rows (timesteps) and a column for every CPU, node
+by node, and then every GPU. The first channel is the cluster: 1 where a unit is still held at that time. The
+others are the slots: the request in the shape of the cluster, as many rows as the job takes, at most T, in the
+value 0.5 + 0.5 wait / (wait + 10).
+
+`slots` has Q + 1 rows, the last one to do nothing; no number depends on the size of the machine but the
+logarithm of the GPUs, on which penalties depend. The numbers of the cluster are followed by the shares of CPUs
+and GPUs that are free after 1, 2, 4, 8 and 16 timesteps if no job starts, and by the K traits of the job:
+compute, network, unknown; or what the measured model tells. Times are in timesteps.
+
+`jobs`, shape (Q, K + 3), has the traits, log2(1 + GPUs) / 10, GPUs / all GPUs and log2(1 + length) / 5, zeros
+in an empty slot.""",
+        meanings={"A row of `slots`, of the job": JOB_MEANINGS, "A row of `slots`, of the cluster": CLUSTER_MEANINGS},
+        rewards=(Weights,),
+        options=Options,
+        example="[cush.md](cush.md#what-an-agent-sees) plays an episode.",
+    )
+
+    def __init__(
+        self,
+        machine: Machine | MachineName = "sierra",
+        jobsets: Sequence[JobSet] | None = None,
+        table: PenaltyTable | None = None,
+        recipe: Recipe | None = None,
+        options: Options | None = None,
+    ) -> None:
+        super().__init__(jobsets)
+        cluster = MACHINES[machine]() if isinstance(machine, str) and machine in MACHINES else machine
+        if not isinstance(cluster, Machine):
+            raise UsageError(f"the machine is {machine!r}, must be one of {', '.join(MACHINES)}, or a Machine")
+        self.machine, self.table, self.recipe = cluster, table or SIERRA_TABLE, recipe or Recipe()
+        self.options = options or Options(observation="image")
+
+    def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
+        """Return episodes that have not begun."""
+        jobsets = self.jobsets
+        if jobsets is None:
+            seeds = rng.integers(0, 2**63, DRAWN_JOBSETS).tolist()
+            jobsets = draw_jobsets(self.machine, self.table, seeds, self.recipe)
+        return Episodes(jobsets, self.machine, count, self.options)
+
+    def observation_space(self) -> Dict:
+        """Return the space of what an agent sees: as job selector, as policy selector, and of the backlog."""
+        n_traits = self.jobsets[0].traits.shape[1] if self.jobsets is not None else len(WorkloadType)
+        shape = self.options.shape(self.machine, n_traits)
+        most = MOST if self.options.observation == "slots" else 1.0
+        return Dict(
+            {
+                self.options.observation: Box(0.0, most, shape, np.float32),
+                "jobs": Box(0.0, MOST, (self.options.queue, n_traits + N_NUMBERS), np.float32),
+                "backlog": Box(0.0, 1.0, (1,), np.float32),
+            }
+        )
+
+    def action_space(self) -> MultiDiscrete:
+        """Return the space of actions: a slot, or their number to do nothing; and a policy."""
+        return MultiDiscrete([self.options.n_actions, len(Policy)])
+
+    def look(self, episodes: Episodes) -> tuple[Observation, BoolArray]:
+        """Return what agents see, and which slots, and then which policies, they may choose."""
+        seen, legal = episodes.observe()
+        waiting = episodes.backlog
+        backlog = (waiting / (waiting + 10.0)).astype(np.float32)[:, np.newaxis]
+        policies = np.ones((len(legal), len(Policy)), dtype=np.bool_)
+        seen_all = {self.options.observation: seen, "jobs": episodes.descriptions(), "backlog": backlog}
+        return seen_all, np.concatenate([legal, policies], axis=-1)
+
+    def step(self, episodes: Episodes, actions: NDArray[Any], jobsets: IntArray | None) -> tuple[FloatArray, BoolArray]:
+        """Start jobs, or let a timestep pass; actions are slots, or Q to do nothing, and policies, shape ``(E, 2)``."""
+        pairs, options = np.asarray(actions), self.options
+        if pairs.dtype.kind not in "iu":
+            raise UsageError(f"the actions have dtype {pairs.dtype}, must be whole numbers: slots and policies")
+        if pairs.shape != (episodes.n_environments, 2):
+            raise UsageError(
+                f"the actions have shape {pairs.shape}, must be {episodes.n_environments} of a slot and a policy"
+            )
+        if pairs.min() < 0 or (pairs >= [options.n_actions, len(Policy)]).any():
+            raise UsageError(
+                f"an action is out of range: slots are 0 .. {options.queue}, policies 0 .. {len(Policy) - 1}"
+            )
+        return episodes.step(pairs[:, 0], pairs[:, 1], jobsets)
+
+
+class CushEnv(SingleEnv[Episodes, Observation, IntArray]):
+    """One episode of `Cush` at a time."""
+
+    task = Cush
+
+
+class CushVectorEnv(VectorizedEnv[Episodes, Observation]):
+    """Many episodes of `Cush` side by side."""
+
+    task = Cush
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kinds:
+    """What the policy selector is to know of the jobs of a workload, and what their placement costs.
+
+    Parameters
+    ----------
+    traits
+        What is told of each job's kind, shape ``(n, K)``, as in `JobSet`.
+    penalty_s
+        Seconds that each takes longer under each `Policy`, shape ``(n, 2)``.
+    """
+
+    traits: FloatArray
+    penalty_s: FloatArray
+
+
+class LiveEpisode:
+    """An episode that is set, not stepped.
+
+    Parameters
+    ----------
+    jobs
+        The jobs of the simulation; their numbers below are those of this set.
+    machine
+        The cluster.
+    options
+        Queue and observation.
+    """
+
+    def __init__(self, jobs: JobSet, machine: Machine, options: Options) -> None:
+        self._episodes = Episodes([jobs], machine, 1, options)
+        self._batch = self._episodes._batch
+
+    def set(self, now: int, waiting: IntArray, running: IntArray, ends: IntArray, free: IntArray) -> None:
+        """Say how things stand.
+
+        Parameters
+        ----------
+        now
+            Timesteps since the beginning.
+        waiting
+            Jobs that wait, first things first; those beyond the queue are the backlog.
+        running, ends
+            Jobs that run, and the timesteps by which they end, those that end first in front.
+        free
+            CPUs and GPUs that nobody holds.
+        """
+        batch, tally = self._batch, self._batch.tally[0]
+        shown = waiting[: self._episodes.options.queue]
+        batch.slots[0] = NOBODY
+        batch.slots[0, : len(shown)] = shown
+        batch.list[0, : len(running)] = running
+        batch.end[0, running] = ends
+        tally["over"] = 0
+        tally["now"] = now
+        tally["admitted"], tally["arrived"] = len(shown), len(waiting)
+        tally["running"] = len(running)
+        tally["free_cpus"], tally["free_gpus"] = free
+
+    def look(self) -> tuple[Float32Array, BoolArray]:
+        """Return what the job selector sees and what it may do, one episode in front."""
+        return self._episodes.observe()
+
+    def slots(self) -> IntArray:
+        """Return the jobs of the queue, `NOBODY` in an empty slot."""
+        slots: IntArray = self._batch.slots[0].copy()
+        return slots
+
+    def described(self, slot: int) -> Float32Array:
+        """Return what the policy selector is told of the job in a slot, shape ``(1, inputs)``."""
+        return self._episodes.descriptions()[:, slot]

@@ -1,0 +1,399 @@
+"""The task of two-level scheduling: its arguments, its episodes side by side, and its environments."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import NDArray
+
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.cluster.platform import Platform
+from allocopt.envs.asked import MOST_SLOTS, whole_number
+from allocopt.envs.dras.dynamics import LAYOUT, Episode, Instance, Tally, Terms, step_all
+from allocopt.envs.dras.observation import (
+    MEANINGS,
+    MOST,
+    MOST_DAYS,
+    N_FEATURES,
+    describe_all_slots,
+    describe_all_states,
+    traits,
+)
+from allocopt.envs.dras.reward import CAPABILITY, Weights
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
+from allocopt.envs.fields import records
+from allocopt.envs.side_by_side import Compiled, first_state
+from allocopt.errors import UsageError
+from allocopt.simulator.rules import Backfill, Level, Reservations, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.state import JOB_DTYPE, NOBODY
+from allocopt.simulator.two_level import PAPER_WINDOW, Choice
+from allocopt.simulator.view import View
+from allocopt.traces.lublin import lublin_workload
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
+
+DRAWN_PROCESSORS, DRAWN_JOBS = 256, 256
+"""Machine and jobs of an episode where no workload is given."""
+
+ReservationName = Literal["kept", "renewed", "none"]
+Jobs = Workload | Path | str
+"""A workload, or a file of one."""
+
+ObservationName = Literal["slots", "state"]
+OBSERVATIONS: tuple[ObservationName, ...] = ("slots", "state")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What episodes have in common besides the machine.
+
+    Parameters
+    ----------
+    window
+        Waiting jobs among which an agent chooses, W, at least 1.
+    reservations
+        What becomes of a reservation before it is due, or that there are none.
+    reward
+        What an agent is rewarded for.
+    observation
+        ``slots``: `N_FEATURES` numbers per slot that do not depend on the size of the machine;
+        ``state``: the state of the paper, which does.
+    can_end
+        Whether there is an action, numbered W, that ends the scheduling instance.
+    skips_forced
+        Whether choices where only one action is legal are made by themselves; their rewards are added to that of the
+        action before. An episode may then begin with an action that is not the first.
+    rules
+        How events at the same time are taken, whether jobs are killed and wait for others.
+
+    Raises
+    ------
+    UsageError
+        If a value is not one of these.
+    """
+
+    window: int = PAPER_WINDOW
+    reservations: Reservations = Reservations.KEPT
+    reward: Weights = CAPABILITY
+    observation: ObservationName = "slots"
+    can_end: bool = False
+    skips_forced: bool = False
+    rules: Rules = field(default_factory=Rules)
+
+    def __post_init__(self) -> None:
+        whole_number("window", self.window, 1, MOST_SLOTS)
+        if not isinstance(self.reservations, Reservations):
+            choices = ", ".join(f"Reservations.{kind.name}" for kind in Reservations)
+            raise UsageError(f"reservations is {self.reservations!r}, must be one of {choices}")
+        if self.observation not in OBSERVATIONS:
+            raise UsageError(f"the observation is {self.observation!r}, must be one of {', '.join(OBSERVATIONS)}")
+        for name, value, right in (("reward", self.reward, Weights), ("rules", self.rules, Rules)):
+            if not isinstance(value, right):
+                raise UsageError(f"{name} is {value!r}, must be {right.__name__}(...)")
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions."""
+        return self.window + self.can_end
+
+    def shape(self, machine: int) -> tuple[int, int]:
+        """Shape of an observation on a machine of that size."""
+        return (self.window, N_FEATURES) if self.observation == "slots" else (2 * self.window + machine, 2)
+
+
+class Episodes(Compiled):
+    """Independent episodes on machines of one size.
+
+    Parameters
+    ----------
+    jobsets
+        The jobs of which an episode takes one set.
+    machine
+        Number of nodes N.
+    count
+        Episodes side by side, E, at least 1; all of them are over until `begin` is called.
+    options
+        What they have in common; None for the defaults.
+
+    Raises
+    ------
+    UsageError
+        If there are no jobsets or episodes, or a job is larger than the machine.
+    """
+
+    layout = LAYOUT
+    kernel = staticmethod(step_all)
+
+    def __init__(
+        self, jobsets: Sequence[Workload], machine: int, count: int = 1, options: Options | None = None
+    ) -> None:
+        if not jobsets or count < 1:
+            raise UsageError(f"there are {len(jobsets)} jobsets and {count} episodes, must be at least 1 of each")
+        for jobs in jobsets:
+            _check(jobs, machine)
+        self.options = Options() if options is None else options
+        self.machine = machine
+        self.jobsets = tuple(jobsets)
+        states = [first_state(jobs, machine, self.options.rules, Backfill.EASY) for jobs in jobsets]
+        most = max(map(len, jobsets))
+        one = Episode(
+            states[0]._replace(
+                jobs=np.zeros(most, JOB_DTYPE),
+                request=np.concatenate([state.request for state in states]),
+                lists=np.zeros((len(states[0].lists), most), dtype=np.int64),
+            ),
+            records(Instance, holder=NOBODY),
+            records(Tally),
+            terms(self.options),
+            records(Weights, **asdict(self.options.reward)),
+            np.zeros(most, dtype=np.int64),
+            np.zeros(self.options.window, dtype=np.int64),
+            np.concatenate([traits(jobs.processors, jobs.estimate, machine) for jobs in jobsets]),
+            np.zeros(most, dtype=np.int64),
+            states[0].clock,
+            np.concatenate([np.asarray(state.jobs) for state in states]),
+        )
+        batch = LAYOUT.side_by_side(count, one, jobs=[len(jobs) for jobs in jobsets])
+        super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine))
+        self._views: dict[int, tuple[tuple[int, int], View]] = {}
+
+    @property
+    def level(self) -> IntArray:
+        """The `Level` at which each episode stands, shape ``(E,)``."""
+        level: IntArray = self._batch.instance["level"][:, 0].copy()
+        return level
+
+    @property
+    def now(self) -> FloatArray:
+        """Time of each episode in seconds, as its jobset counts it, shape ``(E,)``."""
+        now: FloatArray = self._batch.clock["now"][:, 0].copy()
+        return now
+
+    def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
+        describe = describe_all_slots if self.options.observation == "slots" else describe_all_states
+        describe(self._batch, seen, legal)
+
+    def metrics(self) -> dict[str, FloatArray]:
+        """Return what the episodes have come to so far, as ``simulate`` measures it, shapes ``(E,)``."""
+        tally, started = self.tally, np.maximum(self.tally["started"], 1)
+        return {
+            "mean_bounded_slowdown": tally["bounded_slowdown"] / started,
+            "mean_wait_s": tally["wait_s"] / started,
+            "longest_wait_s": tally["longest_wait_s"].copy(),
+            "makespan_s": tally["makespan_s"].copy(),
+        }
+
+    def jobs_in_window(self, episode: int) -> IntArray:
+        """Numbers, within its jobset, of the jobs in the slots of an episode; as many as slots are occupied."""
+        batch = self._batch
+        slots = batch.slots[episode, : batch.instance[episode, 0]["n_slots"]]
+        queue: IntArray = batch.lists[episode, 0, batch.clock[episode, 0]["first"] + slots]
+        return queue
+
+    def choice(self, episode: int) -> Choice:
+        """Return what is to be chosen in an episode that is not over, as a selector is asked."""
+        instance, jobs = self._batch.instance[episode, 0], self.jobs_in_window(episode)
+        view, free = self._view(episode), self.options.reservations is Reservations.NONE
+        level = Level(int(instance["level"]))
+        second = level is Level.SECOND
+        return Choice(
+            view,
+            int(self.tally[episode]["choices"]),
+            level,
+            jobs,
+            np.array([not free or view.fits(job) for job in jobs.tolist()]),
+            int(instance["holder"]) if second else NOBODY,
+            float(instance["shadow"]) if second else 0.0,
+            np.array([instance["spare"] if second else 0]),
+            self.options.can_end and len(view.running) > 0,
+        )
+
+    def schedule(self, episode: int) -> Schedule:
+        """Return when the jobs of an episode started and end; NaN where that is not known yet."""
+        jobs, jobset = self._jobs(episode), self.jobsets[int(self.tally["jobset"][episode])]
+        return Schedule(jobset, self.machine, jobs["release"].copy(), jobs["start"].copy(), jobs["end"].copy())
+
+    def modes(self, episode: int) -> IntArray:
+        """Return the `Mode` of each job of an episode, shape ``(n,)``."""
+        return LAYOUT.one(self._batch, episode).modes.copy()
+
+    def promised(self, episode: int) -> FloatArray:
+        """Return the time each job of an episode was promised last, in seconds; infinite where there is no promise."""
+        promised: FloatArray = self._jobs(episode)["reserved"].copy()
+        return promised
+
+    def _jobs(self, episode: int) -> NDArray[np.void]:
+        return np.asarray(LAYOUT.one(self._batch, episode).state.jobs)
+
+    def _view(self, episode: int) -> View:
+        """Return the cluster of an episode; the same object as long as it lasts."""
+        key = int(self.tally["jobset"][episode]), int(self.tally["episode"][episode])
+        known = self._views.get(episode)
+        if known is None or known[0] != key:
+            state = LAYOUT.one(self._batch, episode).state
+            known = key, View(self.jobsets[key[0]], Platform.pool(self.machine), state, None)
+            self._views[episode] = known
+        return known[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy has arrays of its own, which views must look at.
+        return {**self.__dict__, "_views": {}}
+
+
+def terms(options: Options) -> NDArray[np.void]:
+    """Return what kernels need to know of the options besides the reward."""
+    skips_forced = options.skips_forced and not options.can_end
+    return records(Terms, reservations=options.reservations, skips_forced=skips_forced)
+
+
+def _check(jobs: Workload, machine: int) -> None:
+    if not len(jobs):
+        raise UsageError(f"{jobs.name} holds no jobs")
+    large = jobs.processors > machine
+    if large.any():
+        job = int(np.argmax(large))
+        fault = f"asks for {jobs.processors[job]} nodes of {machine}"
+        raise UsageError(f"job {jobs.ids[job]} of {jobs.name} {fault}; drop such jobs with Workload.fitting")
+
+
+class TwoLevel(Task[Episodes, Float32Array]):
+    """An agent chooses which jobs start, which one is reserved, and which are backfilled.
+
+    Parameters
+    ----------
+    workload
+        The jobs of an episode, or a file of them, or several of these of which each episode takes one; None for 256
+        jobs of the Lublin-Feitelson model, drawn by the seed of `reset`.
+    processors
+        Number of nodes N; None for that of the workload's machine, 256 for the model's.
+    window
+        Slots W, at least 1.
+    reservations
+        ``kept``: a reservation stands until its job starts; ``renewed``: every scheduling instance begins at level 1;
+        ``none``: only jobs that fit may be chosen.
+    reward
+        What the agent is rewarded for; None for Eq. 1, `CAPABILITY`.
+    observation
+        ``slots`` or ``state``; see `Options`.
+    can_end
+        Whether action W ends the scheduling instance.
+    rules
+        How events at the same time are taken, whether jobs are killed and wait for others; None for the defaults.
+
+    Raises
+    ------
+    UsageError
+        If a value is not one of these, the number of nodes is not known, or a job is larger than the machine.
+    BadFileError
+        If a file cannot be read.
+    """
+
+    about = About(
+        title="Two-level scheduling (DRAS)",
+        episode="""\
+It chooses one job at a time at two levels, as [dras.md](dras.md) says. An episode schedules all jobs of a
+workload on a machine that is empty at first, and is over when all have started. At every step the dictionary
+has the `level`. `schedule()`, `modes()` and `promised()` tell all of every job, `choice()` is what selectors
+are asked.""",
+        action="The slot of the chosen job, 0 .. W - 1, or with `can_end` W to end the scheduling instance.",
+        mask="To end an instance is legal while something runs. Illegal actions stand for the first legal slot.",
+        seen="""\
+With `observation="slots"` shape (W, 21), numbers of each slot relative to the machine, so that one small
+network may serve all slots and machines; a slot nobody stands in is 0. L(t) = min(2, log2(1 + t / 60 s) / 10).
+WFP3, UNICEP, SJF and smallest area are, but for roundings of small times, linear in features 1, 3 and 4.
+
+With `observation="state"` the state of the paper (section 3.1), shape (2 W + N, 2). Rows 2 w and 2 w + 1 are
+the job in slot w: (size / N, estimate), (priority, wait). The priority is 0, for no trace has one. Then a row
+per node: (1, 0) if idle, else (0, time until it is idle by the estimates). Idle nodes stand first, the others
+by that time: nodes are alike here, only their number is known. Times are in days, at most 1,000.""",
+        meanings={"A slot": MEANINGS},
+        rewards=(Weights,),
+        example="[dras.md](dras.md#the-environment) plays an episode.",
+    )
+
+    def __init__(
+        self,
+        workload: Jobs | Sequence[Jobs] | None = None,
+        processors: int | None = None,
+        window: int = PAPER_WINDOW,
+        reservations: ReservationName = "kept",
+        reward: Weights | None = None,
+        observation: ObservationName = "slots",
+        can_end: bool = False,
+        rules: Rules | None = None,
+    ) -> None:
+        given = [workload] if isinstance(workload, Workload | Path | str) else workload
+        super().__init__(
+            None if given is None else [jobs if isinstance(jobs, Workload) else read_workload(jobs) for jobs in given]
+        )
+        if not isinstance(reservations, str) or reservations.upper() not in Reservations.__members__:
+            known = ", ".join(kind.lower() for kind in Reservations.__members__)
+            raise UsageError(f"reservations is {reservations!r}, must be one of {known}")
+        rule = Reservations[reservations.upper()]
+        reward, rules = CAPABILITY if reward is None else reward, Rules() if rules is None else rules
+        self.options = Options(window, rule, reward, observation, can_end, rules=rules)
+        self.machine = _machine(self.jobsets, processors)
+
+    def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
+        """Return episodes that have not begun."""
+        jobsets = self.jobsets or [lublin_workload(DRAWN_JOBS, self.machine, rng)]
+        return Episodes(jobsets, self.machine, count, self.options)
+
+    def observation_space(self) -> Box:
+        """Return the space of what an agent sees."""
+        most = MOST if self.options.observation == "slots" else MOST_DAYS
+        return Box(0.0, most, self.options.shape(self.machine), np.float32)
+
+    def action_space(self) -> Discrete:
+        """Return the space of slots, and of the end of the instance."""
+        return Discrete(self.options.n_actions)
+
+    def told(self, episodes: Episodes) -> dict[str, NDArray[Any]]:
+        """Return the level at which each episode stands."""
+        return {"level": episodes.level}
+
+
+def _machine(jobsets: Sequence[Workload] | None, processors: int | None) -> int:
+    known = [DRAWN_PROCESSORS] if not jobsets else [jobs.machine_processors for jobs in jobsets]
+    machine = known[0] if processors is None else processors
+    if machine is None or (processors is None and len(set(known)) > 1):
+        raise UsageError("the workloads do not say how large their one machine is; give processors")
+    return whole_number("number of processors", machine, 1)
+
+
+class TwoLevelEnv(SingleEnv[Episodes, Float32Array, np.int64]):
+    """One episode of `TwoLevel` at a time."""
+
+    task = TwoLevel
+
+    def choice(self) -> Choice:
+        """Return what is to be chosen as selectors are asked, so that they can answer here too.
+
+        Raises
+        ------
+        UsageError
+            If no episode has begun, or it is over.
+        """
+        return self.running.choice(0)
+
+    def schedule(self) -> Schedule:
+        """Return when the jobs of the episode started and end; NaN where that is not known yet."""
+        return self.episodes.schedule(0)
+
+    def modes(self) -> IntArray:
+        """Return the `allocopt.simulator.rules.Mode` of each job, shape ``(n,)``."""
+        return self.episodes.modes(0)
+
+    def promised(self) -> FloatArray:
+        """Return the time each job was promised last, in seconds, infinite where it was not; shape ``(n,)``."""
+        return self.episodes.promised(0)
+
+
+class TwoLevelVectorEnv(VectorizedEnv[Episodes, Float32Array]):
+    """Many episodes of `TwoLevel` side by side."""
+
+    task = TwoLevel

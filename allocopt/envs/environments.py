@@ -1,0 +1,322 @@
+"""Gymnasium environments of every task: one episode at a time, or many side by side."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.envs.asked import jobsets_of, whole_number
+from allocopt.envs.fields import STAY
+from allocopt.envs.side_by_side import SideBySide
+from allocopt.errors import UsageError
+
+E = TypeVar("E", bound=SideBySide[Any])
+Seen = TypeVar("Seen")
+Act = TypeVar("Act")
+
+
+class About(NamedTuple):
+    """What a task declares for its users, in Markdown; `docs/environments_page.py` makes a page of it.
+
+    Parameters
+    ----------
+    title
+        Name of the task.
+    episode
+        How an episode goes, and when it ends.
+    action, mask, seen
+        What an action is, which are legal and what becomes of others, and what an agent sees, with shapes and units.
+    meanings
+        What each number that it sees is, in their order, by a heading for the table.
+    rewards
+        Classes of rewards, of which the summaries are told; one of weights, of which the parameters are; or names with
+        what an episode adds up to.
+    options
+        The class of the argument ``options``, if there is one.
+    example
+        Code that plays an episode, or a link to where such stands.
+    """
+
+    title: str
+    episode: str
+    action: str
+    mask: str
+    seen: str
+    meanings: dict[str, dict[str, str]]
+    rewards: tuple[type, ...] | dict[str, str]
+    options: type | None = None
+    example: str = ""
+
+
+class Task(ABC, Generic[E, Seen]):
+    """An environment, but for chance: its arguments, checked, what an agent sees of episodes, and what it may do.
+
+    Parameters
+    ----------
+    jobsets
+        Those of which an episode takes one; None for some that are drawn, anew with every seed.
+
+    Raises
+    ------
+    UsageError
+        If there are none.
+    """
+
+    jobset_option: ClassVar[str] = "jobset"
+    """Under what name `reset` takes the number of a jobset."""
+    about: ClassVar["About"]
+    """What `docs/environments.md` says of it besides what stands here and in `__init__`."""
+
+    def __init__(self, jobsets: Sequence[Any] | None) -> None:
+        if jobsets is not None and not jobsets:
+            raise UsageError("there are no jobsets; give some, or None for drawn ones")
+        self.jobsets = jobsets
+        self.is_drawn = jobsets is None
+
+    @abstractmethod
+    def episodes(self, count: int, rng: np.random.Generator) -> E:
+        """Return episodes that have not begun; the generator draws jobsets where none are given."""
+
+    @abstractmethod
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """Space of what an agent sees."""
+
+    @abstractmethod
+    def action_space(self) -> gymnasium.Space[Any]:
+        """Space of actions."""
+
+    def look(self, episodes: E) -> tuple[Seen, BoolArray]:
+        """Return what agents see and what they may do, the episodes in front."""
+        return episodes.observe()
+
+    def step(self, episodes: E, actions: NDArray[Any], jobsets: IntArray | None) -> tuple[FloatArray, BoolArray]:
+        """Do what agents choose, or begin anew where a jobset is named; return rewards, and which episodes are over.
+
+        Raises
+        ------
+        UsageError
+            If there is no such action.
+        """
+        return episodes.step(actions, jobsets)
+
+    def told(self, episodes: E) -> dict[str, NDArray[Any]]:
+        """Return what else an agent is told at every step, the episodes in front."""
+        return {}
+
+    def reseed(self, episodes: E, rng: np.random.Generator) -> None:
+        """Let what is random within episodes begin anew; does nothing where nothing is."""
+
+
+class _Environment(Generic[E, Seen]):
+    """What one environment and many have in common.
+
+    Once an episode is over, its ``action_mask`` is 0 everywhere, its observation zeros, and the dictionary has what it
+    came to; that stays so until another one begins.
+    """
+
+    task: ClassVar[type[Task[Any, Any]]]
+    """Whose arguments the environment takes."""
+    n_episodes: int
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "task" in vars(cls):
+            given = inspect.signature(cls.task).parameters.values()
+            own = [*inspect.signature(cls.__init__).parameters.values()][1:-2]
+            cls.__signature__ = inspect.Signature([*own, *given])  # type: ignore[attr-defined]
+
+    def _set_up(self, count: int, task: Task[E, Seen]) -> None:
+        self._task = task
+        # Jobs that do not fit are told now, not at the first reset.
+        self._episodes = None if task.is_drawn else task.episodes(count, np.random.default_rng(0))
+        self._mask: NDArray[np.int8] = np.empty((count, 0), dtype=np.int8)
+        self._over: BoolArray | None = None
+
+    @property
+    def episodes(self) -> E:
+        """All that is known of the episodes.
+
+        Raises
+        ------
+        UsageError
+            If none has begun.
+        """
+        if self._episodes is None or self._over is None:
+            raise UsageError("no episode has begun; call reset first")
+        return self._episodes
+
+    def _begin(
+        self, count: int, rng: np.random.Generator, seed: int | None, options: dict[str, Any] | None
+    ) -> tuple[Seen, dict[str, Any]]:
+        if self._episodes is None or (self._task.is_drawn and seed is not None):
+            self._episodes = self._task.episodes(count, rng)
+        if seed is not None or self._over is None:
+            self._task.reseed(self._episodes, rng)
+        drawn = rng.integers(0, self._episodes.n_jobsets, count)
+        self._episodes.begin(jobsets_of(options, drawn, self._episodes.n_jobsets, self._task.jobset_option))
+        self._over = np.zeros(count, dtype=np.bool_)
+        seen = self._look(self._episodes, self._over)
+        return seen, {"action_mask": self._mask, **self._task.told(self._episodes)}
+
+    def _look(self, episodes: E, over: BoolArray) -> Seen:
+        seen, legal = self._task.look(episodes)
+        # Looking whether any of one is over would take a tenth of a step.
+        if over[0] if len(over) == 1 else over.any():
+            legal = legal & ~over[:, np.newaxis]
+        # The arrays are new in every step, so that who is given them may keep them.
+        self._over, self._mask = over, legal.view(np.int8)
+        return seen
+
+
+class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Act], Generic[E, Seen, Act]):
+    """An environment of one episode at a time, with the arguments of its task."""
+
+    metadata = {"render_modes": []}  # noqa: RUF012 - so Gymnasium declares it
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._set_up(1, self.task(*args, **kwargs))
+        self.observation_space: gymnasium.Space[Any] = self._task.observation_space()
+        self.action_space: gymnasium.Space[Any] = self._task.action_space()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
+        """Begin an episode.
+
+        Parameters
+        ----------
+        seed
+            Where randomness begins anew.
+        options
+            ``jobset`` (``offset`` in batch scheduling): number of the jobset, instead of a random one.
+
+        Raises
+        ------
+        UsageError
+            If there is no such jobset.
+        """
+        super().reset(seed=seed)
+        seen, info = self._begin(1, self.np_random, seed, options)
+        return _first(seen), {name: _plain(values[0]) for name, values in info.items()}
+
+    def step(self, action: Act) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+        """Do what the agent chooses.
+
+        Parameters
+        ----------
+        action
+            One of ``action_space``.
+
+        Returns
+        -------
+        Seen, float, bool, bool, dict
+            The observation; the reward; whether the episode is over; False, as none is cut short; and in the
+            dictionary the ``action_mask``, whether the action could not be done (``invalid_action``), and at the end
+            what the episode has come to.
+
+        Raises
+        ------
+        UsageError
+            If there is no such action, or no episode has begun or it is over.
+        """
+        episodes = self.running
+        rewards, ended = self._task.step(episodes, np.array([action]), None)
+        seen, over = self._look(episodes, ended), bool(ended[0])
+        info: dict[str, Any] = {"action_mask": self._mask[0], "invalid_action": bool(episodes.invalid[0])}
+        if told := self._task.told(episodes):
+            info |= {name: _plain(values[0]) for name, values in told.items()}
+        if over:
+            info |= {name: float(values[0]) for name, values in episodes.metrics().items()}
+        return _first(seen), float(rewards[0]), over, False, info
+
+    def action_masks(self) -> BoolArray:
+        """Return what may be chosen, as ``action_mask``; under this name sb3-contrib looks for it."""
+        mask: BoolArray = self._mask[0].astype(np.bool_)
+        return mask
+
+    @property
+    def running(self) -> E:
+        """`episodes`, where the episode is not over.
+
+        Raises
+        ------
+        UsageError
+            If none has begun, or it is over.
+        """
+        episodes = self.episodes
+        if self._over is not None and self._over[0]:
+            raise UsageError("the episode is over; call reset first")
+        return episodes
+
+
+class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Generic[E, Seen]):
+    """Independent environments, stepped together; they take ``num_envs``, at least 1, and the arguments of their task.
+
+    The step after the last of an episode ignores its action and begins a new one, with a reward of 0
+    (`AutoresetMode.NEXT_STEP`). Jobsets are drawn by one generator in the order of the environments.
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - so Gymnasium declares it
+
+    def __init__(self, num_envs: int = 1, *args: Any, **kwargs: Any) -> None:
+        self.num_envs = whole_number("number of environments", num_envs, 1)
+        self._set_up(num_envs, self.task(*args, **kwargs))
+        self.single_observation_space = self._task.observation_space()
+        self.single_action_space = self._task.action_space()
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
+        """Begin an episode in every environment; options as of one, a number for all or one per environment."""
+        super().reset(seed=seed)
+        return self._begin(self.num_envs, self.np_random, seed, options)
+
+    def step(self, actions: NDArray[Any]) -> tuple[Seen, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Do what every agent chooses; where an episode was over, begin a new one instead.
+
+        Parameters
+        ----------
+        actions
+            One per environment.
+
+        Returns
+        -------
+        Seen, NDArray, NDArray, NDArray, dict
+            As of one environment, everything with the environments in front. What is known at the end of an episode
+            only stands in the dictionary if one has ended, with a flag per environment under the same name after an
+            underscore.
+
+        Raises
+        ------
+        UsageError
+            If there is no such action, or no episode has begun.
+        """
+        episodes, begins, jobsets = self.episodes, self._over, None
+        if begins is not None and begins.any():
+            jobsets = np.full(self.num_envs, STAY)
+            jobsets[begins] = self.np_random.integers(0, episodes.n_jobsets, int(begins.sum()))
+        rewards, over = self._task.step(episodes, actions, jobsets)
+        seen = self._look(episodes, over)
+        info: dict[str, Any] = {"action_mask": self._mask, **self._task.told(episodes)}
+        info["invalid_action"] = episodes.invalid > 0
+        if over.any():
+            for name, values in episodes.metrics().items():
+                info[name], info[f"_{name}"] = np.where(over, values, 0.0), over.copy()
+        return seen, rewards, over.copy(), np.zeros(self.num_envs, dtype=np.bool_), info
+
+    def action_masks(self) -> BoolArray:
+        """Return what may be chosen in each environment, as ``action_mask``."""
+        return self._mask.astype(np.bool_)
+
+
+def _first(seen: Any) -> Any:
+    return {name: values[0] for name, values in seen.items()} if isinstance(seen, dict) else seen[0]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

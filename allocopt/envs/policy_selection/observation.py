@@ -1,0 +1,164 @@
+"""What an agent that selects policies sees (IRMaSim, section IV-B1), every number within 0 .. 1."""
+
+from enum import IntEnum
+from typing import Literal, get_args
+
+import numpy as np
+from numba import boolean, float32, int64, void
+
+from allocopt.arrays import BoolArray, Float32Array, FloatArray
+from allocopt.cluster.multicore import Machine
+from allocopt.envs.fields import Batch
+from allocopt.envs.policy_selection.dynamics import LAYOUT, Episode, episode_of, goes_on_by_itself, has_come
+from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.simulator.multicore.policies import VOID
+from allocopt.simulator.multicore.rates import core_power
+from allocopt.simulator.multicore.state import IDLE
+from allocopt.traces.tasks import TaskWorkload
+
+LevelName = Literal["normal", "small", "minimal"]
+LEVELS: tuple[LevelName, ...] = get_args(LevelName)
+
+
+class Level(IntEnum):
+    """How much is told."""
+
+    MINIMAL = 0
+    """The waiting jobs."""
+    SMALL = 1
+    """And the nodes and processors."""
+    NORMAL = 2
+    """And the cores."""
+
+
+MEANINGS = {
+    "node": "of each node: its free memory / its memory; 1 where that is not limited",
+    "processor": "of each processor: memory bandwidth that its tasks do not ask for / its bandwidth; 1 if not known",
+    "core": "of each core: speed now (of an idle core its speed) / that of the fastest",
+    "power": "power now, with its share of what the cores of its processor share / the most that any core can draw",
+    "left": "what is left of its task by the estimate / the estimate; 0 when that is over",
+    "queue": "of the waiting jobs, minimum, quartiles and maximum of: the estimate, x / (x + 1 h)",
+    "tasks": "tasks / cores of the machine",
+    "memory": "memory of a task, x / (x + 1 GB)",
+    "memory_volume": "memory volume of a task, x / (x + 1 TB)",
+    "variation": "length of the queue / (length + length at the decision before)",
+}
+"""What is seen, in its order; the numbers of a part are repeated for each node, processor and core."""
+SMALL, NORMAL = int(Level.SMALL), int(Level.NORMAL)
+TRAITS = ("time", "cores", "memory", "mem_vol")
+"""What is told of the waiting jobs: estimate, tasks, memory and memory volume of a task."""
+N_TRAITS, N_QUANTILES, PER_CORE = len(TRAITS), 5, 3
+HOUR_S, GB_IN_MB, TB_IN_MB = 3600.0, 1e3, 1e6
+"""What counts as a half, where times, memory and volumes are squeezed into 0 .. 1."""
+
+
+def size_of(level: Level, machine: Machine) -> int:
+    """Return the number of values of an observation."""
+    size = N_TRAITS * N_QUANTILES + 1
+    if level >= Level.SMALL:
+        size += len(list(machine.nodes())) + len(list(machine.processors()))
+    return size + (PER_CORE * machine.cores if level == Level.NORMAL else 0)
+
+
+def traits(jobs: TaskWorkload, machine: Machine) -> FloatArray:
+    """Say what is told of each job, within 0 .. 1, shape ``(n, 4)``; see `TRAITS`."""
+    columns = (
+        jobs.estimate / (jobs.estimate + HOUR_S),
+        jobs.tasks / machine.cores,
+        jobs.memory_mb / (jobs.memory_mb + GB_IN_MB),
+        jobs.volume_mb / (jobs.volume_mb + TB_IN_MB),
+    )
+    return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+@inlined
+def _within(number: float) -> float:
+    return min(max(number, 0.0), 1.0)
+
+
+@helper()
+def _describe_queue(episode: Episode, seen: Float32Array) -> None:
+    """Write minimum, quartiles and maximum of each trait of the waiting jobs, and how the queue's length changes."""
+    waiting, before = episode.state.clock[0].n_queued, episode.multicore.tally[0].last_queue
+    seen[:] = 0.0
+    for trait in range(N_TRAITS):
+        rank = 0
+        for place in range(episode.ranks.shape[0]):
+            job = episode.ranks[place, trait]
+            if not (has_come(episode, job) and np.isnan(episode.multicore.jobs[job].start)):
+                continue
+            for quantile in range(N_QUANTILES):
+                # Ranks are whole numbers: between two of them the quantile is interpolated.
+                share = 1.0 - abs(quantile * (waiting - 1) / (N_QUANTILES - 1.0) - rank)
+                if share > 0.0:
+                    seen[N_QUANTILES * trait + quantile] += share * episode.traits[job, trait]
+            rank += 1
+    seen[N_TRAITS * N_QUANTILES] = waiting / (waiting + before) if waiting + before > 0 else 0.5
+
+
+@inlined
+def _describe_nodes(episode: Episode, seen: Float32Array) -> None:
+    """Write the free share of the memory of each node, then that of the memory bandwidth of each processor."""
+    nodes, processors = episode.multicore.nodes, episode.multicore.processors
+    for node in range(nodes.size):
+        limited = nodes[node].memory_mb < np.inf
+        seen[node] = _within(nodes[node].free_mb / nodes[node].memory_mb) if limited else 1.0
+    for processor in range(processors.size):
+        record = processors[processor]
+        known = record.bandwidth > 0.0
+        seen[nodes.size + processor] = _within(1.0 - record.demand / record.bandwidth) if known else 1.0
+
+
+@inlined
+def _describe_cores(episode: Episode, seen: Float32Array) -> None:
+    """Write for each core its capability now, its power, and how much of its task is left by the estimate."""
+    multicore, terms, now = episode.multicore, episode.terms[0], episode.state.clock[0].now
+    for processor in range(multicore.processors.size):
+        record = multicore.processors[processor]
+        for core in range(record.first_core, record.first_core + record.cores):
+            task, at = multicore.core_task[core], PER_CORE * core
+            factor, power, left = 1.0, record.idle_w / record.cores, 0.0
+            if task != IDLE:
+                factor = multicore.tasks[task].factor
+                power = core_power(multicore, processor, factor) + record.processor_w / record.active
+                estimate = episode.state.jobs[task].estimate
+                left = (episode.state.jobs[task].start + estimate - now) / estimate
+            seen[at] = _within(factor * record.speed / terms.most_speed)
+            seen[at + 1] = _within(power / terms.most_power_w) if terms.most_power_w > 0.0 else 0.0
+            seen[at + 2] = _within(left)
+
+
+@helper()
+def _describe(episode: Episode, level: int, seen: Float32Array) -> None:
+    """Write all that a level tells: nodes and processors, cores, and the queue at the end."""
+    first = 0
+    if level >= SMALL:
+        first = episode.multicore.nodes.size + episode.multicore.processors.size
+        _describe_nodes(episode, seen[:first])
+    if level == NORMAL:
+        end = first + PER_CORE * episode.multicore.core_task.size
+        _describe_cores(episode, seen[first:end])
+        first = end
+    _describe_queue(episode, seen[first:])
+
+
+@helper()
+def _mark_legal(episode: Episode, mask: BoolArray) -> None:
+    """Write which actions are legal: void, while something happens by itself, and all others; when over, the first."""
+    for action in range(mask.size):
+        is_void = episode.actions[action, 0] == VOID
+        mask[action] = not episode.tally[0].over and (not is_void or goes_on_by_itself(episode))
+    if episode.tally[0].over:
+        mask[0] = True
+
+
+@kernel(void(LAYOUT.batch, int64, float32[:, ::1], boolean[:, ::1]))
+def describe_all(batch: Batch, level: int, seen: Float32Array, masks: BoolArray) -> None:
+    """Write what is seen of all episodes and what is legal; zeros for those that are over."""
+    for e in range(masks.shape[0]):
+        episode = episode_of(batch, e)
+        _mark_legal(episode, masks[e])
+        if episode.tally[0].over:
+            seen[e] = 0.0
+        else:
+            _describe(episode, level, seen[e])
