@@ -12,8 +12,7 @@ from allocopt.envs.setup import BACKFILLS, Setup
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import OrderKind, QueueKeys
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.setup import new_state
-from allocopt.simulator.state import CLOCK_DTYPE, JOB_DTYPE
+from allocopt.simulator.state import CLOCK_DTYPE, JOB_DTYPE, new_state
 from allocopt.traces.precedence import without_lost
 from allocopt.traces.workload import Workload
 

@@ -9,14 +9,22 @@ from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
 from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.execution import Change, ExecutionModel, StagedModel
-from allocopt.simulator.faults import Blame, SchedulerError
-from allocopt.simulator.guests import Guests
 from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.queue import place_in_queue
 from allocopt.simulator.kernels.run import scheduling_pass, start_waiting
-from allocopt.simulator.placement import Placement, Share
-from allocopt.simulator.scheduler import Decision, PlaceGuest, Reserve, Scheduler, SetQuota, Start, Wait
+from allocopt.simulator.placement import Guests, Placement, Share
+from allocopt.simulator.scheduler import (
+    Blame,
+    Decision,
+    PlaceGuest,
+    Reserve,
+    Scheduler,
+    SchedulerError,
+    SetQuota,
+    Start,
+    Wait,
+)
 from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, State
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -113,10 +121,8 @@ class Simulation:
     def python_pass(self, scheduler: Scheduler) -> None:
         """Let a scheduler decide.
 
-        Raises
-        ------
-        SchedulerError
-            If it raises, or decides what cannot be done; it names the scheduler, the job and the time.
+        Raises `SchedulerError` if it raises, or decides what cannot be done; it names the scheduler, the job and the
+        time.
         """
         name = name_of(scheduler)
         with Blame(name, self.view.now):

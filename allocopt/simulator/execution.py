@@ -9,8 +9,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import HopFormula, Topology, hop_costs
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.guests import Guest
-from allocopt.simulator.placement import Placement
+from allocopt.simulator.placement import Guest, Placement
 from allocopt.simulator.schedule import Schedule
 
 S = TypeVar("S", bound=Schedule, covariant=True)
@@ -76,24 +75,15 @@ class MeasuringModel(ExecutionModel, Protocol[S]):
 class Locality:
     """A job takes longer by a penalty that depends on how many nodes it is spread over (CuSH, section 3.2).
 
-    Parameters
-    ----------
-    run
-        Run times of the jobs in seconds, shape ``(n,)`` as all arrays here.
-    fewest, most
-        Nodes that the job has when it is packed and when it is spread as far as it can be.
-    packed_s, spread_s
-        Seconds that it takes longer then; linear between.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a penalty would make a job end before it starts, or a job has fewer nodes at most than at least.
+    Raises `InvalidProblemError` if a penalty would make a job end before it starts, or a job has fewer nodes at most
+    than at least.
     """
 
-    run: FloatArray
+    run: FloatArray  # run times of the jobs in seconds, shape ``(n,)`` as all arrays here
+    # Nodes that the job has when it is packed and when it is spread as far as it can be.
     fewest: IntArray
     most: IntArray
+    # Seconds that it takes longer then; linear between.
     packed_s: FloatArray
     spread_s: FloatArray
 

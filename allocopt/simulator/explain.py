@@ -16,18 +16,9 @@ from allocopt.traces.workload import Workload
 
 @dataclass(slots=True)
 class Reason:
-    """One reason, for as long as it held.
+    """One reason, for as long as it held."""
 
-    Parameters
-    ----------
-    first, last
-        Times of the first and the last pass that passed the job over for it, in seconds.
-    passes
-        Number of these passes.
-    text
-        The reason.
-    """
-
+    # Times of the first and the last pass that passed the job over for it, in seconds.
     first: float
     last: float
     passes: int
@@ -37,6 +28,8 @@ class Reason:
 class Explanation:
     """An observer that notes why one job does not start.
 
+    Raises `UsageError` if there is no such job.
+
     Parameters
     ----------
     workload
@@ -45,11 +38,6 @@ class Explanation:
         Number of the job in its trace.
     scheduler
         Who decides.
-
-    Raises
-    ------
-    UsageError
-        If there is no such job.
     """
 
     def __init__(self, workload: Workload, job_id: int, scheduler: AnyScheduler) -> None:

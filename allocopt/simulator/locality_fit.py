@@ -24,70 +24,38 @@ FEWEST = 2
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A job that ran.
+    """A job that ran."""
 
-    Parameters
-    ----------
-    workload
-        What bounds its speed.
-    policy
-        How it was allocated.
-    gpus
-        GPUs that it had.
-    requested_s
-        Seconds that it was requested for.
-    service_s
-        Seconds that it took.
-    """
-
-    workload: WorkloadType
-    policy: Policy
-    gpus: int
-    requested_s: float
-    service_s: float
+    workload: WorkloadType  # what bounds its speed
+    policy: Policy  # how it was allocated
+    gpus: int  # GPUs that it had
+    requested_s: float  # seconds that it was requested for
+    service_s: float  # seconds that it took
 
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """The line of a workload type and a policy, and how well it fits.
-
-    Parameters
-    ----------
-    workload, policy
-        Which one it is.
-    line
-        Coefficients in seconds.
-    jobs
-        Number of measured jobs.
-    residual_s
-        Root of the mean square of what the line leaves unexplained, in seconds.
-    largest_residual_s
-        The largest of these, without its sign.
-    explained
-        Share of the penalties' variance that the line explains; None where they are all equal.
-    """
+    """The line of a workload type and a policy, and how well it fits."""
 
     workload: WorkloadType
     policy: Policy
-    line: Line
+    line: Line  # coefficients in seconds
     jobs: int
-    residual_s: float
-    largest_residual_s: float
-    explained: float | None
+    residual_s: float  # root of the mean square of what the line leaves unexplained, in seconds
+    largest_residual_s: float  # the largest of these, without its sign
+    explained: float | None  # share of the penalties' variance that the line explains; None where they are all equal
 
 
 def fit(jobs: Sequence[Measured]) -> list[FittedLine]:
     """Fit a line to the penalties of each workload type and policy, by linear least squares.
 
+    Raises `InvalidProblemError` if a type and policy, ``UNKNOWN`` aside, has not been measured with at least two
+    numbers of GPUs.
+
     Parameters
     ----------
     jobs
         Measured jobs; unknown ones need not be among them.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a type and policy, ``UNKNOWN`` aside, has not been measured with at least two numbers of GPUs.
     """
     return list(_fits(jobs))
 
@@ -138,18 +106,10 @@ RUNS = 3
 
 @dataclass(slots=True)
 class TypeClassifier:
-    """Remembers how long applications took, and says which lines of a table they follow.
+    """Remembers how long applications took, and says which lines of a table they follow."""
 
-    Parameters
-    ----------
-    table
-        The locality model, in seconds.
-    runs
-        Runs of an application before it is classified, at least 1.
-    """
-
-    table: PenaltyTable
-    runs: int = RUNS
+    table: PenaltyTable  # the locality model, in seconds
+    runs: int = RUNS  # runs of an application before it is classified, at least 1
     _seen: dict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
 
     def observe(self, application: str, run: Measured) -> None:
@@ -203,16 +163,13 @@ class TableModel(BaseModel):
 def read_measured(path: Path | str) -> list[Measured]:
     """Read measured jobs.
 
+    Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
+
     Parameters
     ----------
     path
         A CSV file with the columns ``workload`` (compute, network, unknown), ``policy`` (depth-first, breadth-first),
         ``gpus``, ``requested_s`` and ``service_s``; ``.gz`` is decompressed.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, or a row is wrong; it names line and column.
     """
     path = Path(path)
     return [
@@ -228,13 +185,7 @@ def read_measured(path: Path | str) -> list[Measured]:
 
 
 def read_table(path: Path | str) -> PenaltyTable:
-    """Read coefficients, in seconds.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or anything in it is wrong.
-    """
+    """Read coefficients, in seconds. Raises `BadFileError` if the file cannot be read or anything in it is wrong."""
     path = Path(path)
     model = validated(TableModel, check_header(parse_json(read_text(path), path), path, FORMAT), path)
     lines: dict[tuple[WorkloadType, Policy], Line] = {}
@@ -250,13 +201,7 @@ def read_table(path: Path | str) -> PenaltyTable:
 
 
 def write_table(path: Path | str, table: PenaltyTable) -> None:
-    """Write coefficients, given in seconds.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
-    """
+    """Write coefficients, given in seconds. Raises `BadFileError` if the file cannot be written."""
     lines = [
         {"workload": kind.label, "policy": policy.label, "base_s": line.base, "per_gpu_s": line.per_gpu}
         for (kind, policy), line in sorted(table.lines.items())

@@ -66,6 +66,8 @@ def backfilled(
 ) -> Policy:
     """Join a policy with backfilling, if any is asked for.
 
+    Raises `UsageError` if there is no such backfilling or order, or the policy takes none.
+
     Parameters
     ----------
     name, policy
@@ -76,11 +78,6 @@ def backfilled(
         Name of the queue order in which jobs are tried for it; None for that of the queue.
     compression
         Whether reservations move forward where jobs end early, under conservative backfilling.
-
-    Raises
-    ------
-    UsageError
-        If there is no such backfilling or order, or the policy takes none.
     """
     if kind is None and tried is None:
         return policy

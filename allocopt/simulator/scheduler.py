@@ -5,11 +5,24 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from allocopt.arrays import IntArray
-from allocopt.errors import UsageError
+from allocopt.errors import PluginError, UsageError
+from allocopt.plugins import Fence
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
+
+
+class SchedulerError(PluginError):
+    """A scheduler, allocator or execution model that breaks a rule of the simulation, or raises; it is named."""
+
+
+class Blame(Fence):
+    """A `Fence` around schedulers, allocators and execution models."""
+
+    __slots__ = ()
+
+    error = SchedulerError
 
 
 class Start(NamedTuple):

@@ -17,8 +17,7 @@ from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import as_scheduler, simulate
-from allocopt.simulator.topology_allocator import TopologyAllocator
-from allocopt.simulator.window import WindowScheduler
+from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.traces.workload import Workload

@@ -12,9 +12,8 @@ import numpy as np
 from allocopt.envs.cush.episodes import ObservationName, Options, Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, draw_measured, sierra, summit
 from allocopt.errors import MissingPackageError, UsageError
-from allocopt.simulator.locality import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE, read_measurements
 from allocopt.simulator.locality_fit import read_table
-from allocopt.simulator.locality_measured import read_measurements
 from allocopt.training import TrainingProgress, TrainingRequest
 from allocopt.version import __version__
 from learned.cush.networks import FIXED, LEARNED, PolicyNetwork, compact_network, image_network

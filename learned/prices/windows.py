@@ -9,7 +9,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.generate import synthetic_problem
-from allocopt.simulator.trace_windows import solver_allocator, windows
+from allocopt.simulator.window import solver_allocator, windows
 from allocopt.traces.generators import uniform_workload
 from learned.training.seeds import check_training_seed
 

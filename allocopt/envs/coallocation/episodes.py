@@ -14,8 +14,8 @@ from allocopt.envs.coallocation.rewards import Capacity, Reward
 from allocopt.envs.side_by_side import STAY
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
+from allocopt.simulator.quota.execution import QuotaSchedule
 from allocopt.simulator.quota.questions import Asking, AskingSimulation
-from allocopt.simulator.quota.schedule import QuotaSchedule
 from allocopt.traces.applications import HOUR_S
 from allocopt.traces.asax_queue import QueuedJob
 

@@ -8,8 +8,8 @@ from allocopt.arrays import Float32Array
 from allocopt.envs.coallocation.episodes import Episodes, Options
 from allocopt.envs.coallocation.setup import Queue, make_setup
 from allocopt.envs.of_jobsets import JobsetEnv
+from allocopt.simulator.quota.execution import QuotaSchedule
 from allocopt.simulator.quota.questions import Question
-from allocopt.simulator.quota.schedule import QuotaSchedule
 from allocopt.traces.applications import CLUSTER_SIZES
 
 

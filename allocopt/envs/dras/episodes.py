@@ -17,8 +17,7 @@ from allocopt.envs.side_by_side import STAY, SideBySide
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Backfill, Level, OrderKind, QueueKeys, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.setup import new_state
-from allocopt.simulator.state import CLOCK_DTYPE, JOB_DTYPE, NOBODY, State
+from allocopt.simulator.state import CLOCK_DTYPE, JOB_DTYPE, NOBODY, State, new_state
 from allocopt.simulator.two_level import PAPER_WINDOW, Choice
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload

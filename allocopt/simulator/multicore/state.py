@@ -19,8 +19,7 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.kernels.arrays import tuple_type
 from allocopt.simulator.multicore.policies import JobSelection
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
-from allocopt.simulator.setup import new_state
-from allocopt.simulator.state import Records, State, record_dtype, records_type
+from allocopt.simulator.state import Records, State, new_state, record_dtype, records_type
 from allocopt.traces.tasks import TaskWorkload
 from allocopt.traces.workload import Workload
 
@@ -31,18 +30,12 @@ IDLE = -1
 class TallyRecord(Protocol):
     """The numbers of the whole machine."""
 
-    sharing: float
-    """What the number of other tasks is multiplied with in the floor of the speed factor."""
-    running: int
-    """Tasks that run."""
-    finished: int
-    """Jobs of which all tasks have ended."""
-    n_dirty: int
-    """Processors on which a task has started or ended since the speeds were set."""
-    began: float
-    """Time from which on energy is counted: the first submission."""
-    last_queue: int
-    """Length of the queue at the decision before."""
+    sharing: float  # what the number of other tasks is multiplied with in the floor of the speed factor
+    running: int  # tasks that run
+    finished: int  # jobs of which all tasks have ended
+    n_dirty: int  # processors on which a task has started or ended since the speeds were set
+    began: float  # time from which on energy is counted: the first submission
+    last_queue: int  # length of the queue at the decision before
     sought_by: int
     sought: int
     best: int
@@ -55,10 +48,8 @@ class ProcessorRecord(Protocol):
     node: int
     first_core: int
     cores: int
-    idle_from: int
-    """No core before this one is idle."""
-    speed: float
-    """Billions of cycles per second of a core whose factor is 1."""
+    idle_from: int  # no core before this one is idle
+    speed: float  # billions of cycles per second of a core whose factor is 1
     bandwidth: float
     b: float
     c: float
@@ -70,14 +61,11 @@ class ProcessorRecord(Protocol):
     processor_w: float
     idle_w: float
     stalled: float
-    active: int
-    """Tasks on its cores."""
-    demand: float
-    """Rate at which they would access memory, each alone."""
+    active: int  # tasks on its cores
+    demand: float  # rate at which they would access memory, each alone
     power: float
     energy: float
-    changed: float
-    """Time up to which energy is counted."""
+    changed: float  # time up to which energy is counted
     dirty: int
 
 
@@ -89,10 +77,8 @@ class NodeRecord(Protocol):
     cores: int
     free_cores: int
     memory_mb: float
-    free_mb: float
-    """Infinite where memory does not limit jobs."""
-    taken_by: int
-    """The job whose tasks were put there last."""
+    free_mb: float  # infinite where memory does not limit jobs
+    taken_by: int  # the job whose tasks were put there last
 
 
 class TaskRecord(Protocol):
@@ -100,14 +86,10 @@ class TaskRecord(Protocol):
 
     job: int
     core: int
-    processor: int
-    """Where it runs or ran; ``IDLE`` before."""
-    intensity: float
-    """MB that it reads and writes per billion cycles."""
-    factor: float
-    """Its speed factor."""
-    energy: float
-    """Joules of its core, and its share of what the processor's cores share."""
+    processor: int  # where it runs or ran; ``IDLE`` before
+    intensity: float  # MB that it reads and writes per billion cycles
+    factor: float  # its speed factor
+    energy: float  # joules of its core, and its share of what the processor's cores share
 
 
 class JobRecord(Protocol):
@@ -116,54 +98,28 @@ class JobRecord(Protocol):
     first_task: int
     tasks: int
     nodes: int
-    per_node: int
-    """Tasks on each of its nodes but the last."""
+    per_node: int  # tasks on each of its nodes but the last
     estimate: float
-    memory_mb: float
-    """Memory of a task."""
-    rate: float
-    """MB/s that its user asked for: the volume of a task over the estimate."""
-    fixed_node: int
-    """The node it is to run on, or ``IDLE``."""
-    unfinished: int
-    """Tasks that have not ended."""
+    memory_mb: float  # memory of a task
+    rate: float  # MB/s that its user asked for: the volume of a task over the estimate
+    fixed_node: int  # the node it is to run on, or ``IDLE``
+    unfinished: int  # tasks that have not ended
     start: float
     end: float
 
 
 class Multicore(NamedTuple):
-    """A multicore machine with the tasks on it.
-
-    Parameters
-    ----------
-    tally
-        The numbers of the whole machine, shape ``(1,)``.
-    processors
-        Shape ``(P,)``.
-    nodes
-        Shape ``(N,)``.
-    tasks
-        Shape ``(T,)``, as the records of `State`.
-    jobs
-        Shape ``(n,)``.
-    core_task
-        Task on each core, or ``IDLE``, shape ``(C,)``.
-    dirty
-        The processors that ``tally.n_dirty`` counts, shape ``(P,)``.
-    word
-        State of the random numbers, shape ``(1,)``.
-    values
-        By `JobSelection` and first task: what orders the waiting jobs, the lowest first, shape ``(6, T)``.
-    """
+    """A multicore machine with the tasks on it."""
 
     tally: Records[TallyRecord]
-    processors: Records[ProcessorRecord]
-    nodes: Records[NodeRecord]
-    tasks: Records[TaskRecord]
-    jobs: Records[JobRecord]
-    core_task: IntArray
-    dirty: IntArray
-    word: WordArray
+    processors: Records[ProcessorRecord]  # shape ``(P,)``
+    nodes: Records[NodeRecord]  # shape ``(N,)``
+    tasks: Records[TaskRecord]  # shape ``(T,)``, as the records of `State`
+    jobs: Records[JobRecord]  # shape ``(n,)``
+    core_task: IntArray  # task on each core, or ``IDLE``, shape ``(C,)``
+    dirty: IntArray  # the processors that ``tally.n_dirty`` counts, shape ``(P,)``
+    word: WordArray  # state of the random numbers, shape ``(1,)``
+    # By `JobSelection` and first task: what orders the waiting jobs, the lowest first, shape ``(6, T)``.
     values: FloatArray
 
 
@@ -194,8 +150,7 @@ class ExecutionKind(StrEnum):
 
     CONTENTION = "contention"
     """Tasks on one processor share its memory channels, and what its cores share draws power once."""
-    BASELINE = "baseline"
-    """Cores know nothing of each other: no slowdown, and power of active cores only."""
+    BASELINE = "baseline"  # cores know nothing of each other: no slowdown, and power of active cores only
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +193,8 @@ def new_simulation(
 ) -> tuple[State, Multicore]:
     """Return the state before the first event.
 
+    Raises `InvalidProblemError` if there are no jobs, or one can never start; it is named.
+
     Parameters
     ----------
     machine
@@ -250,11 +207,6 @@ def new_simulation(
         Fixes what policies choose at random.
     fixed_nodes
         Node that each job is to run on, -1 for any, shape ``(n,)``; None for any.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there are no jobs, or one can never start; it is named.
     """
     if not len(jobs):
         raise InvalidProblemError("workload", f"{jobs.name} holds no jobs")

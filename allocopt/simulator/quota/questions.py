@@ -8,8 +8,7 @@ import numpy as np
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.schedule import QuotaSchedule
+from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.rules import Rules
@@ -21,24 +20,12 @@ from allocopt.traces.asax_queue import QueuedJob, queue_workload
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Asks which quota a job gets on the cores of another one.
-
-    Parameters
-    ----------
-    view
-        The cluster at this moment.
-    allocation
-        Where; its owner is the host.
-    guest
-        Number of the guest.
-    is_there
-        Whether the guest is there already, and gets another quota, or waits, and may be refused.
-    """
+    """Asks which quota a job gets on the cores of another one."""
 
     view: QuotaView
-    allocation: Allocation
-    guest: int
-    is_there: bool
+    allocation: Allocation  # where; its owner is the host
+    guest: int  # number of the guest
+    is_there: bool  # whether the guest is there already, and gets another quota, or waits, and may be refused
 
     @property
     def job(self) -> QueuedJob:
@@ -59,19 +46,11 @@ class Asking(QuotaScheduler):
     First the guests that are there, by the age of their hosts; then the jobs that wait, in the order of the queue, each
     beside every running job that can take it, those with the most idle cores first, until one does. A question is put
     once at every scheduling point.
-
-    Parameters
-    ----------
-    window
-        Waiting jobs that are looked at; None for all.
-    heeds_memory
-        Whether a guest may only go where it has the memory.
-    period_s
-        Seconds after which is asked again while jobs share, though nothing happened; None for never.
     """
 
-    window: int | None = None
-    heeds_memory: bool = True
+    window: int | None = None  # waiting jobs that are looked at; None for all
+    heeds_memory: bool = True  # whether a guest may only go where it has the memory
+    # Seconds after which is asked again while jobs share, though nothing happened; None for never.
     period_s: float | None = None
     question: Question | None = field(init=False, default=None)
     """What is to be answered next; None if nothing is."""
@@ -109,6 +88,8 @@ class Asking(QuotaScheduler):
 class AskingSimulation:
     """A simulation from one question to the next.
 
+    Raises `InvalidProblemError` if a job asks for more cores than there are.
+
     Parameters
     ----------
     jobs
@@ -119,11 +100,6 @@ class AskingSimulation:
         Who asks.
     sharing, interference
         How jobs that share slow each other down.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a job asks for more cores than there are.
     """
 
     def __init__(

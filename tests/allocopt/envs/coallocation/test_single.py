@@ -18,8 +18,7 @@ from allocopt.envs.coallocation.single import CoallocationEnv
 from allocopt.envs.coallocation.vector import CoallocationVectorEnv
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference
-from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.schedule import QuotaSchedule
+from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
