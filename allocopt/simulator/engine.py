@@ -42,23 +42,7 @@ PYTHON_KERNELS = (advance, next_backfillable, place_in_queue, shadow_of, start_w
 
 
 class Simulation:
-    """Steps from one scheduling point to the next.
-
-    Parameters
-    ----------
-    workload
-        The jobs.
-    platform
-        The machine.
-    state
-        The state before the first event.
-    allocator
-        Who chooses the nodes; None where nodes are not tracked.
-    execution
-        How fast jobs run; None for speed 1.
-    rng
-        Source of randomness of schedulers; None for one of seed 0.
-    """
+    """Steps from one scheduling point to the next; without an allocator nodes are not tracked."""
 
     def __init__(
         self,
@@ -248,16 +232,12 @@ class Simulation:
         self._n_queued = n_queued
         if self._still_passes <= PATIENCE:
             return
-        nothing_comes = self._nothing_comes()
+        next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
+        nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
         if nothing_comes and n_running:
             raise SchedulerError(never_ends(self.view))
         if nothing_comes or self._still_passes > (LONG_PATIENCE if n_running else IDLE_PATIENCE):
             raise SchedulerError(f"{name} waits for nothing: {stalled(self.view)}")
-
-    def _nothing_comes(self) -> bool:
-        clock, jobs = self.state.clock, self.state.jobs
-        next_event = jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
-        return bool(next_event == np.inf and clock["next_submission"][0] == jobs.size)
 
 
 def never_ends(view: View) -> str:

@@ -47,11 +47,8 @@ class ExecutionModel(Protocol):
     def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
         """Return the jobs whose speed is another one from now on, and that speed.
 
-        Parameters
-        ----------
-        change
-            What has changed; a job that has just started runs at speed 1 unless this says otherwise. Speeds are
-            seconds of recorded run time per second, not negative.
+        A job that has just started runs at speed 1 unless this says otherwise. Speeds are seconds of recorded run time
+        per second, not negative.
         """
 
 
@@ -100,13 +97,10 @@ class Locality:
         for job in change.started.tolist():
             share = change.placement.shares[job]
             assert share is not None, "a job that runs holds something"
-            yield job, self._speed(job, len(share.nodes))
-
-    def _speed(self, job: int, nodes: int) -> float:
-        span = max(1, self.most[job] - self.fewest[job])
-        spread = min(1.0, max(0.0, (nodes - self.fewest[job]) / span))
-        penalty = (1 - spread) * self.packed_s[job] + spread * self.spread_s[job]
-        return float(self.run[job] / (self.run[job] + penalty))
+            span = max(1, self.most[job] - self.fewest[job])
+            spread = min(1.0, max(0.0, (len(share.nodes) - self.fewest[job]) / span))
+            penalty = (1 - spread) * self.packed_s[job] + spread * self.spread_s[job]
+            yield job, float(self.run[job] / (self.run[job] + penalty))
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,21 +26,10 @@ class Reason:
 
 
 class Explanation:
-    """An observer that notes why one job does not start.
-
-    Raises `UsageError` if there is no such job.
-
-    Parameters
-    ----------
-    workload
-        The jobs.
-    job_id
-        Number of the job in its trace.
-    scheduler
-        Who decides.
-    """
+    """An observer that notes why one job does not start. Raises `UsageError` if there is no such job."""
 
     def __init__(self, workload: Workload, job_id: int, scheduler: AnyScheduler) -> None:
+        # The job is named by its number in the trace.
         found = np.flatnonzero(workload.ids == job_id)
         if not len(found):
             raise UsageError(f"there is no job {job_id} to explain in {workload.name}; it may have been dropped")

@@ -1,13 +1,14 @@
-"""The locality model: how much longer a job takes where it was put, by its kind, the policy and the GPUs it asks for.
+"""Locality: how much longer a job takes where it was put, by its kind, the policy and the GPUs it asks for.
 
-Source: CuSH (Domeniconi, Lee and Morari, DRL4KDD 2019), section 3.1: service time = requested time + penalty, and the
-penalty is a linear function of the GPUs asked for, one for each workload type and allocation policy.
+Source of the penalties: CuSH (Domeniconi, Lee and Morari, DRL4KDD 2019), section 3.1: service time = requested time +
+penalty, and the penalty is a linear function of the GPUs asked for, one for each workload type and allocation policy.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 
@@ -67,18 +68,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class PenaltyTable:
-    """The coefficients of the model.
+    """The coefficients of the model: the line of every workload type and policy, in a unit of time that its user knows.
 
-    Parameters
-    ----------
-    lines
-        The line of every workload type and policy, in a unit of time that the user of the table knows; those of
-        ``UNKNOWN`` may be left out and are then the means of the two other types'.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a line is missing or not finite.
+    Those of ``UNKNOWN`` may be left out and are then the means of the two other types'. Raises `InvalidProblemError` if
+    a line is missing or not finite.
     """
 
     lines: Mapping[tuple[WorkloadType, Policy], Line]
@@ -87,10 +80,18 @@ class PenaltyTable:
         lines = dict(self.lines)
         for policy in Policy:
             known = [lines.get((kind, policy)) for kind in (WorkloadType.COMPUTE, WorkloadType.NETWORK)]
-            lines.setdefault((WorkloadType.UNKNOWN, policy), _mean([line for line in known if line is not None]))
-        for kind in WorkloadType:
-            for policy in Policy:
-                _check((kind, policy), lines.get((kind, policy)))
+            given = [line for line in known if line is not None]
+            if given:
+                mean = Line(
+                    sum(line.base for line in given) / len(given), sum(line.per_gpu for line in given) / len(given)
+                )
+                lines.setdefault((WorkloadType.UNKNOWN, policy), mean)
+        for kind, policy in product(WorkloadType, Policy):
+            place, line = f"locality of {kind.label} jobs, {policy.label}", lines.get((kind, policy))
+            if line is None:
+                raise InvalidProblemError(place, "no line is given")
+            if not np.isfinite([line.base, line.per_gpu]).all():
+                raise InvalidProblemError(place, f"is {line.base} + {line.per_gpu} per GPU, must be finite")
         object.__setattr__(self, "lines", MappingProxyType(lines))
 
     def __reduce__(self) -> tuple[type["PenaltyTable"], tuple[dict[tuple[WorkloadType, Policy], Line]]]:
@@ -105,15 +106,7 @@ class PenaltyTable:
         return PenaltyTable(lines)
 
     def penalties(self, kinds: IntArray, gpus: IntArray) -> FloatArray:
-        """Return the penalty of each job under each policy, shape ``(n, 2)``.
-
-        Parameters
-        ----------
-        kinds
-            The `WorkloadType` of each job, shape ``(n,)``.
-        gpus
-            GPUs that each of them asks for, shape ``(n,)``.
-        """
+        """Return the penalty of jobs, by `WorkloadType` and number of GPUs, under each policy, shape ``(n, 2)``."""
         penalties = np.zeros((len(kinds), len(Policy)))
         for (kind, policy), line in self.lines.items():
             chosen = kinds == kind
@@ -180,21 +173,6 @@ class ByPolicy:
         return shares
 
 
-def _mean(lines: Sequence[Line]) -> Line:
-    if not lines:
-        return Line(float("nan"), float("nan"))
-    return Line(sum(line.base for line in lines) / len(lines), sum(line.per_gpu for line in lines) / len(lines))
-
-
-def _check(key: tuple[WorkloadType, Policy], line: Line | None) -> None:
-    kind, policy = key
-    place = f"locality of {kind.label} jobs, {policy.label}"
-    if line is None:
-        raise InvalidProblemError(place, "no line is given")
-    if not np.isfinite([line.base, line.per_gpu]).all():
-        raise InvalidProblemError(place, f"is {line.base} + {line.per_gpu} per GPU, must be finite")
-
-
 SIERRA_TABLE = PenaltyTable(
     {
         (WorkloadType.COMPUTE, Policy.DEPTH_FIRST): Line(0.05, 0.0001),
@@ -213,8 +191,7 @@ SHARE = 0.7
 """Largest request of the paper's job sets as a share of the cluster, chosen together with the coefficients."""
 
 
-SPREAD = "_unconsolidated"
-ALONE = "null"
+SPREAD, ALONE = "_unconsolidated", "null"
 _JOB = re.compile(r"\('(?P<name>(?P<family>[^']*?)(?: \(batch size (?P<batch>\d+)\))?)', (?P<gpus>\d+)\)")
 LOG_BATCH = 13.0
 """Doublings of a batch of one that count as 1."""
@@ -240,7 +217,13 @@ class Curve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurements:
-    """What was measured."""
+    """Throughputs of deep-learning jobs on one server and spread over several: the measured locality model.
+
+    The file is the one of the Gavel scheduler (Narayanan, Santhanam, Kazhamiaka, Phanishayee and Zaharia,
+    "Heterogeneity-aware cluster scheduling policies for deep learning workloads", OSDI 2020): for each GPU type, and
+    for the type with ``_unconsolidated`` after it, the throughput of every job alone on 1, 2, 4 or 8 GPUs. It is read
+    at run time and does not come with the package.
+    """
 
     curves: Mapping[str, Mapping[str, Curve]]  # the curve of each job on each GPU type, by type and name
 
@@ -261,19 +244,7 @@ class Measurements:
         return tuple(sorted({_family(name) for jobs in self.curves.values() for name in jobs}))
 
     def service(self, gpu_type: str, names: Sequence[str], length: FloatArray, gpus: IntArray) -> FloatArray:
-        """Return how long jobs take under each `Policy`, shape ``(n, 2)``.
-
-        Parameters
-        ----------
-        gpu_type
-            What they run on.
-        names
-            Which jobs they are.
-        length
-            Times that they take under the better policy, shape ``(n,)``.
-        gpus
-            GPUs that they ask for, shape ``(n,)``.
-        """
+        """Return how long jobs take under each `Policy`, shape ``(n, 2)``; under the better one it is ``length``."""
         curves = self.curves[gpu_type]
         rows = [curves[name].at(gpus[[job]])[0] for job, name in enumerate(names)]
         service: FloatArray = length[:, np.newaxis] * np.array(rows).reshape(len(names), len(Policy))
@@ -312,11 +283,7 @@ Throughputs = dict[tuple[str, int], float]
 def _throughputs(path: Path, place: str, jobs: object) -> Throughputs:
     if not isinstance(jobs, dict):
         raise bad_file(path, place, f"is {shown(jobs)}, must be an object")
-    return dict(_entries(path, place, jobs))
-
-
-def _entries(path: Path, place: str, jobs: Mapping[str, object]) -> Iterator[tuple[tuple[str, int], float]]:
-    """Yield names and numbers of GPUs with throughputs."""
+    found = {}
     for key, partners in jobs.items():
         match = _JOB.fullmatch(key)
         if match is None:
@@ -324,7 +291,8 @@ def _entries(path: Path, place: str, jobs: Mapping[str, object]) -> Iterator[tup
         alone = partners.get(ALONE) if isinstance(partners, dict) else None
         if not isinstance(alone, int | float) or isinstance(alone, bool) or alone < 0:
             raise bad_file(path, place, key, f"{ALONE} is {shown(alone)}, must be a throughput")
-        yield (match["name"], int(match["gpus"])), float(alone)
+        found[match["name"], int(match["gpus"])] = float(alone)
+    return found
 
 
 def _curves(packed: Throughputs, spread: Throughputs) -> Mapping[str, Curve]:

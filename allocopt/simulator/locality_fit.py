@@ -1,15 +1,15 @@
 """Coefficients of the locality model from measured jobs: their fit, their files, types of applications by it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
-from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, shown
@@ -49,28 +49,20 @@ class FittedLine:
 def fit(jobs: Sequence[Measured]) -> list[FittedLine]:
     """Fit a line to the penalties of each workload type and policy, by linear least squares.
 
-    Raises `InvalidProblemError` if a type and policy, ``UNKNOWN`` aside, has not been measured with at least two
-    numbers of GPUs.
-
-    Parameters
-    ----------
-    jobs
-        Measured jobs; unknown ones need not be among them.
+    Jobs of unknown type need not be among those measured. Raises `InvalidProblemError` if a type and policy,
+    ``UNKNOWN`` aside, has not been measured with at least two numbers of GPUs.
     """
-    return list(_fits(jobs))
+    fitted = []
+    for workload, policy in product(WorkloadType, Policy):
+        chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
+        if chosen or workload is not WorkloadType.UNKNOWN:
+            fitted.append(_fit_one(workload, policy, chosen))
+    return fitted
 
 
 def table_of(fitted: Sequence[FittedLine]) -> PenaltyTable:
     """Return the fitted lines as a table, in seconds."""
     return PenaltyTable({(one.workload, one.policy): one.line for one in fitted})
-
-
-def _fits(jobs: Sequence[Measured]) -> Iterator[FittedLine]:
-    for workload in WorkloadType:
-        for policy in Policy:
-            chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
-            if chosen or workload is not WorkloadType.UNKNOWN:
-                yield _fit_one(workload, policy, chosen)
 
 
 def _fit_one(workload: WorkloadType, policy: Policy, jobs: Sequence[Measured]) -> FittedLine:
@@ -80,7 +72,9 @@ def _fit_one(workload: WorkloadType, policy: Policy, jobs: Sequence[Measured]) -
         name = f"{workload.label} jobs, {policy.label}"
         raise InvalidProblemError(name, f"measured with {different} numbers of GPUs, a line needs at least {FEWEST}")
     penalty = np.array([job.service_s - job.requested_s for job in jobs])
-    line = _least_squares(gpus, penalty)
+    centred = gpus - gpus.mean()
+    per_gpu = float(centred @ penalty / (centred @ centred))
+    line = Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
     residual = penalty - line.at(gpus)
     spread = float(((penalty - penalty.mean()) ** 2).sum())
     return FittedLine(
@@ -92,12 +86,6 @@ def _fit_one(workload: WorkloadType, policy: Policy, jobs: Sequence[Measured]) -
         float(np.abs(residual).max()),
         None if spread == 0 else 1.0 - float((residual**2).sum()) / spread,
     )
-
-
-def _least_squares(gpus: IntArray, penalty: FloatArray) -> Line:
-    centred = gpus - gpus.mean()
-    per_gpu = float(centred @ penalty / (centred @ centred))
-    return Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
 
 
 RUNS = 3
@@ -124,7 +112,6 @@ class TypeClassifier:
         return min((WorkloadType.COMPUTE, WorkloadType.NETWORK), key=lambda kind: self._squares(kind, seen))
 
     def _squares(self, kind: WorkloadType, seen: list[Measured]) -> float:
-        """Sum of the squares that a type's lines leave unexplained."""
         left = [
             run.service_s - run.requested_s - float(self.table.lines[kind, run.policy].at(np.array([run.gpus]))[0])
             for run in seen
@@ -161,15 +148,11 @@ class TableModel(BaseModel):
 
 
 def read_measured(path: Path | str) -> list[Measured]:
-    """Read measured jobs.
+    """Read measured jobs of a CSV file; ``.gz`` is decompressed.
 
-    Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
-
-    Parameters
-    ----------
-    path
-        A CSV file with the columns ``workload`` (compute, network, unknown), ``policy`` (depth-first, breadth-first),
-        ``gpus``, ``requested_s`` and ``service_s``; ``.gz`` is decompressed.
+    Its columns are ``workload`` (compute, network, unknown), ``policy`` (depth-first, breadth-first), ``gpus``,
+    ``requested_s`` and ``service_s``. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names
+    line and column.
     """
     path = Path(path)
     return [

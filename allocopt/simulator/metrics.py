@@ -12,6 +12,7 @@ the share of the largest free block, sees one group alone and would call an empt
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +56,6 @@ class JobStatistics:
 
     Parameters
     ----------
-    jobs
-        How many.
     wait_s, response_s, slowdown, bounded_slowdown
         Distributions of the measures of `JobTimes`.
     starved
@@ -177,25 +176,19 @@ def max_queue_length(schedule: Schedule, window: Window) -> int:
     return int(waiting.max())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Changes:
-    """Nodes that become idle (+1) or busy (-1), in the order of time; arrays of shape ``(m,)``."""
-
+class _Changes(NamedTuple):
+    # Nodes that become idle (+1) or busy (-1), in the order of time; arrays of shape ``(m,)``.
     time: FloatArray
     node: IntArray
     change: IntArray
 
 
 def mean_fragmentation(schedule: Schedule, window: Window) -> tuple[float | None, ...] | None:
-    """Fragmentation of the idle nodes at each level below the top, a mean over the time in which nodes are idle.
+    """Return the fragmentation of the idle nodes at each level below the top, the leaf level first.
 
-    A node is idle when no job holds it. The work grows as m log m in the number m of nodes started and ended on.
-
-    Returns
-    -------
-    tuple or None
-        One mean per level, the leaf level first, each None if no node is ever idle; None where the schedule has no
-        nodes or no topology.
+    It is a mean over the time in which nodes are idle, held by no job; None for a level if none ever is, and altogether
+    where the schedule has no nodes or no topology. The work grows as m log m in the number m of nodes started and ended
+    on.
     """
     if schedule.nodes is None or schedule.topology is None:
         return None
@@ -326,8 +319,6 @@ class Metrics:
         Over all jobs that are not trimmed.
     by_size
         Over those of each class of size, 1, 2 to 4, 5 to 16, 17 to 64, ... processors; classes without jobs left out.
-    machine
-        Over time.
     starvation_s
         Wait in seconds beyond which a job counts as starved.
     starved
@@ -357,17 +348,22 @@ def measure(
         Which jobs to leave out.
     starvation_s
         Wait in seconds beyond which a job counts as starved.
-    hop_cost
-        Cost of one hop.
     """
-    kept = trim.kept(len(schedule.workload))
-    times = job_times(schedule)
+    kept, times = trim.kept(len(schedule.workload)), job_times(schedule)
     starved = times.wait_s > starvation_s
+    window = Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
+    machine = MachineUse(
+        window.length,
+        utilization(schedule, window),
+        mean_queue_length(schedule, window),
+        max_queue_length(schedule, window),
+        mean_fragmentation(schedule, window),
+    )
     measured = MeasuredJobs(schedule.workload.processors, times, starved, job_hop_costs(schedule, hop_cost))
     return Metrics(
         measured.statistics(kept),
         measured.by_size(kept),
-        machine_use(schedule, kept),
+        machine,
         starvation_s,
         schedule.workload.ids[kept][starved[kept]],
     )
@@ -379,15 +375,3 @@ def job_hop_costs(schedule: Schedule, hop_cost: float = HOP_COST) -> FloatArray 
         return None
     several = np.array([len(nodes) > 1 for nodes in schedule.nodes])
     return np.where(several, hop_costs(schedule.topology, hop_cost, schedule.nodes), np.nan)
-
-
-def machine_use(schedule: Schedule, kept: slice) -> MachineUse:
-    """Measure the machine between the first submission and the last end of some jobs."""
-    window = Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
-    return MachineUse(
-        window.length,
-        utilization(schedule, window),
-        mean_queue_length(schedule, window),
-        max_queue_length(schedule, window),
-        mean_fragmentation(schedule, window),
-    )

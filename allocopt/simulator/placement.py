@@ -41,15 +41,7 @@ def first_units(free: IntArray, asked: IntArray) -> IntArray:
 
 
 class Placement:
-    """What is free on every node, and who holds the rest.
-
-    Parameters
-    ----------
-    platform
-        A platform with nodes.
-    ids
-        Numbers of the jobs by which errors name them, shape ``(n,)``.
-    """
+    """What is free on every node, and who holds the rest; errors name jobs by their ``ids``."""
 
     def __init__(self, platform: Platform, ids: IntArray) -> None:
         self.free = platform.capacity.copy()
@@ -136,8 +128,6 @@ class Guest(NamedTuple):
 
     Parameters
     ----------
-    job
-        Its number.
     percent
         Its quota, in percent of these units.
     """
@@ -147,15 +137,7 @@ class Guest(NamedTuple):
 
 
 class Guests:
-    """Who runs on whose units. What a guest asks for is put aside, so that it holds nothing of its own.
-
-    Parameters
-    ----------
-    state
-        The simulation.
-    ids
-        Numbers of the jobs by which errors name them, shape ``(n,)``.
-    """
+    """Who runs on whose units. What a guest asks for is put aside, so that it holds nothing of its own."""
 
     def __init__(self, state: State, ids: IntArray) -> None:
         self._state = state

@@ -39,8 +39,6 @@ class Rules:
 
     Parameters
     ----------
-    event_order
-        How events at the same time are taken.
     kill_at_limit
         Whether a job ends when its estimate is over, or runs as long as was recorded; then an estimated end that has
         passed counts as now.
@@ -83,8 +81,6 @@ class QueueKeys:
 
     Parameters
     ----------
-    kind
-        How the values are read.
     values
         One value per job, in the workload's order, shape ``(n,)``; not NaN.
 

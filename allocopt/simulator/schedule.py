@@ -16,8 +16,6 @@ class Schedule:
 
     Parameters
     ----------
-    workload
-        The jobs.
     processors
         Size of the machine.
     release

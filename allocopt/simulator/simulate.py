@@ -158,8 +158,7 @@ def simulate(
                 simulation.python_pass(chosen)
             if observer is not None:
                 observer(simulation)
-    _check_finished(simulation, name_of(chosen))
-    schedule = _schedule(workload, simulation)
+    schedule = _finished(workload, simulation, name_of(chosen))
     return execution.measured(schedule) if isinstance(execution, MeasuringModel) else schedule
 
 
@@ -191,15 +190,9 @@ def new_simulation(
 ) -> Simulation:
     """Return a simulation before its first event, to be stepped by its owner; see `simulate`.
 
-    Raises `InvalidProblemError` if there are no jobs, or one asks for more than the machine has; it is named;
-    `UsageError` if what is asked for does not go together.
-
-    Parameters
-    ----------
-    workload, platform, scheduler, rules, seed, demands, allocator, execution
-        As of `simulate`.
-    is_watched
-        Whether somebody looks at the running jobs besides the scheduler.
+    ``is_watched`` says whether somebody looks at the running jobs besides the scheduler. Raises `InvalidProblemError`
+    if there are no jobs, or one asks for more than the machine has; it is named; `UsageError` if what is asked for does
+    not go together.
     """
     machine = _platform(platform)
     _check_kinds(workload, seed)
@@ -279,7 +272,6 @@ def _simulate_tasks(
 
 
 def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntArray]) -> IntArray:
-    """Units of each resource that each job asks for, shape ``(n, R)``."""
     if not len(workload):
         raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
     unknown = sorted(set(demands) - set(platform.resources[1:]))
@@ -342,15 +334,12 @@ def _keys(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> Qu
     return keys
 
 
-def _check_finished(simulation: Simulation, name: str) -> None:
+def _finished(workload: Workload, simulation: Simulation, name: str) -> Schedule:
     clock = simulation.state.clock
     if clock["n_running"][0]:
         raise SchedulerError(never_ends(simulation.view))
     if clock["n_queued"][0]:
         raise SchedulerError(f"{name} leaves jobs waiting for ever: {stalled(simulation.view)}")
-
-
-def _schedule(workload: Workload, simulation: Simulation) -> Schedule:
     platform = simulation.view.platform
     jobs, guests = simulation.state.jobs, simulation.guests.ended_at
     held_from = jobs["start"].copy() if guests else None

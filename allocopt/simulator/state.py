@@ -43,18 +43,17 @@ class Clock(Protocol):
     wake: float  # next time at which a pass is due although nothing happens
     shadow: float  # time at which the head of the queue can start by the estimates, as the last EASY pass found
     next_submission: int  # first job that has neither been submitted nor waits for another one
-    first: int
+    first: int  # where the queue begins; now the lengths of the lists and of the profile:
     n_queued: int
     n_events: int
     n_running: int
     n_started: int
     n_ended: int
-    n_profile: int  # lengths of the lists and of the profile; ``first`` is where the queue begins
+    n_profile: int
     n_joined: int  # jobs that joined the queue at the last event
     n_begun: int  # jobs started so far
     n_planned: int  # jobs at the front of the queue that have a reservation
-    unfinished: int
-    """Part of a pass that is to go on, counted from 1, for it stopped to let the user interrupt; 0 after all of it."""
+    unfinished: int  # part of a pass that is to go on, from 1, for it stopped to let the user interrupt; 0 after it
     examined: int  # jobs at the front of the queue of which none can start before a job ends
     ended_early: int  # 1 when a job has ended before its estimate since the last pass
     indexed: int  # 1 while `State.least` describes the waiting jobs
@@ -65,8 +64,8 @@ class RulesRecord(Protocol):
     """How events are taken and what the built-in scheduler does: enumerations by value, flags as 0 or 1."""
 
     event_order: int  # an `EventOrder`
-    order: int
-    backfill_order: int  # an `OrderKind`, for the queue and for backfilling
+    order: int  # an `OrderKind`, for the queue
+    backfill_order: int  # an `OrderKind`, for backfilling
     own_backfill_order: int  # whether backfilling has another order than the queue
     backfill: int  # a `Backfill`
     compression: int  # whether reservations move forward when a job ends early
@@ -82,23 +81,23 @@ class JobRecord(Protocol):
     limit: float  # time after its start at which it is killed; infinite where jobs are not killed
     estimate: float
     think: float  # seconds from the end of the preceding job to the submission
-    order_value: float
-    backfill_value: float  # values by which the queue and backfilling are ordered (see `QueueKeys`)
-    release: float
+    order_value: float  # orders the queue (see `QueueKeys`)
+    backfill_value: float  # orders backfilling
+    release: float  # when it joined the queue; NaN before that is known, as the next two
     start: float
-    end: float  # when it joined the queue, started, and ends at its present speed; NaN before that is known
+    end: float  # at its present speed
     event: float  # when something happens to it next: its end, or its release
     expected_end: float  # its start plus its estimate
-    remaining: float
+    remaining: float  # seconds of work that were left when its speed last changed
     speed: float
-    changed: float  # seconds of work that were left when its speed last changed, that speed, and when
+    changed: float  # when its speed last changed
     reserved: float  # start time it was promised; infinite where there is no promise
-    order_rank: int
-    backfill_rank: int  # its place among all jobs by the values
+    order_rank: int  # its place among all jobs by the values
+    backfill_rank: int
     user: int
     preceding: int  # the job that has to end first, or ``NOBODY``
-    dependent: int
-    next_dependent: int  # first job that waits for this one, and the next one that waits for the same job as this one
+    dependent: int  # the first job that waits for this one
+    next_dependent: int  # the next job that waits for the same one as this one
     event_rank: int  # which of two events at the same time comes first: the lower, no two of which are equal
     event_place: int  # its place in the heap of events
 
@@ -177,37 +176,17 @@ STATE = tuple_type(
 
 def new_state(
     workload: Workload,
-    request: IntArray,
-    capacity: IntArray,
+    request: IntArray,  # units of each resource that each job holds, shape ``(n, R)``
+    capacity: IntArray,  # units of each resource that there are, shape ``(R,)``
     rules: Rules,
     backfill: Backfill,
     order: QueueKeys,
     backfill_order: QueueKeys | None = None,
     *,
-    compression: bool = False,
-    track_running: bool = False,
+    compression: bool = False,  # whether conservative backfilling plans all anew when a job ends early
+    track_running: bool = False,  # whether running jobs are listed although backfilling does not need it
 ) -> State:
-    """Return the state before the first event.
-
-    Parameters
-    ----------
-    workload
-        The jobs.
-    request
-        Units of each resource that each job holds, shape ``(n, R)``.
-    capacity
-        Units of each resource that there are, shape ``(R,)``.
-    rules
-        How events are taken, and whether jobs are killed.
-    backfill
-        Which jobs the built-in scheduler lets overtake others.
-    order, backfill_order
-        Order of the queue, and of backfilling if that is another one.
-    compression
-        Whether conservative backfilling plans all reservations anew when a job ends early.
-    track_running
-        Whether the running jobs are listed by their expected ends although backfilling does not need it.
-    """
+    """Return the state before the first event."""
     n, n_resources = request.shape
     users, user = np.unique(workload.users, return_inverse=True)
     steps = 2 * n + 3 if backfill is Backfill.CONSERVATIVE else 0

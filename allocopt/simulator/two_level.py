@@ -27,12 +27,8 @@ class Choice:
 
     Parameters
     ----------
-    view
-        The cluster.
     number
         Choices before this one in the simulation.
-    level
-        The level.
     jobs
         Jobs in the window, in the order in which they joined the queue.
     legal
@@ -79,8 +75,6 @@ class TwoLevelLog:
 
 @dataclass(slots=True, eq=False)
 class _Memory:
-    """The simulation that a scheduler takes part in, and its log."""
-
     view: View | None = None
     log: TwoLevelLog = field(default_factory=lambda: _empty_log(0))
 
@@ -146,7 +140,9 @@ class TwoLevelScheduler:
                 return
             job = int(jobs[slot])
             if not fitting[slot]:
-                self._reserve(job)
+                if log.holder not in (NOBODY, job):
+                    log.promised[log.holder] = np.inf
+                log.holder = job
                 return
             yield self._start(job, Mode.RESERVED if job == log.holder else Mode.READY)
 
@@ -181,12 +177,6 @@ class TwoLevelScheduler:
         if job == self.log.holder:
             self.log.holder = NOBODY
         return Start(job)
-
-    def _reserve(self, job: int) -> None:
-        log = self.log
-        if log.holder not in (NOBODY, job):
-            log.promised[log.holder] = np.inf
-        log.holder = job
 
 
 def _empty_log(jobs: int) -> TwoLevelLog:

@@ -1,4 +1,7 @@
-"""Policy ``window``: every period a topology solver allocates the waiting jobs that fit together (NSA paper, III-C)."""
+"""Policy ``window``: every period a topology solver allocates the waiting jobs that fit together (NSA paper, III-C).
+
+Beside it the allocator that asks a solver for the jobs of another scheduler, and the windows of a trace as problems.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -89,16 +92,7 @@ class WindowRule:
     def window(self, view: View, topology: Topology, hop_cost: float = 1000.0, name: str = "window") -> Window:
         """Select jobs, give nodes to those that ask for one, and pose the problem of the others.
 
-        Parameters
-        ----------
-        view
-            A cluster whose nodes are given away whole, at a multiple of the period.
-        topology
-            How the nodes are connected.
-        hop_cost
-            Cost of one hop.
-        name
-            Name of the problem.
+        The view is of a cluster whose nodes are given away whole, at a multiple of the period.
         """
         selected, idle = self.select(view), view.idle_nodes
         single = [job for job in selected if view.processors[job] == 1]
@@ -170,14 +164,18 @@ class WindowScheduler:
 
         Raises `UsageError` if the platform has no topology, or jobs share its nodes.
         """
-        topology = _topology(view)
+        platform = view.platform
+        if platform.topology is None:
+            raise UsageError("policy 'window' needs a platform whose topology is known, such as a fat tree of nodes")
+        if platform.is_shared or len(platform.resources) > 1:
+            raise UsageError("policy 'window' gives away whole nodes, on this platform jobs share them")
         due = self._rule.due(view.now)
         if due > view.now:
             # A job that a window leaves waiting can start only after an event, at which this is called again.
             if len(view.queue):
                 yield Wait(due)
             return
-        window = self._rule.window(view, topology, name=f"window at {due:g} s")
+        window = self._rule.window(view, platform.topology, name=f"window at {due:g} s")
         if window.problem is None:
             yield from window.single
         else:
@@ -221,15 +219,6 @@ def _taken(solver: Solver, asked: str | None) -> Strategy:
     if asked is not None and asked not in taken:
         raise UsageError(f"solver {solver.name!r} does not take {asked}; it takes {', '.join(taken)}")
     return taken[-1] if asked is None else Strategy(asked)
-
-
-def _topology(view: View) -> Topology:
-    platform = view.platform
-    if platform.topology is None:
-        raise UsageError("policy 'window' needs a platform whose topology is known, such as a fat tree of nodes")
-    if platform.is_shared or len(platform.resources) > 1:
-        raise UsageError("policy 'window' gives away whole nodes, on this platform jobs share them")
-    return platform.topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,25 +283,18 @@ def windows(
     skip: int = 0,
     prefix: str = "window",
 ) -> Iterator[TopologyProblem]:
-    """Replay a workload through the window rule: see `allocopt.simulator.window.WindowRule`.
+    """Replay a workload through the `WindowRule`, and yield its windows in order of time, strategy ``free``.
 
     One-node jobs take the first idle nodes, at no cost; the others are a problem over the idle nodes that remain. Jobs
-    run as long as was recorded and wait for no other job. Raises `UsageError` if the period or a limit makes no sense;
-    `InvalidProblemError` if a job is larger than the cluster; `InvalidSolutionError` if ``allocate`` gives a node away
-    that is not idle, or not as many as a job asks for.
+    run as long as was recorded and wait for no other job. They count whole nodes, none more than the cluster has: see
+    `Workload.in_nodes`, `Workload.fitting`.
 
     Parameters
     ----------
-    workload
-        Jobs that count whole nodes, none larger than the cluster: see `Workload.in_nodes`, `Workload.fitting`.
-    topology
-        The cluster, all its nodes idle at time 0.
     period_s
         Length of a period in seconds, positive.
     allocate
         Allocates every window, those that are not yielded too, but not the ones after the last that is asked for.
-    hop_cost
-        Cost of one hop.
     min_jobs, max_jobs
         Least (1 or more) and greatest number of jobs of a window that is yielded; None for no upper limit.
     skip
@@ -320,16 +302,29 @@ def windows(
     prefix
         What their names begin with; a number follows, 000 for the first one yielded.
 
-    Yields
+    Raises
     ------
-    TopologyProblem
-        Windows in order of time, strategy ``free``.
+    UsageError
+        If the period or a limit makes no sense.
+    InvalidProblemError
+        If a job is larger than the cluster.
+    InvalidSolutionError
+        If ``allocate`` gives a node away that is not idle, or not as many as a job asks for.
     """
     _check_limits(min_jobs, max_jobs, skip)
-    _check_sizes(workload, topology.size)
+    if len(workload) and workload.processors.max() > topology.size:
+        job = int(np.argmax(workload.processors > topology.size))
+        asked = workload.processors[job]
+        raise InvalidProblemError(
+            f"job {workload.ids[job]}", f"asks for {asked} nodes, the cluster has {topology.size}"
+        )
     largest = len(workload) if max_jobs is None else max_jobs
     rule = WindowRule(period_s)
-    simulation = _simulation(workload, topology)
+    platform = Platform.whole_nodes(topology)
+    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
+    rules = Rules(kill_at_limit=False, dependencies=False)
+    state = new_state(workload, workload.processors[:, None].copy(), platform.total, rules, Backfill.NONE, arrival)
+    simulation = Simulation(workload, platform, state, DepthFirst(), None)
     found = -skip
     while simulation.advance():
         due = rule.due(simulation.view.now)
@@ -357,21 +352,6 @@ class _Decided:
         return self.decisions
 
 
-def _simulation(workload: Workload, topology: Topology) -> Simulation:
-    platform = Platform.whole_nodes(topology)
-    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
-    rules = Rules(kill_at_limit=False, dependencies=False)
-    state = new_state(workload, workload.processors[:, None].copy(), platform.total, rules, Backfill.NONE, arrival)
-    return Simulation(workload, platform, state, DepthFirst(), None)
-
-
-def _check_sizes(workload: Workload, size: int) -> None:
-    if len(workload) and workload.processors.max() > size:
-        job = int(np.argmax(workload.processors > size))
-        asked = workload.processors[job]
-        raise InvalidProblemError(f"job {workload.ids[job]}", f"asks for {asked} nodes, the cluster has {size}")
-
-
 def _check_limits(min_jobs: int, max_jobs: int | None, skip: int) -> None:
     if min_jobs < 1:
         raise UsageError(f"the least number of jobs of a window is {min_jobs}, must be at least 1")
@@ -381,25 +361,12 @@ def _check_limits(min_jobs: int, max_jobs: int | None, skip: int) -> None:
         raise UsageError(f"the number of windows to skip is {skip}, must not be negative")
 
 
-LARGEST_SEED = 2**31
-
-
 def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.Generator) -> Allocate:
-    """Make an allocator of an installed solver.
+    """Make an allocator of windows of an installed solver, which takes them under a strategy.
 
-    Raises `UsageError` if there is no such solver, or it does not take the strategy; when called, if it does not take
-    the window; `MissingPackageError` if the solver needs a package that is not installed.
-
-    Parameters
-    ----------
-    name
-        Name of the solver.
-    strategy
-        Strategy under which it allocates: ``scas``, ``dcas`` or ``free``.
-    iterations
-        Its budget per window. There is no time limit, so that the same generator state gives the same windows.
-    rng
-        Source of the seed of each window.
+    It may spend so many iterations on each, and there is no time limit: the same generator state gives the same
+    windows. Raises `UsageError` if there is no such solver, or it does not take the strategy; when called, if it does
+    not take the window; `MissingPackageError` if the solver needs a package that is not installed.
     """
     solver = get_solver(name)
     if strategy not in solver.capabilities.strategies:

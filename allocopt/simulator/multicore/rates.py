@@ -71,11 +71,7 @@ def fill_factors(tasks: FloatArray, factors: FloatArray) -> None:
 
 
 def speed_factor(
-    rate: ArrayLike,
-    others_rate: ArrayLike,
-    others: ArrayLike,
-    constants: ContentionConstants,
-    sharing: float = 1.0,
+    rate: ArrayLike, others_rate: ArrayLike, others: ArrayLike, constants: ContentionConstants, sharing: float = 1.0
 ) -> FloatArray:
     """Return the speed factor S_m of tasks: 1 alone, less where the memory channels are shared.
 
@@ -85,10 +81,6 @@ def speed_factor(
         Rate in MB/s at which the task would access memory if it ran alone.
     others_rate
         Sum of these rates of the other tasks on its processor.
-    others
-        Number of the other tasks.
-    constants
-        Of the processor.
     sharing
         What the number of others is multiplied with in the floor: 1 as printed, 0.6 in IRMaSim's later code.
     """
@@ -138,21 +130,15 @@ def touch(multicore: Multicore, processor: int, now: float) -> None:
 
 
 @inlined
-def _add_demands(multicore: Multicore, processor: int) -> None:
-    """Add up anew what the tasks of a processor ask for, so that no rounding error stays."""
-    record = multicore.processors[processor]
+def set_factors(multicore: Multicore, processor: int) -> None:
+    """Set the speed factors of the tasks of a processor, and its power."""
+    record, sharing = multicore.processors[processor], multicore.tally[0].sharing
+    # Added up anew, so that no rounding error stays.
     record.demand = 0.0
     for core in range(record.first_core, record.first_core + record.cores):
         task = multicore.core_task[core]
         if task != IDLE:
             record.demand += multicore.tasks[task].intensity * record.speed
-
-
-@inlined
-def set_factors(multicore: Multicore, processor: int) -> None:
-    """Set the speed factors of the tasks of a processor, and its power."""
-    record, sharing = multicore.processors[processor], multicore.tally[0].sharing
-    _add_demands(multicore, processor)
     if record.active == 0:
         record.power = record.idle_w
         return
@@ -164,29 +150,10 @@ def set_factors(multicore: Multicore, processor: int) -> None:
             continue
         rate = multicore.tasks[task].intensity * record.speed
         factor = factor_of(
-            rate,
-            record.demand,
-            others,
-            sharing,
-            record.b,
-            record.c,
-            record.da,
-            record.db,
-            record.dc,
-            record.dd,
+            rate, record.demand, others, sharing, record.b, record.c, record.da, record.db, record.dc, record.dd
         )
         multicore.tasks[task].factor = factor
         record.power += core_power(multicore, processor, factor)
-
-
-@inlined
-def set_speeds(state: State, multicore: Multicore, processor: int) -> None:
-    """Let the tasks of a processor go on at the speeds of their factors."""
-    record = multicore.processors[processor]
-    for core in range(record.first_core, record.first_core + record.cores):
-        task = multicore.core_task[core]
-        if task != IDLE and state.jobs[task].speed != multicore.tasks[task].factor * record.speed:
-            change_speed(state, task, multicore.tasks[task].factor * record.speed)
 
 
 @inlined
@@ -207,27 +174,21 @@ def settle(state: State, multicore: Multicore) -> None:
         processor = multicore.dirty[at]
         multicore.processors[processor].dirty = 0
         set_factors(multicore, processor)
-        set_speeds(state, multicore, processor)
+        record = multicore.processors[processor]
+        for core in range(record.first_core, record.first_core + record.cores):
+            task = multicore.core_task[core]
+            if task != IDLE and state.jobs[task].speed != multicore.tasks[task].factor * record.speed:
+                change_speed(state, task, multicore.tasks[task].factor * record.speed)
     tally.n_dirty = 0
 
 
 class SharedMemory:
     """Jobs go at the pace of the slowest of their tasks, each of which is slowed down by those beside it.
 
-    It goes with ``simulate(jobs.workload_at(reference), machine.platform(), ...)``. Unlike in ``simulate(jobs, machine,
-    ...)`` the tasks of a job end together. They take the first idle cores of each of its nodes. Raises `UsageError` if
-    the reference speed is not positive.
-
-    Parameters
-    ----------
-    machine
-        The machine.
-    jobs
-        The jobs.
-    reference
-        Speed in billions of operations per second of the core to which the workload's run times belong.
-    execution
-        How jobs run; None for contention.
+    It goes with ``simulate(jobs.workload_at(reference), machine.platform(), ...)``; ``reference`` is the speed, in
+    billions of operations per second, of the core to which the workload's run times belong. Unlike in ``simulate(jobs,
+    machine, ...)`` the tasks of a job end together. They take the first idle cores of each of its nodes. Without
+    ``execution`` jobs run under contention. Raises `UsageError` if the reference speed is not positive.
     """
 
     name = "contention"
@@ -287,7 +248,6 @@ class SharedMemory:
         return self._where[job]
 
     def _set_paces(self, processor: int) -> list[int]:
-        """Set the speeds of the tasks of a processor, and return their jobs."""
         kind, tasks = self._kinds[processor], self._tasks[processor]
         rates = {job: float(self._intensity[job]) * kind.core_speed for job in tasks}
         total, count = sum(rates[job] * number for job, number in tasks.items()), sum(tasks.values())

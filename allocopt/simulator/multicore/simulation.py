@@ -106,22 +106,10 @@ def _sums(values: FloatArray, counts: list[int]) -> FloatArray:
 
 
 class MulticoreSimulation:
-    """Steps from one decision to the next.
+    """Steps from one decision to the next; jobs run under contention where no execution is given.
 
-    Raises `InvalidProblemError` if there are no jobs, or one can never start; it is named.
-
-    Parameters
-    ----------
-    machine
-        The machine.
-    jobs
-        The jobs.
-    execution
-        How they run; None for contention.
-    seed
-        Fixes what policies choose at random.
-    fixed_nodes
-        Node that each job is to run on, -1 for any, shape ``(n,)``; None for any.
+    Each job is to run on the node that ``fixed_nodes`` names, shape ``(n,)``, -1 for any. Raises `InvalidProblemError`
+    if there are no jobs, or one can never start; it is named.
     """
 
     def __init__(
@@ -194,20 +182,9 @@ def replay(
 ) -> MulticoreSchedule:
     """Simulate jobs that were started elsewhere, at the same times on the same nodes; the cores are the first idle.
 
-    A job whose cores are not idle then, as others take longer here, starts when they are. In the schedule, the time at
-    which a job was started stands for its submission. Raises `InvalidProblemError` if a job is not among them, or its
-    node is unknown or too small; it is named.
-
-    Parameters
-    ----------
-    machine
-        The machine.
-    jobs
-        The jobs, each on one node.
-    placed
-        Where and when each job was started, by its name.
-    execution
-        How jobs run; None for contention.
+    Each job is on one node. A job whose cores are not idle then, as others take longer here, starts when they are. In
+    the schedule, the time at which a job was started stands for its submission. Raises `InvalidProblemError` if a job
+    is not among those placed, or its node is unknown or too small; it is named.
     """
     numbers = {node.name: number for number, node in enumerate(machine.nodes())}
     for name in jobs.names:
@@ -241,17 +218,10 @@ class PlacedJobs(NamedTuple):
 
 
 def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
-    """Read where and when jobs were started.
+    """Read where and when jobs were started; ``job17`` may stand there as ``17``.
 
-    Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
-
-    Parameters
-    ----------
-    path
-        A CSV file with the columns ``job_id``, ``node``, ``start_s`` and, if known, ``duration_s``; ``.gz`` is
-        decompressed.
-    names
-        Names of the jobs; ``job17`` may stand there as ``17``.
+    The CSV file has the columns ``job_id``, ``node``, ``start_s`` and, if known, ``duration_s``; ``.gz`` is
+    decompressed. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
     """
     path = Path(path)
     known = {name.removeprefix(PREFIX): name for name in names} | {name: name for name in names}

@@ -77,34 +77,18 @@ class QuotaSchedule(Schedule):
         """Core-seconds that jobs used of what they were entitled to."""
         return float(self.accounts.used_core_s.sum() / self.accounts.allotted_core_s.sum())
 
-    @property
-    def memory_utilization(self) -> float:
-        """Occupied memory over that of the cluster, over time."""
-        return float(self.accounts.memory_core_s.sum()) / (self.processors * self.makespan_s)
-
     def of(self, application: str) -> IntArray:
         """Numbers of the jobs of an application."""
         return np.flatnonzero([one.application == application for one in self.jobs])
 
 
 class QuotaExecution:
-    """Follows the allocations of a simulation, and gives every job the speed that it has in its present stage.
-
-    Parameters
-    ----------
-    jobs
-        The jobs, by their numbers.
-    sharing, interference
-        How jobs that share slow each other down.
-    """
+    """Follows the allocations of a simulation, and gives every job the speed that it has in its present stage."""
 
     name = "quota"
 
     def __init__(
-        self,
-        jobs: Sequence[QueuedJob],
-        sharing: Sharing = Sharing.SHARES,
-        interference: Interference | None = None,
+        self, jobs: Sequence[QueuedJob], sharing: Sharing = Sharing.SHARES, interference: Interference | None = None
     ) -> None:
         self.jobs = tuple(jobs)
         self.allocations: list[Allocation] = []

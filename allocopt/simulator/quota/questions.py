@@ -67,12 +67,10 @@ class Asking(QuotaScheduler):
             yield from easy_starts(view)
         else:
             yield from self.question.decisions(self.answer)
-        self.question = next((one for one in self._questions(view) if self._is_new(one)), None)
+        new = (one for one in self._questions(view) if (one.allocation.number, one.guest) not in self._put)
+        self.question = next(new, None)
         if self.question is not None:
             self._put.add((self.question.allocation.number, self.question.guest))
-
-    def _is_new(self, question: Question) -> bool:
-        return (question.allocation.number, question.guest) not in self._put
 
     def _questions(self, view: QuotaView) -> Iterator[Question]:
         for one in view.allocations:
@@ -89,17 +87,6 @@ class AskingSimulation:
     """A simulation from one question to the next.
 
     Raises `InvalidProblemError` if a job asks for more cores than there are.
-
-    Parameters
-    ----------
-    jobs
-        The jobs.
-    cores
-        Cores of the cluster.
-    asking
-        Who asks.
-    sharing, interference
-        How jobs that share slow each other down.
     """
 
     def __init__(
