@@ -1,4 +1,4 @@
-"""The state of a simulation, as kernels take it: a few arrays of numbers and records.
+"""The state of a simulation, as kernels take it: a few arrays of numbers and records, made from a workload.
 
 Jobs are numbered ``0 .. n - 1`` in the order of their workload, resources ``0 .. R - 1`` in the order of the platform.
 Times are in seconds. A record's field is read ``state.jobs[job].start`` in a kernel, and the field of all jobs

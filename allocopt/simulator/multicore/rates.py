@@ -1,4 +1,7 @@
-"""How fast tasks that share memory channels run (IRMaSim, Eq. 2 to 4), and what power processors draw."""
+"""How fast tasks that share memory channels run (IRMaSim, Eq. 2 to 4), and what power processors draw.
+
+Of the same speeds `SharedMemory` makes an execution model, for schedulers and allocators of any kind.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable

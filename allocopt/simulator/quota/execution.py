@@ -1,4 +1,7 @@
-"""Execution model ``quota``: jobs progress by the quotas they hold, and by how their present stages overlap."""
+"""Execution model ``quota``: jobs progress by the quotas they hold, and by how their present stages overlap.
+
+With it what such a simulation gives: the schedule, what jobs keep busy and are entitled to, how long they share.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
