@@ -16,7 +16,7 @@ from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.generate import synthetic_problem
 from allocopt.problems.topology.tables import group_tree
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.trace_windows import solver_allocator, windows
+from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.traces.generators import uniform_workload

@@ -25,8 +25,7 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.topology_allocator import TopologyAllocator
-from allocopt.simulator.window import WindowScheduler
+from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback, Solver
 from allocopt.solving.registry import get_solver

@@ -25,8 +25,8 @@ from allocopt.simulator.kernels.run import run
 from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.rules import Backfill, QueueOrder, Rules
 from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
-from allocopt.simulator.setup import new_state
 from allocopt.simulator.simulate import simulate
+from allocopt.simulator.state import new_state
 from allocopt.simulator.view import View
 from allocopt.traces.lublin import lublin_workload
 from allocopt.traces.swf import read_swf

@@ -15,9 +15,8 @@ from allocopt.envs.batch_scheduling.task import part
 from allocopt.envs.dras.selectors import Observing
 from allocopt.envs.dras.task import Episodes, ObservationName, Options
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.mode_shares import mode_shares
-from allocopt.simulator.rules import Reservations
-from allocopt.simulator.schedule import Schedule, job_times
+from allocopt.simulator.rules import Mode, Reservations
+from allocopt.simulator.schedule import Schedule, job_times, run_times
 from allocopt.simulator.scheduler import ListScheduler, Scheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import TwoLevelScheduler
@@ -93,7 +92,9 @@ def waits(schedule: Schedule, base: Schedule) -> list[Cell]:
 
 def shares(schedule: Schedule, scheduler: TwoLevelScheduler) -> list[Cell]:
     """Shares of the node hours by mode."""
-    return [share.node_seconds for share in mode_shares(schedule, scheduler.log.modes)]
+    held = schedule.workload.processors * run_times(schedule)
+    modes = (Mode.READY, Mode.RESERVED, Mode.BACKFILLED)
+    return [float(held[scheduler.log.modes == mode].sum() / held.sum()) for mode in modes]
 
 
 def speed_section(trace: Workload) -> str:

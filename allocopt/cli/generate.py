@@ -185,7 +185,7 @@ def generate_windows(
     import numpy as np
 
     from allocopt.problems.topology.generate import checked_hop_cost
-    from allocopt.simulator.trace_windows import solver_allocator, windows
+    from allocopt.simulator.window import solver_allocator, windows
     from allocopt.traces.generators import uniform_workload
 
     cluster = (

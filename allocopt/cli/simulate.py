@@ -240,8 +240,7 @@ def _allocator(
     if name is None and strategy is None:
         return None
     from allocopt.errors import UsageError
-    from allocopt.simulator.topology_allocator import TopologyAllocator
-    from allocopt.simulator.window import WindowScheduler
+    from allocopt.simulator.window import TopologyAllocator, WindowScheduler
     from allocopt.solving.registry import get_solver
 
     if isinstance(scheduler, WindowScheduler):

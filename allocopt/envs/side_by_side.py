@@ -13,8 +13,7 @@ from allocopt.envs.fields import STAY, Batch, Layout
 from allocopt.errors import UsageError
 from allocopt.kernels.compiled import inlined
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
-from allocopt.simulator.setup import new_state
-from allocopt.simulator.state import CAPACITY, FREE, Clock, JobRecord, Record, Records, State
+from allocopt.simulator.state import CAPACITY, FREE, Clock, JobRecord, Record, Records, State, new_state
 from allocopt.traces.workload import Workload
 
 __all__ = ["STAY", "Compiled", "SideBySide", "cleared", "first_state", "is_played", "put_records", "rewind", "settled"]

@@ -1,8 +1,7 @@
 """The metrics of a schedule as tables for a terminal."""
 
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.job_statistics import JobStatistics, Spread
-from allocopt.simulator.metrics import Metrics
+from allocopt.simulator.metrics import JobStatistics, Metrics, Spread
 
 MEASURES_HEADER, MEASURES_DIGITS = ("over jobs", "mean", "median", "95 %", "max"), (None, 2, 2, 2, 2)
 SIZES_HEADER = (

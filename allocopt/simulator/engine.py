@@ -9,14 +9,22 @@ from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
 from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.execution import Change, ExecutionModel, StagedModel
-from allocopt.simulator.faults import Blame, SchedulerError
-from allocopt.simulator.guests import Guests
 from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.queue import place_in_queue
 from allocopt.simulator.kernels.run import scheduling_pass, start_waiting
-from allocopt.simulator.placement import Placement, Share
-from allocopt.simulator.scheduler import Decision, PlaceGuest, Reserve, Scheduler, SetQuota, Start, Wait
+from allocopt.simulator.placement import Guests, Placement, Share
+from allocopt.simulator.scheduler import (
+    Blame,
+    Decision,
+    PlaceGuest,
+    Reserve,
+    Scheduler,
+    SchedulerError,
+    SetQuota,
+    Start,
+    Wait,
+)
 from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, State
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
@@ -34,23 +42,7 @@ PYTHON_KERNELS = (advance, next_backfillable, place_in_queue, shadow_of, start_w
 
 
 class Simulation:
-    """Steps from one scheduling point to the next.
-
-    Parameters
-    ----------
-    workload
-        The jobs.
-    platform
-        The machine.
-    state
-        The state before the first event.
-    allocator
-        Who chooses the nodes; None where nodes are not tracked.
-    execution
-        How fast jobs run; None for speed 1.
-    rng
-        Source of randomness of schedulers; None for one of seed 0.
-    """
+    """Steps from one scheduling point to the next; without an allocator nodes are not tracked."""
 
     def __init__(
         self,
@@ -113,10 +105,8 @@ class Simulation:
     def python_pass(self, scheduler: Scheduler) -> None:
         """Let a scheduler decide.
 
-        Raises
-        ------
-        SchedulerError
-            If it raises, or decides what cannot be done; it names the scheduler, the job and the time.
+        Raises `SchedulerError` if it raises, or decides what cannot be done; it names the scheduler, the job and the
+        time.
         """
         name = name_of(scheduler)
         with Blame(name, self.view.now):
@@ -242,16 +232,12 @@ class Simulation:
         self._n_queued = n_queued
         if self._still_passes <= PATIENCE:
             return
-        nothing_comes = self._nothing_comes()
+        next_event = self.state.jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
+        nothing_comes = next_event == np.inf and clock["next_submission"][0] == self.state.jobs.size
         if nothing_comes and n_running:
             raise SchedulerError(never_ends(self.view))
         if nothing_comes or self._still_passes > (LONG_PATIENCE if n_running else IDLE_PATIENCE):
             raise SchedulerError(f"{name} waits for nothing: {stalled(self.view)}")
-
-    def _nothing_comes(self) -> bool:
-        clock, jobs = self.state.clock, self.state.jobs
-        next_event = jobs["event"][self.state.lists[EVENTS, 0]] if clock["n_events"][0] else np.inf
-        return bool(next_event == np.inf and clock["next_submission"][0] == jobs.size)
 
 
 def never_ends(view: View) -> str:

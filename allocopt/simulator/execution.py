@@ -9,8 +9,7 @@ import numpy as np
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import HopFormula, Topology, hop_costs
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.guests import Guest
-from allocopt.simulator.placement import Placement
+from allocopt.simulator.placement import Guest, Placement
 from allocopt.simulator.schedule import Schedule
 
 S = TypeVar("S", bound=Schedule, covariant=True)
@@ -48,11 +47,8 @@ class ExecutionModel(Protocol):
     def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
         """Return the jobs whose speed is another one from now on, and that speed.
 
-        Parameters
-        ----------
-        change
-            What has changed; a job that has just started runs at speed 1 unless this says otherwise. Speeds are
-            seconds of recorded run time per second, not negative.
+        A job that has just started runs at speed 1 unless this says otherwise. Speeds are seconds of recorded run time
+        per second, not negative.
         """
 
 
@@ -76,24 +72,15 @@ class MeasuringModel(ExecutionModel, Protocol[S]):
 class Locality:
     """A job takes longer by a penalty that depends on how many nodes it is spread over (CuSH, section 3.2).
 
-    Parameters
-    ----------
-    run
-        Run times of the jobs in seconds, shape ``(n,)`` as all arrays here.
-    fewest, most
-        Nodes that the job has when it is packed and when it is spread as far as it can be.
-    packed_s, spread_s
-        Seconds that it takes longer then; linear between.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a penalty would make a job end before it starts, or a job has fewer nodes at most than at least.
+    Raises `InvalidProblemError` if a penalty would make a job end before it starts, or a job has fewer nodes at most
+    than at least.
     """
 
-    run: FloatArray
+    run: FloatArray  # run times of the jobs in seconds, shape ``(n,)`` as all arrays here
+    # Nodes that the job has when it is packed and when it is spread as far as it can be.
     fewest: IntArray
     most: IntArray
+    # Seconds that it takes longer then; linear between.
     packed_s: FloatArray
     spread_s: FloatArray
 
@@ -110,13 +97,10 @@ class Locality:
         for job in change.started.tolist():
             share = change.placement.shares[job]
             assert share is not None, "a job that runs holds something"
-            yield job, self._speed(job, len(share.nodes))
-
-    def _speed(self, job: int, nodes: int) -> float:
-        span = max(1, self.most[job] - self.fewest[job])
-        spread = min(1.0, max(0.0, (nodes - self.fewest[job]) / span))
-        penalty = (1 - spread) * self.packed_s[job] + spread * self.spread_s[job]
-        return float(self.run[job] / (self.run[job] + penalty))
+            span = max(1, self.most[job] - self.fewest[job])
+            spread = min(1.0, max(0.0, (len(share.nodes) - self.fewest[job]) / span))
+            penalty = (1 - spread) * self.packed_s[job] + spread * self.spread_s[job]
+            yield job, float(self.run[job] / (self.run[job] + penalty))
 
 
 @dataclass(frozen=True, slots=True)

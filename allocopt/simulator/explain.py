@@ -16,18 +16,9 @@ from allocopt.traces.workload import Workload
 
 @dataclass(slots=True)
 class Reason:
-    """One reason, for as long as it held.
+    """One reason, for as long as it held."""
 
-    Parameters
-    ----------
-    first, last
-        Times of the first and the last pass that passed the job over for it, in seconds.
-    passes
-        Number of these passes.
-    text
-        The reason.
-    """
-
+    # Times of the first and the last pass that passed the job over for it, in seconds.
     first: float
     last: float
     passes: int
@@ -35,24 +26,10 @@ class Reason:
 
 
 class Explanation:
-    """An observer that notes why one job does not start.
-
-    Parameters
-    ----------
-    workload
-        The jobs.
-    job_id
-        Number of the job in its trace.
-    scheduler
-        Who decides.
-
-    Raises
-    ------
-    UsageError
-        If there is no such job.
-    """
+    """An observer that notes why one job does not start. Raises `UsageError` if there is no such job."""
 
     def __init__(self, workload: Workload, job_id: int, scheduler: AnyScheduler) -> None:
+        # The job is named by its number in the trace.
         found = np.flatnonzero(workload.ids == job_id)
         if not len(found):
             raise UsageError(f"there is no job {job_id} to explain in {workload.name}; it may have been dropped")

@@ -1,18 +1,23 @@
-"""The locality model: how much longer a job takes where it was put, by its kind, the policy and the GPUs it asks for.
+"""Locality: how much longer a job takes where it was put, by its kind, the policy and the GPUs it asks for.
 
-Source: CuSH (Domeniconi, Lee and Morari, DRL4KDD 2019), section 3.1: service time = requested time + penalty, and the
-penalty is a linear function of the GPUs asked for, one for each workload type and allocation policy.
+Source of the penalties: CuSH (Domeniconi, Lee and Morari, DRL4KDD 2019), section 3.1: service time = requested time +
+penalty, and the penalty is a linear function of the GPUs asked for, one for each workload type and allocation policy.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import product
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import InvalidProblemError, UsageError
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.reading import parse_json, read_text
 from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.execution import Change
 from allocopt.simulator.placement import Share
@@ -21,12 +26,9 @@ from allocopt.simulator.placement import Share
 class WorkloadType(IntEnum):
     """What bounds the speed of a job."""
 
-    COMPUTE = 0
-    """Computation, as of dgemm, a product of matrices: faster on few nodes."""
-    NETWORK = 1
-    """The network, as of daxpy, a sum of vectors: faster on many nodes."""
-    UNKNOWN = 2
-    """Not known: the mean of the two."""
+    COMPUTE = 0  # computation, as of dgemm, a product of matrices: faster on few nodes
+    NETWORK = 1  # the network, as of daxpy, a sum of vectors: faster on many nodes
+    UNKNOWN = 2  # not known: the mean of the two
 
     @property
     def label(self) -> str:
@@ -37,10 +39,8 @@ class WorkloadType(IntEnum):
 class Policy(IntEnum):
     """On how many nodes a job is put."""
 
-    DEPTH_FIRST = 0
-    """As few as possible."""
-    BREADTH_FIRST = 1
-    """As many as possible."""
+    DEPTH_FIRST = 0  # as few as possible
+    BREADTH_FIRST = 1  # as many as possible
 
     @property
     def label(self) -> str:
@@ -56,18 +56,10 @@ ALLOCATORS: Mapping[Policy, Allocator] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A penalty that grows with the GPUs asked for.
-
-    Parameters
-    ----------
-    base
-        Penalty of a job without GPUs.
-    per_gpu
-        Penalty of each GPU.
-    """
+    """A penalty that grows with the GPUs asked for."""
 
     base: float
-    per_gpu: float
+    per_gpu: float  # penalty of each GPU
 
     def at(self, gpus: IntArray) -> FloatArray:
         """Penalties of jobs that ask for so many GPUs."""
@@ -76,18 +68,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class PenaltyTable:
-    """The coefficients of the model.
+    """The coefficients of the model: the line of every workload type and policy, in a unit of time that its user knows.
 
-    Parameters
-    ----------
-    lines
-        The line of every workload type and policy, in a unit of time that the user of the table knows; those of
-        ``UNKNOWN`` may be left out and are then the means of the two other types'.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a line is missing or not finite.
+    Those of ``UNKNOWN`` may be left out and are then the means of the two other types'. Raises `InvalidProblemError` if
+    a line is missing or not finite.
     """
 
     lines: Mapping[tuple[WorkloadType, Policy], Line]
@@ -96,10 +80,18 @@ class PenaltyTable:
         lines = dict(self.lines)
         for policy in Policy:
             known = [lines.get((kind, policy)) for kind in (WorkloadType.COMPUTE, WorkloadType.NETWORK)]
-            lines.setdefault((WorkloadType.UNKNOWN, policy), _mean([line for line in known if line is not None]))
-        for kind in WorkloadType:
-            for policy in Policy:
-                _check((kind, policy), lines.get((kind, policy)))
+            given = [line for line in known if line is not None]
+            if given:
+                mean = Line(
+                    sum(line.base for line in given) / len(given), sum(line.per_gpu for line in given) / len(given)
+                )
+                lines.setdefault((WorkloadType.UNKNOWN, policy), mean)
+        for kind, policy in product(WorkloadType, Policy):
+            place, line = f"locality of {kind.label} jobs, {policy.label}", lines.get((kind, policy))
+            if line is None:
+                raise InvalidProblemError(place, "no line is given")
+            if not np.isfinite([line.base, line.per_gpu]).all():
+                raise InvalidProblemError(place, f"is {line.base} + {line.per_gpu} per GPU, must be finite")
         object.__setattr__(self, "lines", MappingProxyType(lines))
 
     def __reduce__(self) -> tuple[type["PenaltyTable"], tuple[dict[tuple[WorkloadType, Policy], Line]]]:
@@ -114,15 +106,7 @@ class PenaltyTable:
         return PenaltyTable(lines)
 
     def penalties(self, kinds: IntArray, gpus: IntArray) -> FloatArray:
-        """Return the penalty of each job under each policy, shape ``(n, 2)``.
-
-        Parameters
-        ----------
-        kinds
-            The `WorkloadType` of each job, shape ``(n,)``.
-        gpus
-            GPUs that each of them asks for, shape ``(n,)``.
-        """
+        """Return the penalty of jobs, by `WorkloadType` and number of GPUs, under each policy, shape ``(n, 2)``."""
         penalties = np.zeros((len(kinds), len(Policy)))
         for (kind, policy), line in self.lines.items():
             chosen = kinds == kind
@@ -134,21 +118,11 @@ class PenaltyTable:
 class Penalised:
     """Every job takes longer by a penalty of its own, wherever its policy found room for it.
 
-    Parameters
-    ----------
-    run
-        Requested times of the jobs in seconds, shape ``(n,)``.
-    penalty_s
-        Seconds that they take longer, shape ``(n,)``; less where negative.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a penalty would make a job end before it starts.
+    Raises `InvalidProblemError` if a penalty would make a job end before it starts.
     """
 
-    run: FloatArray
-    penalty_s: FloatArray
+    run: FloatArray  # requested times of the jobs in seconds, shape ``(n,)``
+    penalty_s: FloatArray  # seconds that they take longer, shape ``(n,)``; less where negative
 
     def __post_init__(self) -> None:
         if (self.penalty_s <= -self.run).any():
@@ -164,23 +138,12 @@ class Penalised:
 class PenalisedByPolicy:
     """Every job takes longer by the penalty of the policy that was chosen for it.
 
-    Parameters
-    ----------
-    run
-        Requested times of the jobs in seconds, shape ``(n,)``.
-    penalty_s
-        Seconds that they take longer under each policy, shape ``(n, 2)``; less where negative.
-    policies
-        The policy of each job, by its number as text; known when the job starts at the latest.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a penalty would make a job end before it starts.
+    Raises `InvalidProblemError` if a penalty would make a job end before it starts.
     """
 
-    run: FloatArray
-    penalty_s: FloatArray
+    run: FloatArray  # requested times of the jobs in seconds, shape ``(n,)``
+    penalty_s: FloatArray  # seconds that they take longer under each policy, shape ``(n, 2)``; less where negative
+    # The policy of each job, by its number as text; known when the job starts at the latest.
     policies: Mapping[str, Policy]
 
     def __post_init__(self) -> None:
@@ -195,14 +158,9 @@ class PenalisedByPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ByPolicy:
-    """An allocator that puts every job where its own policy says.
+    """An allocator that puts every job where its own policy says."""
 
-    Parameters
-    ----------
-    policies
-        The policy of each job, by its number as text; known when the job starts at the latest.
-    """
-
+    # The policy of each job, by its number as text; known when the job starts at the latest.
     policies: Mapping[str, Policy]
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
@@ -213,21 +171,6 @@ class ByPolicy:
             left[share.nodes] -= share.units
             shares.append(share)
         return shares
-
-
-def _mean(lines: Sequence[Line]) -> Line:
-    if not lines:
-        return Line(float("nan"), float("nan"))
-    return Line(sum(line.base for line in lines) / len(lines), sum(line.per_gpu for line in lines) / len(lines))
-
-
-def _check(key: tuple[WorkloadType, Policy], line: Line | None) -> None:
-    kind, policy = key
-    place = f"locality of {kind.label} jobs, {policy.label}"
-    if line is None:
-        raise InvalidProblemError(place, "no line is given")
-    if not np.isfinite([line.base, line.per_gpu]).all():
-        raise InvalidProblemError(place, f"is {line.base} + {line.per_gpu} per GPU, must be finite")
 
 
 SIERRA_TABLE = PenaltyTable(
@@ -246,3 +189,128 @@ sets only, so that the baselines come in the order of Table 1; see docs/cush.md.
 """
 SHARE = 0.7
 """Largest request of the paper's job sets as a share of the cluster, chosen together with the coefficients."""
+
+
+SPREAD, ALONE = "_unconsolidated", "null"
+_JOB = re.compile(r"\('(?P<name>(?P<family>[^']*?)(?: \(batch size (?P<batch>\d+)\))?)', (?P<gpus>\d+)\)")
+LOG_BATCH = 13.0
+"""Doublings of a batch of one that count as 1."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """How a job's speed depends on where it is put."""
+
+    gpus: IntArray  # numbers of GPUs with which it was measured, rising, shape ``(k,)``
+    slowdown: FloatArray  # times it takes under each `Policy` over the shorter of the two, shape ``(k, 2)``
+
+    def at(self, gpus: IntArray) -> FloatArray:
+        """Slowdown with so many GPUs, shape ``(n, 2)``: linear in log2 between measurements, constant beyond them.
+
+        Where the better policy changes in between, both lines are above 1; they are scaled so that the lower one is 1.
+        """
+        measured, asked = np.log2(self.gpus), np.log2(np.maximum(gpus, 1))
+        lines = np.stack([np.interp(asked, measured, self.slowdown[:, policy]) for policy in Policy], axis=1)
+        slowdown: FloatArray = lines / lines.min(axis=1, keepdims=True)
+        return slowdown
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurements:
+    """Throughputs of deep-learning jobs on one server and spread over several: the measured locality model.
+
+    The file is the one of the Gavel scheduler (Narayanan, Santhanam, Kazhamiaka, Phanishayee and Zaharia,
+    "Heterogeneity-aware cluster scheduling policies for deep learning workloads", OSDI 2020): for each GPU type, and
+    for the type with ``_unconsolidated`` after it, the throughput of every job alone on 1, 2, 4 or 8 GPUs. It is read
+    at run time and does not come with the package.
+    """
+
+    curves: Mapping[str, Mapping[str, Curve]]  # the curve of each job on each GPU type, by type and name
+
+    @property
+    def gpu_types(self) -> tuple[str, ...]:
+        """GPU types that were measured."""
+        return tuple(sorted(self.curves))
+
+    def jobs(self, gpu_type: str) -> tuple[str, ...]:
+        """Jobs that were measured on a GPU type. Raises `UsageError` if there is no such type."""
+        if gpu_type not in self.curves:
+            raise UsageError(f"no GPU {gpu_type!r} was measured; there are {', '.join(self.gpu_types)}")
+        return tuple(sorted(self.curves[gpu_type]))
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Jobs without their batch sizes."""
+        return tuple(sorted({_family(name) for jobs in self.curves.values() for name in jobs}))
+
+    def service(self, gpu_type: str, names: Sequence[str], length: FloatArray, gpus: IntArray) -> FloatArray:
+        """Return how long jobs take under each `Policy`, shape ``(n, 2)``; under the better one it is ``length``."""
+        curves = self.curves[gpu_type]
+        rows = [curves[name].at(gpus[[job]])[0] for job, name in enumerate(names)]
+        service: FloatArray = length[:, np.newaxis] * np.array(rows).reshape(len(names), len(Policy))
+        return service
+
+    def traits(self, gpu_type: str, names: Sequence[str]) -> FloatArray:
+        """Describe jobs: their family, log2 of the batch size over 13, and the GPU type, all within 0 .. 1."""
+        families = [[float(_family(name) == family) for family in self.families] for name in names]
+        batches = [[min(1.0, np.log2(_batch(name)) / LOG_BATCH)] for name in names]
+        types = [[float(gpu_type == known) for known in self.gpu_types] for _ in names]
+        return np.concatenate([families, batches, types], axis=1)
+
+
+def read_measurements(path: Path | str) -> Measurements:
+    """Read throughputs.
+
+    Jobs that were not measured both on one server and spread over several, with several GPUs, are left out; so is a
+    number of GPUs with which the job did not run. Raises `BadFileError` if the file cannot be read or does not hold
+    throughputs.
+    """
+    path = Path(path)
+    found = parse_json(read_text(path), path)
+    if not isinstance(found, dict):
+        raise bad_file(path, "top level", f"is {shown(found)}, must be an object")
+    types = sorted(name for name in found if f"{name}{SPREAD}" in found)
+    if not types:
+        raise bad_file(path, f"holds no GPU type with its {SPREAD!r} counterpart")
+    packed = {name: _throughputs(path, name, found[name]) for name in types}
+    spread = {name: _throughputs(path, name + SPREAD, found[name + SPREAD]) for name in types}
+    return Measurements(MappingProxyType({name: _curves(packed[name], spread[name]) for name in types}))
+
+
+Throughputs = dict[tuple[str, int], float]
+
+
+def _throughputs(path: Path, place: str, jobs: object) -> Throughputs:
+    if not isinstance(jobs, dict):
+        raise bad_file(path, place, f"is {shown(jobs)}, must be an object")
+    found = {}
+    for key, partners in jobs.items():
+        match = _JOB.fullmatch(key)
+        if match is None:
+            raise bad_file(path, place, f"{shown(key)} is no job, must be like \"('LM (batch size 5)', 2)\"")
+        alone = partners.get(ALONE) if isinstance(partners, dict) else None
+        if not isinstance(alone, int | float) or isinstance(alone, bool) or alone < 0:
+            raise bad_file(path, place, key, f"{ALONE} is {shown(alone)}, must be a throughput")
+        found[match["name"], int(match["gpus"])] = float(alone)
+    return found
+
+
+def _curves(packed: Throughputs, spread: Throughputs) -> Mapping[str, Curve]:
+    both = sorted(key for key in packed if packed[key] > 0 and spread.get(key, 0.0) > 0 and key[1] > 1)
+    curves = {}
+    for name in sorted({name for name, _ in both}):
+        counts = [gpus for job, gpus in both if job == name]
+        times = np.array([[1 / packed[name, gpus], 1 / spread[name, gpus]] for gpus in counts])
+        # One GPU is on one server whatever the policy.
+        slowdown = np.concatenate([np.ones((1, len(Policy))), times / times.min(axis=1, keepdims=True)])
+        curves[name] = Curve(np.array([1, *counts]), slowdown)
+    return MappingProxyType(curves)
+
+
+def _family(name: str) -> str:
+    return name.partition(" (batch size ")[0]
+
+
+def _batch(name: str) -> int:
+    rest = name.partition(" (batch size ")[2]
+    return int(rest[:-1]) if rest else 1

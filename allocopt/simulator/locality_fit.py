@@ -1,15 +1,15 @@
 """Coefficients of the locality model from measured jobs: their fit, their files, types of applications by it."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
-from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, shown
@@ -24,85 +24,45 @@ FEWEST = 2
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A job that ran.
+    """A job that ran."""
 
-    Parameters
-    ----------
-    workload
-        What bounds its speed.
-    policy
-        How it was allocated.
-    gpus
-        GPUs that it had.
-    requested_s
-        Seconds that it was requested for.
-    service_s
-        Seconds that it took.
-    """
-
-    workload: WorkloadType
-    policy: Policy
-    gpus: int
-    requested_s: float
-    service_s: float
+    workload: WorkloadType  # what bounds its speed
+    policy: Policy  # how it was allocated
+    gpus: int  # GPUs that it had
+    requested_s: float  # seconds that it was requested for
+    service_s: float  # seconds that it took
 
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """The line of a workload type and a policy, and how well it fits.
-
-    Parameters
-    ----------
-    workload, policy
-        Which one it is.
-    line
-        Coefficients in seconds.
-    jobs
-        Number of measured jobs.
-    residual_s
-        Root of the mean square of what the line leaves unexplained, in seconds.
-    largest_residual_s
-        The largest of these, without its sign.
-    explained
-        Share of the penalties' variance that the line explains; None where they are all equal.
-    """
+    """The line of a workload type and a policy, and how well it fits."""
 
     workload: WorkloadType
     policy: Policy
-    line: Line
+    line: Line  # coefficients in seconds
     jobs: int
-    residual_s: float
-    largest_residual_s: float
-    explained: float | None
+    residual_s: float  # root of the mean square of what the line leaves unexplained, in seconds
+    largest_residual_s: float  # the largest of these, without its sign
+    explained: float | None  # share of the penalties' variance that the line explains; None where they are all equal
 
 
 def fit(jobs: Sequence[Measured]) -> list[FittedLine]:
     """Fit a line to the penalties of each workload type and policy, by linear least squares.
 
-    Parameters
-    ----------
-    jobs
-        Measured jobs; unknown ones need not be among them.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a type and policy, ``UNKNOWN`` aside, has not been measured with at least two numbers of GPUs.
+    Jobs of unknown type need not be among those measured. Raises `InvalidProblemError` if a type and policy,
+    ``UNKNOWN`` aside, has not been measured with at least two numbers of GPUs.
     """
-    return list(_fits(jobs))
+    fitted = []
+    for workload, policy in product(WorkloadType, Policy):
+        chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
+        if chosen or workload is not WorkloadType.UNKNOWN:
+            fitted.append(_fit_one(workload, policy, chosen))
+    return fitted
 
 
 def table_of(fitted: Sequence[FittedLine]) -> PenaltyTable:
     """Return the fitted lines as a table, in seconds."""
     return PenaltyTable({(one.workload, one.policy): one.line for one in fitted})
-
-
-def _fits(jobs: Sequence[Measured]) -> Iterator[FittedLine]:
-    for workload in WorkloadType:
-        for policy in Policy:
-            chosen = [job for job in jobs if job.workload == workload and job.policy == policy]
-            if chosen or workload is not WorkloadType.UNKNOWN:
-                yield _fit_one(workload, policy, chosen)
 
 
 def _fit_one(workload: WorkloadType, policy: Policy, jobs: Sequence[Measured]) -> FittedLine:
@@ -112,7 +72,9 @@ def _fit_one(workload: WorkloadType, policy: Policy, jobs: Sequence[Measured]) -
         name = f"{workload.label} jobs, {policy.label}"
         raise InvalidProblemError(name, f"measured with {different} numbers of GPUs, a line needs at least {FEWEST}")
     penalty = np.array([job.service_s - job.requested_s for job in jobs])
-    line = _least_squares(gpus, penalty)
+    centred = gpus - gpus.mean()
+    per_gpu = float(centred @ penalty / (centred @ centred))
+    line = Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
     residual = penalty - line.at(gpus)
     spread = float(((penalty - penalty.mean()) ** 2).sum())
     return FittedLine(
@@ -126,30 +88,16 @@ def _fit_one(workload: WorkloadType, policy: Policy, jobs: Sequence[Measured]) -
     )
 
 
-def _least_squares(gpus: IntArray, penalty: FloatArray) -> Line:
-    centred = gpus - gpus.mean()
-    per_gpu = float(centred @ penalty / (centred @ centred))
-    return Line(float(penalty.mean() - per_gpu * gpus.mean()), per_gpu)
-
-
 RUNS = 3
 """Runs after which an application is classified."""
 
 
 @dataclass(slots=True)
 class TypeClassifier:
-    """Remembers how long applications took, and says which lines of a table they follow.
+    """Remembers how long applications took, and says which lines of a table they follow."""
 
-    Parameters
-    ----------
-    table
-        The locality model, in seconds.
-    runs
-        Runs of an application before it is classified, at least 1.
-    """
-
-    table: PenaltyTable
-    runs: int = RUNS
+    table: PenaltyTable  # the locality model, in seconds
+    runs: int = RUNS  # runs of an application before it is classified, at least 1
     _seen: dict[str, list[Measured]] = field(default_factory=lambda: defaultdict(list))
 
     def observe(self, application: str, run: Measured) -> None:
@@ -164,7 +112,6 @@ class TypeClassifier:
         return min((WorkloadType.COMPUTE, WorkloadType.NETWORK), key=lambda kind: self._squares(kind, seen))
 
     def _squares(self, kind: WorkloadType, seen: list[Measured]) -> float:
-        """Sum of the squares that a type's lines leave unexplained."""
         left = [
             run.service_s - run.requested_s - float(self.table.lines[kind, run.policy].at(np.array([run.gpus]))[0])
             for run in seen
@@ -201,18 +148,11 @@ class TableModel(BaseModel):
 
 
 def read_measured(path: Path | str) -> list[Measured]:
-    """Read measured jobs.
+    """Read measured jobs of a CSV file; ``.gz`` is decompressed.
 
-    Parameters
-    ----------
-    path
-        A CSV file with the columns ``workload`` (compute, network, unknown), ``policy`` (depth-first, breadth-first),
-        ``gpus``, ``requested_s`` and ``service_s``; ``.gz`` is decompressed.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, or a row is wrong; it names line and column.
+    Its columns are ``workload`` (compute, network, unknown), ``policy`` (depth-first, breadth-first), ``gpus``,
+    ``requested_s`` and ``service_s``. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names
+    line and column.
     """
     path = Path(path)
     return [
@@ -228,13 +168,7 @@ def read_measured(path: Path | str) -> list[Measured]:
 
 
 def read_table(path: Path | str) -> PenaltyTable:
-    """Read coefficients, in seconds.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read or anything in it is wrong.
-    """
+    """Read coefficients, in seconds. Raises `BadFileError` if the file cannot be read or anything in it is wrong."""
     path = Path(path)
     model = validated(TableModel, check_header(parse_json(read_text(path), path), path, FORMAT), path)
     lines: dict[tuple[WorkloadType, Policy], Line] = {}
@@ -250,13 +184,7 @@ def read_table(path: Path | str) -> PenaltyTable:
 
 
 def write_table(path: Path | str, table: PenaltyTable) -> None:
-    """Write coefficients, given in seconds.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be written.
-    """
+    """Write coefficients, given in seconds. Raises `BadFileError` if the file cannot be written."""
     lines = [
         {"workload": kind.label, "policy": policy.label, "base_s": line.base, "per_gpu_s": line.per_gpu}
         for (kind, policy), line in sorted(table.lines.items())

@@ -12,14 +12,125 @@ the share of the largest free block, sees one group alone and would call an empt
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
-from allocopt.simulator.job_statistics import JobStatistics, MeasuredJobs, SizeClass
-from allocopt.simulator.schedule import Schedule, job_times
+from allocopt.simulator.schedule import JobTimes, Schedule, job_times
+
+CLASS_RATIO = 4
+"""Largest size of a class over that of the class before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How one measure is distributed over jobs.
+
+    Parameters
+    ----------
+    mean, median, maximum
+        As named.
+    percentile_95
+        What 95 % of the jobs do not exceed, interpolated linearly between jobs as the median is.
+    """
+
+    mean: float
+    median: float
+    percentile_95: float
+    maximum: float
+
+    @classmethod
+    def of(cls, values: FloatArray) -> "Spread":
+        """Summarize at least one value."""
+        median, percentile, maximum = np.percentile(values, [50, 95, 100]).tolist()
+        return cls(float(values.mean()), median, percentile, maximum)
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatistics:
+    """Some jobs, summarized.
+
+    Parameters
+    ----------
+    wait_s, response_s, slowdown, bounded_slowdown
+        Distributions of the measures of `JobTimes`.
+    starved
+        Number of jobs that waited longer than the threshold.
+    mean_hop_cost
+        Mean hop cost of the jobs of several nodes; None where there are none or nodes are not known.
+    """
+
+    jobs: int
+    wait_s: Spread
+    response_s: Spread
+    slowdown: Spread
+    bounded_slowdown: Spread
+    starved: int
+    mean_hop_cost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeClass:
+    """The jobs whose number of processors lies within limits.
+
+    Parameters
+    ----------
+    fewest, most
+        The limits, both included.
+    statistics
+        Their measures.
+    """
+
+    fewest: int
+    most: int
+    statistics: JobStatistics
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredJobs:
+    """Jobs with all that is measured of each, arrays of shape ``(n,)``."""
+
+    processors: IntArray
+    times: JobTimes
+    starved: NDArray[np.bool_]  # whether it waited longer than the threshold
+    hop_costs: FloatArray | None  # its hop cost, NaN for a job of one node; None where nodes are not known
+
+    def statistics(self, which: NDArray[np.bool_] | slice) -> JobStatistics:
+        """Summarize some of the jobs, at least one."""
+        times = self.times
+        costs = np.empty(0) if self.hop_costs is None else self.hop_costs[which]
+        costs = costs[~np.isnan(costs)]
+        return JobStatistics(
+            len(times.wait_s[which]),
+            Spread.of(times.wait_s[which]),
+            Spread.of(times.response_s[which]),
+            Spread.of(times.slowdown[which]),
+            Spread.of(times.bounded_slowdown[which]),
+            int(self.starved[which].sum()),
+            float(costs.mean()) if len(costs) else None,
+        )
+
+    def by_size(self, which: slice) -> tuple[SizeClass, ...]:
+        """Summarize some of the jobs by size, in powers of four: 1, 2 to 4, 5 to 16, 17 to 64, ... processors.
+
+        Classes without jobs are left out.
+        """
+        kept = np.zeros(len(self.processors), dtype=np.bool_)
+        kept[which] = True
+        limits = CLASS_RATIO ** np.arange(32, dtype=np.int64)
+        classes = np.searchsorted(limits, self.processors)
+        return tuple(
+            SizeClass(
+                1 if number == 0 else int(limits[number - 1]) + 1,
+                int(limits[number]),
+                self.statistics(kept & (classes == number)),
+            )
+            for number in np.unique(classes[kept]).tolist()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +176,19 @@ def max_queue_length(schedule: Schedule, window: Window) -> int:
     return int(waiting.max())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Changes:
-    """Nodes that become idle (+1) or busy (-1), in the order of time; arrays of shape ``(m,)``."""
-
+class _Changes(NamedTuple):
+    # Nodes that become idle (+1) or busy (-1), in the order of time; arrays of shape ``(m,)``.
     time: FloatArray
     node: IntArray
     change: IntArray
 
 
 def mean_fragmentation(schedule: Schedule, window: Window) -> tuple[float | None, ...] | None:
-    """Fragmentation of the idle nodes at each level below the top, a mean over the time in which nodes are idle.
+    """Return the fragmentation of the idle nodes at each level below the top, the leaf level first.
 
-    A node is idle when no job holds it. The work grows as m log m in the number m of nodes started and ended on.
-
-    Returns
-    -------
-    tuple or None
-        One mean per level, the leaf level first, each None if no node is ever idle; None where the schedule has no
-        nodes or no topology.
+    It is a mean over the time in which nodes are idle, held by no job; None for a level if none ever is, and altogether
+    where the schedule has no nodes or no topology. The work grows as m log m in the number m of nodes started and ended
+    on.
     """
     if schedule.nodes is None or schedule.topology is None:
         return None
@@ -214,8 +319,6 @@ class Metrics:
         Over all jobs that are not trimmed.
     by_size
         Over those of each class of size, 1, 2 to 4, 5 to 16, 17 to 64, ... processors; classes without jobs left out.
-    machine
-        Over time.
     starvation_s
         Wait in seconds beyond which a job counts as starved.
     starved
@@ -245,17 +348,22 @@ def measure(
         Which jobs to leave out.
     starvation_s
         Wait in seconds beyond which a job counts as starved.
-    hop_cost
-        Cost of one hop.
     """
-    kept = trim.kept(len(schedule.workload))
-    times = job_times(schedule)
+    kept, times = trim.kept(len(schedule.workload)), job_times(schedule)
     starved = times.wait_s > starvation_s
+    window = Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
+    machine = MachineUse(
+        window.length,
+        utilization(schedule, window),
+        mean_queue_length(schedule, window),
+        max_queue_length(schedule, window),
+        mean_fragmentation(schedule, window),
+    )
     measured = MeasuredJobs(schedule.workload.processors, times, starved, job_hop_costs(schedule, hop_cost))
     return Metrics(
         measured.statistics(kept),
         measured.by_size(kept),
-        machine_use(schedule, kept),
+        machine,
         starvation_s,
         schedule.workload.ids[kept][starved[kept]],
     )
@@ -267,15 +375,3 @@ def job_hop_costs(schedule: Schedule, hop_cost: float = HOP_COST) -> FloatArray 
         return None
     several = np.array([len(nodes) > 1 for nodes in schedule.nodes])
     return np.where(several, hop_costs(schedule.topology, hop_cost, schedule.nodes), np.nan)
-
-
-def machine_use(schedule: Schedule, kept: slice) -> MachineUse:
-    """Measure the machine between the first submission and the last end of some jobs."""
-    window = Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
-    return MachineUse(
-        window.length,
-        utilization(schedule, window),
-        mean_queue_length(schedule, window),
-        max_queue_length(schedule, window),
-        mean_fragmentation(schedule, window),
-    )

@@ -39,8 +39,6 @@ class OptimizationScheduler:
         Name of an installed solver, or a solver object; ``dp`` takes one resource, ``auto`` any number.
     time_limit, iterations
         What it may spend on a selection, in seconds and in steps; None for no limit, and for the solver's default.
-    seed
-        Fixes every random choice.
 
     Raises
     ------
@@ -79,13 +77,7 @@ class OptimizationScheduler:
         object.__setattr__(self, "_solver", solver)
 
     def schedule(self, view: View) -> Iterator[Decision]:
-        """Start the selected jobs.
-
-        Raises
-        ------
-        UsageError
-            If the solver does not take problems of this size or of so many resources.
-        """
+        """Start the selected jobs. Raises `UsageError` if the solver does not take so many jobs or resources."""
         window = view.first(self.window)
         fitting = window[view.fitting(window)]
         if not len(fitting):
@@ -101,19 +93,7 @@ class OptimizationScheduler:
 def knapsack_of(
     view: View, jobs: list[int], reward: Reward, weights: tuple[float, float, float] = EQUAL_WEIGHTS
 ) -> KnapsackProblem:
-    """Pose the selection from some waiting jobs with what is free now.
-
-    Parameters
-    ----------
-    view
-        The queue and the machine.
-    jobs
-        Numbers of waiting jobs.
-    reward
-        ``capability`` or ``capacity``.
-    weights
-        w1, w2 and w3 of Eq. 1.
-    """
+    """Pose the selection from some waiting jobs with what is free now; the weights are w1, w2 and w3 of Eq. 1."""
     resources = view.platform.resources
     free, total = view.free.tolist(), np.asarray(view.platform.total).tolist()
     requests = view.request[jobs].tolist()

@@ -64,23 +64,11 @@ def get_policy(name: str, options: Mapping[str, Any] | None = None) -> Policy:
 def backfilled(
     name: str, policy: Policy, kind: str | None, tried: str | None = None, *, compression: bool = True
 ) -> Policy:
-    """Join a policy with backfilling, if any is asked for.
+    """Join a policy of some name with a kind of backfilling, if one is named.
 
-    Parameters
-    ----------
-    name, policy
-        The policy, and what it is called.
-    kind
-        Name of the kind of backfilling; None for none.
-    tried
-        Name of the queue order in which jobs are tried for it; None for that of the queue.
-    compression
-        Whether reservations move forward where jobs end early, under conservative backfilling.
-
-    Raises
-    ------
-    UsageError
-        If there is no such backfilling or order, or the policy takes none.
+    Jobs are tried for it in the queue order named by ``tried``; None for that of the queue. With ``compression``
+    reservations move forward where jobs end early, under conservative backfilling. Raises `UsageError` if there is no
+    such backfilling or order, or the policy takes none.
     """
     if kind is None and tried is None:
         return policy

@@ -39,8 +39,6 @@ class Rules:
 
     Parameters
     ----------
-    event_order
-        How events at the same time are taken.
     kill_at_limit
         Whether a job ends when its estimate is over, or runs as long as was recorded; then an estimated end that has
         passed counts as now.
@@ -83,8 +81,6 @@ class QueueKeys:
 
     Parameters
     ----------
-    kind
-        How the values are read.
     values
         One value per job, in the workload's order, shape ``(n,)``; not NaN.
 
@@ -130,20 +126,14 @@ class Mode(IntEnum):
 class Level(IntEnum):
     """What is chosen next."""
 
-    CLOSED = 0
-    """Nothing before the next event."""
-    FIRST = 1
-    """A job that starts at once if it fits and gets the reservation if not."""
-    SECOND = 2
-    """A job that starts at once and does not delay the reservation."""
+    CLOSED = 0  # nothing before the next event
+    FIRST = 1  # a job that starts at once if it fits and gets the reservation if not
+    SECOND = 2  # a job that starts at once and does not delay the reservation
 
 
 class Reservations(IntEnum):
     """What becomes of a reservation when something happens before it is due."""
 
-    KEPT = 0
-    """It stands until its job starts, which may become possible earlier but never later (DRAS)."""
-    RENEWED = 1
-    """It lapses: every scheduling instance begins at level 1 (EASY backfilling under an order that changes)."""
-    NONE = 2
-    """There are none, and no level 2: only jobs that fit may be chosen (Decima-PG, BinPacking, Random)."""
+    KEPT = 0  # it stands until its job starts, which may become possible earlier but never later (DRAS)
+    RENEWED = 1  # it lapses: every scheduling instance begins at level 1 (EASY backfilling under an order that changes)
+    NONE = 2  # there are none, and no level 2: only jobs that fit may be chosen (Decima-PG, BinPacking, Random)

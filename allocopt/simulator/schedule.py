@@ -16,8 +16,6 @@ class Schedule:
 
     Parameters
     ----------
-    workload
-        The jobs.
     processors
         Size of the machine.
     release
@@ -82,26 +80,16 @@ SLOWDOWN_BOUND_S = 10.0
 class JobTimes:
     """Measures of jobs in the schedule's order, each of shape ``(n,)``.
 
-    Parameters
-    ----------
-    wait_s
-        Start minus release, in seconds.
-    response_s
-        End minus release, in seconds.
-    slowdown
-        Response over run time, at least 1; 1 for a job too short for its end to differ from its start.
-    bounded_slowdown
-        ``max(1, (wait + run) / max(run, 10 s))``.
-
     Notes
     -----
     Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001, doi:10.1007/3-540-45540-X_11.
     """
 
-    wait_s: FloatArray
-    response_s: FloatArray
+    wait_s: FloatArray  # start minus release, in seconds
+    response_s: FloatArray  # end minus release, in seconds
+    # Response over run time, at least 1; 1 for a job too short for its end to differ from its start.
     slowdown: FloatArray
-    bounded_slowdown: FloatArray
+    bounded_slowdown: FloatArray  # ``max(1, (wait + run) / max(run, 10 s))``
 
 
 def job_times(schedule: Schedule) -> JobTimes:

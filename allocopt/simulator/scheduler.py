@@ -5,11 +5,24 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from allocopt.arrays import IntArray
-from allocopt.errors import UsageError
+from allocopt.errors import PluginError, UsageError
+from allocopt.plugins import Fence
 from allocopt.simulator.execution import ExecutionModel
 from allocopt.simulator.rules import Backfill, QueueOrder
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
+
+
+class SchedulerError(PluginError):
+    """A scheduler, allocator or execution model that breaks a rule of the simulation, or raises; it is named."""
+
+
+class Blame(Fence):
+    """A `Fence` around schedulers, allocators and execution models."""
+
+    __slots__ = ()
+
+    error = SchedulerError
 
 
 class Start(NamedTuple):
@@ -17,8 +30,6 @@ class Start(NamedTuple):
 
     Parameters
     ----------
-    job
-        Its number.
     nodes
         The nodes it gets, where the platform has nodes; None leaves that to the allocator.
     """
@@ -34,8 +45,6 @@ class Reserve(NamedTuple):
 
     Parameters
     ----------
-    job
-        Its number.
     time
         When it is to start, in seconds, later than now.
     """
@@ -45,13 +54,7 @@ class Reserve(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Call the scheduler again at a time, though nothing may have happened.
-
-    Parameters
-    ----------
-    until
-        The time in seconds, later than now.
-    """
+    """Call the scheduler again at a time, in seconds and later than now, though nothing may have happened."""
 
     until: float
 
@@ -63,8 +66,6 @@ class PlaceGuest(NamedTuple):
 
     Parameters
     ----------
-    job
-        Its number.
     host
         Number of a running job that has no guest and is none, and that holds at least what the guest asks for.
     percent
@@ -99,13 +100,7 @@ class Scheduler(Protocol):
     """Decides at every scheduling point which jobs start."""
 
     def schedule(self, view: View) -> Iterable[Decision]:
-        """Return what is to be done now, in this order.
-
-        Parameters
-        ----------
-        view
-            The queue and the machine; it shows every decision as soon as it has been yielded and taken.
-        """
+        """Return what is to be done now, in this order; the view shows every decision as soon as it has been taken."""
 
 
 @runtime_checkable

@@ -14,15 +14,13 @@ from allocopt.kernels.ready import make_ready
 from allocopt.simulator.allocators import Allocator, DepthFirst
 from allocopt.simulator.engine import BUILT_IN_KERNELS, PYTHON_KERNELS, Simulation, name_of, never_ends, stalled
 from allocopt.simulator.execution import ExecutionModel, MeasuringModel
-from allocopt.simulator.faults import Blame, SchedulerError
 from allocopt.simulator.kernels.run import run
 from allocopt.simulator.multicore.policies import ACTION_NAMES, DEFAULT_NAME, Action, get_action
 from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.scheduler import ListScheduler, Scheduler, WithExecution
-from allocopt.simulator.setup import new_state
-from allocopt.simulator.state import State
+from allocopt.simulator.scheduler import Blame, ListScheduler, Scheduler, SchedulerError, WithExecution
+from allocopt.simulator.state import State, new_state
 from allocopt.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -160,8 +158,7 @@ def simulate(
                 simulation.python_pass(chosen)
             if observer is not None:
                 observer(simulation)
-    _check_finished(simulation, name_of(chosen))
-    schedule = _schedule(workload, simulation)
+    schedule = _finished(workload, simulation, name_of(chosen))
     return execution.measured(schedule) if isinstance(execution, MeasuringModel) else schedule
 
 
@@ -193,19 +190,9 @@ def new_simulation(
 ) -> Simulation:
     """Return a simulation before its first event, to be stepped by its owner; see `simulate`.
 
-    Parameters
-    ----------
-    workload, platform, scheduler, rules, seed, demands, allocator, execution
-        As of `simulate`.
-    is_watched
-        Whether somebody looks at the running jobs besides the scheduler.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there are no jobs, or one asks for more than the machine has; it is named.
-    UsageError
-        If what is asked for does not go together.
+    ``is_watched`` says whether somebody looks at the running jobs besides the scheduler. Raises `InvalidProblemError`
+    if there are no jobs, or one asks for more than the machine has; it is named; `UsageError` if what is asked for does
+    not go together.
     """
     machine = _platform(platform)
     _check_kinds(workload, seed)
@@ -243,10 +230,7 @@ def _allocator(platform: Platform, allocator: Allocator | None) -> Allocator | N
 def as_scheduler(scheduler: str | Policy) -> AnyScheduler:
     """Find a scheduler by name, see `get_policy`; a queue order alone schedules without backfilling.
 
-    Raises
-    ------
-    UsageError
-        If there is none of that name, or it is no scheduler.
+    Raises `UsageError` if there is none of that name, or it is no scheduler.
     """
     policy = get_policy(scheduler) if isinstance(scheduler, str) else scheduler
     if isinstance(policy, ListScheduler | Scheduler):
@@ -288,7 +272,6 @@ def _simulate_tasks(
 
 
 def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntArray]) -> IntArray:
-    """Units of each resource that each job asks for, shape ``(n, R)``."""
     if not len(workload):
         raise InvalidProblemError("workload", f"{workload.name} holds no jobs")
     unknown = sorted(set(demands) - set(platform.resources[1:]))
@@ -351,15 +334,12 @@ def _keys(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> Qu
     return keys
 
 
-def _check_finished(simulation: Simulation, name: str) -> None:
+def _finished(workload: Workload, simulation: Simulation, name: str) -> Schedule:
     clock = simulation.state.clock
     if clock["n_running"][0]:
         raise SchedulerError(never_ends(simulation.view))
     if clock["n_queued"][0]:
         raise SchedulerError(f"{name} leaves jobs waiting for ever: {stalled(simulation.view)}")
-
-
-def _schedule(workload: Workload, simulation: Simulation) -> Schedule:
     platform = simulation.view.platform
     jobs, guests = simulation.state.jobs, simulation.guests.ended_at
     held_from = jobs["start"].copy() if guests else None

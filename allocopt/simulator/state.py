@@ -1,4 +1,4 @@
-"""The state of a simulation, as kernels take it: a few arrays of numbers and records.
+"""The state of a simulation, as kernels take it: a few arrays of numbers and records, made from a workload.
 
 Jobs are numbered ``0 .. n - 1`` in the order of their workload, resources ``0 .. R - 1`` in the order of the platform.
 Times are in seconds. A record's field is read ``state.jobs[job].start`` in a kernel, and the field of all jobs
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import tuple_type
+from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
+from allocopt.traces.workload import Workload
 
 NOBODY = -1
 """Stands where there is no job."""
@@ -30,105 +32,74 @@ QUEUE, CANDIDATES, EVENTS, RUNNING, STARTED, ENDED = range(6)
 FREE, CAPACITY, EXTRA = range(3)
 """Rows of `State.units`: idle units of each resource, all units, and those that are spare at the shadow time."""
 
+BLOCK, SIZE_CLASSES = 128, 24
+"""Columns of a block of `State.least`; jobs of ``2**(SIZE_CLASSES - 2)`` units and more are of one class."""
+
 
 class Clock(Protocol):
     """The numbers of a simulation that change."""
 
-    now: float
-    """The time; -inf before the first event."""
-    wake: float
-    """Next time at which a pass is due although nothing happens."""
-    shadow: float
-    """Time at which the head of the queue can start by the estimates, as the last EASY pass found."""
-    next_submission: int
-    """First job that has neither been submitted nor waits for another one."""
-    first: int
+    now: float  # the time; -inf before the first event
+    wake: float  # next time at which a pass is due although nothing happens
+    shadow: float  # time at which the head of the queue can start by the estimates, as the last EASY pass found
+    next_submission: int  # first job that has neither been submitted nor waits for another one
+    first: int  # where the queue begins; now the lengths of the lists and of the profile:
     n_queued: int
     n_events: int
     n_running: int
     n_started: int
     n_ended: int
     n_profile: int
-    """Lengths of the lists and of the profile; ``first`` is where the queue begins."""
-    n_joined: int
-    """Jobs that joined the queue at the last event."""
-    n_begun: int
-    """Jobs started so far."""
-    n_planned: int
-    """Jobs at the front of the queue that have a reservation."""
-    unfinished: int
-    """Part of a pass that is to go on, counted from 1, for it stopped to let the user interrupt; 0 after all of it."""
-    examined: int
-    """Jobs at the front of the queue of which none can start before a job ends."""
-    ended_early: int
-    """1 when a job has ended before its estimate since the last pass."""
-    indexed: int
-    """1 while `State.least` describes the waiting jobs."""
-    n_gone: int
-    """Columns of the indexed queue whose job has left; they hold its complement."""
+    n_joined: int  # jobs that joined the queue at the last event
+    n_begun: int  # jobs started so far
+    n_planned: int  # jobs at the front of the queue that have a reservation
+    unfinished: int  # part of a pass that is to go on, from 1, for it stopped to let the user interrupt; 0 after it
+    examined: int  # jobs at the front of the queue of which none can start before a job ends
+    ended_early: int  # 1 when a job has ended before its estimate since the last pass
+    indexed: int  # 1 while `State.least` describes the waiting jobs
+    n_gone: int  # columns of the indexed queue whose job has left; they hold its complement
 
 
 class RulesRecord(Protocol):
     """How events are taken and what the built-in scheduler does: enumerations by value, flags as 0 or 1."""
 
-    event_order: int
-    """An `EventOrder`."""
-    order: int
-    backfill_order: int
-    """An `OrderKind`, for the queue and for backfilling."""
-    own_backfill_order: int
-    """Whether backfilling has another order than the queue."""
-    backfill: int
-    """A `Backfill`."""
-    compression: int
-    """Whether reservations move forward when a job ends early."""
-    plan_ahead: int
-    """Whether all jobs get their reservations on arrival, or only once it matters to who starts."""
-    track_running: int
-    """Whether the list of running jobs is kept."""
+    event_order: int  # an `EventOrder`
+    order: int  # an `OrderKind`, for the queue
+    backfill_order: int  # an `OrderKind`, for backfilling
+    own_backfill_order: int  # whether backfilling has another order than the queue
+    backfill: int  # a `Backfill`
+    compression: int  # whether reservations move forward when a job ends early
+    plan_ahead: int  # whether all jobs get their reservations on arrival, or only once it matters to who starts
+    track_running: int  # whether the list of running jobs is kept
 
 
 class JobRecord(Protocol):
     """A job."""
 
     submit: float
-    run: float
-    """Run time at speed 1."""
-    limit: float
-    """Time after its start at which it is killed; infinite where jobs are not killed."""
+    run: float  # run time at speed 1
+    limit: float  # time after its start at which it is killed; infinite where jobs are not killed
     estimate: float
-    think: float
-    """Seconds from the end of the preceding job to the submission."""
-    order_value: float
-    backfill_value: float
-    """Values by which the queue and backfilling are ordered (see `QueueKeys`)."""
-    release: float
+    think: float  # seconds from the end of the preceding job to the submission
+    order_value: float  # orders the queue (see `QueueKeys`)
+    backfill_value: float  # orders backfilling
+    release: float  # when it joined the queue; NaN before that is known, as the next two
     start: float
-    end: float
-    """When it joined the queue, started, and ends at its present speed; NaN before that is known."""
-    event: float
-    """When something happens to it next: its end, or its release."""
-    expected_end: float
-    """Its start plus its estimate."""
-    remaining: float
+    end: float  # at its present speed
+    event: float  # when something happens to it next: its end, or its release
+    expected_end: float  # its start plus its estimate
+    remaining: float  # seconds of work that were left when its speed last changed
     speed: float
-    changed: float
-    """Seconds of work that were left when its speed last changed, that speed, and when."""
-    reserved: float
-    """Start time it was promised; infinite where there is no promise."""
-    order_rank: int
+    changed: float  # when its speed last changed
+    reserved: float  # start time it was promised; infinite where there is no promise
+    order_rank: int  # its place among all jobs by the values
     backfill_rank: int
-    """Its place among all jobs by the values."""
     user: int
-    preceding: int
-    """The job that has to end first, or ``NOBODY``."""
-    dependent: int
-    next_dependent: int
-    """First job that waits for this one, and the next one that waits for the same job as this one."""
-    event_rank: int
-    """Which of two events at the same time comes first: the lower, no two of which are equal."""
-    event_place: int
-    """Its place in the heap of events."""
+    preceding: int  # the job that has to end first, or ``NOBODY``
+    dependent: int  # the first job that waits for this one
+    next_dependent: int  # the next job that waits for the same one as this one
+    event_rank: int  # which of two events at the same time comes first: the lower, no two of which are equal
+    event_place: int  # its place in the heap of events
 
 
 class Step(Protocol):
@@ -156,41 +127,21 @@ class Records(Protocol[Record]):
 
 
 class State(NamedTuple):
-    """A simulation.
+    """A simulation."""
 
-    Parameters
-    ----------
-    clock
-        The numbers that change, shape ``(1,)``.
-    rules
-        How events are taken and what the built-in scheduler does, shape ``(1,)``.
-    jobs
-        The jobs, shape ``(n,)``.
-    request
-        Units of each resource that a job holds while it runs, shape ``(n, R)``.
-    lists
-        Lists of jobs, shape ``(6, n)``; see ``QUEUE``.
-    units
-        Units of each resource, shape ``(3, R)``; see ``FREE``.
-    held
-        Units that each user's jobs hold, shape ``(U, R)``.
-    steps, unpromised
-        Conservative backfilling: times at which the steps of its profile begin, and the units that are not promised
-        to anyone from then on, shape ``(K, R)``.
-    least
-        Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
-        `allocopt.simulator.kernels.queue`. No rows where it does not.
-    """
-
-    clock: Records[Clock]
-    rules: Records[RulesRecord]
+    clock: Records[Clock]  # the numbers that change, shape ``(1,)``
+    rules: Records[RulesRecord]  # how events are taken and what the built-in scheduler does, shape ``(1,)``
     jobs: Records[JobRecord]
-    request: IntArray
-    lists: IntArray
-    units: IntArray
-    held: IntArray
+    request: IntArray  # units of each resource that a job holds while it runs, shape ``(n, R)``
+    lists: IntArray  # lists of jobs, shape ``(6, n)``; see ``QUEUE``
+    units: IntArray  # units of each resource, shape ``(3, R)``; see ``FREE``
+    held: IntArray  # units that each user's jobs hold, shape ``(U, R)``
+    # Conservative backfilling: times at which the steps of its profile begin, and the units that are not promised to
+    # anyone from then on, shape ``(K, R)``.
     steps: Records[Step]
     unpromised: IntArray
+    # Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
+    # `allocopt.simulator.kernels.queue`. No rows where it does not.
     least: FloatArray
 
 
@@ -221,3 +172,99 @@ STATE = tuple_type(
     State,
 )
 """Numba type of `State`."""
+
+
+def new_state(
+    workload: Workload,
+    request: IntArray,  # units of each resource that each job holds, shape ``(n, R)``
+    capacity: IntArray,  # units of each resource that there are, shape ``(R,)``
+    rules: Rules,
+    backfill: Backfill,
+    order: QueueKeys,
+    backfill_order: QueueKeys | None = None,
+    *,
+    compression: bool = False,  # whether conservative backfilling plans all anew when a job ends early
+    track_running: bool = False,  # whether running jobs are listed although backfilling does not need it
+) -> State:
+    """Return the state before the first event."""
+    n, n_resources = request.shape
+    users, user = np.unique(workload.users, return_inverse=True)
+    steps = 2 * n + 3 if backfill is Backfill.CONSERVATIVE else 0
+    has_index = (
+        backfill in (Backfill.EASY, Backfill.FIRST_FIT) and backfill_order is None and order.kind <= OrderKind.FIXED
+    )
+    units = np.zeros((3, n_resources), dtype=np.int64)
+    units[FREE] = units[CAPACITY] = capacity
+    numbers = _rules(rules, backfill, order, backfill_order)
+    numbers["compression"] = compression
+    # Between two early ends, which undo all of it, a plan in the order of arrival comes out the same made later: jobs
+    # start where they were promised to. Who looks at the running jobs may look at the reservations, too.
+    numbers["plan_ahead"] = (
+        track_running or not compression or not rules.kill_at_limit or order.kind is not OrderKind.ARRIVAL
+    )
+    numbers["track_running"] = track_running or backfill >= Backfill.EASY
+    return State(
+        clock=_clock(),
+        rules=numbers,
+        jobs=_jobs(workload, user, rules, order, order if backfill_order is None else backfill_order),
+        request=np.ascontiguousarray(request),
+        lists=np.zeros((6, n), dtype=np.int64),
+        units=units,
+        held=np.zeros((len(users), n_resources), dtype=np.int64),
+        steps=np.full(steps, -np.inf).view(STEP_DTYPE),
+        unpromised=np.tile(capacity, (steps, 1)),
+        least=np.zeros((1 + SIZE_CLASSES, n // BLOCK + 1 if has_index else 0)),
+    )
+
+
+def _clock() -> Any:
+    clock = np.zeros(1, dtype=CLOCK_DTYPE)
+    clock["now"] = -np.inf
+    clock["wake"] = np.inf
+    clock["n_profile"] = 1
+    return clock
+
+
+def _rules(rules: Rules, backfill: Backfill, order: QueueKeys, backfill_order: QueueKeys | None) -> Any:
+    numbers = np.zeros(1, dtype=RULES_DTYPE)
+    numbers["event_order"] = rules.event_order
+    numbers["order"] = order.kind
+    numbers["backfill_order"] = order.kind if backfill_order is None else backfill_order.kind
+    numbers["own_backfill_order"] = backfill_order is not None
+    numbers["backfill"] = backfill
+    return numbers
+
+
+def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, backfill_order: QueueKeys) -> Any:
+    jobs = np.zeros(len(workload), dtype=JOB_DTYPE)
+    for field in ("submit", "run", "estimate"):
+        jobs[field] = getattr(workload, field)
+    jobs["limit"] = workload.estimate if rules.kill_at_limit else np.inf
+    jobs["think"] = workload.think_s
+    jobs["preceding"] = workload.preceding_rows() if rules.dependencies else NOBODY
+    jobs["dependent"], jobs["next_dependent"] = _dependents(jobs["preceding"])
+    jobs["user"] = user
+    jobs["order_value"], jobs["order_rank"] = order.values, _ranks(order.values)
+    ranks = jobs["order_rank"] if backfill_order is order else _ranks(backfill_order.values)
+    jobs["backfill_value"], jobs["backfill_rank"] = backfill_order.values, ranks
+    for field in ("release", "start", "end", "event", "expected_end"):
+        jobs[field] = np.nan
+    jobs["reserved"] = np.inf
+    jobs["speed"] = 1.0
+    return jobs
+
+
+def _ranks(values: FloatArray) -> IntArray:
+    ranks = np.empty(len(values), dtype=np.int64)
+    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return ranks
+
+
+def _dependents(preceding: IntArray) -> tuple[IntArray, IntArray]:
+    """Chain the jobs that wait for the same job, in their order: the first of each chain, and the next of each job."""
+    first = np.full(len(preceding), NOBODY)
+    following = np.full(len(preceding), NOBODY)
+    for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
+        following[job] = first[preceding[job]]
+        first[preceding[job]] = job
+    return first, following

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
-from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.rules import Level, Mode, Reservations
-from allocopt.simulator.scheduler import Decision, Start
+from allocopt.simulator.scheduler import Decision, SchedulerError, Start
 from allocopt.simulator.state import NOBODY
 from allocopt.simulator.view import View
 
@@ -28,12 +27,8 @@ class Choice:
 
     Parameters
     ----------
-    view
-        The cluster.
     number
         Choices before this one in the simulation.
-    level
-        The level.
     jobs
         Jobs in the window, in the order in which they joined the queue.
     legal
@@ -69,30 +64,17 @@ class Selector(Protocol):
 
 @dataclass(slots=True, eq=False)
 class TwoLevelLog:
-    """What happened to the jobs of one simulation.
+    """What happened to the jobs of one simulation."""
 
-    Parameters
-    ----------
-    modes
-        The `Mode` of each job, shape ``(n,)``.
-    promised
-        Time that each job was promised last, in seconds; infinite where there is no promise, shape ``(n,)``.
-    holder
-        The job that has the reservation, or ``NOBODY``.
-    choices
-        How many there were.
-    """
-
-    modes: IntArray
+    modes: IntArray  # the `Mode` of each job, shape ``(n,)``
+    # Time that each job was promised last, in seconds; infinite where there is no promise, shape ``(n,)``.
     promised: FloatArray
-    holder: int = NOBODY
-    choices: int = 0
+    holder: int = NOBODY  # the job that has the reservation, or ``NOBODY``
+    choices: int = 0  # how many there were
 
 
 @dataclass(slots=True, eq=False)
 class _Memory:
-    """The simulation that a scheduler takes part in, and its log."""
-
     view: View | None = None
     log: TwoLevelLog = field(default_factory=lambda: _empty_log(0))
 
@@ -104,25 +86,11 @@ class TwoLevelScheduler:
     At every scheduling instance the job that has the reservation starts if it fits. If no reservation is outstanding,
     the selector chooses among the first waiting jobs (level 1): what fits starts, the first choice that does not gets
     the reservation, at the earliest time that the estimates allow. Then it chooses among the waiting jobs that fit and
-    do not delay that time (level 2), until there are none.
-
-    Parameters
-    ----------
-    selector
-        Who chooses.
-    window
-        Jobs among which it chooses, at least 1.
-    reservations
-        What becomes of a reservation before it is due, or that there are none.
-
-    Raises
-    ------
-    UsageError
-        If a value is not one of these.
+    do not delay that time (level 2), until there are none. Raises `UsageError` if a value is not one of these.
     """
 
     selector: Selector
-    window: int = PAPER_WINDOW
+    window: int = PAPER_WINDOW  # jobs among which it chooses, at least 1
     reservations: Reservations = Reservations.KEPT
     _memory: _Memory = field(init=False, repr=False, compare=False, default_factory=_Memory)
 
@@ -172,7 +140,9 @@ class TwoLevelScheduler:
                 return
             job = int(jobs[slot])
             if not fitting[slot]:
-                self._reserve(job)
+                if log.holder not in (NOBODY, job):
+                    log.promised[log.holder] = np.inf
+                log.holder = job
                 return
             yield self._start(job, Mode.RESERVED if job == log.holder else Mode.READY)
 
@@ -207,12 +177,6 @@ class TwoLevelScheduler:
         if job == self.log.holder:
             self.log.holder = NOBODY
         return Start(job)
-
-    def _reserve(self, job: int) -> None:
-        log = self.log
-        if log.holder not in (NOBODY, job):
-            log.promised[log.holder] = np.inf
-        log.holder = job
 
 
 def _empty_log(jobs: int) -> TwoLevelLog:

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.simulator.execution import ExecutionModel
-from allocopt.simulator.guests import Guest
 from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
 from allocopt.simulator.kernels.queue import tidy_queue
-from allocopt.simulator.placement import Placement
+from allocopt.simulator.placement import Guest, Placement
 from allocopt.simulator.state import FREE, NOBODY, QUEUE, RUNNING, State
 from allocopt.traces.workload import Workload
 
@@ -25,12 +24,6 @@ class View:
 
     Parameters
     ----------
-    workload
-        The jobs.
-    platform
-        The machine.
-    state
-        The simulation.
     placement
         Which job holds which nodes; None where nodes are not tracked.
     guests
@@ -150,15 +143,8 @@ class View:
     def shadow(self, job: int) -> tuple[float, IntArray]:
         """Return when a waiting job can start by the estimates of those that run, and what is spare then.
 
-        An estimated end that has passed counts as now.
-
-        Returns
-        -------
-        float
-            The shadow time, in seconds.
-        IntArray
-            Units of each resource that are idle beside the job from then on, shape ``(R,)``; negative where it asks for
-            more than there will be.
+        The time is in seconds; an estimated end that has passed counts as now. Spare are the units of each resource
+        that are idle beside the job from then on, shape ``(R,)``; negative where it asks for more than there will be.
         """
         spare = np.zeros_like(self.free)
         return float(shadow_of(self._state, job, spare)), spare
@@ -166,16 +152,10 @@ class View:
     def backfillable(self, shadow: float = np.inf, spare: IntArray | None = None) -> Iterator[int]:
         """Yield the waiting jobs, in the order of the queue, that may start now and delay nobody who starts at a time.
 
-        Such a job fits what is free, and ends by that time by its estimate or fits what is spare then; what it takes of
-        that is gone for those after it once it has started. Only jobs that may fit are looked at, so that a long queue
-        takes little longer than a short one. For schedulers written in Python.
-
-        Parameters
-        ----------
-        shadow
-            When somebody is to start, in seconds, see `shadow`.
-        spare
-            Units of each resource that are idle beside that job from then on, shape ``(R,)``; None for none.
+        Such a job fits what is free, and either ends by ``shadow`` (in seconds, see `shadow`) by its estimate or fits
+        ``spare``, the units that are idle beside the one that starts then, shape ``(R,)``, None for none; what it takes
+        of that is gone for those after it once it has started. Only jobs that may fit are looked at, so that a long
+        queue takes little longer than a short one. For schedulers written in Python.
         """
         state, job = self._state, NOBODY
         left = np.zeros_like(self.free) if spare is None else np.array(spare)
@@ -196,20 +176,7 @@ class View:
         return bool((self._state.request[job] <= self._state.units[FREE]).all())
 
     def fitting(self, jobs: IntArray, units: IntArray | None = None) -> BoolArray:
-        """Whether what each of some jobs asks for is free.
-
-        Parameters
-        ----------
-        jobs
-            Numbers of jobs.
-        units
-            What there is of each resource, shape ``(R,)``; None for what is free.
-
-        Returns
-        -------
-        BoolArray
-            Shape ``(jobs,)``.
-        """
+        """Whether what each of some jobs asks for is free, or within other ``units``, shape ``(R,)``."""
         there = self._state.units[FREE] if units is None else units
         fits = np.ones(len(jobs), dtype=np.bool_)
         # One resource after the other: most machines have one, and a reduction over that axis takes ten times as long.

@@ -1,9 +1,8 @@
 """What if another allocator or scheduler had been there: one workload on one machine under every combination."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 
 from allocopt.cluster.platform import Platform
@@ -17,8 +16,7 @@ from allocopt.simulator.registry import AnyScheduler
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import as_scheduler, simulate
-from allocopt.simulator.topology_allocator import TopologyAllocator
-from allocopt.simulator.window import WindowScheduler
+from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.traces.workload import Workload
@@ -51,10 +49,6 @@ class Outcome:
     ----------
     allocator, scheduler
         Their names.
-    schedule
-        When and where every job ran.
-    metrics
-        What is measured of it.
     runtime_s
         Seconds that the simulation took.
     """
@@ -74,16 +68,10 @@ class WhatIf:
     ----------
     workload
         The jobs, in whole nodes.
-    topology
-        How the nodes of the machine are connected.
     rules
         How events are taken and whether jobs are killed.
-    limits
-        What an allocator may spend on the jobs that start together.
     hop_slowdown
         How far jobs are slowed down by hops (`HopSlowdown`); 0 for not at all, so that allocators change no times.
-    seed
-        Fixes every random choice.
     """
 
     workload: Workload
@@ -109,35 +97,26 @@ class WhatIf:
             If there is none of a name, or it does not take the problem; before anything runs.
         """
         # All names are tried before the first simulation.
-        runs = [(name, scheduler, self._parts(name, scheduler)) for scheduler, name in product(schedulers, allocators)]
-        for name, scheduler, parts in runs:
-            yield self._outcome(name, scheduler, parts)
+        runs = [(name, scheduler) for scheduler, name in product(schedulers, allocators)]
+        for name, scheduler in runs:
+            self._parts(name, scheduler)
+        for name, scheduler in runs:
+            yield self._outcome(name, scheduler)
 
-    def _parts(self, allocator: str, scheduler: str) -> "Callable[[], _Parts]":
-        made = self._window if scheduler == "window" else self._pair
-        made(allocator, scheduler)
-        return partial(made, allocator, scheduler)
-
-    def _window(self, allocator: str, scheduler: str) -> "_Parts":
-        limits = self.limits
-        solver = _solver("sequential" if allocator == FIRST else allocator)
-        return WindowScheduler(
-            solver=solver, time_limit=limits.time_limit, iterations=limits.iterations, seed=self.seed
-        ), None
-
-    def _pair(self, allocator: str, scheduler: str) -> "_Parts":
-        limits = self.limits
+    def _parts(self, allocator: str, scheduler: str) -> tuple[AnyScheduler, Allocator | None]:
+        time_limit, iterations = self.limits.time_limit, self.limits.iterations
+        if scheduler == "window":
+            solver = _solver("sequential" if allocator == FIRST else allocator)
+            return WindowScheduler(solver=solver, time_limit=time_limit, iterations=iterations, seed=self.seed), None
         if allocator == FIRST:
             return as_scheduler(scheduler), DepthFirst()
         solver = _solver(allocator)
         widest = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies][-1]
-        places = TopologyAllocator(
-            self.topology, solver, widest.value, limits.time_limit, limits.iterations, seed=self.seed
-        )
+        places = TopologyAllocator(self.topology, solver, widest.value, time_limit, iterations, seed=self.seed)
         return as_scheduler(scheduler), places
 
-    def _outcome(self, allocator: str, scheduler: str, parts: "Callable[[], _Parts]") -> Outcome:
-        chosen, places = parts()
+    def _outcome(self, allocator: str, scheduler: str) -> Outcome:
+        chosen, places = self._parts(allocator, scheduler)
         slows = HopSlowdown(self.topology, self.hop_slowdown) if self.hop_slowdown else None
         started = time.perf_counter()
         schedule = simulate(
@@ -150,9 +129,6 @@ class WhatIf:
             execution=slows,
         )
         return Outcome(allocator, scheduler, schedule, measure(schedule), time.perf_counter() - started)
-
-
-_Parts = tuple[AnyScheduler, Allocator | None]
 
 
 def _solver(name: str) -> Solver:

@@ -1,23 +1,35 @@
-"""Policy ``window``: every period a topology solver allocates the waiting jobs that fit together (NSA paper, III-C)."""
+"""Policy ``window``: every period a topology solver allocates the waiting jobs that fit together (NSA paper, III-C).
+
+Beside it the allocator that asks a solver for the jobs of another scheduler, and the windows of a trace as problems.
+"""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
+from allocopt.arrays import IntArray
+from allocopt.cluster.platform import Platform
 from allocopt.cluster.topology import Topology
-from allocopt.errors import MissingPackageError, NoSolutionError, UsageError
+from allocopt.errors import InvalidProblemError, MissingPackageError, NoSolutionError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.encoding import sequential_allocation
+from allocopt.simulator.allocators import DepthFirst
+from allocopt.simulator.engine import Simulation
+from allocopt.simulator.placement import Share, whole
+from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.simulator.scheduler import Decision, Start, Wait
+from allocopt.simulator.state import new_state
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
+from allocopt.solving.verify import verify
+from allocopt.traces.workload import Workload
 
 ROUNDING = 1e-9
 """Part of a period by which a job may miss the multiple that it was submitted at because times are rounded."""
@@ -28,20 +40,11 @@ SHORTEST_S, LONGEST_S = 1e-3, 1e9
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Jobs that start together.
+    """Jobs that start together."""
 
-    Parameters
-    ----------
-    single
-        The one-node jobs, each with its node.
-    jobs
-        The other jobs, in the order of priority.
-    problem
-        Where those go, a problem over the idle nodes that remain, strategy ``free``; None where there are none.
-    """
-
-    single: tuple[Start, ...]
-    jobs: tuple[int, ...]
+    single: tuple[Start, ...]  # the one-node jobs, each with its node
+    jobs: tuple[int, ...]  # the other jobs, in the order of priority
+    # Where those go, a problem over the idle nodes that remain, strategy ``free``; None where there are none.
     problem: TopologyProblem | None
 
     def starts(self, allocation: Allocation) -> tuple[Start, ...]:
@@ -54,21 +57,12 @@ class Window:
 class WindowRule:
     """Which jobs start at a multiple of the period.
 
-    The waiting jobs are taken by number of waiting periods, most first, then by nodes, fewest first, then by
-    submission and id, until one does not fit the idle nodes. One-node jobs, which have no cost, take the first ones.
-
-    Parameters
-    ----------
-    period_s
-        The period tau in seconds, ``SHORTEST_S`` to ``LONGEST_S``.
-
-    Raises
-    ------
-    UsageError
-        If the period is out of range.
+    The waiting jobs are taken by number of waiting periods, most first, then by nodes, fewest first, then by submission
+    and id, until one does not fit the idle nodes. One-node jobs, which have no cost, take the first ones. Raises
+    `UsageError` if the period is out of range.
     """
 
-    period_s: float
+    period_s: float  # the period tau in seconds, ``SHORTEST_S`` to ``LONGEST_S``
 
     def __post_init__(self) -> None:
         if not SHORTEST_S <= self.period_s <= LONGEST_S:
@@ -98,16 +92,7 @@ class WindowRule:
     def window(self, view: View, topology: Topology, hop_cost: float = 1000.0, name: str = "window") -> Window:
         """Select jobs, give nodes to those that ask for one, and pose the problem of the others.
 
-        Parameters
-        ----------
-        view
-            A cluster whose nodes are given away whole, at a multiple of the period.
-        topology
-            How the nodes are connected.
-        hop_cost
-            Cost of one hop.
-        name
-            Name of the problem.
+        The view is of a cluster whose nodes are given away whole, at a multiple of the period.
         """
         selected, idle = self.select(view), view.idle_nodes
         single = [job for job in selected if view.processors[job] == 1]
@@ -124,38 +109,21 @@ LARGEST_SEED = 2**31
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """A window that was allocated sequentially.
+    """A window that was allocated sequentially."""
 
-    Parameters
-    ----------
-    time
-        When, in seconds.
-    n_jobs, n_idle
-        Its jobs of several nodes, and the idle nodes that they could have.
-    reason
-        Why the solver gave no allocation.
-    """
-
-    time: float
+    time: float  # when, in seconds
+    # Its jobs of several nodes, and the idle nodes that they could have.
     n_jobs: int
     n_idle: int
-    reason: str
+    reason: str  # why the solver gave no allocation
 
 
 @dataclass(slots=True)
 class WindowLog:
-    """What a window scheduler has done so far, in all simulations that it took part in.
+    """What a window scheduler has done so far, in all simulations that it took part in."""
 
-    Parameters
-    ----------
-    n_windows
-        Windows with jobs of several nodes, each of which was a problem.
-    fallbacks
-        Those among them that the solver did not allocate.
-    """
-
-    n_windows: int = 0
-    fallbacks: list[Fallback] = field(default_factory=list)
+    n_windows: int = 0  # windows with jobs of several nodes, each of which was a problem
+    fallbacks: list[Fallback] = field(default_factory=list)  # those among them that the solver did not allocate
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,38 +132,18 @@ class WindowScheduler:
 
     Jobs start at multiples of the period only. A window for which the solver finds no allocation, or which it does not
     take, is allocated sequentially, which is feasible under every strategy; ``log`` counts these, and `remarks` says
-    why. Under the ``sequential`` event order every event at a multiple of the period is followed by a window.
-
-    Parameters
-    ----------
-    period_s
-        The period tau in seconds, positive.
-    solver
-        Name of an installed solver, or a solver object.
-    strategy
-        ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes.
-    time_limit
-        Seconds that the solver may spend on a window; None for no limit.
-    iterations
-        Steps that it may spend; None for its own default.
-    seed
-        Fixes every random choice; each window gets a seed of its own from it.
-
-    Raises
-    ------
-    UsageError
-        If the period or a limit makes no sense, there is no such solver, or it does not take the strategy.
-    MissingPackageError
-        If the solver needs a package that is not installed.
+    why. Under the ``sequential`` event order every event at a multiple of the period is followed by a window. Raises
+    `UsageError` if the period or a limit makes no sense, there is no such solver, or it does not take the strategy;
+    `MissingPackageError` if the solver needs a package that is not installed.
     """
 
     name: ClassVar[str] = "window"
 
-    period_s: float = 60.0
-    solver: str | Solver = "auto"
-    strategy: str | None = None
-    time_limit: float | None = None
-    iterations: int | None = None
+    period_s: float = 60.0  # the period tau in seconds, positive
+    solver: str | Solver = "auto"  # name of an installed solver, or a solver object
+    strategy: str | None = None  # ``scas``, ``dcas`` or ``free``; None for the widest that the solver takes
+    time_limit: float | None = None  # seconds that the solver may spend on a window; None for no limit
+    iterations: int | None = None  # steps that it may spend; None for its own default
     seed: int = 0
     log: WindowLog = field(init=False, repr=False, compare=False, default_factory=WindowLog)
     _rule: WindowRule = field(init=False, repr=False, compare=False)
@@ -214,19 +162,20 @@ class WindowScheduler:
     def schedule(self, view: View) -> Iterator[Decision]:
         """Start the jobs of a window at a multiple of the period, and wait for the next multiple at other times.
 
-        Raises
-        ------
-        UsageError
-            If the platform has no topology, or jobs share its nodes.
+        Raises `UsageError` if the platform has no topology, or jobs share its nodes.
         """
-        topology = _topology(view)
+        platform = view.platform
+        if platform.topology is None:
+            raise UsageError("policy 'window' needs a platform whose topology is known, such as a fat tree of nodes")
+        if platform.is_shared or len(platform.resources) > 1:
+            raise UsageError("policy 'window' gives away whole nodes, on this platform jobs share them")
         due = self._rule.due(view.now)
         if due > view.now:
             # A job that a window leaves waiting can start only after an event, at which this is called again.
             if len(view.queue):
                 yield Wait(due)
             return
-        window = self._rule.window(view, topology, name=f"window at {due:g} s")
+        window = self._rule.window(view, platform.topology, name=f"window at {due:g} s")
         if window.problem is None:
             yield from window.single
         else:
@@ -272,10 +221,164 @@ def _taken(solver: Solver, asked: str | None) -> Strategy:
     return taken[-1] if asked is None else Strategy(asked)
 
 
-def _topology(view: View) -> Topology:
-    platform = view.platform
-    if platform.topology is None:
-        raise UsageError("policy 'window' needs a platform whose topology is known, such as a fat tree of nodes")
-    if platform.is_shared or len(platform.resources) > 1:
-        raise UsageError("policy 'window' gives away whole nodes, on this platform jobs share them")
-    return platform.topology
+@dataclass(frozen=True, slots=True)
+class TopologyAllocator:
+    """Whole nodes by a topology solver: the jobs that start together are a window.
+
+    One-node jobs, which have no cost, take the first idle nodes (NSA paper, section III-A).
+    """
+
+    topology: Topology
+    solver: Solver
+    strategy: str = "free"  # ``scas``, ``dcas`` or ``free``
+    # What it may spend on a window, in seconds and in steps; None for no limit, and for the solver's default.
+    time_limit: float | None = None
+    iterations: int | None = None
+    seed: int = 0
+
+    def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
+        """Solve the window.
+
+        Raises `UsageError` if nodes are shared, or the solver does not take the window; `NoSolutionError` if the solver
+        finds nothing within its limit.
+        """
+        if free.shape[1] != 1 or free.max(initial=0) > 1:
+            raise UsageError("a topology solver gives away whole nodes, this platform shares them")
+        idle = np.flatnonzero(free[:, 0])
+        sizes = request[:, 0]
+        single = sizes == 1
+        taken = int(single.sum())
+        shares: list[Share | None] = [None] * len(names)
+        for job, node in zip(np.flatnonzero(single).tolist(), idle[:taken], strict=True):
+            shares[job] = whole(node[None])
+        several = np.flatnonzero(~single).tolist()
+        if several:
+            window = tuple(Job(names[job], int(sizes[job])) for job in several)
+            problem = TopologyProblem(self.topology, idle[taken:], window, name=f"job {names[several[0]]} and others")
+            for job, nodes in zip(several, self._solve(problem).nodes, strict=True):
+                shares[job] = whole(nodes)
+        return [share for share in shares if share is not None]
+
+    def _solve(self, problem: TopologyProblem) -> Allocation:
+        result = solve(problem, self.strategy, self.solver, self.time_limit, self.seed, iterations=self.iterations)
+        allocation = result.solution
+        if not isinstance(allocation, Allocation):
+            raise NoSolutionError(f"solver {self.solver.name!r} found no allocation of the window of {problem.name}")
+        return allocation
+
+
+Allocate = Callable[[TopologyProblem], Allocation]
+"""Decides where the jobs of a window go, so that the cluster can go on to the next."""
+
+
+def windows(
+    workload: Workload,
+    topology: Topology,
+    period_s: float,
+    allocate: Allocate,
+    *,
+    hop_cost: float = 1000.0,
+    min_jobs: int = 2,
+    max_jobs: int | None = None,
+    skip: int = 0,
+    prefix: str = "window",
+) -> Iterator[TopologyProblem]:
+    """Replay a workload through the `WindowRule`, and yield its windows in order of time, strategy ``free``.
+
+    One-node jobs take the first idle nodes, at no cost; the others are a problem over the idle nodes that remain. Jobs
+    run as long as was recorded and wait for no other job. They count whole nodes, none more than the cluster has: see
+    `Workload.in_nodes`, `Workload.fitting`.
+
+    Parameters
+    ----------
+    period_s
+        Length of a period in seconds, positive.
+    allocate
+        Allocates every window, those that are not yielded too, but not the ones after the last that is asked for.
+    min_jobs, max_jobs
+        Least (1 or more) and greatest number of jobs of a window that is yielded; None for no upper limit.
+    skip
+        How many such windows to leave out at the beginning.
+    prefix
+        What their names begin with; a number follows, 000 for the first one yielded.
+
+    Raises
+    ------
+    UsageError
+        If the period or a limit makes no sense.
+    InvalidProblemError
+        If a job is larger than the cluster.
+    InvalidSolutionError
+        If ``allocate`` gives a node away that is not idle, or not as many as a job asks for.
+    """
+    _check_limits(min_jobs, max_jobs, skip)
+    if len(workload) and workload.processors.max() > topology.size:
+        job = int(np.argmax(workload.processors > topology.size))
+        asked = workload.processors[job]
+        raise InvalidProblemError(
+            f"job {workload.ids[job]}", f"asks for {asked} nodes, the cluster has {topology.size}"
+        )
+    largest = len(workload) if max_jobs is None else max_jobs
+    rule = WindowRule(period_s)
+    platform = Platform.whole_nodes(topology)
+    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
+    rules = Rules(kill_at_limit=False, dependencies=False)
+    state = new_state(workload, workload.processors[:, None].copy(), platform.total, rules, Backfill.NONE, arrival)
+    simulation = Simulation(workload, platform, state, DepthFirst(), None)
+    found = -skip
+    while simulation.advance():
+        due = rule.due(simulation.view.now)
+        if due > simulation.view.now:
+            simulation.python_pass(_Decided((Wait(due),)))
+            continue
+        window = rule.window(simulation.view, topology, hop_cost, f"{prefix}-{max(found, 0):03d}")
+        allocation = Allocation(())
+        if window.problem is not None:
+            if min_jobs <= len(window.jobs) <= largest:
+                if found >= 0:
+                    yield window.problem
+                found += 1
+            allocation = allocate(window.problem)
+            verify(window.problem, allocation)
+        simulation.python_pass(_Decided(window.starts(allocation)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    decisions: tuple[Decision, ...]
+
+    def schedule(self, view: View) -> tuple[Decision, ...]:
+        """Return them."""
+        return self.decisions
+
+
+def _check_limits(min_jobs: int, max_jobs: int | None, skip: int) -> None:
+    if min_jobs < 1:
+        raise UsageError(f"the least number of jobs of a window is {min_jobs}, must be at least 1")
+    if max_jobs is not None and max_jobs < min_jobs:
+        raise UsageError(f"the greatest number of jobs of a window, {max_jobs}, is below the least, {min_jobs}")
+    if skip < 0:
+        raise UsageError(f"the number of windows to skip is {skip}, must not be negative")
+
+
+def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.Generator) -> Allocate:
+    """Make an allocator of windows of an installed solver, which takes them under a strategy.
+
+    It may spend so many iterations on each, and there is no time limit: the same generator state gives the same
+    windows. Raises `UsageError` if there is no such solver, or it does not take the strategy; when called, if it does
+    not take the window; `MissingPackageError` if the solver needs a package that is not installed.
+    """
+    solver = get_solver(name)
+    if strategy not in solver.capabilities.strategies:
+        able = ", ".join(sorted(solver.capabilities.strategies))
+        raise UsageError(f"solver {name!r} does not take {strategy}; it takes {able}")
+
+    def allocate(problem: TopologyProblem) -> Allocation:
+        seed = int(rng.integers(LARGEST_SEED))
+        result = solve(problem, strategy, solver, None, seed, iterations=iterations)
+        allocation = result.solution
+        if not isinstance(allocation, Allocation):
+            raise NoSolutionError(f"solver {name!r} found no allocation of window {problem.name!r}")
+        return allocation
+
+    return allocate

@@ -21,8 +21,7 @@ from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import WithExecution
 from allocopt.simulator.simulate import as_scheduler, simulate
-from allocopt.simulator.topology_allocator import TopologyAllocator
-from allocopt.simulator.window import WindowScheduler
+from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.registry import get_solver
 from allocopt.traces.executables import Executables, profiled_jobs
 from allocopt.traces.tasks import TaskWorkload

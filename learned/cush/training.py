@@ -13,9 +13,8 @@ from allocopt.envs.cush.observation import n_features
 from allocopt.envs.cush.reward import Weights
 from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
-from allocopt.simulator.locality import SIERRA_TABLE
+from allocopt.simulator.locality import SIERRA_TABLE, read_measurements
 from allocopt.simulator.locality_fit import read_table
-from allocopt.simulator.locality_measured import read_measurements
 from learned.cush.selectors import FIXED, LEARNED, FixedPolicies, ImageNetwork, PolicySelector
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import DeclaredTraining, Trained, file_names

@@ -9,7 +9,7 @@ import numpy as np
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.simulator.trace_windows import windows
+from allocopt.simulator.window import windows
 from allocopt.solving.budget import Budget
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.workload import COLUMNS, Workload

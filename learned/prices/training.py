@@ -11,7 +11,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.generate import synthetic_problem
-from allocopt.simulator.trace_windows import solver_allocator, windows
+from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 from allocopt.traces.generators import uniform_workload

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.schedule import QuotaSchedule
+from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
 from allocopt.simulator.quota.window import CoallocationScheduler
 from allocopt.simulator.simulate import simulate

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from allocopt.files.faults import bad_file
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.simulator.trace_windows import windows
+from allocopt.simulator.window import windows
 from allocopt.solving.protocol import Solver
 from allocopt.solving.result import Result
 from allocopt.solving.solve import solve

@@ -22,8 +22,7 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.topology_allocator import TopologyAllocator
-from allocopt.simulator.window import WindowScheduler
+from allocopt.simulator.window import TopologyAllocator, WindowScheduler
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.topology import OneShot

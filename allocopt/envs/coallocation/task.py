@@ -18,8 +18,8 @@ from allocopt.envs.fields import STAY, Layout, Own, records
 from allocopt.envs.side_by_side import SideBySide
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
+from allocopt.simulator.quota.execution import QuotaSchedule
 from allocopt.simulator.quota.questions import Asking, AskingSimulation, Question
-from allocopt.simulator.quota.schedule import QuotaSchedule
 from allocopt.simulator.state import Records
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S
 from allocopt.traces.asax_queue import QueuedJob, asax_queue

@@ -9,8 +9,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.platform import Part, Platform
 from allocopt.envs.asked import whole_number
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.simulator.locality import SHARE, PenaltyTable, WorkloadType
-from allocopt.simulator.locality_measured import Measurements
+from allocopt.simulator.locality import SHARE, Measurements, PenaltyTable, WorkloadType
 from allocopt.traces.workload import Workload
 
 CPUS, GPUS = range(2)

@@ -6,7 +6,6 @@ from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.events import start_job
 from allocopt.simulator.kernels.queue import (
-    BLOCK,
     dequeue,
     end_of_queue,
     is_untidy,
@@ -19,7 +18,7 @@ from allocopt.simulator.kernels.queue import (
     tighten,
 )
 from allocopt.simulator.rules import Backfill, OrderKind
-from allocopt.simulator.state import CANDIDATES, EXTRA, FREE, NOBODY, QUEUE, RUNNING, STATE, State
+from allocopt.simulator.state import BLOCK, CANDIDATES, EXTRA, FREE, NOBODY, QUEUE, RUNNING, STATE, State
 
 AGEING, FAIR_SHARE = int(OrderKind.AGEING), int(OrderKind.FAIR_SHARE)
 NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)

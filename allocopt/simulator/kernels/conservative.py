@@ -79,17 +79,6 @@ def start_due(state: State) -> bool:
     return all_started
 
 
-@helper()
-def next_reservation(state: State) -> float:
-    """Earliest time to come that a waiting job was promised."""
-    wake = np.inf
-    for at in range(state.clock[0].n_planned):
-        promised = state.jobs[queued(state, at)].reserved
-        if promised > state.clock[0].now:
-            wake = min(wake, promised)
-    return wake
-
-
 @inlined
 def _one_was_missed(state: State) -> bool:
     """Whether a waiting job could not start when it was promised, for another one ran beyond its estimate."""
@@ -99,26 +88,20 @@ def _one_was_missed(state: State) -> bool:
     return False
 
 
-@inlined
-def _begin_planning(state: State) -> None:
-    clock, rules = state.clock[0], state.rules[0]
-    forget_past(state)
-    if rules.order >= AGEING:
-        sort_list(state, QUEUE, rules.order, 0)
-    if rules.order != ARRIVAL:
-        # Jobs may have come to stand between those that have their reservations.
-        clock.n_planned = 0
-    if (clock.ended_early and rules.compression) or _one_was_missed(state):
-        forget_plan(state)
-    clock.ended_early = 0
-
-
 @helper()
 def conservative_pass(state: State) -> None:
     """Plan the jobs that have no reservation yet, and start those whose time has come; or do a part of that."""
-    clock = state.clock[0]
+    clock, rules = state.clock[0], state.rules[0]
     if clock.unfinished == 0:
-        _begin_planning(state)
+        forget_past(state)
+        if rules.order >= AGEING:
+            sort_list(state, QUEUE, rules.order, 0)
+        if rules.order != ARRIVAL:
+            # Jobs may have come to stand between those that have their reservations.
+            clock.n_planned = 0
+        if (clock.ended_early and rules.compression) or _one_was_missed(state):
+            forget_plan(state)
+        clock.ended_early = 0
         clock.unfinished = 1
     if not _plan(state):
         return
@@ -128,4 +111,8 @@ def conservative_pass(state: State) -> None:
         clock.unfinished = 2
         return
     clock.unfinished = 0
-    clock.wake = next_reservation(state)
+    clock.wake = np.inf
+    for at in range(clock.n_planned):
+        promised = state.jobs[queued(state, at)].reserved
+        if promised > clock.now:
+            clock.wake = min(clock.wake, promised)

@@ -76,13 +76,6 @@ def pop_event(state: State) -> int:
     return int(job)
 
 
-@helper()
-def move_event(state: State, job: int) -> None:
-    """Put a job whose event has moved to another time where it belongs."""
-    sift_up(state, state.jobs[job].event_place)
-    sift_down(state, state.jobs[job].event_place)
-
-
 BATCHED = int(EventOrder.BATCHED)
 CONSERVATIVE = int(Backfill.CONSERVATIVE)
 
@@ -154,24 +147,13 @@ def change_speed(state: State, job: int, speed: float) -> None:
     needed = record.remaining / speed if speed > 0 else np.inf
     record.end = record.event = min(now + needed, record.start + record.limit)
     record.event_rank = record.event_rank % KIND + (ON_TIME if record.end == record.expected_end else OFF_TIME)
-    move_event(state, job)
-
-
-@inlined
-def release_dependents(state: State, job: int) -> None:
-    """Let the jobs that waited for a job come, after the time that their users think."""
-    waiting = state.jobs[job].dependent
-    while waiting != NOBODY:
-        record = state.jobs[waiting]
-        record.event = max(record.submit, state.clock[0].now + record.think)
-        record.event_rank = RELEASE[state.rules[0].event_order] + waiting
-        push_event(state, waiting)
-        waiting = record.next_dependent
+    sift_up(state, record.event_place)
+    sift_down(state, record.event_place)
 
 
 @inlined
 def end_first(state: State) -> None:
-    """End the running job whose time has come."""
+    """End the running job whose time has come, and let those that waited for it come."""
     clock = state.clock[0]
     job = pop_event(state)
     _hold(state, job, -1)
@@ -184,7 +166,14 @@ def end_first(state: State) -> None:
     clock.examined = 0
     state.lists[ENDED, clock.n_ended] = job
     clock.n_ended += 1
-    release_dependents(state, job)
+    waiting = state.jobs[job].dependent
+    while waiting != NOBODY:
+        # It comes after the time that its user thinks.
+        record = state.jobs[waiting]
+        record.event = max(record.submit, clock.now + record.think)
+        record.event_rank = RELEASE[state.rules[0].event_order] + waiting
+        push_event(state, waiting)
+        waiting = record.next_dependent
 
 
 @inlined
@@ -224,16 +213,6 @@ def take_arrival(state: State) -> bool:
     return released or submitted
 
 
-@inlined
-def take_batch(state: State) -> None:
-    """Let everything happen whose time is now: all ends, then all arrivals."""
-    now = state.clock[0].now
-    while _next_end(state) == now:
-        end_first(state)
-    while take_arrival(state):
-        pass
-
-
 @helper()
 def take_one(state: State) -> None:
     """Let one thing happen whose time is now: an arrival, or else an end, of the job that was started first.
@@ -256,10 +235,7 @@ def take_one(state: State) -> None:
 def advance(state: State, until: float) -> int:
     """Go on to the next time at which a scheduling pass is due, but not beyond ``until``.
 
-    Returns
-    -------
-    int
-        ``HAPPENED``, or ``LATER`` or ``NOTHING_LEFT`` where the time stays as it is.
+    Returns ``HAPPENED``, or ``LATER`` or ``NOTHING_LEFT`` where the time stays as it is.
     """
     clock = state.clock[0]
     clock.n_started = 0
@@ -277,7 +253,11 @@ def advance(state: State, until: float) -> int:
     if clock.wake <= time:
         clock.wake = np.inf
     if state.rules[0].event_order == BATCHED:
-        take_batch(state)
+        # All ends, then all arrivals.
+        while _next_end(state) == time:
+            end_first(state)
+        while take_arrival(state):
+            pass
     else:
         take_one(state)
     if clock.n_joined > FEW:

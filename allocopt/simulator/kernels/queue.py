@@ -15,12 +15,9 @@ from numba import int64, void
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.rules import Backfill, OrderKind
-from allocopt.simulator.state import CANDIDATES, CAPACITY, EXTRA, FREE, QUEUE, STATE, State
+from allocopt.simulator.state import BLOCK, CANDIDATES, CAPACITY, EXTRA, FREE, QUEUE, SIZE_CLASSES, STATE, State
 
 EASY = int(Backfill.EASY)
-
-BLOCK, SIZE_CLASSES = 128, 24
-"""Columns of a block; jobs of ``2**(SIZE_CLASSES - 2)`` units and more are of one class."""
 
 LONG, SHORT = 1024, 256
 """Waiting jobs from which on there is an index, and below which there is none: a short queue is read faster."""

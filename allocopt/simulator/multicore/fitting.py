@@ -22,62 +22,31 @@ _STEPS = ((3.5, 45.0, 3.0), (2.0, 50.0, 6.0), (1.0, 30.0, 0.5), (6.0, 90.0, 8.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slowdowns:
-    """Measured speed factors of tasks that shared memory channels; arrays of shape ``(m,)``.
+    """Measured speed factors of tasks that shared memory channels; arrays of shape ``(m,)``."""
 
-    Parameters
-    ----------
-    rate
-        Rate in MB/s at which the task accesses memory when it runs alone.
-    others_rate
-        Sum of these rates of the other tasks.
-    others
-        Number of the other tasks.
-    factor
-        Run time alone over run time together.
-    """
-
-    rate: FloatArray
-    others_rate: FloatArray
-    others: FloatArray
-    factor: FloatArray
+    rate: FloatArray  # rate in MB/s at which the task accesses memory when it runs alone
+    others_rate: FloatArray  # sum of these rates of the other tasks
+    others: FloatArray  # number of the other tasks
+    factor: FloatArray  # run time alone over run time together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Powers:
-    """Measured power of a processor; arrays of shape ``(m,)``.
+    """Measured power of a processor; arrays of shape ``(m,)``."""
 
-    Parameters
-    ----------
-    active
-        Number of active cores.
-    stalled_cores
-        How many cores' worth of them waited for memory: the sum of 1 - factor; zeros where that was not measured.
-    power
-        In watts.
-    """
-
-    active: FloatArray
+    active: FloatArray  # number of active cores
+    # How many cores' worth of them waited for memory: the sum of 1 - factor; zeros where that was not measured.
     stalled_cores: FloatArray
-    power: FloatArray
+    power: FloatArray  # in watts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """Fitted constants, and how well they fit.
-
-    Parameters
-    ----------
-    constants
-        The constants.
-    predicted
-        What they predict for each measurement, shape ``(m,)``.
-    measured
-        What was measured.
-    """
+    """Fitted constants, and how well they fit."""
 
     constants: ContentionConstants | PowerConstants
-    predicted: FloatArray
-    measured: FloatArray
+    predicted: FloatArray  # what they predict for each measurement, shape ``(m,)``
+    measured: FloatArray  # what was measured
 
     @property
     def residuals(self) -> FloatArray:
@@ -104,37 +73,28 @@ class Fit:
 def fit_contention(measured: Slowdowns, sharing: float = 1.0) -> Fit:
     """Fit the piecewise linear slowdown and its floor by nonlinear least squares, from several beginnings.
 
-    Parameters
-    ----------
-    measured
-        Measurements, at least two for each constant, with two different numbers of other tasks at least.
-    sharing
-        As in `speed_factor`; not fitted.
-
-    Raises
-    ------
-    InvalidProblemError
-        If the measurements cannot tell the constants.
+    It takes at least two measurements for each constant, with two different numbers of other tasks; ``sharing``, as in
+    `speed_factor`, is not fitted. Raises `InvalidProblemError` if the measurements cannot tell the constants.
     """
     _check_contention(measured)
-    fits = [_fit_from(begin, measured, sharing) for begin in _beginnings(measured)]
-    _, best = min(fits, key=lambda fit: fit[0])
-    constants = _constants(best)
+
+    def residuals(values: FloatArray) -> FloatArray:
+        return _predicted(_constants(values), measured, sharing) - measured.factor
+
+    fits = [
+        least_squares(residuals, begin, bounds=(_LOWEST, _HIGHEST), x_scale=np.maximum(np.abs(begin), 1e-2))
+        for begin in _beginnings(measured)
+    ]
+    best = min(fits, key=lambda fit: float(fit.cost))
+    constants = _constants(np.asarray(best.x, dtype=np.float64))
     return Fit(constants, _predicted(constants, measured, sharing), measured.factor)
 
 
 def fit_power(measured: Powers) -> Fit:
     """Fit a line to the power of active processors, by linear least squares; idle power is the mean of idle ones.
 
-    Parameters
-    ----------
-    measured
-        Measurements, with two different numbers of active cores at least, 0 not counted.
-
-    Raises
-    ------
-    InvalidProblemError
-        If the measurements cannot tell the constants, or the fitted power falls with active cores.
+    It takes measurements with at least two different numbers of active cores, 0 not counted. Raises
+    `InvalidProblemError` if they cannot tell the constants, or the fitted power falls with active cores.
     """
     if (measured.stalled_cores > measured.active).any():
         raise InvalidProblemError("stalled_cores", "is somewhere above active_cores, must be at most as many")
@@ -191,14 +151,6 @@ def _beginnings(measured: Slowdowns) -> Iterator[FloatArray]:
         for slope in (-0.01, -0.03):
             for db, dc, dd in _STEPS:
                 yield np.clip(np.array([slope, knee, 1.75, db, dc, dd]), _LOWEST, _HIGHEST)
-
-
-def _fit_from(begin: FloatArray, measured: Slowdowns, sharing: float) -> tuple[float, FloatArray]:
-    def residuals(values: FloatArray) -> FloatArray:
-        return _predicted(_constants(values), measured, sharing) - measured.factor
-
-    made = least_squares(residuals, begin, bounds=(_LOWEST, _HIGHEST), x_scale=np.maximum(np.abs(begin), 1e-2))
-    return float(made.cost), np.asarray(made.x, dtype=np.float64)
 
 
 def _constants(values: FloatArray) -> ContentionConstants:

@@ -16,56 +16,34 @@ VOID = -1
 class JobSelection(IntEnum):
     """Which waiting job is next; of equal ones, the one that was submitted first."""
 
-    RANDOM = 0
-    """Any."""
-    FIRST = 1
-    """The one submitted first."""
-    SHORTEST = 2
-    """The one with the shortest estimate."""
-    SMALLEST = 3
-    """The one with the fewest tasks."""
-    LOW_MEM = 4
-    """The one whose tasks take the least memory."""
-    LOW_MEM_BW = 5
-    """The one whose tasks ask for the lowest memory bandwidth: volume over estimate."""
+    RANDOM = 0  # any
+    FIRST = 1  # the one submitted first
+    SHORTEST = 2  # the one with the shortest estimate
+    SMALLEST = 3  # the one with the fewest tasks
+    LOW_MEM = 4  # the one whose tasks take the least memory
+    LOW_MEM_BW = 5  # the one whose tasks ask for the lowest memory bandwidth: volume over estimate
 
 
 class NodeSelection(IntEnum):
     """Which idle core is next; of equal ones, that with the lowest number."""
 
-    RANDOM = 0
-    """Any."""
-    HIGH_GFLOPS = 1
-    """The one with the most operations per second."""
-    HIGH_CORES = 2
-    """One of the node with the most idle cores."""
-    HIGH_MEM = 3
-    """One of the node with the most free memory."""
-    HIGH_MEM_BW = 4
-    """One of the processor with the most memory bandwidth that is not asked for."""
-    LOW_POWER = 5
-    """The one that draws least now: its share of an idle processor's power, or of what active cores share."""
+    RANDOM = 0  # any
+    HIGH_GFLOPS = 1  # the one with the most operations per second
+    HIGH_CORES = 2  # one of the node with the most idle cores
+    HIGH_MEM = 3  # one of the node with the most free memory
+    HIGH_MEM_BW = 4  # one of the processor with the most memory bandwidth that is not asked for
+    LOW_POWER = 5  # the one that draws least now: its share of an idle processor's power, or of what active cores share
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """What a policy does at a scheduling point: start waiting jobs by one pair of selections, or nothing.
 
-    Parameters
-    ----------
-    jobs
-        Which job; None for the void action.
-    nodes
-        Which cores; None for the void action.
-
-    Raises
-    ------
-    UsageError
-        If one selection is given without the other.
+    Raises `UsageError` if one selection is given without the other.
     """
 
-    jobs: JobSelection | None = None
-    nodes: NodeSelection | None = None
+    jobs: JobSelection | None = None  # which job; None for the void action
+    nodes: NodeSelection | None = None  # which cores; None for the void action
 
     def __post_init__(self) -> None:
         if (self.jobs is None) != (self.nodes is None):
@@ -92,10 +70,7 @@ ACTION_NAMES = tuple(action.name for action in ACTIONS)
 def get_action(name: str) -> Action:
     """Return the action of a name; ``high_core`` and ``high_cores`` are the same.
 
-    Raises
-    ------
-    UsageError
-        If there is none of that name.
+    Raises `UsageError` if there is none of that name.
     """
     wanted = f"{name}s" if name.endswith("-high_core") else name
     if wanted in ACTION_NAMES:
@@ -110,10 +85,7 @@ def get_action(name: str) -> Action:
 def get_actions(names: Iterable[str] | None = None) -> tuple[Action, ...]:
     """Return the actions of some names, in their order; all 37 where none are given.
 
-    Raises
-    ------
-    UsageError
-        If one does not exist or is given twice, or there are none.
+    Raises `UsageError` if one does not exist or is given twice, or there are none.
     """
     if names is None:
         return ACTIONS

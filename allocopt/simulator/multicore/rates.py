@@ -1,15 +1,25 @@
-"""How fast tasks that share memory channels run (IRMaSim, Eq. 2 to 4), and what power processors draw."""
+"""How fast tasks that share memory channels run (IRMaSim, Eq. 2 to 4), and what power processors draw.
+
+Of the same speeds `SharedMemory` makes an execution model, for schedulers and allocators of any kind.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 from numba import float64, int64, void
 from numpy.typing import ArrayLike
 
 from allocopt.arrays import FloatArray
-from allocopt.cluster.multicore import ContentionConstants
+from allocopt.cluster.multicore import ContentionConstants, Machine, Processor
+from allocopt.errors import UsageError
 from allocopt.kernels.compiled import inlined, kernel
+from allocopt.simulator.execution import Change
 from allocopt.simulator.kernels.events import change_speed
-from allocopt.simulator.multicore.state import IDLE, MULTICORE, Multicore
+from allocopt.simulator.multicore.state import IDLE, MULTICORE, Execution, ExecutionKind, Multicore
+from allocopt.simulator.placement import Placement
 from allocopt.simulator.state import State
+from allocopt.traces.tasks import TaskWorkload
 
 
 @inlined
@@ -64,11 +74,7 @@ def fill_factors(tasks: FloatArray, factors: FloatArray) -> None:
 
 
 def speed_factor(
-    rate: ArrayLike,
-    others_rate: ArrayLike,
-    others: ArrayLike,
-    constants: ContentionConstants,
-    sharing: float = 1.0,
+    rate: ArrayLike, others_rate: ArrayLike, others: ArrayLike, constants: ContentionConstants, sharing: float = 1.0
 ) -> FloatArray:
     """Return the speed factor S_m of tasks: 1 alone, less where the memory channels are shared.
 
@@ -78,10 +84,6 @@ def speed_factor(
         Rate in MB/s at which the task would access memory if it ran alone.
     others_rate
         Sum of these rates of the other tasks on its processor.
-    others
-        Number of the other tasks.
-    constants
-        Of the processor.
     sharing
         What the number of others is multiplied with in the floor: 1 as printed, 0.6 in IRMaSim's later code.
     """
@@ -131,21 +133,15 @@ def touch(multicore: Multicore, processor: int, now: float) -> None:
 
 
 @inlined
-def _add_demands(multicore: Multicore, processor: int) -> None:
-    """Add up anew what the tasks of a processor ask for, so that no rounding error stays."""
-    record = multicore.processors[processor]
+def set_factors(multicore: Multicore, processor: int) -> None:
+    """Set the speed factors of the tasks of a processor, and its power."""
+    record, sharing = multicore.processors[processor], multicore.tally[0].sharing
+    # Added up anew, so that no rounding error stays.
     record.demand = 0.0
     for core in range(record.first_core, record.first_core + record.cores):
         task = multicore.core_task[core]
         if task != IDLE:
             record.demand += multicore.tasks[task].intensity * record.speed
-
-
-@inlined
-def set_factors(multicore: Multicore, processor: int) -> None:
-    """Set the speed factors of the tasks of a processor, and its power."""
-    record, sharing = multicore.processors[processor], multicore.tally[0].sharing
-    _add_demands(multicore, processor)
     if record.active == 0:
         record.power = record.idle_w
         return
@@ -157,29 +153,10 @@ def set_factors(multicore: Multicore, processor: int) -> None:
             continue
         rate = multicore.tasks[task].intensity * record.speed
         factor = factor_of(
-            rate,
-            record.demand,
-            others,
-            sharing,
-            record.b,
-            record.c,
-            record.da,
-            record.db,
-            record.dc,
-            record.dd,
+            rate, record.demand, others, sharing, record.b, record.c, record.da, record.db, record.dc, record.dd
         )
         multicore.tasks[task].factor = factor
         record.power += core_power(multicore, processor, factor)
-
-
-@inlined
-def set_speeds(state: State, multicore: Multicore, processor: int) -> None:
-    """Let the tasks of a processor go on at the speeds of their factors."""
-    record = multicore.processors[processor]
-    for core in range(record.first_core, record.first_core + record.cores):
-        task = multicore.core_task[core]
-        if task != IDLE and state.jobs[task].speed != multicore.tasks[task].factor * record.speed:
-            change_speed(state, task, multicore.tasks[task].factor * record.speed)
 
 
 @inlined
@@ -200,5 +177,88 @@ def settle(state: State, multicore: Multicore) -> None:
         processor = multicore.dirty[at]
         multicore.processors[processor].dirty = 0
         set_factors(multicore, processor)
-        set_speeds(state, multicore, processor)
+        record = multicore.processors[processor]
+        for core in range(record.first_core, record.first_core + record.cores):
+            task = multicore.core_task[core]
+            if task != IDLE and state.jobs[task].speed != multicore.tasks[task].factor * record.speed:
+                change_speed(state, task, multicore.tasks[task].factor * record.speed)
     tally.n_dirty = 0
+
+
+class SharedMemory:
+    """Jobs go at the pace of the slowest of their tasks, each of which is slowed down by those beside it.
+
+    It goes with ``simulate(jobs.workload_at(reference), machine.platform(), ...)``; ``reference`` is the speed, in
+    billions of operations per second, of the core to which the workload's run times belong. Unlike in ``simulate(jobs,
+    machine, ...)`` the tasks of a job end together. They take the first idle cores of each of its nodes. Without
+    ``execution`` jobs run under contention. Raises `UsageError` if the reference speed is not positive.
+    """
+
+    name = "contention"
+
+    def __init__(
+        self, machine: Machine, jobs: TaskWorkload, reference: float, execution: Execution | None = None
+    ) -> None:
+        if not 0 < reference < np.inf:
+            raise UsageError(f"the reference speed is {reference:g}, must be a positive number")
+        self._execution = execution or Execution()
+        self._reference = reference
+        self._intensity = jobs.volume_mb / jobs.work
+        self._kinds = list(machine.processors())
+        counts = [len(node.processors) for node in machine.nodes()]
+        ends = np.cumsum(counts).tolist()
+        self._of_node = [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
+        self._placement: Placement | None = None
+        self._tasks: list[dict[int, int]] = []
+        self._where: dict[int, list[int]] = {}
+        self._paces: dict[int, dict[int, float]] = {}
+
+    def speeds(self, change: Change) -> Iterable[tuple[int, float]]:
+        """Return the jobs beside which another one has started or ended, and their speeds."""
+        if change.placement is None:
+            raise UsageError("memory contention needs a platform with nodes: machine.platform()")
+        if change.placement is not self._placement:
+            self._begin(change.placement)
+        touched = {processor for job in change.ended.tolist() for processor in self._leave(job)}
+        touched |= {processor for job in change.started.tolist() for processor in self._enter(job, change.placement)}
+        affected = {job for processor in touched for job in self._set_paces(processor)}
+        return [(job, min(self._paces[job].values()) / self._reference) for job in sorted(affected)]
+
+    def _begin(self, placement: Placement) -> None:
+        self._placement = placement
+        self._tasks = [defaultdict(int) for _ in self._kinds]
+        self._where, self._paces = {}, {}
+
+    def _leave(self, job: int) -> list[int]:
+        del self._paces[job]
+        for processor in self._where[job]:
+            del self._tasks[processor][job]
+        return self._where.pop(job)
+
+    def _enter(self, job: int, placement: Placement) -> list[int]:
+        share = placement.shares[job]
+        assert share is not None, "a job that runs holds something"
+        self._where[job], self._paces[job] = [], {}
+        for node, cores in zip(share.nodes.tolist(), share.units[:, 0].tolist(), strict=True):
+            missing = cores
+            for processor in self._of_node[node]:
+                tasks = self._tasks[processor]
+                taken = min(missing, self._kinds[processor].cores - sum(tasks.values()))
+                missing -= taken
+                if taken:
+                    tasks[job] = taken
+                    self._where[job].append(processor)
+        return self._where[job]
+
+    def _set_paces(self, processor: int) -> list[int]:
+        kind, tasks = self._kinds[processor], self._tasks[processor]
+        rates = {job: float(self._intensity[job]) * kind.core_speed for job in tasks}
+        total, count = sum(rates[job] * number for job, number in tasks.items()), sum(tasks.values())
+        for job, rate in rates.items():
+            self._paces[job][processor] = kind.core_speed * self._factor(kind, rate, total - rate, count - 1)
+        return list(tasks)
+
+    def _factor(self, kind: Processor, rate: float, others_rate: float, others: int) -> float:
+        if kind.contention is None or self._execution.kind is ExecutionKind.BASELINE:
+            return 1.0
+        return float(speed_factor(rate, others_rate, others, kind.contention, self._execution.sharing))

@@ -15,12 +15,12 @@ from allocopt.errors import InvalidProblemError
 from allocopt.files.csv_rows import csv_rows, number_at_least_0
 from allocopt.files.faults import bad_file, shown
 from allocopt.interruption import run_in_slices
-from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.multicore.policies import Action, NodeSelection
 from allocopt.simulator.multicore.rates import count_energy
 from allocopt.simulator.multicore.run import decide, run_placed, run_policy, to_decision
 from allocopt.simulator.multicore.state import Execution, Multicore, new_simulation
 from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import SchedulerError
 from allocopt.simulator.state import State
 from allocopt.traces.tasks import TaskWorkload
 
@@ -106,25 +106,10 @@ def _sums(values: FloatArray, counts: list[int]) -> FloatArray:
 
 
 class MulticoreSimulation:
-    """Steps from one decision to the next.
+    """Steps from one decision to the next; jobs run under contention where no execution is given.
 
-    Parameters
-    ----------
-    machine
-        The machine.
-    jobs
-        The jobs.
-    execution
-        How they run; None for contention.
-    seed
-        Fixes what policies choose at random.
-    fixed_nodes
-        Node that each job is to run on, -1 for any, shape ``(n,)``; None for any.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there are no jobs, or one can never start; it is named.
+    Each job is to run on the node that ``fixed_nodes`` names, shape ``(n,)``, -1 for any. Raises `InvalidProblemError`
+    if there are no jobs, or one can never start; it is named.
     """
 
     def __init__(
@@ -159,13 +144,7 @@ class MulticoreSimulation:
         run_in_slices(partial(run_policy, self.state, self.multicore, *action.codes), 64)
 
     def schedule(self) -> MulticoreSchedule:
-        """Return what came out.
-
-        Raises
-        ------
-        SchedulerError
-            If jobs wait for ever.
-        """
+        """Return what came out. Raises `SchedulerError` if jobs wait for ever."""
         unfinished = np.flatnonzero(np.isnan(self.multicore.jobs["end"]))
         if unfinished.size:
             first = self.jobs.names[int(unfinished[0])]
@@ -192,18 +171,10 @@ class MulticoreSimulation:
 
 
 class Placed(NamedTuple):
-    """Where and when a job was started.
-
-    Parameters
-    ----------
-    node
-        Name of the node.
-    start
-        Time in seconds.
-    """
+    """Where and when a job was started."""
 
     node: str
-    start: float
+    start: float  # time in seconds
 
 
 def replay(
@@ -211,24 +182,9 @@ def replay(
 ) -> MulticoreSchedule:
     """Simulate jobs that were started elsewhere, at the same times on the same nodes; the cores are the first idle.
 
-    A job whose cores are not idle then, as others take longer here, starts when they are. In the schedule, the time at
-    which a job was started stands for its submission.
-
-    Parameters
-    ----------
-    machine
-        The machine.
-    jobs
-        The jobs, each on one node.
-    placed
-        Where and when each job was started, by its name.
-    execution
-        How jobs run; None for contention.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a job is not among them, or its node is unknown or too small; it is named.
+    Each job is on one node. A job whose cores are not idle then, as others take longer here, starts when they are. In
+    the schedule, the time at which a job was started stands for its submission. Raises `InvalidProblemError` if a job
+    is not among those placed, or its node is unknown or too small; it is named.
     """
     numbers = {node.name: number for number, node in enumerate(machine.nodes())}
     for name in jobs.names:
@@ -255,35 +211,17 @@ PREFIX = "job"
 
 
 class PlacedJobs(NamedTuple):
-    """Jobs that were started.
+    """Jobs that were started."""
 
-    Parameters
-    ----------
-    placed
-        Where and when each was started, by name.
-    duration_s
-        Seconds that each took, by name; empty where that was not measured.
-    """
-
-    placed: dict[str, Placed]
-    duration_s: dict[str, float]
+    placed: dict[str, Placed]  # where and when each was started, by name
+    duration_s: dict[str, float]  # seconds that each took, by name; empty where that was not measured
 
 
 def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
-    """Read where and when jobs were started.
+    """Read where and when jobs were started; ``job17`` may stand there as ``17``.
 
-    Parameters
-    ----------
-    path
-        A CSV file with the columns ``job_id``, ``node``, ``start_s`` and, if known, ``duration_s``; ``.gz`` is
-        decompressed.
-    names
-        Names of the jobs; ``job17`` may stand there as ``17``.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, or a row is wrong; it names line and column.
+    The CSV file has the columns ``job_id``, ``node``, ``start_s`` and, if known, ``duration_s``; ``.gz`` is
+    decompressed. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
     """
     path = Path(path)
     known = {name.removeprefix(PREFIX): name for name in names} | {name: name for name in names}

@@ -14,13 +14,12 @@ import numpy as np
 from numba import float64, int64, uint64
 
 from allocopt.arrays import FloatArray, IntArray, WordArray
-from allocopt.cluster.multicore import Machine, Node, PowerConstants, Processor
+from allocopt.cluster.multicore import Machine, Node, PowerConstants
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.kernels.arrays import tuple_type
 from allocopt.simulator.multicore.policies import JobSelection
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
-from allocopt.simulator.setup import new_state
-from allocopt.simulator.state import Records, State, record_dtype, records_type
+from allocopt.simulator.state import Records, State, new_state, record_dtype, records_type
 from allocopt.traces.tasks import TaskWorkload
 from allocopt.traces.workload import Workload
 
@@ -31,22 +30,15 @@ IDLE = -1
 class TallyRecord(Protocol):
     """The numbers of the whole machine."""
 
-    sharing: float
-    """What the number of other tasks is multiplied with in the floor of the speed factor."""
-    running: int
-    """Tasks that run."""
-    finished: int
-    """Jobs of which all tasks have ended."""
-    n_dirty: int
-    """Processors on which a task has started or ended since the speeds were set."""
-    began: float
-    """Time from which on energy is counted: the first submission."""
-    last_queue: int
-    """Length of the queue at the decision before."""
-    sought_by: int
-    sought: int
-    best: int
-    """The first ``sought`` places of the queue were searched by a job selection (or ``IDLE``), which found ``best``."""
+    sharing: float  # what the number of other tasks is multiplied with in the floor of the speed factor
+    running: int  # tasks that run
+    finished: int  # jobs of which all tasks have ended
+    n_dirty: int  # processors on which a task has started or ended since the speeds were set
+    began: float  # time from which on energy is counted: the first submission
+    last_queue: int  # length of the queue at the decision before
+    sought_by: int  # the job selection that searched the first places of the queue, or ``IDLE``
+    sought: int  # how many places it searched
+    best: int  # the place that it found
 
 
 class ProcessorRecord(Protocol):
@@ -55,10 +47,8 @@ class ProcessorRecord(Protocol):
     node: int
     first_core: int
     cores: int
-    idle_from: int
-    """No core before this one is idle."""
-    speed: float
-    """Billions of cycles per second of a core whose factor is 1."""
+    idle_from: int  # no core before this one is idle
+    speed: float  # billions of cycles per second of a core whose factor is 1
     bandwidth: float
     b: float
     c: float
@@ -70,14 +60,11 @@ class ProcessorRecord(Protocol):
     processor_w: float
     idle_w: float
     stalled: float
-    active: int
-    """Tasks on its cores."""
-    demand: float
-    """Rate at which they would access memory, each alone."""
+    active: int  # tasks on its cores
+    demand: float  # rate at which they would access memory, each alone
     power: float
     energy: float
-    changed: float
-    """Time up to which energy is counted."""
+    changed: float  # time up to which energy is counted
     dirty: int
 
 
@@ -89,10 +76,8 @@ class NodeRecord(Protocol):
     cores: int
     free_cores: int
     memory_mb: float
-    free_mb: float
-    """Infinite where memory does not limit jobs."""
-    taken_by: int
-    """The job whose tasks were put there last."""
+    free_mb: float  # infinite where memory does not limit jobs
+    taken_by: int  # the job whose tasks were put there last
 
 
 class TaskRecord(Protocol):
@@ -100,14 +85,10 @@ class TaskRecord(Protocol):
 
     job: int
     core: int
-    processor: int
-    """Where it runs or ran; ``IDLE`` before."""
-    intensity: float
-    """MB that it reads and writes per billion cycles."""
-    factor: float
-    """Its speed factor."""
-    energy: float
-    """Joules of its core, and its share of what the processor's cores share."""
+    processor: int  # where it runs or ran; ``IDLE`` before
+    intensity: float  # MB that it reads and writes per billion cycles
+    factor: float  # its speed factor
+    energy: float  # joules of its core, and its share of what the processor's cores share
 
 
 class JobRecord(Protocol):
@@ -116,54 +97,28 @@ class JobRecord(Protocol):
     first_task: int
     tasks: int
     nodes: int
-    per_node: int
-    """Tasks on each of its nodes but the last."""
+    per_node: int  # tasks on each of its nodes but the last
     estimate: float
-    memory_mb: float
-    """Memory of a task."""
-    rate: float
-    """MB/s that its user asked for: the volume of a task over the estimate."""
-    fixed_node: int
-    """The node it is to run on, or ``IDLE``."""
-    unfinished: int
-    """Tasks that have not ended."""
+    memory_mb: float  # memory of a task
+    rate: float  # MB/s that its user asked for: the volume of a task over the estimate
+    fixed_node: int  # the node it is to run on, or ``IDLE``
+    unfinished: int  # tasks that have not ended
     start: float
     end: float
 
 
 class Multicore(NamedTuple):
-    """A multicore machine with the tasks on it.
-
-    Parameters
-    ----------
-    tally
-        The numbers of the whole machine, shape ``(1,)``.
-    processors
-        Shape ``(P,)``.
-    nodes
-        Shape ``(N,)``.
-    tasks
-        Shape ``(T,)``, as the records of `State`.
-    jobs
-        Shape ``(n,)``.
-    core_task
-        Task on each core, or ``IDLE``, shape ``(C,)``.
-    dirty
-        The processors that ``tally.n_dirty`` counts, shape ``(P,)``.
-    word
-        State of the random numbers, shape ``(1,)``.
-    values
-        By `JobSelection` and first task: what orders the waiting jobs, the lowest first, shape ``(6, T)``.
-    """
+    """A multicore machine with the tasks on it."""
 
     tally: Records[TallyRecord]
-    processors: Records[ProcessorRecord]
-    nodes: Records[NodeRecord]
-    tasks: Records[TaskRecord]
-    jobs: Records[JobRecord]
-    core_task: IntArray
-    dirty: IntArray
-    word: WordArray
+    processors: Records[ProcessorRecord]  # shape ``(P,)``
+    nodes: Records[NodeRecord]  # shape ``(N,)``
+    tasks: Records[TaskRecord]  # shape ``(T,)``, as the records of `State`
+    jobs: Records[JobRecord]  # shape ``(n,)``
+    core_task: IntArray  # task on each core, or ``IDLE``, shape ``(C,)``
+    dirty: IntArray  # the processors that ``tally.n_dirty`` counts, shape ``(P,)``
+    word: WordArray  # state of the random numbers, shape ``(1,)``
+    # By `JobSelection` and first task: what orders the waiting jobs, the lowest first, shape ``(6, T)``.
     values: FloatArray
 
 
@@ -185,17 +140,12 @@ MULTICORE = tuple_type(
 """Numba type of `Multicore`."""
 
 
-_CONSTANTS = ("b", "c", "da", "db", "dc", "dd")
-_MASK = 2**64 - 1
-
-
 class ExecutionKind(StrEnum):
     """How fast tasks run, and what power they take."""
 
+    # Tasks on one processor share its memory channels, and what its cores share draws power once.
     CONTENTION = "contention"
-    """Tasks on one processor share its memory channels, and what its cores share draws power once."""
-    BASELINE = "baseline"
-    """Cores know nothing of each other: no slowdown, and power of active cores only."""
+    BASELINE = "baseline"  # cores know nothing of each other: no slowdown, and power of active cores only
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +154,6 @@ class Execution:
 
     Parameters
     ----------
-    kind
-        The execution model.
     sharing
         What the number of other tasks is multiplied with in the floor of the speed factor, positive (see `factor_of`).
     kill_at_limit
@@ -230,46 +178,29 @@ class Execution:
 
 
 def new_simulation(
-    machine: Machine,
-    jobs: TaskWorkload,
-    execution: Execution,
-    seed: int = 0,
-    fixed_nodes: IntArray | None = None,
+    machine: Machine, jobs: TaskWorkload, execution: Execution, seed: int = 0, fixed_nodes: IntArray | None = None
 ) -> tuple[State, Multicore]:
-    """Return the state before the first event.
+    """Return the state before the first event; ``seed`` fixes what policies choose at random.
 
-    Parameters
-    ----------
-    machine
-        The machine.
-    jobs
-        The jobs.
-    execution
-        How they run.
-    seed
-        Fixes what policies choose at random.
-    fixed_nodes
-        Node that each job is to run on, -1 for any, shape ``(n,)``; None for any.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there are no jobs, or one can never start; it is named.
+    Each job is to run on the node that ``fixed_nodes`` names, shape ``(n,)``, -1 for any. Raises `InvalidProblemError`
+    if there are no jobs, or one can never start; it is named.
     """
     if not len(jobs):
         raise InvalidProblemError("workload", f"{jobs.name} holds no jobs")
     fixed = np.full(len(jobs), IDLE) if fixed_nodes is None else np.asarray(fixed_nodes, dtype=np.int64)
     check_jobs(machine, jobs, fixed)
     tasks = _tasks(jobs)
+    tally: Any = np.zeros(1, dtype=TALLY_DTYPE)
+    tally["sharing"], tally["began"], tally["sought_by"] = execution.sharing, jobs.submit[0], IDLE
     multicore = Multicore(
-        _tally(jobs, execution),
+        tally,
         _processors(machine, execution, float(jobs.submit[0])),
         _nodes(machine),
         tasks,
         _jobs(jobs, fixed),
         np.full(machine.cores, IDLE),
         np.zeros(len(list(machine.processors())), dtype=np.int64),
-        np.array([seed & _MASK], dtype=np.uint64),
+        np.array([seed % 2**64], dtype=np.uint64),
         _values(jobs, tasks["job"]),
     )
     return _state(machine, jobs, tasks["job"], execution), multicore
@@ -279,7 +210,7 @@ def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> N
     """Raise `InvalidProblemError` where a job asks for more than the machine has."""
     nodes = list(machine.nodes())
     cores = np.array([node.cores for node in nodes])
-    memory = np.array([inf if node.memory_mb is None else node.memory_mb for node in nodes])
+    memory = _memory(nodes)
     asked_for = np.stack([jobs.nodes, jobs.per_node, jobs.memory_mb, fixed_nodes], axis=1)
     for job in np.unique(asked_for, axis=0, return_index=True)[1].tolist():
         wanted, per_node = int(jobs.nodes[job]), int(jobs.per_node[job])
@@ -299,7 +230,7 @@ def _amount(count: int, noun: str) -> str:
 
 
 def _state(machine: Machine, jobs: TaskWorkload, job_of: IntArray, execution: Execution) -> State:
-    """Return the tasks as records of events; only the first of each job comes by itself."""
+    """Only the first task of each job comes by itself."""
     ones = np.ones(len(job_of), dtype=np.int64)
     numbers = np.arange(len(job_of))
     estimate = jobs.estimate[job_of]
@@ -314,14 +245,6 @@ def _state(machine: Machine, jobs: TaskWorkload, job_of: IntArray, execution: Ex
     return state
 
 
-def _tally(jobs: TaskWorkload, execution: Execution) -> Any:
-    tally = np.zeros(1, dtype=TALLY_DTYPE)
-    tally["sharing"] = execution.sharing
-    tally["began"] = jobs.submit[0]
-    tally["sought_by"] = IDLE
-    return tally
-
-
 def _processors(machine: Machine, execution: Execution, began: float) -> Any:
     processors = list(machine.processors())
     records = np.zeros(len(processors), dtype=PROCESSOR_DTYPE)
@@ -331,23 +254,19 @@ def _processors(machine: Machine, execution: Execution, began: float) -> Any:
     records["speed"] = [processor.core_speed for processor in processors]
     # Where nothing is known of a bandwidth, processors differ by what is asked for only.
     records["bandwidth"] = [processor.bandwidth if isfinite(processor.bandwidth) else 0.0 for processor in processors]
-    for number, processor in enumerate(processors):
-        _set_models(records[number], processor, execution.kind)
+    for record, processor in zip(records, processors, strict=True):
+        power = processor.power or PowerConstants(0.0, 0.0)
+        record["core_w"], record["stalled"], record["c"] = power.core_w, 1.0, inf
+        if execution.kind is ExecutionKind.BASELINE:
+            continue
+        for name in ("processor_w", "idle_w", "stalled"):
+            record[name] = getattr(power, name)
+        if processor.contention is not None:
+            for name in ("b", "c", "da", "db", "dc", "dd"):
+                record[name] = getattr(processor.contention, name)
     records["power"] = records["idle_w"]
     records["changed"] = began
     return records
-
-
-def _set_models(record: Any, processor: Processor, kind: ExecutionKind) -> None:
-    power = processor.power or PowerConstants(0.0, 0.0)
-    record["core_w"], record["stalled"], record["c"] = power.core_w, 1.0, inf
-    if kind is ExecutionKind.BASELINE:
-        return
-    for name in ("processor_w", "idle_w", "stalled"):
-        record[name] = getattr(power, name)
-    if processor.contention is not None:
-        for name in _CONSTANTS:
-            record[name] = getattr(processor.contention, name)
 
 
 def _nodes(machine: Machine) -> Any:
@@ -356,13 +275,13 @@ def _nodes(machine: Machine) -> Any:
     records["processors"] = [len(node.processors) for node in nodes]
     records["first_processor"] = np.cumsum(records["processors"]) - records["processors"]
     records["cores"] = records["free_cores"] = [node.cores for node in nodes]
-    records["memory_mb"] = records["free_mb"] = [_memory(node) for node in nodes]
+    records["memory_mb"] = records["free_mb"] = _memory(nodes)
     records["taken_by"] = IDLE
     return records
 
 
-def _memory(node: Node) -> float:
-    return inf if node.memory_mb is None else node.memory_mb
+def _memory(nodes: list[Node]) -> FloatArray:
+    return np.array([inf if node.memory_mb is None else node.memory_mb for node in nodes])
 
 
 def _tasks(jobs: TaskWorkload) -> Any:
@@ -375,7 +294,6 @@ def _tasks(jobs: TaskWorkload) -> Any:
 
 
 def _values(jobs: TaskWorkload, job_of: IntArray) -> FloatArray:
-    """Return what orders the jobs by each selection, shape ``(6, T)``."""
     values = np.zeros((len(JobSelection), len(job_of)))
     columns = {
         JobSelection.SHORTEST: jobs.estimate,

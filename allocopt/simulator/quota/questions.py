@@ -8,8 +8,7 @@ import numpy as np
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.schedule import QuotaSchedule
+from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.rules import Rules
@@ -21,24 +20,12 @@ from allocopt.traces.asax_queue import QueuedJob, queue_workload
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Asks which quota a job gets on the cores of another one.
-
-    Parameters
-    ----------
-    view
-        The cluster at this moment.
-    allocation
-        Where; its owner is the host.
-    guest
-        Number of the guest.
-    is_there
-        Whether the guest is there already, and gets another quota, or waits, and may be refused.
-    """
+    """Asks which quota a job gets on the cores of another one."""
 
     view: QuotaView
-    allocation: Allocation
-    guest: int
-    is_there: bool
+    allocation: Allocation  # where; its owner is the host
+    guest: int  # number of the guest
+    is_there: bool  # whether the guest is there already, and gets another quota, or waits, and may be refused
 
     @property
     def job(self) -> QueuedJob:
@@ -59,19 +46,11 @@ class Asking(QuotaScheduler):
     First the guests that are there, by the age of their hosts; then the jobs that wait, in the order of the queue, each
     beside every running job that can take it, those with the most idle cores first, until one does. A question is put
     once at every scheduling point.
-
-    Parameters
-    ----------
-    window
-        Waiting jobs that are looked at; None for all.
-    heeds_memory
-        Whether a guest may only go where it has the memory.
-    period_s
-        Seconds after which is asked again while jobs share, though nothing happened; None for never.
     """
 
-    window: int | None = None
-    heeds_memory: bool = True
+    window: int | None = None  # waiting jobs that are looked at; None for all
+    heeds_memory: bool = True  # whether a guest may only go where it has the memory
+    # Seconds after which is asked again while jobs share, though nothing happened; None for never.
     period_s: float | None = None
     question: Question | None = field(init=False, default=None)
     """What is to be answered next; None if nothing is."""
@@ -88,12 +67,10 @@ class Asking(QuotaScheduler):
             yield from easy_starts(view)
         else:
             yield from self.question.decisions(self.answer)
-        self.question = next((one for one in self._questions(view) if self._is_new(one)), None)
+        new = (one for one in self._questions(view) if (one.allocation.number, one.guest) not in self._put)
+        self.question = next(new, None)
         if self.question is not None:
             self._put.add((self.question.allocation.number, self.question.guest))
-
-    def _is_new(self, question: Question) -> bool:
-        return (question.allocation.number, question.guest) not in self._put
 
     def _questions(self, view: QuotaView) -> Iterator[Question]:
         for one in view.allocations:
@@ -109,21 +86,7 @@ class Asking(QuotaScheduler):
 class AskingSimulation:
     """A simulation from one question to the next.
 
-    Parameters
-    ----------
-    jobs
-        The jobs.
-    cores
-        Cores of the cluster.
-    asking
-        Who asks.
-    sharing, interference
-        How jobs that share slow each other down.
-
-    Raises
-    ------
-    InvalidProblemError
-        If a job asks for more cores than there are.
+    Raises `InvalidProblemError` if a job asks for more cores than there are.
     """
 
     def __init__(

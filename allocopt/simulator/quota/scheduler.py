@@ -38,12 +38,8 @@ class QuotaScheduler(ABC):
     def schedule(self, view: View) -> Iterator[Decision]:
         """Say which allocations are over, then decide; see `Scheduler.schedule`.
 
-        Jobs that should end together may do so a rounding error apart; it decides once they all have.
-
-        Raises
-        ------
-        UsageError
-            If the execution model is another one, or one of other jobs.
+        Jobs that should end together may do so a rounding error apart; it decides once they all have. Raises
+        `UsageError` if the execution model is another one, or one of other jobs.
         """
         execution = view.execution
         if not isinstance(execution, QuotaExecution) or len(execution.jobs) != len(view.ids):
@@ -64,10 +60,7 @@ class QuotaScheduler(ABC):
     def execution(self, workload: Workload) -> QuotaExecution:
         """Return the execution model of jobs that run the workflows of the ASAX paper.
 
-        Raises
-        ------
-        InvalidProblemError
-            If a job runs something else.
+        Raises `InvalidProblemError` if a job runs something else.
         """
         return QuotaExecution(profiled_jobs(workload, WORKFLOWS))
 

@@ -20,27 +20,14 @@ ROUNDING = 1e-9
 
 @dataclass
 class Progress:
-    """A job that runs.
+    """A job that runs."""
 
-    Parameters
-    ----------
-    number
-        Its number in the queue of all jobs.
-    queued
-        What it is.
-    start_s
-        When it started.
-    left
-        Stages that are ahead, and seconds of work that are left of each.
-    slowdown
-        Seconds that a second of its work takes now.
-    """
-
-    number: int
-    queued: QueuedJob
+    number: int  # its number in the queue of all jobs
+    queued: QueuedJob  # what it is
     start_s: float
+    # Stages that are ahead, and seconds of work that are left of each.
     left: list[tuple[Stage, float]] = field(init=False)
-    slowdown: float = 1.0
+    slowdown: float = 1.0  # seconds that a second of its work takes now
 
     def __post_init__(self) -> None:
         job = self.queued.job
@@ -107,21 +94,11 @@ class Progress:
 
 @dataclass
 class Allocation:
-    """Cores that one job owns, and may share with a guest.
+    """Cores that one job owns, and may share with a guest."""
 
-    Parameters
-    ----------
-    host
-        The job that owns it.
-    guest
-        The job that shares it, if one does.
-    percent
-        The guest's quota in percent of the cores.
-    """
-
-    host: Progress
-    guest: Progress | None = None
-    percent: int = 0
+    host: Progress  # the job that owns it
+    guest: Progress | None = None  # the job that shares it, if one does
+    percent: int = 0  # the guest's quota in percent of the cores
 
     @property
     def number(self) -> int:
@@ -170,29 +147,13 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class QuotaView:
-    """What a scheduler sees.
+    """What a scheduler sees."""
 
-    Parameters
-    ----------
-    now
-        Time in seconds.
-    cores
-        Cores of the cluster.
-    jobs
-        All jobs, by their numbers.
-    queue
-        Numbers of the waiting jobs in the order of their submission.
-    allocations
-        The allocations, oldest first; schedulers must not change them.
-    rng
-        Source of randomness of the scheduler.
-    """
-
-    now: float
+    now: float  # time in seconds
     cores: int
-    jobs: tuple[QueuedJob, ...]
-    queue: list[int]
-    allocations: list[Allocation]
+    jobs: tuple[QueuedJob, ...]  # all jobs, by their numbers
+    queue: list[int]  # numbers of the waiting jobs in the order of their submission
+    allocations: list[Allocation]  # the allocations, oldest first; schedulers must not change them
     rng: np.random.Generator
 
     @property

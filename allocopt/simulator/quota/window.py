@@ -17,30 +17,14 @@ SOON_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class CoallocationScheduler(QuotaScheduler):
-    """Space sharing, and guests for allocations without one by a solver that knows all profiles.
-
-    Parameters
-    ----------
-    solver
-        Name of the solver.
-    objective
-        What each problem maximizes.
-    max_slowdown
-        Most that a job may be slowed down.
-    degradation_weight
-        Weight of the excess.
-    interference
-        How jobs that share slow each other down.
-    time_limit
-        Seconds for each problem.
-    """
+    """Space sharing, and guests for allocations without one by a solver that knows all profiles."""
 
     solver: str = "scip"
     objective: CoallocationObjective = CoallocationObjective.THROUGHPUT
     max_slowdown: float = 1.5
-    degradation_weight: float = 1.0
+    degradation_weight: float = 1.0  # weight of the excess
     interference: Interference = field(default_factory=Interference)
-    time_limit: float = 10.0
+    time_limit: float = 10.0  # seconds for each problem
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from allocopt.errors import UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.simulator.allocators import Allocator, BreadthFirst, DepthFirst
 from allocopt.simulator.placement import Share
-from allocopt.simulator.topology_allocator import TopologyAllocator
+from allocopt.simulator.window import TopologyAllocator
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 from allocopt.topology import OneShot

@@ -8,11 +8,10 @@ import pytest
 
 from allocopt.cluster.platform import Platform
 from allocopt.simulator.execution import Change, StagedModel
-from allocopt.simulator.faults import SchedulerError
-from allocopt.simulator.guests import Guest
 from allocopt.simulator.metrics import measure
+from allocopt.simulator.placement import Guest
 from allocopt.simulator.rules import Rules
-from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota, Start
+from allocopt.simulator.scheduler import Decision, PlaceGuest, SchedulerError, SetQuota, Start
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload

@@ -6,8 +6,7 @@ import pytest
 
 from allocopt.envs.cush.jobsets import Recipe, draw_measured, sierra
 from allocopt.errors import BadFileError, UsageError
-from allocopt.simulator.locality import Policy
-from allocopt.simulator.locality_measured import Measurements, read_measurements
+from allocopt.simulator.locality import Measurements, Policy, read_measurements
 
 
 def written(path: Path, content: object) -> Path:

@@ -12,8 +12,7 @@ from support.workloads import workload
 
 from allocopt.cluster.topology import FatTree, Topology, Tree
 from allocopt.errors import UsageError
-from allocopt.simulator.job_statistics import Spread
-from allocopt.simulator.metrics import NO_TRIM, Trim, job_hop_costs, measure
+from allocopt.simulator.metrics import NO_TRIM, Spread, Trim, job_hop_costs, measure
 from allocopt.simulator.schedule import Schedule, job_times, run_times
 from allocopt.traces.workload import Workload
 

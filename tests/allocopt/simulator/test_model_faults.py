@@ -11,8 +11,8 @@ from support.workloads import workload
 from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.simulator.execution import Change
-from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.placement import Share
+from allocopt.simulator.scheduler import SchedulerError
 from allocopt.simulator.simulate import simulate
 
 JOBS = workload([(7, 0.0, 5.0, 2, 5.0), (8, 1.0, 5.0, 2, 5.0), (9, 2.0, 5.0, 1, 5.0)])

@@ -11,9 +11,8 @@ from support.workloads import workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.simulator import engine
-from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.rules import Rules
-from allocopt.simulator.scheduler import Reserve, Start, Wait
+from allocopt.simulator.scheduler import Reserve, SchedulerError, Start, Wait
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.simulator.trace_windows import solver_allocator, windows
+from allocopt.simulator.window import solver_allocator, windows
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload

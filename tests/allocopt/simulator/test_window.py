@@ -18,8 +18,7 @@ from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.simulate import simulate
-from allocopt.simulator.trace_windows import windows
-from allocopt.simulator.window import WindowRule, WindowScheduler
+from allocopt.simulator.window import WindowRule, WindowScheduler, windows
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason

@@ -6,11 +6,8 @@ from support.workloads import MACHINE, random_workload
 
 from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
-from allocopt.simulator.faults import SchedulerError
-from allocopt.simulator.mode_shares import mode_shares
-from allocopt.simulator.rules import Backfill, Mode, Reservations
-from allocopt.simulator.schedule import job_times
-from allocopt.simulator.scheduler import ListScheduler, Scheduler
+from allocopt.simulator.rules import Backfill, Reservations
+from allocopt.simulator.scheduler import ListScheduler, Scheduler, SchedulerError
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import END, Choice, TwoLevelScheduler
 from heuristics.scheduling.queue_orders import DominantResourceFairness, FirstComeFirstServed, ShortestJobFirst, Wfp3
@@ -50,20 +47,6 @@ def test_bin_packing_starts_the_largest_job_that_fits() -> None:
     watched = simulate(JOBS, MACHINE, TwoLevelScheduler(Watched(), 10, Reservations.NONE))
     assert started == len(JOBS)
     np.testing.assert_array_equal(simulate(JOBS, MACHINE, scheduler).start, watched.start)
-
-
-def test_shares_of_modes_add_up() -> None:
-    policy = TwoLevelOrders()
-    schedule = simulate(JOBS, MACHINE, policy)
-    shares = mode_shares(schedule, policy.log.modes)
-    assert [share.mode for share in shares] == [Mode.READY, Mode.RESERVED, Mode.BACKFILLED]
-    assert sum(share.jobs for share in shares) == pytest.approx(1)
-    assert sum(share.node_seconds for share in shares) == pytest.approx(1)
-    mean = sum(share.jobs * share.mean_wait_s for share in shares)
-    assert mean == pytest.approx(job_times(schedule).wait_s.mean())
-    ready = policy.log.modes == Mode.READY
-    held = JOBS.processors * np.minimum(JOBS.run, JOBS.estimate)
-    assert shares[0].node_seconds == pytest.approx(held[ready].sum() / held.sum())
 
 
 def test_mistakes_are_named() -> None:

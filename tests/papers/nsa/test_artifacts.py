@@ -9,7 +9,7 @@ from support.windows import paper_window
 
 from allocopt.errors import BadFileError
 from allocopt.reproduction import Reproduction, ReproductionRequest, ReproductionRow, get_reproduction
-from allocopt.simulator.trace_windows import windows
+from allocopt.simulator.window import windows
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.nsa_writing import write_nsa
 from learned.nsa.windows import PAPER_CLUSTER, epoch_workload

@@ -15,7 +15,7 @@ from allocopt.report.html.results import ResultFile
 from allocopt.report.html.timeline import Timeline
 from allocopt.report.html.words import EN_DASH, duration, number, percent, slug
 from allocopt.report.table import Cell
-from allocopt.simulator.job_statistics import JobStatistics, MeasuredJobs
+from allocopt.simulator.metrics import JobStatistics, MeasuredJobs
 
 MOST_GANTTS = 4
 MOST_PROCESSORS = 10**12

@@ -16,8 +16,7 @@ from allocopt.envs.coallocation.reward import Capacity, MeanResponse
 from allocopt.envs.coallocation.task import CoallocationEnv, CoallocationVectorEnv, Options
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference
-from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.schedule import QuotaSchedule
+from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload

@@ -6,7 +6,6 @@ from support.multicore import random_jobs, random_machine
 
 from allocopt.cluster.multicore import Cluster, ContentionConstants, Machine, Node, PowerConstants, Processor
 from allocopt.errors import UsageError
-from allocopt.simulator.faults import SchedulerError
 from allocopt.simulator.multicore.policies import (
     ACTION_NAMES,
     ACTIONS,
@@ -18,6 +17,7 @@ from allocopt.simulator.multicore.policies import (
 )
 from allocopt.simulator.multicore.run import DECISION, OVER, STALLED
 from allocopt.simulator.multicore.simulation import MulticoreSimulation
+from allocopt.simulator.scheduler import SchedulerError
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.tasks import TaskWorkload
 

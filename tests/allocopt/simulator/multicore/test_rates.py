@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.run import scheduling_pass
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
-from allocopt.simulator.setup import new_state
+from allocopt.simulator.state import new_state
 from allocopt.traces.workload import Workload
 
 JOBS = 4

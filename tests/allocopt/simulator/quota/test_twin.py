@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support.slow_quotas import simulate_slowly
 
 from allocopt.problems.coallocation.interference import Sharing
-from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.schedule import Accounts, QuotaSchedule
+from allocopt.simulator.quota.execution import Accounts, QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing, easy_starts
 from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.quota.window import CoallocationScheduler
