@@ -154,9 +154,9 @@ def _scheduler(
 def _check_sharing(scheduler: object, policy: str, profiles: Path | None, others: Mapping[str, object]) -> None:
     """Raise `UsageError` where options do not go with a policy: those of shared cores, and of nodes."""
     from allocopt.errors import UsageError
-    from allocopt.simulator.quota.scheduler import QuotaScheduler
+    from allocopt.simulator.scheduler import WithExecution
 
-    if not isinstance(scheduler, QuotaScheduler):
+    if not isinstance(scheduler, WithExecution):
         if profiles is not None:
             raise UsageError(f"--profiles goes with policies by which jobs share cores, not with {policy!r}")
         return
