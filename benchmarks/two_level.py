@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.envs.batch_scheduling.task import part
 from allocopt.envs.dras.selectors import Observing
 from allocopt.envs.dras.task import Episodes, ObservationName, Options
 from allocopt.report.table import Cell, aligned_table
@@ -53,7 +52,7 @@ INTENT = (
 def week_of(trace: Workload) -> Workload:
     """Jobs submitted in the busiest week."""
     first, end = np.searchsorted(trace.submit, np.array(WEEK) * DAY_S)
-    return part(trace, int(first), int(end - first))
+    return trace.subset(slice(int(first), int(end)), float(trace.submit[first]))
 
 
 def schedulers() -> Iterator[tuple[str, str, str, TwoLevelScheduler]]:
@@ -99,7 +98,8 @@ def shares(schedule: Schedule, scheduler: TwoLevelScheduler) -> list[Cell]:
 
 def speed_section(trace: Workload) -> str:
     """Choices a second in the environment, jobs a second in `simulate`."""
-    weeks = [part(trace, first, 700) for first in range(0, len(trace) - 699, 700)]
+    firsts = range(0, len(trace) - 699, 700)
+    weeks = [trace.subset(slice(first, first + 700), float(trace.submit[first])) for first in firsts]
     rows: list[list[Cell]] = [
         ["environment", name, episodes, *choices_per_s(weeks, name, episodes)]
         for name, episodes in (("slots", 1), ("slots", 16), ("slots", 64), ("state", 1), ("state", 16))

@@ -46,7 +46,7 @@ class Schedule:
 
     @property
     def run_s(self) -> FloatArray:
-        """Seconds for which each job ran."""
+        """Seconds from the start to the end of each job: a difference, with its rounding (see `run_times`)."""
         return np.asarray(self.end - self.start)
 
     @property
@@ -94,7 +94,7 @@ class JobTimes:
 
 def job_times(schedule: Schedule) -> JobTimes:
     """Measure every job of a schedule; a job that was killed has run until it was killed."""
-    return times_of(schedule.start - schedule.release, run_times(schedule))
+    return times_of(schedule.wait_s, run_times(schedule))
 
 
 def times_of(wait: FloatArray, run: FloatArray) -> JobTimes:

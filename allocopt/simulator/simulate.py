@@ -212,9 +212,13 @@ def _platform(platform: object) -> Platform:
     return platform
 
 
+def _no_workload(given: object) -> UsageError:
+    return UsageError(f"the workload is {given!r}, must be a Workload; `read_workload` reads one from a file")
+
+
 def _check_kinds(workload: Workload, seed: int) -> None:
     if not isinstance(workload, Workload):
-        raise UsageError(f"the workload is {workload!r}, must be a Workload; `read_workload` reads one from a file")
+        raise _no_workload(workload)
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise UsageError(f"the seed is {seed!r}, must be a whole number, not negative")
 
@@ -255,7 +259,7 @@ def _simulate_tasks(
     from allocopt.traces.tasks import TaskWorkload
 
     if not isinstance(workload, TaskWorkload):
-        raise UsageError(f"the workload is {workload!r}, must be a Workload; `read_workload` reads one from a file")
+        raise _no_workload(workload)
     if not isinstance(platform, Machine):
         raise UsageError(f"the platform is {platform!r}, must be a Machine where jobs are of tasks")
     if not isinstance(execution, Execution | None):

@@ -20,7 +20,6 @@ from allocopt.sweep.cells import digest
 from allocopt.sweep.description import InstancesModel, SweepModel, TraceModel, placed
 from allocopt.sweep.simulate_task import Replay, TaskReplay
 from allocopt.traces.csv_columns import Columns, parse_columns
-from allocopt.traces.executables import WORKFLOWS
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.profiles import read_profiles
 from allocopt.traces.reading import read_workload
@@ -116,7 +115,7 @@ def _replay(folder: Path, table: TraceModel) -> Replay:
     _check_fits(workload, platform)
     workload = replace(workload, name=table.name or workload.name)
     rules = Rules(EventOrder[table.event_order.upper()], dependencies=table.dependencies)
-    executables = dict(WORKFLOWS) if table.profiles is None else dict(read_profiles(folder / table.profiles))
+    executables = None if table.profiles is None else read_profiles(folder / table.profiles)
     return Replay(workload, platform, rules, table.kill_at_limit, executables)
 
 

@@ -42,14 +42,14 @@ class Replay:
     kill_at_limit
         Whether jobs are killed; None for where they do not share cores.
     executables
-        What jobs ask for that share cores.
+        What jobs ask for that share cores; None for what their scheduler takes them for.
     """
 
     workload: Workload
     platform: Platform
     rules: Rules
     kill_at_limit: bool | None
-    executables: Executables
+    executables: Executables | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,4 +221,6 @@ def _row(schedule: Schedule, started: float) -> dict[str, Any]:
 def _sharing(scheduler: QuotaScheduler, given: Replay) -> QuotaExecution:
     if given.platform.has_nodes:
         raise UsageError(f"policy {scheduler.name!r} lets jobs share cores of a pool: it takes no fat_tree or topology")
+    if given.executables is None:
+        return scheduler.execution(given.workload)
     return QuotaExecution(profiled_jobs(given.workload, given.executables))

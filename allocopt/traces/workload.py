@@ -1,6 +1,7 @@
 """A workload: the jobs of a trace or a generator, in the order of their submission."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -163,24 +164,32 @@ class Workload:
             raise UsageError(f"the number of jobs is {jobs}, must not be negative")
         return self._only(np.arange(len(self)) < jobs, SURPLUS)
 
+    def subset(self, rows: IntArray | slice, begin_s: float = 0.0, name: str | None = None) -> "Workload":
+        """Return some jobs, submitted as long after ``begin_s`` as they were; they wait for nobody who is left out.
+
+        Parameters
+        ----------
+        rows
+            Which jobs.
+        begin_s
+            In seconds, at most their first submit time.
+        name
+            Name of the workload; None keeps this one's.
+        """
+        kept, _ = self._rows(rows)
+        return replace(self, **{**kept, "name": name or self.name, "submit": kept["submit"] - begin_s})
+
     def _only(self, keep: NDArray[np.bool_], reason: str) -> "Workload":
         """Return the workload without some jobs, which are counted as dropped for a reason."""
-        ids = self.ids[keep]
-        preceding, think_s, lost = without_lost(ids, self.preceding[keep], self.think_s[keep])
-        return replace(
-            self,
-            ids=ids,
-            submit=self.submit[keep],
-            run=self.run[keep],
-            processors=self.processors[keep],
-            estimate=self.estimate[keep],
-            users=self.users[keep],
-            preceding=preceding,
-            think_s=think_s,
-            executables=self.executables[keep],
-            dropped=_with_count(self.dropped, reason, int((~keep).sum())),
-            repaired=_with_count(self.repaired, PRECEDING_LOST, lost),
-        )
+        kept, lost = self._rows(keep)
+        dropped = _with_count(self.dropped, reason, int((~keep).sum()))
+        return replace(self, **kept, dropped=dropped, repaired=_with_count(self.repaired, PRECEDING_LOST, lost))
+
+    def _rows(self, rows: NDArray[np.generic] | slice) -> tuple[dict[str, Any], int]:
+        """Return the columns of some jobs, and how many of these have lost the job that they waited for."""
+        kept = {name: getattr(self, name)[rows] for name in COLUMNS}
+        kept["preceding"], kept["think_s"], lost = without_lost(kept["ids"], kept["preceding"], kept["think_s"])
+        return kept, lost
 
 
 def _with_count(counts: Counts, reason: str, jobs: int) -> Counts:

@@ -13,7 +13,6 @@ import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
-from allocopt.traces.precedence import without_lost
 from allocopt.traces.workload import Workload
 
 DAY_S = 86_400.0
@@ -47,24 +46,6 @@ def held_out_of(name: str, n_days: int) -> range:
     return range(int(n_days * (1 - HELD_OUT_SHARE)) // WEEK_DAYS * WEEK_DAYS, n_days)
 
 
-def cut(workload: Workload, chosen: IntArray, begin_s: float, name: str) -> Workload:
-    """Return some jobs of a workload, submitted as long after ``begin_s`` as they were."""
-    preceding, think_s, _ = without_lost(workload.ids[chosen], workload.preceding[chosen], workload.think_s[chosen])
-    return replace(
-        workload,
-        name=name,
-        ids=workload.ids[chosen],
-        submit=workload.submit[chosen] - begin_s,
-        run=workload.run[chosen],
-        processors=workload.processors[chosen],
-        estimate=workload.estimate[chosen],
-        users=workload.users[chosen],
-        executables=workload.executables[chosen],
-        preceding=preceding,
-        think_s=think_s,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Split:
     """A whole trace and which of its days, counted from 0, are held out."""
@@ -89,7 +70,7 @@ class Split:
             days = range(first, first + length)
             chosen = np.flatnonzero((self.days >= first) & (self.days < first + length))
             if len(chosen) and not set(self.held_out).intersection(days):
-                found.append(cut(self.workload, chosen, first * DAY_S, f"{self.workload.name}, day {first + 1} on"))
+                found.append(self.workload.subset(chosen, first * DAY_S, f"{self.workload.name}, day {first + 1} on"))
         if not found:
             raise UsageError(f"{self.workload.name}: no whole span of {weeks} weeks is left to train on")
         usual = float(np.median([len(span) for span in found]))
@@ -103,12 +84,12 @@ class Split:
         """Return the jobs of the held-out days, at their times since the first of these days."""
         part = self._part(held_out=True)
         begin_s = float(part.submit.min() // DAY_S * DAY_S)
-        return cut(part, np.arange(len(part)), begin_s, part.name)
+        return part.subset(slice(None), begin_s)
 
     def _part(self, *, held_out: bool) -> Workload:
         chosen = np.flatnonzero(np.isin(self.days, self.held_out) == held_out)
         name = f"{self.workload.name}, {'held-out' if held_out else 'training'} days"
-        return cut(self.workload, chosen, 0.0, name)
+        return self.workload.subset(chosen, name=name)
 
 
 def split_of(workload: Workload) -> Split:

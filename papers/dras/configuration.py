@@ -14,7 +14,7 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import F1, FirstComeFirstServed, ShortestJobFirst, Unicep, Wfp3
 from heuristics.scheduling.runnable import RandomRunnable, bin_packing
 from heuristics.scheduling.two_level import TwoLevelOrders
-from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_DAYS, SyntheticModel, cut, split_of
+from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_DAYS, SyntheticModel, split_of
 from learned.weights import read_weights, shipped_weights
 from papers.artifact import Asked
 
@@ -68,7 +68,7 @@ def jobsets_of(site: Site, kind: str, asked: Asked) -> tuple[Workload, ...]:
         return tuple(model.week(seed, 0, EVALUATION_LOAD) for seed in EVALUATION_SEEDS[: asked.size(None, QUICK_WEEKS)])
     jobs = split.evaluation()
     if asked.is_quick:
-        jobs = cut(jobs, (jobs.submit < QUICK_WEEKS * WEEK_DAYS * DAY_S).nonzero()[0], 0.0, jobs.name)
+        jobs = jobs.subset((jobs.submit < QUICK_WEEKS * WEEK_DAYS * DAY_S).nonzero()[0])
     return (jobs,)
 
 

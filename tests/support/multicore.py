@@ -12,6 +12,26 @@ from allocopt.simulator.multicore.simulation import Placed
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.tasks import TaskWorkload
 
+PLATFORM = """
+format = "allocopt-platform"
+version = 1
+name = "pair"
+
+[processors.k]
+cores = 2
+clock_ghz = 2.0
+contention = { b = -1.85e-5, c = 32000, da = 1.75, db = 3500, dc = 45000, dd = 3000 }
+power = { core_w = 6.0, processor_w = 5.0, idle_w = 1.0 }
+
+[nodes.n]
+processors = ["k"]
+
+[[clusters]]
+name = "c"
+nodes = [{ type = "n", names = ["left"] }, { type = "n", names = ["right"] }]
+"""
+"""A machine of two nodes, each a processor of two cores that share memory channels."""
+
 MEASURED_ENERGY_J = 9514.0
 MEASURED_MAKESPAN_S = 490.56554054 - 0.07832527
 

@@ -1,6 +1,5 @@
 """The task of batch scheduling: its arguments, its episodes side by side, and its environments."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +20,6 @@ from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.state import JOB_DTYPE
 from allocopt.traces.lublin import lublin_workload
-from allocopt.traces.precedence import without_lost
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
@@ -118,26 +116,9 @@ class Episodes(Compiled):
     def schedule(self, e: int = 0) -> Schedule:
         """Return when the jobs of an episode started and end, counted from its first submission; NaN where unknown."""
         jobs = np.asarray(LAYOUT.one(self._batch, e).state.jobs)
-        workload = part(self.workload, int(self.tally["jobset"][e]), self.n_jobs)
+        first = int(self.tally["jobset"][e])
+        workload = self.workload.subset(slice(first, first + self.n_jobs), float(self.workload.submit[first]))
         return Schedule(workload, self.machine, jobs["release"].copy(), jobs["start"].copy(), jobs["end"].copy())
-
-
-def part(workload: Workload, offset: int, jobs: int) -> Workload:
-    """Return consecutive jobs of a workload, the first submitted at 0; they wait for no job that is not among them."""
-    kept = slice(offset, offset + jobs)
-    preceding, think_s, _ = without_lost(workload.ids[kept], workload.preceding[kept], workload.think_s[kept])
-    return replace(
-        workload,
-        ids=workload.ids[kept],
-        submit=workload.submit[kept] - workload.submit[offset],
-        run=workload.run[kept],
-        processors=workload.processors[kept],
-        estimate=workload.estimate[kept],
-        users=workload.users[kept],
-        executables=workload.executables[kept],
-        preceding=preceding,
-        think_s=think_s,
-    )
 
 
 class BatchScheduling(Task[Episodes, Float32Array]):

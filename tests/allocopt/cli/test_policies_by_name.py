@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.multicore import PLATFORM
 
 import allocopt
 from allocopt.cluster.reading import read_machine
@@ -29,24 +30,6 @@ TASKS = {
     "jobs": [{"id": f"job{number}", "subtime": number, "res": 1 + number % 2, "profile": "p"} for number in range(6)],
     "profiles": {"p": {"req_ops": 2e10, "ipc": 1, "req_time": 50, "mem": 1, "mem_vol": 500_000}},
 }
-PLATFORM = """
-format = "allocopt-platform"
-version = 1
-name = "pair"
-
-[processors.k]
-cores = 2
-clock_ghz = 2.0
-contention = { b = -1.85e-5, c = 32000, da = 1.75, db = 3500, dc = 45000, dd = 3000 }
-power = { core_w = 6.0, processor_w = 5.0, idle_w = 1.0 }
-
-[nodes.n]
-processors = ["k"]
-
-[[clusters]]
-name = "c"
-nodes = [{ type = "n", names = ["left"] }, { type = "n", names = ["right"] }]
-"""
 
 
 @pytest.fixture

@@ -7,28 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.multicore import examples
+from support.multicore import PLATFORM, examples
 
 Run = Callable[..., Any]
 
-PLATFORM = """
-format = "allocopt-platform"
-version = 1
-name = "pair"
-
-[processors.k]
-cores = 2
-clock_ghz = 2.0
-contention = { b = -1.85e-5, c = 32000, da = 1.75, db = 3500, dc = 45000, dd = 3000 }
-power = { core_w = 6.0, processor_w = 5.0, idle_w = 1.0 }
-
-[nodes.n]
-processors = ["k"]
-
-[[clusters]]
-name = "c"
-nodes = [{ type = "n", names = ["left"] }, { type = "n", names = ["right"] }]
-"""
 PROFILE = {"req_ops": 2e10, "ipc": 1, "req_time": 5, "mem": 1, "mem_vol": 500_000}
 
 
