@@ -15,7 +15,7 @@ from allocopt.simulator.allocators import Allocator, DepthFirst
 from allocopt.simulator.engine import BUILT_IN_KERNELS, PYTHON_KERNELS, Simulation, name_of, never_ends, stalled
 from allocopt.simulator.execution import ExecutionModel, MeasuringModel
 from allocopt.simulator.kernels.run import run
-from allocopt.simulator.multicore.policies import ACTION_NAMES, DEFAULT_NAME, Action, get_action
+from allocopt.simulator.multicore.policies import ACTION_NAMES, Action, get_action
 from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
@@ -264,8 +264,7 @@ def _simulate_tasks(
         raise UsageError(f"the platform is {platform!r}, must be a Machine where jobs are of tasks")
     if not isinstance(execution, Execution | None):
         raise UsageError(f"the execution is {execution!r}, must be an Execution where jobs are of tasks")
-    name = DEFAULT_NAME if scheduler == "fcfs" else scheduler
-    policy = get_action(name) if isinstance(name, str) else name
+    policy = get_action(scheduler) if isinstance(scheduler, str) else scheduler
     if not isinstance(policy, Action):
         raise UsageError(f"{name_of(policy)} is no policy of a multicore machine: {', '.join(ACTION_NAMES)}")
     if policy.jobs is None:

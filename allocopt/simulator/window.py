@@ -112,9 +112,6 @@ class Fallback:
     """A window that was allocated sequentially."""
 
     time: float  # when, in seconds
-    # Its jobs of several nodes, and the idle nodes that they could have.
-    n_jobs: int
-    n_idle: int
     reason: str  # why the solver gave no allocation
 
 
@@ -194,7 +191,7 @@ class WindowScheduler:
         found = self._solve(problem, self._rule.number(time))
         if isinstance(found, Allocation):
             return found
-        self.log.fallbacks.append(Fallback(time, len(problem.jobs), len(problem.idle_nodes), found))
+        self.log.fallbacks.append(Fallback(time, found))
         return sequential_allocation(problem)
 
     def _solve(self, problem: TopologyProblem, number: int) -> Allocation | str:
