@@ -1,6 +1,7 @@
 """A simulation that a scheduler written in Python, an allocator or an execution model takes part in."""
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,11 +10,12 @@ from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
 from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.execution import Change, ExecutionModel, StagedModel
-from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
+from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable, shadow_of, start_waiting
+from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.queue import place_in_queue
-from allocopt.simulator.kernels.run import scheduling_pass, start_waiting
 from allocopt.simulator.placement import Guests, Placement, Share
+from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import (
     Blame,
     Decision,
@@ -36,9 +38,13 @@ IDLE_PATIENCE = 100_000
 LONG_PATIENCE = 1_000_000
 """Calls at its own wish between two starts or ends of jobs."""
 
-BUILT_IN_KERNELS = (advance, scheduling_pass)
 PYTHON_KERNELS = (advance, next_backfillable, place_in_queue, shadow_of, start_waiting)
-"""Entries that a simulation calls from one scheduling point to the next, under a built-in scheduler and another one."""
+"""Entries that a simulation calls from one scheduling point to the next under a scheduler written in Python."""
+
+
+def built_in_pass(backfill: Backfill) -> Callable[[State], None]:
+    """Return the entry that lets a built-in scheduler decide, or do a part of that."""
+    return conservative_pass if backfill is Backfill.CONSERVATIVE else list_pass
 
 
 class Simulation:
@@ -97,9 +103,10 @@ class Simulation:
 
     def built_in_pass(self) -> None:
         """Let the built-in scheduler decide."""
-        scheduling_pass(self.state)
+        decide = built_in_pass(Backfill(self.state.rules["backfill"][0]))
+        decide(self.state)
         while self.state.clock["unfinished"][0]:
-            scheduling_pass(self.state)
+            decide(self.state)
         self._settle()
 
     def python_pass(self, scheduler: Scheduler) -> None:

@@ -10,7 +10,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
-from allocopt.simulator.kernels.run import start_waiting
+from allocopt.simulator.kernels.backfilling import start_waiting
 from allocopt.simulator.state import FREE, RUNNING, State
 
 

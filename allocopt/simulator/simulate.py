@@ -12,9 +12,11 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.allocators import Allocator, DepthFirst
-from allocopt.simulator.engine import BUILT_IN_KERNELS, PYTHON_KERNELS, Simulation, name_of, never_ends, stalled
+from allocopt.simulator.engine import PYTHON_KERNELS, Simulation, built_in_pass, name_of, never_ends, stalled
 from allocopt.simulator.execution import ExecutionModel, MeasuringModel
-from allocopt.simulator.kernels.run import run
+from allocopt.simulator.kernels.backfilling import run
+from allocopt.simulator.kernels.conservative import run_conservative
+from allocopt.simulator.kernels.events import advance
 from allocopt.simulator.multicore.policies import ACTION_NAMES, Action, get_action
 from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
@@ -147,9 +149,9 @@ def simulate(
     )
     entries = entries_of(chosen, pool, execution, observer)
     make_ready(entries)
-    if entries == (run,):
+    if len(entries) == 1:
         # Each pass may look at every job.
-        run_in_slices(partial(run, simulation.state), max(1, 2**18 // len(workload)))
+        run_in_slices(partial(entries[0], simulation.state), max(1, 2**18 // len(workload)))
     else:
         while simulation.advance():
             if isinstance(chosen, ListScheduler):
@@ -173,7 +175,9 @@ def entries_of(
     if not isinstance(scheduler, ListScheduler):
         return PYTHON_KERNELS
     runs_through = not has_nodes and execution is None and observer is None
-    return (run,) if runs_through else BUILT_IN_KERNELS
+    if runs_through:
+        return (run_conservative if scheduler.backfill is Backfill.CONSERVATIVE else run,)
+    return advance, built_in_pass(scheduler.backfill)
 
 
 def new_simulation(

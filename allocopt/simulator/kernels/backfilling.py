@@ -1,10 +1,11 @@
 """List scheduling with and without backfilling."""
 
-from numba import float64, int64
+import numpy as np
+from numba import boolean, float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.events import start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import (
     dequeue,
     end_of_queue,
@@ -173,7 +174,7 @@ def is_overdue(state: State) -> bool:
     return bool(state.jobs[state.lists[RUNNING, 0]].expected_end <= state.clock[0].now)
 
 
-@inlined
+@kernel(void(STATE), forceinline=True)
 def list_pass(state: State) -> None:
     """Start jobs from the head of the queue while they fit, then backfill others, if the rules say so.
 
@@ -251,3 +252,24 @@ def next_backfillable(state: State, after: int, shadow: float, spare: IntArray) 
     _exchange_spare(state, spare)
     clock.shadow = kept
     return state.lists[QUEUE, column] if column < end_of_queue(state) else NOBODY
+
+
+@kernel(int64(STATE, int64))
+def run(state: State, passes: int) -> int:
+    """Simulate until nothing is left to happen, or for a number of passes; return how many were made."""
+    for done in range(passes):
+        if not state.clock[0].unfinished and advance(state, np.inf) != HAPPENED:
+            return done
+        list_pass(state)
+    return passes
+
+
+@kernel(boolean(STATE, int64))
+def start_waiting(state: State, job: int) -> bool:
+    """Start a job if it waits and fits; return whether it did."""
+    place = place_in_queue(state, job)
+    if place < 0 or not fits(state, job, FREE):
+        return False
+    dequeue(state, place)
+    start_job(state, job)
+    return True

@@ -1,14 +1,15 @@
 """Conservative backfilling: every waiting job has a reservation (Mu'alem and Feitelson, 2001, 10.1109/71.932708)."""
 
 import numpy as np
+from numba import int64, void
 
-from allocopt.kernels.compiled import helper, inlined
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import fits
-from allocopt.simulator.kernels.events import start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.profile import change_profile, earliest_start, empty_profile, forget_past, lasts
 from allocopt.simulator.kernels.queue import AGEING, dequeue, queued, sort_list
 from allocopt.simulator.rules import OrderKind
-from allocopt.simulator.state import FREE, QUEUE, RUNNING, State
+from allocopt.simulator.state import FREE, QUEUE, RUNNING, STATE, State
 
 ARRIVAL = int(OrderKind.ARRIVAL)
 
@@ -88,7 +89,7 @@ def _one_was_missed(state: State) -> bool:
     return False
 
 
-@helper()
+@kernel(void(STATE))
 def conservative_pass(state: State) -> None:
     """Plan the jobs that have no reservation yet, and start those whose time has come; or do a part of that."""
     clock, rules = state.clock[0], state.rules[0]
@@ -116,3 +117,13 @@ def conservative_pass(state: State) -> None:
         promised = state.jobs[queued(state, at)].reserved
         if promised > clock.now:
             clock.wake = min(clock.wake, promised)
+
+
+@kernel(int64(STATE, int64))
+def run_conservative(state: State, passes: int) -> int:
+    """Simulate until nothing is left to happen, or for a number of passes; return how many were made."""
+    for done in range(passes):
+        if not state.clock[0].unfinished and advance(state, np.inf) != HAPPENED:
+            return done
+        conservative_pass(state)
+    return passes

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from allocopt.simulator.kernels.run import run as kernel
+from allocopt.simulator.kernels.backfilling import run as kernel
 from allocopt.simulator.state import State
 from allocopt.traces.swf import read_swf
 
