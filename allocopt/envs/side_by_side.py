@@ -296,10 +296,7 @@ def first_state(jobs: Workload, machine: int, rules: Rules, backfill: Backfill) 
 
 
 def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
-    """Return a value as an integer, or raise `UsageError` if it is none or out of range; ``name`` is what it is called.
-
-    There is no largest one where that is None.
-    """
+    """Return a value as an integer; raise `UsageError`, which calls it by its name, if it is none or out of range."""
     within = f"at least {least}" if most is None else f"within {least} .. {most}"
     try:
         number = operator.index(value)  # type: ignore[arg-type]
@@ -337,7 +334,8 @@ class SideBySide(ABC, Generic[Seen]):
     @property
     def invalid(self) -> IntArray:
         """1 where the last action could not be done, and another was taken instead, shape ``(E,)``."""
-        return cast(IntArray, self._batch.tally["invalid"][:, 0])
+        invalid: IntArray = self._batch.tally["invalid"][:, 0]  # a cast would take a hundredth of a step
+        return invalid
 
     def begin(self, jobsets: IntArray) -> None:
         """Begin an episode wherever a jobset is named instead of ``STAY``, whether the one there is over or not."""
@@ -373,7 +371,8 @@ class SideBySide(ABC, Generic[Seen]):
     def _numbers(self, actions: ArrayLike) -> IntArray:
         given = np.asarray(actions)
         # Steps of one environment are so short that looking for the least and the largest would take a third of them.
-        if given.shape == self._stay.shape == (1,) and given.dtype == np.int64 and 0 <= given.item() < self.n_actions:
+        is_one = self.n_environments == 1 and given.shape == (1,)
+        if is_one and given.dtype == np.int64 and 0 <= given.item() < self.n_actions:
             return given
         if given.shape != self._stay.shape:
             raise UsageError(f"the actions have shape {given.shape}, must have {self._stay.shape}")
@@ -402,6 +401,7 @@ class Compiled(SideBySide[Float32Array]):
     def __init__(self, n_jobsets: int, n_actions: int, batch: Batch, shape: tuple[int, ...]) -> None:
         super().__init__(n_jobsets, n_actions, batch)
         self.shape = shape
+        self._shapes = (self.n_environments, *shape), (self.n_environments, n_actions)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
         """Return what the agents see, shape ``(E, *shape)``, and which actions are legal, ``(E, n_actions)``."""
@@ -435,8 +435,8 @@ class Compiled(SideBySide[Float32Array]):
         return np.empty(self.n_environments), np.empty(self.n_environments, np.bool_)
 
     def _blank(self) -> tuple[Float32Array, BoolArray]:
-        n = self.n_environments
-        return np.empty((n, *self.shape), np.float32), np.empty((n, self.n_actions), np.bool_)
+        seen, legal = self._shapes
+        return np.empty(seen, np.float32), np.empty(legal, np.bool_)
 
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:

@@ -45,10 +45,7 @@ def step_and_describe_all(
 
 
 class Episodes(Compiled):
-    """Independent episodes of consecutive jobs of a workload; a jobset is the number of its first job.
-
-    All of them are over until `begin` is called.
-    """
+    """Runs of consecutive jobs, all of them over until `begin` is called; a jobset is the number of the first job."""
 
     layout = LAYOUT
 

@@ -104,8 +104,7 @@ class Episodes(Compiled):
                 have = "{} CPUs and {} GPUs".format(*machine.total)
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
         batch = LAYOUT.side_by_side(count, [self._episode(jobs) for jobs in jobsets], jobs=list(map(len, jobsets)))
-        shape = self.options.shape(machine, self.n_traits)
-        super().__init__(len(jobsets), self.options.n_actions, batch, shape)
+        super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine, self.n_traits))
 
     def _episode(self, jobs: JobSet) -> Episode:
         nobody, idle = np.full(len(jobs), NOBODY), np.zeros(self.machine.units, dtype=np.int64)

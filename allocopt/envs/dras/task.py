@@ -38,7 +38,7 @@ from allocopt.traces.workload import Workload
 DRAWN_PROCESSORS, DRAWN_JOBS = 256, 256  # machine and jobs of an episode where no workload is given
 
 ReservationName = Literal["kept", "renewed", "none"]
-Jobs = Workload | Path | str  # A workload, or a file of one
+Jobs = Workload | Path | str  # a workload, or a file of one
 
 ObservationName = Literal["slots", "state"]
 OBSERVATIONS: tuple[ObservationName, ...] = ("slots", "state")
@@ -111,21 +111,31 @@ class Episodes(Compiled):
                 raise UsageError(f"{jobs.name} holds no jobs")
             check_sizes(jobs, machine, "nodes")
         self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
-        weights = records(Weights, **asdict(self.options.reward))
-        slots, episodes = np.zeros(self.options.window, dtype=np.int64), []
-        for jobs in jobsets:
-            state, modes = first_state(jobs, machine, self.options.rules, Backfill.EASY), np.zeros(len(jobs), np.int64)
-            known = traits(jobs.processors, jobs.estimate, machine)
-            tallies = records(Instance, holder=NOBODY), records(Tally), _terms(self.options), weights
-            episodes.append(Episode(state, *tallies, modes, slots, known, modes, state.clock, state.jobs))
-        batch = LAYOUT.side_by_side(count, episodes, jobs=[len(jobs) for jobs in jobsets])
+        batch = LAYOUT.side_by_side(count, [self._episode(jobs) for jobs in jobsets], jobs=list(map(len, jobsets)))
         super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine))
         self._views: dict[int, tuple[tuple[int, int], View]] = {}
+
+    def _episode(self, jobs: Workload) -> Episode:
+        state = first_state(jobs, self.machine, self.options.rules, Backfill.EASY)
+        return Episode(
+            state,
+            records(Instance, holder=NOBODY),
+            records(Tally),
+            _terms(self.options),
+            records(Weights, **asdict(self.options.reward)),
+            modes=np.zeros(len(jobs), np.int64),
+            slots=np.zeros(self.options.window, np.int64),
+            traits=traits(jobs.processors, jobs.estimate, self.machine),
+            ladder=np.zeros(len(jobs), np.int64),
+            first_clock=state.clock,
+            pool=state.jobs,
+        )
 
     @property
     def level(self) -> IntArray:
         """The `Level` at which each episode stands, shape ``(E,)``."""
-        return cast(IntArray, self._batch.instance["level"][:, 0].copy())
+        level: IntArray = self._batch.instance["level"][:, 0].copy()
+        return level
 
     @property
     def now(self) -> FloatArray:
@@ -208,8 +218,8 @@ class Observing:
 
     policy: Policy
     options: Options = field(default_factory=Options)
+    # The simulation that was seen last, and what is known beforehand of its jobs.
     _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """The simulation that was seen last, and what is known beforehand of its jobs."""
 
     def select(self, choice: Choice) -> int:
         """Return the slot that the policy chooses."""
@@ -219,25 +229,20 @@ class Observing:
 
     def observe(self, choice: Choice) -> Float32Array:
         """Return what the environment shows of a choice, shape ``(W, N_FEATURES)`` or ``(2 W + N, 2)``."""
-        machine = int(choice.view.platform.total[0])
-        observation = np.empty(self.options.shape(machine), dtype=np.float32)
-        describe = describe_slots if self.options.observation == "slots" else describe_state
-        describe(self._episode(choice, machine), observation)
-        return observation
-
-    def _episode(self, choice: Choice, machine: int) -> Episode:
-        view, known = choice.view, self._known
+        view, known, machine = choice.view, self._known, int(choice.view.platform.total[0])
         if known.get("view") is not view:
             known |= {"view": view, "traits": traits(view.processors, view.estimate, machine)}
-        instance = records(Instance)
+        instance, slots = records(Instance), np.zeros(self.options.window, dtype=np.int64)
         instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0])
-        slots = np.zeros(self.options.window, dtype=np.int64)
         in_window = np.zeros(len(view.ids), dtype=np.bool_)
         in_window[choice.jobs] = True
         slots[: len(choice.jobs)] = np.flatnonzero(in_window[view.queue])
         state, nothing, ladder = state_of(view), np.zeros(0, np.int64), np.empty(len(view.running), np.int64)
         tallies = instance, records(Tally), _terms(self.options), records(Weights)
-        return Episode(state, *tallies, nothing, slots, known["traits"], ladder, state.clock, state.jobs)
+        episode = Episode(state, *tallies, nothing, slots, known["traits"], ladder, state.clock, state.jobs)
+        observation = np.empty(self.options.shape(machine), dtype=np.float32)
+        (describe_slots if self.options.observation == "slots" else describe_state)(episode, observation)
+        return observation
 
 
 class TwoLevel(Task[Episodes, Float32Array]):

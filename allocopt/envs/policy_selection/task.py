@@ -23,7 +23,6 @@ from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 
-METRICS = ("makespan_s", "energy_j", "flow_time_s")
 DRAWN_JOBSETS, DRAWN_JOBS = 16, 100  # job sets drawn by the seed of a reset where none are given, and jobs of each
 
 Jobs = Sequence[TaskWorkload] | TaskWorkload | Path | str
@@ -141,7 +140,7 @@ class Episodes(Compiled):
 
     def metrics(self) -> dict[str, FloatArray]:
         """Return what the episodes have come to so far: makespan, energy, flow time, energy-delay; shapes ``(E,)``."""
-        found = {name: self.tally[name].copy() for name in METRICS}
+        found = {name: self.tally[name].copy() for name in ("makespan_s", "energy_j", "flow_time_s")}
         return found | {"energy_delay_js": found["energy_j"] * found["makespan_s"]}
 
     def schedule(self, episode: int) -> MulticoreSchedule:
