@@ -42,7 +42,7 @@ T = TypeVar("T")
 E = TypeVar("E", bound=tuple[Any, ...])
 Seen = TypeVar("Seen")
 
-STAY = -1  # no jobset: an episode goes on, or stays where it ended; as an action, nothing is done
+STAY = -1  # no jobset: an episode goes on, or stays where it ended; as an action, as all below 0, nothing is done
 MOST_SLOTS = 100_000  # of a queue or a window: what an agent sees of each must fit into a memory
 
 Own = Annotated[T, "[e]"]  # each episode has its own array, which changes while it is played
@@ -217,12 +217,12 @@ def stepping(layout: Layout[Any], act: Callable[..., None], begin: Callable[...,
     def step_all(batch: Batch, actions: IntArray, jobsets: IntArray, rewards: FloatArray, over: BoolArray) -> None:
         for e in range(actions.size):
             rewards[e] = 0.0
-            goes_on, follows = jobsets[e] == STAY, jobsets[e]
-            if goes_on and actions[e] != STAY and batch.tally[e, 0].over == 0:
+            goes_on, is_stepped, follows = jobsets[e] == STAY, actions[e] >= 0, jobsets[e]
+            if goes_on and is_stepped and batch.tally[e, 0].over == 0:
                 act(episode_of(batch, e), actions[e])
                 rewards[e] = batch.tally[e, 0].reward
             over[e] = goes_on and batch.tally[e, 0].over != 0
-            if over[e] and actions[e] != STAY:
+            if over[e] and is_stepped:
                 batch.tally[e, 1] = batch.tally[e, 0]
                 follows = batch.following[e]
             if follows != STAY:
@@ -324,18 +324,19 @@ class SideBySide(ABC, Generic[Seen]):
     @property
     def tally(self) -> NDArray[np.void]:
         """Where each present episode stands, and what it has come to: records, shape ``(E,)``."""
-        return cast(NDArray[np.void], self._batch.tally[:, 0])
+        tally: NDArray[np.void] = self._batch.tally[:, 0]
+        return tally
 
     @property
     def last(self) -> NDArray[np.void]:
         """The same of the episode that was over last in each place, whether another began after it; zeros before."""
-        return cast(NDArray[np.void], self._batch.tally[:, 1])
+        last: NDArray[np.void] = self._batch.tally[:, 1]
+        return last
 
     @property
     def invalid(self) -> IntArray:
         """1 where the last action could not be done, and another was taken instead, shape ``(E,)``."""
-        invalid: IntArray = self._batch.tally["invalid"][:, 0]  # a cast would take a hundredth of a step
-        return invalid
+        return cast(IntArray, self._batch.tally["invalid"][:, 0])
 
     def begin(self, jobsets: IntArray) -> None:
         """Begin an episode wherever a jobset is named instead of ``STAY``, whether the one there is over or not."""

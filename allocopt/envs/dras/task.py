@@ -134,8 +134,7 @@ class Episodes(Compiled):
     @property
     def level(self) -> IntArray:
         """The `Level` at which each episode stands, shape ``(E,)``."""
-        level: IntArray = self._batch.instance["level"][:, 0].copy()
-        return level
+        return cast(IntArray, self._batch.instance["level"][:, 0].copy())
 
     @property
     def now(self) -> FloatArray:
