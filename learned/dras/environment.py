@@ -8,7 +8,7 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.task import Episodes, Options
-from allocopt.envs.fields import STAY
+from allocopt.envs.side_by_side import STAY
 from allocopt.simulator.rules import Reservations
 from allocopt.traces.workload import Workload
 

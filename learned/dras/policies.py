@@ -8,8 +8,7 @@ import numpy as np
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.reward import Weights
-from allocopt.envs.dras.selectors import Observing
-from allocopt.envs.dras.task import Options
+from allocopt.envs.dras.task import Observing, Options
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.scheduler import Decision

@@ -188,7 +188,7 @@ def best_actions(
 
 @dataclass(slots=True, eq=False)
 class SlotPolicy:
-    """A compact network that acts: one choice at a time as an `allocopt.envs.dras.selectors.Policy`, or many at once.
+    """A compact network that acts: one choice at a time as an `allocopt.envs.dras.task.Policy`, or many at once.
 
     Another network may be put in its place.
     """

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from allocopt.arrays import BoolArray, IntArray
-from allocopt.envs.cush.applications import DynamicTypes, draw_application_sets
-from allocopt.envs.cush.jobsets import HELD_OUT, JobSet
-from allocopt.envs.cush.task import Episodes, Options
+from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, draw_application_sets
+from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.reproduction import Records
 from allocopt.simulator.locality import SIERRA_TABLE, Policy, WorkloadType
 from allocopt.simulator.locality_fit import TypeClassifier
