@@ -10,8 +10,8 @@ from torch import nn
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.simulator.locality import Policy
 from learned.cush.selectors import FILTERS, HIDDEN, N_NUMBERS, SIDE, ImageNetwork, JobSelector, LearnedPolicies
-from learned.rl.networks import dense, masked, masked_log_softmax, weights_of
-from learned.rl.slots import LEAK, CompactNetwork, SlotPolicy, pack_slots
+from learned.rl.networks import dense, masked, masked_log_softmax, slot_layers, weights_of
+from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
 
 MOMENTUM = 0.1
 """Share of a batch in the running statistics of batch normalization."""
@@ -46,7 +46,7 @@ class CompactModule(SelectorModule):
 
     def __init__(self, network: CompactNetwork) -> None:
         super().__init__()
-        self.actor = dense(network.features, network.first, network.second, 1, activation=nn.LeakyReLU(LEAK))
+        self.actor = slot_layers(network)
 
     def forward(self, states: SlotRows) -> torch.Tensor:
         """Return logits, shape ``(n, Q + 1)``, the smallest there are for illegal choices."""

@@ -14,7 +14,6 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.view import View
-from learned.cush.acting import idling_forbidden
 from learned.cush.selectors import (
     FIXED,
     JOBS,
@@ -23,6 +22,7 @@ from learned.cush.selectors import (
     FixedPolicies,
     LearnedPolicies,
     PolicySelector,
+    idling_forbidden,
     parts_of,
 )
 from learned.rl.slots import SlotPolicy, pack_slots

@@ -1,7 +1,7 @@
 """The repair of the NSA paper as an environment to train in (section V-B), many repairs in one compiled call."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import boolean, float32, float64, int64, types, void
@@ -23,6 +23,7 @@ from heuristics.topology.annealing import (
 )
 from learned.nsa.kernels import LARGEST_JOB, asked_by_others, node_features, write_state
 from learned.nsa.networks import Shape
+from learned.rl.state import Stateful
 
 REWARD_SCALE = 0.01
 """What hops are multiplied by in a reward, so that most lie between -5 and 0."""
@@ -217,7 +218,7 @@ def _offsets(lengths: Sequence[int]) -> IntArray:
     return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
-class RepairEnvironment:
+class RepairEnvironment(Stateful):
     """E walks by annealing, each on a window of its own, whose repairs are the episodes.
 
     An episode places the jobs that a move removed, one an action. Its reward is 0 but for the last action, where it is
@@ -227,6 +228,8 @@ class RepairEnvironment:
     All windows are of one cluster. A state has the shape of so many features and nodes. A move removes ``most_removed``
     jobs at most (n_D); temperatures are multiples of the cost of a hop.
     """
+
+    state = ("_repairs", "_rng")
 
     def __init__(
         self,
@@ -271,14 +274,3 @@ class RepairEnvironment:
         done = np.empty(self.n_environments, dtype=np.bool_)
         step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)
         return rewards * self._reward_scale, done
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        arrays = {name: array.copy() for name, array in self._repairs._asdict().items()}
-        return {**arrays, "generator": self._rng.bit_generator.state}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        for name, array in self._repairs._asdict().items():
-            array[:] = snapshot[name]
-        self._rng.bit_generator.state = snapshot["generator"]

@@ -30,7 +30,7 @@ from heuristics.topology.annealing import (
     is_non_crossing,
     remove_jobs,
 )
-from learned.nsa.forward import BUFFERS, PACKED_NETWORK, Buffers, PackedNetwork, forward
+from learned.nsa.networks import BUFFERS, PACKED_NETWORK, Buffers, PackedNetwork, forward
 
 LARGEST_JOB = 40
 """Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature."""

@@ -6,9 +6,18 @@ parameter counts printed for the convolutional networks (37,248, 42,097, 54,641)
 layers that was found; those of the fully connected ones hold if a node has five features.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numba import float32, int64
+
+from allocopt.arrays import Float32Array, IntArray
+from allocopt.kernels.arrays import put, tuple_type
+from allocopt.kernels.compiled import helper
+from learned.weights import check_shapes
 
 Shape = tuple[int, int]
 """Channels and length of what flows between two layers."""
@@ -145,3 +154,162 @@ NETWORKS = {
         _convolutional("cnn-3", 16, 8),
     )
 }
+
+
+CONVOLUTION, DENSE, TANH = 0, 1, 2
+KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)
+
+
+class PackedNetwork(NamedTuple):
+    """Layers and weights of a network."""
+
+    # One row a layer: kind, inputs, outputs, filter width, stride, where its weights begin; shape ``(n, 6)``.
+    # Inputs and outputs are channels of a convolution, values of a dense layer.
+    layers: IntArray
+    # Of all layers one after the other; a dense layer's are transposed, all outputs of an input beside each
+    # other, and every layer's weights are followed by its biases
+    weights: Float32Array
+
+
+class Buffers(NamedTuple):
+    """Working space of the forward kernel: two arrays that take turns, and one for what filters read."""
+
+    one: Float32Array
+    other: Float32Array
+    patches: Float32Array
+
+
+def pack(architecture: Architecture, weights: Mapping[str, Float32Array]) -> PackedNetwork:
+    """Arrange a network for the kernel; raises ValueError if a parameter is missing or has another shape."""
+    rows, parts, first = [], [], 0
+    names = iter(parameter_names(architecture.layers))
+    for layer in architecture.layers:
+        row = [TANH, 0, 0, 0, 0, first]
+        if isinstance(layer, Convolution | Linear):
+            weight, bias = next(names)
+            dense = isinstance(layer, Linear)
+            tail = () if isinstance(layer, Linear) else (layer.width,)
+            check_shapes({weight: (layer.outputs, layer.inputs, *tail), bias: (layer.outputs,)}, weights)
+            parts += [(weights[weight].T if dense else weights[weight]).ravel(), weights[bias]]
+            row[:3] = [DENSE if dense else CONVOLUTION, layer.inputs, layer.outputs]
+            row[3:5] = [1, 1] if isinstance(layer, Linear) else [layer.width, layer.stride]
+            first += layer.n_parameters
+        rows.append(row)
+    return PackedNetwork(np.array(rows, dtype=np.int64), np.concatenate(parts, dtype=np.float32))
+
+
+def buffers_for(architecture: Architecture) -> Buffers:
+    """Allocate the working space of a network."""
+    shapes = architecture.shapes()
+    most = max(channels * length for channels, length in shapes)
+    patches = [
+        layer.inputs * layer.width * length
+        for layer, (_, length) in zip(architecture.layers, shapes[1:], strict=True)
+        if isinstance(layer, Convolution)
+    ]
+    return Buffers(*(np.zeros(size, dtype=np.float32) for size in (most, most, max(patches, default=0))))
+
+
+PACKED_NETWORK = tuple_type((int64[:, ::1], float32[::1]), PackedNetwork)
+BUFFERS = tuple_type((float32[::1],) * 3, Buffers)
+SATURATED = np.float32(6.4)
+"""Beyond it the hyperbolic tangent is 1 to within 6e-6."""
+
+
+@helper(allocates=True, fastmath=True, error_model="numpy")
+def rational_tanh(x: np.float32) -> np.float32:
+    """Hyperbolic tangent, by the ninth convergent of Lambert's continued fraction; within 2e-5 everywhere."""
+    x = np.float32(min(max(x, -SATURATED), SATURATED))
+    s = x * x
+    one = np.float32(1.0)
+    above = x * (
+        np.float32(34459425.0)
+        + s * (np.float32(4729725.0) + s * (np.float32(135135.0) + s * (np.float32(990.0) + s * one)))
+    )
+    below = np.float32(34459425.0) + s * (
+        np.float32(16216200.0) + s * (np.float32(945945.0) + s * (np.float32(13860.0) + s * np.float32(45.0)))
+    )
+    return np.float32(above / below)
+
+
+@helper(allocates=True, fastmath=True, error_model="numpy")
+def apply_tanh(values: Float32Array) -> None:
+    """Replace values by their hyperbolic tangents."""
+    for i in range(values.size):
+        values[i] = rational_tanh(values[i])
+
+
+@helper(allocates=True, fastmath=True, error_model="numpy")
+def add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Array) -> None:
+    """Add ``inputs @ weights`` to ``outputs``, the weights of an input lying side by side."""
+    n, m = inputs.size, outputs.size
+    whole = n - n % 8
+    for i in range(0, whole, 8):
+        a, b, c, d = inputs[i], inputs[i + 1], inputs[i + 2], inputs[i + 3]
+        e, f, g, h = inputs[i + 4], inputs[i + 5], inputs[i + 6], inputs[i + 7]
+        rows = weights[i * m : (i + 8) * m]
+        for o in range(m):
+            outputs[o] += (a * rows[o] + b * rows[m + o] + c * rows[2 * m + o] + d * rows[3 * m + o]) + (
+                e * rows[4 * m + o] + f * rows[5 * m + o] + g * rows[6 * m + o] + h * rows[7 * m + o]
+            )
+    for i in range(whole, n):
+        row = weights[i * m : (i + 1) * m]
+        for o in range(m):
+            outputs[o] += inputs[i] * row[o]
+
+
+@helper(allocates=True)
+def spread_patches(layer: IntArray, inputs: Float32Array, length: int, patches: Float32Array) -> int:
+    """Write what every tap of a filter reads, position after position, tap after tap; return the positions."""
+    width, stride = int(layer[WIDTH]), int(layer[STRIDE])
+    n = (length - width) // stride + 1
+    first = 0
+    for channel in range(layer[INPUTS]):
+        for tap in range(width):
+            source = inputs[channel * length + tap :]
+            if stride == 1:
+                put(source[:n], patches[first : first + n])
+            else:
+                for i in range(n):
+                    patches[first + i] = source[i * stride]
+            first += n
+    return n
+
+
+@helper(allocates=True)
+def apply_convolution(
+    layer: IntArray, weights: Float32Array, inputs: Float32Array, patches: Float32Array, outputs: Float32Array
+) -> int:
+    """Apply all filters, each a product of its weights with the patches; return the size of the output."""
+    n_filters, taps = int(layer[OUTPUTS]), int(layer[INPUTS] * layer[WIDTH])
+    n = spread_patches(layer, inputs, inputs.size // layer[INPUTS], patches)
+    for index in range(n_filters):
+        channel = outputs[index * n : (index + 1) * n]
+        channel[:] = weights[n_filters * taps + index]
+        add_product(patches[: taps * n], weights[index * taps : (index + 1) * taps], channel)
+    return n * n_filters
+
+
+@helper(allocates=True, fastmath=True, error_model="numpy")
+def forward(network: PackedNetwork, buffers: Buffers, inputs: Float32Array) -> Float32Array:
+    """Return the outputs of a network for one input, its channels one after the other.
+
+    They lie in a buffer that the next call overwrites.
+    """
+    source, target, size = inputs, buffers.one, inputs.size
+    spare = buffers.other
+    for index in range(network.layers.shape[0]):
+        layer = network.layers[index]
+        weights = network.weights[layer[FIRST] :]
+        if layer[KIND] == CONVOLUTION:
+            size = apply_convolution(layer, weights, source[:size], buffers.patches, target)
+        elif layer[KIND] == DENSE:
+            n, m = layer[INPUTS], layer[OUTPUTS]
+            put(weights[n * m : (n + 1) * m], target)
+            add_product(weights[: n * m], source[:size], target[:m])
+            size = m
+        else:
+            apply_tanh(source[:size])
+            continue
+        source, target, spare = target, spare, target
+    return source[:size]

@@ -24,9 +24,8 @@ from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from heuristics.topology.annealing import MOST_JOBS, follow, rules_of, walk_from
 from heuristics.topology.schedule import Schedule
-from learned.nsa.forward import PackedNetwork, buffers_for, pack
 from learned.nsa.kernels import LARGEST_JOB, Guide, anneal_guided, node_features
-from learned.nsa.networks import NETWORKS, Architecture
+from learned.nsa.networks import NETWORKS, Architecture, PackedNetwork, buffers_for, pack
 from learned.weights import load_weights, shipped_file
 
 STEPS_PER_SLICE = 100

@@ -241,12 +241,12 @@ def load_parameters(name: str) -> Weights:
 
     Raises `BadFileError` if the file cannot be read, or holds another network.
     """
-    return _load(*_place(name))
+    return _load(*_place(name))[0]
 
 
 def load_network(name: str) -> Network:
     """Return `load_parameters` as kernels are handed them."""
-    return _load_network(*_place(name))
+    return _load(*_place(name))[1]
 
 
 def _place(name: str) -> tuple[Path, int]:
@@ -258,17 +258,12 @@ def _place(name: str) -> tuple[Path, int]:
 
 
 @lru_cache(maxsize=4)
-def _load_network(path: Path, changed_ns: int) -> Network:
-    network: Network = network_of(_load(path, changed_ns))
-    return network
-
-
-@lru_cache(maxsize=4)
-def _load(path: Path, changed_ns: int) -> Weights:
+def _load(path: Path, changed_ns: int) -> tuple[Weights, Network]:
     arrays, _ = read_weights(path)
     for name, shape in SHAPES.items():
         if name not in arrays:
             raise BadFileError(f"{path}: has no array {name!r}, was not written by allocopt train lns-prices")
         if arrays[name].shape != shape:
             raise BadFileError(f"{path}: {name} has shape {arrays[name].shape}, must be {shape}: train it again")
-    return Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
+    weights = Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
+    return weights, network_of(weights)

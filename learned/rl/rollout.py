@@ -9,7 +9,7 @@ import torch
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from learned.rl.networks import Policy
-from learned.rl.settings import A2cSettings
+from learned.rl.training import A2cSettings
 
 
 class Environment(Protocol):
@@ -70,8 +70,7 @@ def take_steps(
     beyond
         Takes states and legal actions after the last step, returns values of the states; None not to look at them.
     """
-    states, masks, actions, taken, values, rewards, done = ([] for _ in range(7))
-    finished: list[FloatArray] = []
+    steps = []
     with torch.no_grad():
         for _ in range(n_steps):
             state, legal = (torch.from_numpy(array) for array in environment.observe())
@@ -79,23 +78,19 @@ def take_steps(
             action = draw(scores, legal)
             reward, ended = environment.step(action.numpy())
             unfinished += reward
-            finished.append(unfinished[ended])
+            returns = unfinished[ended]
             unfinished[ended] = 0.0
-            states.append(state)
-            masks.append(legal)
-            actions.append(action)
-            taken.append(scores.gather(1, action[:, None]).squeeze(1))
-            values.append(value)
-            rewards.append(reward)
-            done.append(ended)
+            taken = scores.gather(1, action[:, None]).squeeze(1)
+            steps.append((state, legal, action, taken, value, reward, ended, returns))
+        states, masks, actions, taken_scores, values, rewards, done, finished = zip(*steps, strict=True)
         if beyond is not None:
-            values.append(beyond(*(torch.from_numpy(array) for array in environment.observe())))
+            values = (*values, beyond(*(torch.from_numpy(array) for array in environment.observe())))
     ended_returns = np.concatenate(finished)
     return Steps(
         torch.cat(states),
         torch.cat(masks),
         torch.cat(actions),
-        torch.cat(taken),
+        torch.cat(taken_scores),
         torch.stack(values),
         np.array(rewards),
         np.array(done),

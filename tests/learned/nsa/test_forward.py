@@ -6,8 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.arrays import Float32Array
-from learned.nsa.forward import buffers_for, forward, pack, rational_tanh
-from learned.nsa.networks import NETWORKS, Architecture, Convolution, Layer, Linear, Tanh
+from learned.nsa.networks import (
+    NETWORKS,
+    Architecture,
+    Convolution,
+    Layer,
+    Linear,
+    Tanh,
+    buffers_for,
+    forward,
+    pack,
+    rational_tanh,
+)
 
 
 def random_weights(architecture: Architecture, rng: np.random.Generator) -> dict[str, Float32Array]:

@@ -15,7 +15,7 @@ from learned.prices.network import Prediction, predict
 
 torch = pytest.importorskip("torch")
 
-from learned.prices.module import Batch, PriceNetwork  # noqa: E402
+from learned.prices.learner import Batch, PriceNetwork  # noqa: E402
 
 seeds = st.integers(0, 2**16)
 

@@ -56,7 +56,7 @@ STOP = (
 
 FORK = """
 import json, os, signal, sys, traceback
-import learned.cush.acting, learned.cush.learner, learned.cush.simulations, learned.cush.training
+import learned.cush.learner, learned.cush.selectors, learned.cush.training
 import learned.rl.workers, torch._dynamo
 for line in sys.stdin:
     folder, shared, code, arguments = json.loads(line)
