@@ -242,7 +242,9 @@ class CushLearner(Stateful):
         if is_last or self._epochs % settings.average_every == 0:
             self._average()
         if is_last or self._epochs % settings.validate_every == 0:
-            self._keep_if_best()
+            self._measures = self._validator.measures(self.agent(), self._workers)
+            if self._measures["score"] < self.best_score:
+                self.best_score, self.best = self._measures["score"], self.weights()
         turnaround = float(np.mean([mean for _, mean in found]))
         return {
             "samples": float(self._samples),
@@ -316,11 +318,6 @@ class CushLearner(Stateful):
     def _average(self) -> None:
         for learner in self._learners.values():
             self._workers.average(learner.actor)
-
-    def _keep_if_best(self) -> None:
-        self._measures = self._validator.measures(self.agent(), self._workers)
-        if self._measures["score"] < self.best_score:
-            self.best_score, self.best = self._measures["score"], self.weights()
 
 
 def policy_choices(found: Allocations, groups: IntArray, settings: Settings, workers: Workers) -> Choices:

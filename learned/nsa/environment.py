@@ -196,13 +196,12 @@ def step_all(
             _start_move(pool, repairs, rules, e, rng)
 
 
-def window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
-    """Put windows of one cluster and one hop cost into arrays."""
+def _window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
     encodings = [encode(problem) for problem in problems]
     first = encodings[0]
     return WindowPool(
-        _offsets([encoding.n_idle for encoding in encodings]),
-        _offsets([len(encoding.sizes) for encoding in encodings]),
+        np.cumsum([0, *(encoding.n_idle for encoding in encodings)], dtype=np.int64),
+        np.cumsum([0, *(len(encoding.sizes) for encoding in encodings)], dtype=np.int64),
         np.concatenate([encoding.groups.ravel() for encoding in encodings]),
         np.concatenate([node_features(problem).ravel() for problem in problems]),
         np.concatenate([encoding.sizes for encoding in encodings]),
@@ -212,10 +211,6 @@ def window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
         first.scale,
         float(LARGEST_JOB),
     )
-
-
-def _offsets(lengths: Sequence[int]) -> IntArray:
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
 
 
 class RepairEnvironment(Stateful):
@@ -243,7 +238,7 @@ class RepairEnvironment(Stateful):
     ) -> None:
         self.n_environments = n_environments
         self._shape = shape
-        self._pool = window_pool(problems)
+        self._pool = _window_pool(problems)
         self._reward_scale = REWARD_SCALE / self._pool.scale
         temperatures = hottest * self._pool.scale, coldest * self._pool.scale
         self._rules = Rules(*temperatures, WALK_STEPS, most_removed, False, True)

@@ -1,6 +1,6 @@
-"""Repair as a decision process, in kernels: what a state shows, how an action is drawn, the walk that is repaired.
+"""Repair as a decision process, in kernels (NSA paper, section V-B).
 
-NSA paper, section V-B. A state is a matrix of ``q`` nodes by 4 or 5 features, kept feature by feature: parent switch
+A state is a matrix of ``q`` nodes by 4 or 5 features, kept feature by feature: parent switch
 and pod of the first q nodes of the idle sequence, numbered from 1 and divided by their number; nodes that the job asks
 for; mean number that the other removed jobs ask for; both divided by the most that a job asks for. The fifth feature,
 which the paper does not print, is 1 for every node. Places without a node hold 0.
@@ -73,10 +73,9 @@ GUIDE = tuple_type((PACKED_NETWORK, BUFFERS, float32[:, ::1], float64, int64, in
 def write_state(
     nodes: Float32Array, idle: IntArray, size: float, others: float, n_features: int, state: Float32Array
 ) -> int:
-    """Write the state of a repair and return how many actions are legal.
+    """Write the state of a repair, shape ``(n_features * q,)``, and return how many actions are legal.
 
-    See `Guide` for the nodes; size and others are the third and the fourth feature, the state has shape
-    ``(n_features * q,)``.
+    Size and others are the third and the fourth feature; see `Guide` for the nodes.
     """
     q = state.size // n_features
     n = min(q, idle.size)

@@ -50,14 +50,9 @@ def sharpen_first_layer(network: FeedForward, n_features: int) -> None:
         weight = first.weight.view(len(first.weight), n_features, -1)
         for feature in range(n_features):
             values = weight[:, feature]
-            if feature < N_NUMBERS:
-                values = values - _local_mean(values, isinstance(first, nn.Linear))
+            if feature < N_NUMBERS and isinstance(first, nn.Linear):
+                padded = nn.functional.pad(values[:, None], (SPAN // 2, SPAN // 2), mode="replicate")
+                values = values - nn.functional.avg_pool1d(padded, SPAN, 1)[:, 0]
+            elif feature < N_NUMBERS:
+                values = values - values.mean(1, keepdim=True)
             weight[:, feature] = values * GAINS[feature]
-
-
-def _local_mean(values: torch.Tensor, is_dense: bool) -> torch.Tensor:
-    # Of all weights of a filter, or of the neighbours of each weight of a dense layer.
-    if not is_dense:
-        return values.mean(1, keepdim=True)
-    padded = nn.functional.pad(values[:, None], (SPAN // 2, SPAN // 2), mode="replicate")
-    return nn.functional.avg_pool1d(padded, SPAN, 1)[:, 0]

@@ -1,14 +1,19 @@
-"""The six networks of the NSA paper's Table II, as lists of layers; needs neither torch nor weights.
+"""The six networks of the NSA paper's Table II, as lists of layers, and their forward pass as a kernel, without torch.
 
 What the paper prints of a convolutional network ends with a dense layer of 256 values, which cannot be the last one: a
 hyperbolic tangent and a dense layer of 100 values follow here, one per action, as at the end of the others. The
 parameter counts printed for the convolutional networks (37,248, 42,097, 54,641) belong to no reading of the printed
 layers that was found; those of the fully connected ones hold if a node has five features.
+
+The kernel takes one input at a time, in single precision. Inner loops run along what lies side by side in memory (the
+positions of a convolution, the outputs of a dense layer) and sum eight products at once, so that the compiler makes
+vector instructions of them.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -23,14 +28,24 @@ Shape = tuple[int, int]
 """Channels and length of what flows between two layers."""
 
 
+CONVOLUTION, DENSE, TANH = 0, 1, 2
+KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)
+"""Kinds of layers, and the columns of `PackedNetwork.layers`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layer:
     """A layer of a network, without parameters of its own."""
 
     @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """Shape of its weights, outputs and inputs first; empty where it has none."""
+        return ()
+
+    @property
     def n_parameters(self) -> int:
         """Number of weights and biases."""
-        return 0
+        return prod(self.weight_shape) + self.weight_shape[0] if self.weight_shape else 0
 
     def output(self, shape: Shape) -> Shape:
         """Shape of its output for an input of that shape; raises ValueError if it does not take it."""
@@ -47,9 +62,9 @@ class Convolution(Layer):
     stride: int
 
     @property
-    def n_parameters(self) -> int:
-        """Number of weights and biases."""
-        return self.outputs * (self.inputs * self.width + 1)
+    def weight_shape(self) -> tuple[int, ...]:
+        """Filters, channels and width."""
+        return self.outputs, self.inputs, self.width
 
     def output(self, shape: Shape) -> Shape:
         """Shape of its output; see `Layer.output`."""
@@ -67,9 +82,9 @@ class Linear(Layer):
     outputs: int
 
     @property
-    def n_parameters(self) -> int:
-        """Number of weights and biases."""
-        return self.outputs * (self.inputs + 1)
+    def weight_shape(self) -> tuple[int, ...]:
+        """Outputs and inputs."""
+        return self.outputs, self.inputs
 
     def output(self, shape: Shape) -> Shape:
         """Shape of its output; see `Layer.output`."""
@@ -156,10 +171,6 @@ NETWORKS = {
 }
 
 
-CONVOLUTION, DENSE, TANH = 0, 1, 2
-KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)
-
-
 class PackedNetwork(NamedTuple):
     """Layers and weights of a network."""
 
@@ -187,12 +198,11 @@ def pack(architecture: Architecture, weights: Mapping[str, Float32Array]) -> Pac
         row = [TANH, 0, 0, 0, 0, first]
         if isinstance(layer, Convolution | Linear):
             weight, bias = next(names)
-            dense = isinstance(layer, Linear)
-            tail = () if isinstance(layer, Linear) else (layer.width,)
-            check_shapes({weight: (layer.outputs, layer.inputs, *tail), bias: (layer.outputs,)}, weights)
-            parts += [(weights[weight].T if dense else weights[weight]).ravel(), weights[bias]]
-            row[:3] = [DENSE if dense else CONVOLUTION, layer.inputs, layer.outputs]
-            row[3:5] = [1, 1] if isinstance(layer, Linear) else [layer.width, layer.stride]
+            check_shapes({weight: layer.weight_shape, bias: (layer.outputs,)}, weights)
+            is_dense = isinstance(layer, Linear)
+            parts += [(weights[weight].T if is_dense else weights[weight]).ravel(), weights[bias]]
+            filters = [1, 1] if isinstance(layer, Linear) else [layer.width, layer.stride]
+            row = [DENSE if is_dense else CONVOLUTION, layer.inputs, layer.outputs, *filters, first]
             first += layer.n_parameters
         rows.append(row)
     return PackedNetwork(np.array(rows, dtype=np.int64), np.concatenate(parts, dtype=np.float32))
@@ -233,13 +243,6 @@ def rational_tanh(x: np.float32) -> np.float32:
 
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
-def apply_tanh(values: Float32Array) -> None:
-    """Replace values by their hyperbolic tangents."""
-    for i in range(values.size):
-        values[i] = rational_tanh(values[i])
-
-
-@helper(allocates=True, fastmath=True, error_model="numpy")
 def add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Array) -> None:
     """Add ``inputs @ weights`` to ``outputs``, the weights of an input lying side by side."""
     n, m = inputs.size, outputs.size
@@ -259,30 +262,21 @@ def add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Arr
 
 
 @helper(allocates=True)
-def spread_patches(layer: IntArray, inputs: Float32Array, length: int, patches: Float32Array) -> int:
-    """Write what every tap of a filter reads, position after position, tap after tap; return the positions."""
-    width, stride = int(layer[WIDTH]), int(layer[STRIDE])
-    n = (length - width) // stride + 1
-    first = 0
-    for channel in range(layer[INPUTS]):
-        for tap in range(width):
-            source = inputs[channel * length + tap :]
-            if stride == 1:
-                put(source[:n], patches[first : first + n])
-            else:
-                for i in range(n):
-                    patches[first + i] = source[i * stride]
-            first += n
-    return n
-
-
-@helper(allocates=True)
 def apply_convolution(
     layer: IntArray, weights: Float32Array, inputs: Float32Array, patches: Float32Array, outputs: Float32Array
 ) -> int:
-    """Apply all filters, each a product of its weights with the patches; return the size of the output."""
-    n_filters, taps = int(layer[OUTPUTS]), int(layer[INPUTS] * layer[WIDTH])
-    n = spread_patches(layer, inputs, inputs.size // layer[INPUTS], patches)
+    """Apply all filters, each a product of its weights with what each tap reads; return the size of the output."""
+    n_filters, n_channels = int(layer[OUTPUTS]), int(layer[INPUTS])
+    width, stride = int(layer[WIDTH]), int(layer[STRIDE])
+    taps, length = n_channels * width, inputs.size // n_channels
+    n = (length - width) // stride + 1
+    for tap in range(taps):
+        source, target = inputs[tap // width * length + tap % width :], patches[tap * n : (tap + 1) * n]
+        if stride == 1:
+            put(source[:n], target)
+        else:
+            for i in range(n):
+                target[i] = source[i * stride]
     for index in range(n_filters):
         channel = outputs[index * n : (index + 1) * n]
         channel[:] = weights[n_filters * taps + index]
@@ -309,7 +303,8 @@ def forward(network: PackedNetwork, buffers: Buffers, inputs: Float32Array) -> F
             add_product(weights[: n * m], source[:size], target[:m])
             size = m
         else:
-            apply_tanh(source[:size])
+            for i in range(size):
+                source[i] = rational_tanh(source[i])
             continue
         source, target, spare = target, spare, target
     return source[:size]

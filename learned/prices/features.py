@@ -133,19 +133,13 @@ def _write_job(
 
 
 @helper(allocates=True)
-def _parents(tree: GroupTree) -> IntArray:
+def pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
+    """Return the pod of every leaf, the vertex of every pod, and the most hops that a node saves of those per node."""
+    n_leaves = tree.leaf_first.size - 1
     parent = np.full(tree.idle.size, tree.idle.size - 1)
     for vertex in range(tree.idle.size):
         for i in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
             parent[tree.children[i]] = vertex
-    return parent
-
-
-@helper(allocates=True)
-def pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
-    """Return the pod of every leaf, the vertex of every pod, and the most hops that a node saves of those per node."""
-    n_leaves = tree.leaf_first.size - 1
-    parent = _parents(tree)
     number = np.full(tree.idle.size, -1)
     vertex_of = np.empty(n_leaves, dtype=np.int64)
     pod = np.empty(n_leaves, dtype=np.int64)

@@ -141,12 +141,6 @@ def _set_positive(out: Float32Array) -> None:
 
 
 @inlined
-def _add_scaled(row: Float32Array, share: float, out: Float32Array) -> None:
-    for k in range(WIDTH):
-        out[k] += share * row[k]
-
-
-@inlined
 def _set_positive_columns(out: Float32Array) -> None:
     for k in range(out.shape[0]):
         row = out[k]
@@ -183,7 +177,8 @@ def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tup
             pods[features.pod[leaf], k] += features.pod_share[leaf] * leaves[k, leaf]
             pooled[0, k] += features.leaf_share[leaf] * leaves[k, leaf]
     for job in range(n_jobs):
-        _add_scaled(jobs[job], features.job_share[job], pooled[1])
+        for k in range(WIDTH):
+            pooled[1, k] += features.job_share[job] * jobs[job, k]
     return pods, pooled
 
 
