@@ -15,14 +15,13 @@ from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, read_measurements
 from allocopt.simulator.locality_fit import read_table
-from learned.cush.selectors import FIXED, LEARNED, FixedPolicies, ImageNetwork, PolicySelector
+from learned.cush.selectors import FIXED, LEARNED, FixedPolicies, ImageNetwork, Validator
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import DeclaredTraining, Trained, file_names, option
 from learned.rl.workers import Workers, joined_workers
 
 if TYPE_CHECKING:
-    from learned.cush.learner import CushLearner, Settings
-    from learned.cush.modules import PolicyModule, SelectorModule
+    from learned.cush.learner import CushLearner, SelectorModule, Settings
 
 MACHINES = {"sierra": sierra, "summit": summit}
 VALIDATION_SEED = 900_000
@@ -83,14 +82,14 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         return f"{self.name}-{self.machine}"
 
     @property
-    def n_updates(self) -> int:
-        """Number of updates: one an epoch."""
-        return self.n_epochs
-
-    @property
     def n_epochs(self) -> int:
         """Number of epochs."""
         return self.epochs or (PUBLISHED_EPOCHS if self.settings == "published" else USUAL_EPOCHS)
+
+    @property
+    def n_updates(self) -> int:
+        """Number of updates: one an epoch."""
+        return self.n_epochs
 
     def cluster(self) -> Machine:
         """Return the machine."""
@@ -147,22 +146,26 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         return Trained(self.network, learner.best, told)
 
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
-        from learned.cush.learner import CushLearner, Simulations
-        from learned.cush.selectors import Validator
+        from learned.cush.learner import CompactModule, CushLearner, ImageModule, PolicyModule, Simulations
 
         if self.simulations % workers.count:
             raise UsageError(
                 f"{self.simulations} simulations cannot be shared out evenly among {workers.count} workers"
             )
         pool = self.draw(np.random.default_rng((seed, 0)).integers(0, VALIDATION_SEED, self.pool).tolist())
-        jobs, policies = self._networks(pool[0].traits.shape[1])
-        settings, own = self.hyperparameters(), self.simulations // workers.count
+        traits = pool[0].traits.shape[1]
+        jobs: SelectorModule
+        if self.network == "compact":
+            jobs = CompactModule(CompactNetwork(n_features(traits), critic=0))
+        else:
+            jobs = ImageModule(ImageNetwork(self.queue, self.horizon, self.cluster().units))
+        policies = PolicyModule(traits) if self.policies == LEARNED else FixedPolicies(self.policies)
+        settings, own = self._hyperparameters(), self.simulations // workers.count
         simulations = Simulations(pool, self.cluster(), self.jobsets // settings.chunks, own, self.options(), seed)
         validator = Validator(self.validation_sets(), self.cluster(), self.options(), workers)
         return CushLearner(jobs, policies, simulations, validator, settings, seed, workers)
 
-    def hyperparameters(self) -> "Settings":
-        """Return those of Algorithm 1."""
+    def _hyperparameters(self) -> "Settings":
         from learned.cush.learner import Settings
 
         timing = partial(
@@ -189,15 +192,3 @@ class CushTraining(DeclaredTraining["CushLearner"]):
             final_ent_coef=0.0,
             max_grad_norm=0.5,
         )
-
-    def _networks(self, traits: int) -> "tuple[SelectorModule, PolicyModule | PolicySelector]":
-        from learned.cush.modules import CompactModule, ImageModule, PolicyModule
-
-        jobs: SelectorModule
-        if self.network == "compact":
-            jobs = CompactModule(CompactNetwork(n_features(traits), critic=0))
-        else:
-            jobs = ImageModule(ImageNetwork(self.queue, self.horizon, self.cluster().units))
-        if self.policies == LEARNED:
-            return jobs, PolicyModule(traits)
-        return jobs, FixedPolicies(self.policies)

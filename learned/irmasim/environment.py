@@ -58,24 +58,14 @@ def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:
     return tuple(read_irmasim(path) for path in trace.split(","))
 
 
-def policies_of(names: str) -> tuple[str, ...] | None:
-    """Return names of policies that are separated by commas, `SUBSET` where it is empty; None for all."""
-    if names == ALL:
-        return None
-    return tuple(names.split(",")) if names else SUBSET
-
-
 class WholeEpisodes(Stateful):
     """Episodes that begin together; see `learned.rl.rollout.Environment`.
 
     All take the same job set, and all begin anew after as many steps as the longest can have; one that is over before
     does nothing until then. What an episode gains in a step is the reward of the options, over what a reference comes
     to, and in addition the share of the work that was done in it: this adds up to the share by which it stays below
-    the reference. It is rewarded with what it gains beyond the mean of all.
-
-    References, shape ``(S,)`` and negative, are what an episode's rewards come to that counts as 0, one for each job
-    set. There must be at least 2 episodes side by side. The seed fixes the choice of job sets, and what random policies
-    choose.
+    the reference, negative and one for each job set, shape ``(S,)``. It is rewarded with what it gains beyond the mean
+    of all, which are at least 2. The seed fixes the choice of job sets, and what random policies choose.
     """
 
     state = ("episodes", "_rng", "_at")

@@ -16,11 +16,12 @@ from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from learned.irmasim.agents import HIDDEN, most_preferred
 from learned.irmasim.environment import (
+    ALL,
     HETEROGENEOUS,
+    SUBSET,
     WholeEpisodes,
     jobsets_of,
     machine_of,
-    policies_of,
     policy_rewards,
 )
 from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, file_names, option
@@ -81,20 +82,20 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         return f"{self.name}-{self.agent}-{self.objective}-{self.model}"
 
     @property
-    def n_updates(self) -> int:
-        """Number of updates."""
-        return self.updates
-
-    @property
     def updates(self) -> int:
         """Number of updates, which follows from that of episodes."""
         return self.episodes // self.environments
 
+    @property
+    def n_updates(self) -> int:
+        """Number of updates."""
+        return self.updates
+
     def options(self) -> Options:
         """Return level, reward and policies of the environment."""
-        names = policies_of(self.policies)
+        names = tuple(self.policies.split(",")) if self.policies else SUBSET
         level, reward = cast(LevelName, self.level), cast(RewardName, self.objective)
-        return Options(level, reward, ACTION_NAMES if names is None else names)
+        return Options(level, reward, ACTION_NAMES if self.policies == ALL else names)
 
     def execution(self) -> Execution:
         """Return how jobs run."""

@@ -21,9 +21,8 @@ from allocopt.problems.topology.encoding import allocation_of_owners, encode, ow
 from allocopt.problems.topology.tables import group_tree
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.state import Window
-from learned.prices.features import Features, features_of
 from learned.prices.insertion import dual_bound, explore, imitate, insert_priced
-from learned.prices.network import SHAPES, Prediction, Weights, network_of, predict
+from learned.prices.network import SHAPES, Features, Prediction, Weights, features_of, network_of, predict
 from learned.prices.solver import LnsPrices, guided_state
 from learned.rl.algorithms import ModelLearner, descend
 

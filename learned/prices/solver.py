@@ -38,9 +38,18 @@ from heuristics.topology.lns.state import (
     no_holdings,
     note_nodes,
 )
-from learned.prices.features import features_of
 from learned.prices.insertion import bound_alone, insert_priced
-from learned.prices.network import NETWORK, SHIPPED, Network, Prediction, Weights, load_network, network_of, predict
+from learned.prices.network import (
+    NETWORK,
+    SHIPPED,
+    Network,
+    Prediction,
+    Weights,
+    features_of,
+    load_network,
+    network_of,
+    predict,
+)
 
 INSERTION_S, SHARE = 2e-10, 0.5
 """Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take."""

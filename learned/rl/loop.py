@@ -23,6 +23,7 @@ from allocopt.files.writing import write_bytes
 from allocopt.interruption import interruption_held
 from allocopt.training import TrainingProgress, TrainingRequest
 from learned.rl.curve import write_curve
+from learned.rl.state import HasState
 from learned.rl.workers import ALONE, Workers, any_of, is_leader
 
 NAME = "checkpoint.pt"
@@ -36,17 +37,11 @@ NOT_TENSORS = (
 """What archives and torch raise for bytes that hold something else."""
 
 
-class Learner(Protocol):
+class Learner(HasState, Protocol):
     """What learns."""
 
     def update(self, share: float) -> dict[str, float]:
         """Make one update and return what it measured, when a share of the training is finished, 0 at the first."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Everything that later updates depend on, for a checkpoint; where several workers learn, of all of them."""
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
 
 
 def run_updates(

@@ -9,10 +9,11 @@ import torch
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from learned.rl.networks import Policy
+from learned.rl.state import HasState
 from learned.rl.training import A2cSettings
 
 
-class Environment(Protocol):
+class Environment(HasState, Protocol):
     """E environments that take a step together, each with discrete actions; one that ends starts again by itself."""
 
     @property
@@ -24,12 +25,6 @@ class Environment(Protocol):
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
         """Take an action each; return rewards and which episodes ended, shape ``(E,)``; new arrays."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Everything that changes, for a checkpoint: arrays, numbers and dicts of these."""
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +113,8 @@ class Rollout:
     episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
 
 
-class Collector(Protocol):
-    """A way to collect experience; see `collect`."""
-
-    def __call__(
-        self, model: Any, environment: Any, settings: A2cSettings, unfinished: FloatArray, generator: torch.Generator
-    ) -> Rollout:
-        """Let the policy act, and estimate how good its actions were."""
+Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
+"""Lets a policy act in an environment, and estimates how good its actions were; see `collect`."""
 
 
 def collect(

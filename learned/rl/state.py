@@ -1,8 +1,18 @@
 """What changes while something learns, for checkpoints: a class names the attributes, and they are taken and set."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
+
+
+class HasState(Protocol):
+    """Something that changes, and can go back."""
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return all that changes, of all workers: arrays, tensors, numbers, texts, and lists and dicts of these."""
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot."""
 
 
 class Stateful:

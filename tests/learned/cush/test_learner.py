@@ -17,10 +17,13 @@ from heuristics.scheduling.job_selection import run_baseline
 
 torch = pytest.importorskip("torch")
 
-from learned.cush.learner import (  # noqa: E402
+from learned.cush.learner import (  # noqa: E402  # noqa: E402
     Allocations,
+    CompactModule,
     CushLearner,
+    ImageModule,
     Played,
+    PolicyModule,
     Settings,
     Simulations,
     baseline,
@@ -28,7 +31,6 @@ from learned.cush.learner import (  # noqa: E402
     returns_of,
     times_by,
 )
-from learned.cush.modules import CompactModule, ImageModule, PolicyModule  # noqa: E402
 from learned.cush.selectors import Agent, ImageNetwork, Validator  # noqa: E402
 from learned.rl.slots import CompactNetwork  # noqa: E402
 from learned.rl.workers import ALONE  # noqa: E402

@@ -10,8 +10,7 @@ from allocopt.arrays import Encoding
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.tables import group_tree
-from learned.prices.features import Features, features_of
-from learned.prices.network import Prediction, predict
+from learned.prices.network import Features, Prediction, features_of, predict
 
 torch = pytest.importorskip("torch")
 
