@@ -81,20 +81,6 @@ class JobSelector(Protocol):
         """Take the most probable choices; see `draw`."""
 
 
-class PolicySelector(Protocol):
-    """Chooses the policy of jobs that start."""
-
-    def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
-        """Draw policies by their probabilities and random numbers within 0 .. 1, all of shape ``(n,)``.
-
-        What is known of each job has shape ``(n, inputs)``; only an oracle looks at penalties under each `Policy`,
-        shape ``(n, 2)``.
-        """
-
-    def best(self, described: Float32Array, penalties: FloatArray) -> IntArray:
-        """Take the most probable policies; see `draw`."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedPolicies:
     """The network of the policy selector; raises ValueError if a parameter is missing, or has another shape."""
@@ -106,13 +92,17 @@ class LearnedPolicies:
         check_shapes(policy_shapes(inputs), self.weights)
 
     def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
-        """Draw policies; see `PolicySelector.draw`."""
+        """Draw policies of jobs that start, by their probabilities and random numbers within 0 .. 1, shape ``(n,)``.
+
+        What is known of each job has shape ``(n, inputs)``; only an oracle looks at penalties under each `Policy`,
+        shape ``(n, 2)``.
+        """
         logits = two_layers(self.weights, described, _rectified).astype(np.float64)
         first = 1.0 / (1.0 + np.exp(np.clip(logits[:, 1] - logits[:, 0], -60.0, 60.0)))
         return np.asarray((uniform >= first).astype(np.int64))
 
     def best(self, described: Float32Array, penalties: FloatArray) -> IntArray:
-        """Take the most probable policies; see `PolicySelector.best`."""
+        """Take the most probable policies; see `draw`."""
         return np.asarray(two_layers(self.weights, described, _rectified).argmax(axis=1), dtype=np.int64)
 
 
@@ -130,15 +120,18 @@ class FixedPolicies:
     how: str
 
     def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
-        """Return the policies, which nothing is drawn for; see `PolicySelector.draw`."""
+        """Return the policies, which nothing is drawn for; see `LearnedPolicies.draw`."""
         return self.best(described, penalties)
 
     def best(self, described: Float32Array, penalties: FloatArray) -> IntArray:
-        """Return the policies; see `PolicySelector.best`."""
+        """Return the policies; see `LearnedPolicies.draw`."""
         if self.how == ORACLE:
             return np.asarray(penalties.argmin(axis=1), dtype=np.int64)
         chosen = next(policy for policy in Policy if policy.label == self.how)
         return np.full(len(described), int(chosen), dtype=np.int64)
+
+
+PolicySelector = LearnedPolicies | FixedPolicies
 
 
 @dataclass(frozen=True, slots=True)

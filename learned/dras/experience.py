@@ -134,16 +134,14 @@ def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray
     for jobset in np.unique(jobsets):
         members = np.flatnonzero(jobsets == jobset)
         grid = np.unique(times_s[:, members])
-        curves = [np.interp(grid, *_last_of_equals(times_s[:, e], gained[:, e])) for e in members]
+        curves = []
+        for e in members:
+            last = np.append(times_s[1:, e] != times_s[:-1, e], True)
+            curves.append(np.interp(grid, times_s[last, e], gained[last, e]))
         mean = np.mean(curves, axis=0)
         for e in members:
             relative[:, e] = rewards[:, e] - np.diff(np.interp(times_s[:, e], grid, mean))
     return relative
-
-
-def _last_of_equals(times_s: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    last = np.append(times_s[1:] != times_s[:-1], True)
-    return times_s[last], values[last]
 
 
 def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:

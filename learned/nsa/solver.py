@@ -97,10 +97,8 @@ class Nsa(TopologySolver):
 
     def _guide(self, problem: TopologyProblem) -> Guide:
         architecture, packed = load_network(weights_path(self.network))
-        n_features, n_actions = architecture.input
-        nodes = node_features(problem)
-        largest, sharpness = float(LARGEST_JOB), float(self.sharpness)
-        return Guide(packed, buffers_for(architecture), nodes, largest, n_features, n_actions, sharpness)
+        nodes, largest = node_features(problem), float(LARGEST_JOB)
+        return Guide(packed, buffers_for(architecture), nodes, largest, *architecture.input, float(self.sharpness))
 
 
 def weights_path(network: str) -> Path:

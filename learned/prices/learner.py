@@ -89,12 +89,8 @@ class Batch:
             joined("leaves"),
             joined("jobs"),
             torch.from_numpy(pod),
-            torch.from_numpy(np.repeat(numbers, n_leaves)),
-            torch.from_numpy(np.repeat(numbers, n_jobs)),
-            torch.from_numpy(np.repeat(numbers, n_pods)),
-            joined("leaf_share")[:, None],
-            joined("pod_share")[:, None],
-            joined("job_share")[:, None],
+            *(torch.from_numpy(np.repeat(numbers, counts)) for counts in (n_leaves, n_jobs, n_pods)),
+            *(joined(name)[:, None] for name in ("leaf_share", "pod_share", "job_share")),
         )
 
 

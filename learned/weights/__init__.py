@@ -24,10 +24,8 @@ FOLDER, SUFFIX = Path(__file__).parent, ".safetensors"
 class Card:
     """What a file of weights says of itself."""
 
-    # Names of the training that made it and of the architecture
     training: str
-    network: str
-    # The training's seed, and its number of updates
+    network: str  # Name of the architecture
     seed: int
     updates: int
     # Of the program
