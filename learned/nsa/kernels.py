@@ -32,7 +32,7 @@ from heuristics.topology.annealing import (
 )
 from learned.nsa.networks import BUFFERS, PACKED_NETWORK, Buffers, PackedNetwork, forward
 
-LARGEST_JOB = 40
+LARGEST_JOB = 40.0
 """Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature."""
 
 
@@ -59,14 +59,13 @@ class Guide(NamedTuple):
     network: PackedNetwork
     buffers: Buffers
     nodes: Float32Array  # Switch and pod of every idle position as a state shows them, shape ``(2, m)``
-    largest: float  # Most nodes that a job asks for, for the scale of the features
     # Shape of a state: 4 or 5, and q
     n_features: int
     n_actions: int
     sharpness: float  # What logits are multiplied by before an action is drawn: 1 draws as the policy was trained
 
 
-GUIDE = tuple_type((PACKED_NETWORK, BUFFERS, float32[:, ::1], float64, int64, int64, float64), Guide)
+GUIDE = tuple_type((PACKED_NETWORK, BUFFERS, float32[:, ::1], int64, int64, float64), Guide)
 
 
 @helper(allocates=True)
@@ -130,8 +129,8 @@ def repair(
     """Re-insert the removed jobs one after the other where the policy says, and write their costs."""
     for i in range(jobs.size):
         size = window.sizes[jobs[i]]
-        others = asked_by_others(window.sizes, jobs[i:]) / guide.largest
-        n = write_state(guide.nodes, idle[:n_idle], size / guide.largest, others, guide.n_features, state)
+        others = asked_by_others(window.sizes, jobs[i:]) / LARGEST_JOB
+        n = write_state(guide.nodes, idle[:n_idle], size / LARGEST_JOB, others, guide.n_features, state)
         logits = forward(guide.network, guide.buffers, state)[:n]
         first = draw_action(logits, guide.sharpness, rng)
         n_idle = insert_job(walk.working, jobs[i], first, idle, n_idle, block[:size])
