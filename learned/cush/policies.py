@@ -87,12 +87,6 @@ class _Simulation:
     penalty: FloatArray
     chosen: IntArray
 
-    def ends(self, jobs: IntArray, timestep_s: float) -> IntArray:
-        # By which timestep they end, as far as that is known; later than now in any case.
-        penalty = self.penalty[jobs, self.chosen[jobs]]
-        ends = np.ceil((self.view.expected_end[jobs] + penalty) / timestep_s - 1e-9)
-        return np.asarray(np.maximum(ends, self.view.now // timestep_s + 1), dtype=np.int64)
-
 
 @dataclass(frozen=True, slots=True)
 class Cush:
@@ -161,7 +155,10 @@ class Cush:
     def _set(self, simulation: _Simulation) -> None:
         view, place = simulation.view, simulation.place
         running = view.running
-        ends = simulation.ends(running, self.timestep_s)
+        penalty = simulation.penalty[running, simulation.chosen[running]]
+        # By which timestep they end, as far as that is known; later than now in any case.
+        known = np.ceil((view.expected_end[running] + penalty) / self.timestep_s - 1e-9)
+        ends = np.maximum(known, view.now // self.timestep_s + 1).astype(np.int64)
         sooner = np.lexsort((place[running], ends))
         free = view.free[[0, simulation.gpus]] if simulation.gpus else np.array([view.free[0], 1])
         simulation.live.set(

@@ -8,7 +8,7 @@ tangent. Nothing else keeps the training from finding any other weights.
 import torch
 from torch import nn
 
-from learned.nsa.networks import Architecture, Convolution, Layer, Linear
+from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Layer
 
 GAINS = (200.0, 60.0, 2.0, 2.0, 2.0)
 """Scales of torch's own initial weights, by feature."""
@@ -35,11 +35,9 @@ class FeedForward(nn.Sequential):
 
 
 def _module(layer: Layer) -> nn.Module:
-    if isinstance(layer, Convolution):
+    if layer.kind == CONVOLUTION:
         return nn.Conv1d(layer.inputs, layer.outputs, layer.width, layer.stride)
-    if isinstance(layer, Linear):
-        return nn.Linear(layer.inputs, layer.outputs)
-    return nn.Tanh()
+    return nn.Linear(layer.inputs, layer.outputs) if layer.kind == DENSE else nn.Tanh()
 
 
 def sharpen_first_layer(network: FeedForward, n_features: int) -> None:

@@ -28,74 +28,48 @@ Shape = tuple[int, int]
 """Channels and length of what flows between two layers."""
 
 
-CONVOLUTION, DENSE, TANH = 0, 1, 2
+CONVOLUTION, DENSE, TANH = range(3)
 KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)
 """Kinds of layers, and the columns of `PackedNetwork.layers`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A layer of a network, without parameters of its own."""
+class Layer(NamedTuple):
+    """A layer: a one-dimensional convolution without padding, a dense one that flattens its input, or a tanh.
+
+    Inputs and outputs are channels of a convolution, values of a dense layer; both have a bias.
+    """
+
+    kind: int
+    inputs: int = 0
+    outputs: int = 0
+    width: int = 1
+    stride: int = 1
 
     @property
     def weight_shape(self) -> tuple[int, ...]:
         """Shape of its weights, outputs and inputs first; empty where it has none."""
-        return ()
+        tails: dict[int, tuple[int, ...]] = {DENSE: (), CONVOLUTION: (self.width,)}
+        return (self.outputs, self.inputs, *tails[self.kind]) if self.kind in tails else ()
 
     @property
     def n_parameters(self) -> int:
         """Number of weights and biases."""
-        return prod(self.weight_shape) + self.weight_shape[0] if self.weight_shape else 0
+        return prod(self.weight_shape) + self.outputs if self.weight_shape else 0
 
     def output(self, shape: Shape) -> Shape:
         """Shape of its output for an input of that shape; raises ValueError if it does not take it."""
-        return shape
-
-
-@dataclass(frozen=True, slots=True)
-class Convolution(Layer):
-    """A one-dimensional convolution of so many channels, with bias and without padding."""
-
-    inputs: int
-    outputs: int
-    width: int
-    stride: int
-
-    @property
-    def weight_shape(self) -> tuple[int, ...]:
-        """Filters, channels and width."""
-        return self.outputs, self.inputs, self.width
-
-    def output(self, shape: Shape) -> Shape:
-        """Shape of its output; see `Layer.output`."""
         channels, length = shape
-        if channels != self.inputs or length < self.width:
+        if self.kind == TANH:
+            return shape
+        is_dense = self.kind == DENSE
+        if not (channels * length == self.inputs if is_dense else channels == self.inputs and length >= self.width):
             raise ValueError(f"{self} does not take an input of shape {shape}")
-        return self.outputs, (length - self.width) // self.stride + 1
+        return (1, self.outputs) if is_dense else (self.outputs, (length - self.width) // self.stride + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Linear(Layer):
-    """A dense layer with bias; it takes an input of any shape, flattened channel by channel."""
-
-    inputs: int
-    outputs: int
-
-    @property
-    def weight_shape(self) -> tuple[int, ...]:
-        """Outputs and inputs."""
-        return self.outputs, self.inputs
-
-    def output(self, shape: Shape) -> Shape:
-        """Shape of its output; see `Layer.output`."""
-        if shape[0] * shape[1] != self.inputs:
-            raise ValueError(f"{self} does not take an input of shape {shape}")
-        return 1, self.outputs
-
-
-@dataclass(frozen=True, slots=True)
-class Tanh(Layer):
-    """The hyperbolic tangent of every value."""
+def linear(inputs: int, outputs: int) -> Layer:
+    """Return a dense layer."""
+    return Layer(DENSE, inputs, outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +98,9 @@ class Architecture:
     def with_outputs(self, n: int) -> "Architecture":
         """Return the same network with another number of outputs of its last, dense layer."""
         last = self.layers[-1]
-        if not isinstance(last, Linear):
+        if last.kind != DENSE:
             raise ValueError(f"the last layer of {self.name} is {last}, must be dense")
-        return Architecture(self.name, self.input, (*self.layers[:-1], Linear(last.inputs, n)))
+        return Architecture(self.name, self.input, (*self.layers[:-1], last._replace(outputs=n)))
 
 
 def parameter_names(layers: Sequence[Layer]) -> list[tuple[str, str]]:
@@ -147,15 +121,16 @@ def _fully_connected(name: str, first: int, *others: int) -> Architecture:
     sizes = (DENSE_FEATURES * Q, first, *others)
     layers: list[Layer] = []
     for inputs, outputs in pairwise(sizes):
-        layers += [Linear(inputs, outputs), Tanh()]
-    return Architecture(name, (DENSE_FEATURES, Q), (*layers, Linear(sizes[-1], Q)))
+        layers += [linear(inputs, outputs), Layer(TANH)]
+    return Architecture(name, (DENSE_FEATURES, Q), (*layers, linear(sizes[-1], Q)))
 
 
 def _convolutional(name: str, first: int, second: int) -> Architecture:
-    one, two = Convolution(CONVOLUTIONAL_FEATURES, first, 10, 1), Convolution(first, second, 5, 2)
+    one = Layer(CONVOLUTION, CONVOLUTIONAL_FEATURES, first, 10, 1)
+    two = Layer(CONVOLUTION, first, second, 5, 2)
     channels, length = two.output(one.output((CONVOLUTIONAL_FEATURES, Q)))
-    dense = (Linear(channels * length, 256), Tanh(), Linear(256, Q))
-    return Architecture(name, (CONVOLUTIONAL_FEATURES, Q), (one, Tanh(), two, *dense))
+    dense = (linear(channels * length, 256), Layer(TANH), linear(256, Q))
+    return Architecture(name, (CONVOLUTIONAL_FEATURES, Q), (one, Layer(TANH), two, *dense))
 
 
 NETWORKS = {
@@ -174,9 +149,7 @@ NETWORKS = {
 class PackedNetwork(NamedTuple):
     """Layers and weights of a network."""
 
-    # One row a layer: kind, inputs, outputs, filter width, stride, where its weights begin; shape ``(n, 6)``.
-    # Inputs and outputs are channels of a convolution, values of a dense layer.
-    layers: IntArray
+    layers: IntArray  # One row a layer: what a `Layer` says, and where its weights begin; shape ``(n, 6)``
     # Of all layers one after the other; a dense layer's are transposed, all outputs of an input beside each
     # other, and every layer's weights are followed by its biases
     weights: Float32Array
@@ -195,16 +168,12 @@ def pack(architecture: Architecture, weights: Mapping[str, Float32Array]) -> Pac
     rows, parts, first = [], [], 0
     names = iter(parameter_names(architecture.layers))
     for layer in architecture.layers:
-        row = [TANH, 0, 0, 0, 0, first]
-        if isinstance(layer, Convolution | Linear):
+        rows.append([*layer, first])
+        if layer.weight_shape:
             weight, bias = next(names)
             check_shapes({weight: layer.weight_shape, bias: (layer.outputs,)}, weights)
-            is_dense = isinstance(layer, Linear)
-            parts += [(weights[weight].T if is_dense else weights[weight]).ravel(), weights[bias]]
-            filters = [1, 1] if isinstance(layer, Linear) else [layer.width, layer.stride]
-            row = [DENSE if is_dense else CONVOLUTION, layer.inputs, layer.outputs, *filters, first]
+            parts += [(weights[weight].T if layer.kind == DENSE else weights[weight]).ravel(), weights[bias]]
             first += layer.n_parameters
-        rows.append(row)
     return PackedNetwork(np.array(rows, dtype=np.int64), np.concatenate(parts, dtype=np.float32))
 
 
@@ -215,7 +184,7 @@ def buffers_for(architecture: Architecture) -> Buffers:
     patches = [
         layer.inputs * layer.width * length
         for layer, (_, length) in zip(architecture.layers, shapes[1:], strict=True)
-        if isinstance(layer, Convolution)
+        if layer.kind == CONVOLUTION
     ]
     return Buffers(*(np.zeros(size, dtype=np.float32) for size in (most, most, max(patches, default=0))))
 
