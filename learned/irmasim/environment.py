@@ -29,7 +29,6 @@ SUBSET = (
     "low_mem_bw-low_power",
 )
 """The small subset of policies among which agents choose, where nothing else is said."""
-ALL = "all"
 PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous(), HOMOGENEOUS: homogeneous()})
 """The clusters on which IRMaSim was validated."""
 

@@ -15,21 +15,11 @@ from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from learned.irmasim.agents import HIDDEN, most_preferred
-from learned.irmasim.environment import (
-    ALL,
-    HETEROGENEOUS,
-    SUBSET,
-    WholeEpisodes,
-    jobsets_of,
-    machine_of,
-    policy_rewards,
-)
+from learned.irmasim.environment import HETEROGENEOUS, SUBSET, WholeEpisodes, jobsets_of, machine_of, policy_rewards
 from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, file_names, option
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from learned.rl.algorithms import BestKept
     from learned.rl.loop import Learner
 
@@ -95,17 +85,31 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         """Return level, reward and policies of the environment."""
         names = tuple(self.policies.split(",")) if self.policies else SUBSET
         level, reward = cast(LevelName, self.level), cast(RewardName, self.objective)
-        return Options(level, reward, ACTION_NAMES if self.policies == ALL else names)
+        return Options(level, reward, ACTION_NAMES if self.policies == "all" else names)
 
     def execution(self) -> Execution:
         """Return how jobs run."""
         return Execution(cast(ExecutionKind, self.model))
 
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
-        from learned.rl.algorithms import BestKept
+        from torch import nn
+
+        from learned.rl.algorithms import A2cLearner, BestKept, PgLearner
+        from learned.rl.networks import ActorCritic, dense, scale_last_layer
 
         environment = self.environment(seed)
-        inner, actor = self._agent(environment, seed)
+        size, steps = environment.episodes.size, environment.horizon
+        rate = self.learning_rate or USUAL_RATES[self.agent]
+        actor = dense(size, HIDDEN, len(environment.episodes.options.actions), activation=nn.Tanh())
+        scale_last_layer(actor, 0.01)
+        inner: Learner
+        if self.agent == PG:
+            settings = PgSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
+            inner = PgLearner(actor, environment, settings, seed)
+        else:
+            model = ActorCritic(actor, dense(size, HIDDEN, 1, activation=nn.Tanh()))
+            of_critic = A2cSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
+            inner = A2cLearner(model, environment, of_critic, seed)
 
         class Watched(BestKept):
             more_is_better = True
@@ -144,20 +148,3 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         options, execution = self.options(), self.execution()
         references = np.nanmean(policy_rewards(jobsets, machine, execution, options), axis=1)
         return WholeEpisodes(jobsets, machine, execution, options, references, self.environments, seed)
-
-    def _agent(self, environment: WholeEpisodes, seed: int) -> "tuple[Learner, nn.Module]":
-        from torch import nn
-
-        from learned.rl.algorithms import A2cLearner, PgLearner
-        from learned.rl.networks import ActorCritic, dense, scale_last_layer
-
-        size, steps = environment.episodes.size, environment.horizon
-        rate = self.learning_rate or USUAL_RATES[self.agent]
-        actor = dense(size, HIDDEN, len(environment.episodes.options.actions), activation=nn.Tanh())
-        scale_last_layer(actor, 0.01)
-        if self.agent == PG:
-            settings = PgSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
-            return PgLearner(actor, environment, settings, seed), actor
-        model = ActorCritic(actor, dense(size, HIDDEN, 1, activation=nn.Tanh()))
-        of_critic = A2cSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
-        return A2cLearner(model, environment, of_critic, seed), actor
