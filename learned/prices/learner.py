@@ -146,7 +146,7 @@ class PriceNetwork(nn.Module):
 class Case:
     """A window to learn from, and the best allocation of it that is known."""
 
-    def __init__(self, problem: TopologyProblem, known: Allocation | None = None) -> None:
+    def __init__(self, problem: TopologyProblem, known: Allocation) -> None:
         encoding = encode(problem)
         self.problem = problem
         self.tree: GroupTree = group_tree(encoding)
@@ -155,19 +155,21 @@ class Case:
         self.features: Features = features_of(self.tree, self.sizes)
         self.asked = float(self.sizes.sum())
         self.counts = np.zeros((len(self.sizes), len(self.features.leaves)), dtype=np.int64)
-        self.allocation: Allocation | None = None
-        self.known: IntArray | None = None
-        if known is not None:
-            self.learn_of(known)
+        self.learn_of(known)
         self._state = insertion_state(self.tree, int(self.distinct[-1]))._replace(tie_break=0.0)
 
     def learn_of(self, allocation: Allocation) -> None:
-        """Take an allocation for the best one that is known."""
-        self.allocation, self.known = allocation, self._counts(allocation)
+        """Take an allocation for the best one that is known; ``known`` is what `counts` are for it."""
+        self.allocation = allocation
+        leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
+        n_leaves = len(self.tree.leaf_first) - 1
+        leaf[self.tree.leaf_positions] = np.repeat(np.arange(n_leaves), np.diff(self.tree.leaf_first))
+        owners = self.owners()
+        self.known = np.zeros_like(self.counts)
+        np.add.at(self.known, (owners[owners >= 0], leaf[owners >= 0]), 1)
 
     def owners(self) -> IntArray:
         """Return the job of every idle node in the best known allocation."""
-        assert self.allocation is not None
         return owners_of(self.problem, self.allocation)
 
     def idle_state(self) -> InsertionState:
@@ -196,15 +198,6 @@ class Case:
             every[:, vertex] = every[:, children].sum(axis=1)
         savings: FloatArray = every**2 @ self.tree.weight / self.sizes
         return savings
-
-    def _counts(self, allocation: Allocation) -> IntArray:
-        leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
-        n_leaves = len(self.tree.leaf_first) - 1
-        leaf[self.tree.leaf_positions] = np.repeat(np.arange(n_leaves), np.diff(self.tree.leaf_first))
-        owners = owners_of(self.problem, allocation)
-        counts = np.zeros_like(self.counts)
-        np.add.at(counts, (owners[owners >= 0], leaf[owners >= 0]), 1)
-        return counts
 
 
 @dataclass(slots=True)
@@ -284,10 +277,9 @@ class PriceLearner(ModelLearner):
     def _improve_one(self) -> None:
         index = int(self._rng.integers(len(self._large)))
         case, settings = self._large[index], self._settings
-        if case.allocation is not None:
-            weights, steps = self.network.weights(), settings.improvement_steps
-            case.learn_of(improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
-            self._improved.add(index)
+        weights, steps = self.network.weights(), settings.improvement_steps
+        case.learn_of(improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
+        self._improved.add(index)
 
     def _draw(self) -> list[Case]:
         few = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
@@ -306,24 +298,20 @@ class PriceLearner(ModelLearner):
         settings, unit = self._settings, case.features.unit
         if unit == 0.0:
             return 0.0
-        if case.known is not None:
-            self._imitate(case, case.known, worth, scores, gradients.worths[leaves])
+        self._imitate(case, worth, scores, gradients.worths[leaves])
         if 1 < len(case.sizes) <= settings.most_explored:
             self._explore(case, worth, scores, gradients.order[jobs])
         saved = case.first(unit * worth, scores, settings.fading)
-        if case.known is not None:
-            change = np.abs(case.savings(case.known) - case.savings(case.counts))
-            gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
+        change = np.abs(case.savings(case.known) - case.savings(case.counts))
+        gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
         return saved / (case.asked * unit)
 
-    def _imitate(
-        self, case: Case, known: IntArray, worth: FloatArray, scores: FloatArray, gradient: FloatArray
-    ) -> None:
+    def _imitate(self, case: Case, worth: FloatArray, scores: FloatArray, gradient: FloatArray) -> None:
         settings, unit = self._settings, case.features.unit
         disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
         order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
         own = np.zeros(len(worth))
-        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, known, own)
+        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, own)
         gradient += settings.imitation * own
 
     def _explore(self, case: Case, worth: FloatArray, scores: FloatArray, gradient: FloatArray) -> None:
