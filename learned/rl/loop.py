@@ -50,17 +50,9 @@ def run_updates(
     """Make all updates that are left, yielding after each; the caller writes the weights at the end.
 
     The identity is what must be the same for a checkpoint to be of this training. Of the workers that run this loop
-    together, the first one writes files.
-
-    Raises
-    ------
-    UsageError
-        If the folder holds a training and this one does not go on with it, or the other way round; if another worker
-        has died.
-    BadFileError
-        If the checkpoint cannot be read or written.
-    KeyboardInterrupt
-        If it is interrupted; what was done so far can be gone on from.
+    together, the first one writes files. Raises `UsageError` if the folder holds a training and this one does not go on
+    with it, or the other way round, or if another worker has died; `BadFileError` if the checkpoint cannot be read or
+    written; `KeyboardInterrupt` if it is interrupted, after which what was done can be gone on from.
     """
     rows = _begin(learner, request, identity)
     started = saved = time.monotonic()

@@ -54,16 +54,10 @@ def take_steps(
 ) -> Steps:
     """Act in all environments.
 
-    Parameters
-    ----------
-    judge
-        Takes states and legal actions, returns scores of all actions and values of the states.
-    draw
-        Takes scores and legal actions, returns actions.
-    unfinished
-        Sum of rewards of the episode that runs in every environment, shape ``(E,)``; kept up to date.
-    beyond
-        Takes states and legal actions after the last step, returns values of the states; None not to look at them.
+    ``judge`` takes states and legal actions, and returns scores of all actions and values of the states; ``draw`` takes
+    these scores and legal actions, and returns actions. ``unfinished``, kept up to date, is the sum of rewards of the
+    episode that runs in every environment, shape ``(E,)``. ``beyond`` takes states and legal actions after the last
+    step, and returns values of the states; None not to look at them.
     """
     steps = []
     with torch.no_grad():
