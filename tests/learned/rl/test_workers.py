@@ -47,9 +47,11 @@ DIE = (
     "    workers.total(np.zeros(1))\n"
 )
 STOP = (
-    "import os, signal\n"
+    "import os, signal, numpy as np\n"
     "from learned.rl.workers import joined_workers\n"
-    "with joined_workers():\n"
+    "with joined_workers() as workers:\n"
+    # Else one may stop while the other one still joins it.
+    "    workers.total(np.zeros(1))\n"
     "    os.kill(os.getpid(), signal.SIGTERM)\n"
 )
 
