@@ -58,21 +58,13 @@ class Asked(NamedTuple):
     busy_cores: float = 0.0
 
 
-class Hosting(NamedTuple):
-    """A guest and its host, by their numbers, and the decision that brought them together."""
-
-    guest: int
-    host: int
-    decision: Decision
-
-
 class Loss(StrEnum):
     """What a host loses by its guest; the paper says it in two ways."""
 
+    # How far it is going to pass its limit, over the limit (section 3.2)
     LIMIT = "limit"
-    """How far it is going to pass its limit, over the limit (section 3.2)."""
+    # How much longer its work takes at present (section 4.4: 0 where nothing is degraded)
     DEGRADATION = "degradation"
-    """How much longer its work takes at present (section 4.4: 0 where nothing is degraded)."""
 
 
 def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0) -> float:
@@ -147,8 +139,8 @@ class Asax:
         return {name: (weights.excess_risk, weights.risk_bound) for name, weights in known}
 
 
-def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[Hosting]:
-    """Go through the waiting jobs, and give each the first offer of a quota above 0 that has the room.
+def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[tuple[int, int, Decision]]:
+    """Give each waiting job the first offer of a quota above 0 that has the room; yield guest, host and decision.
 
     An offer has the room where the host has the cores and the free memory that the guest asks for, and its quota, or
     what the host leaves idle, the cores that the guest keeps busy on average: what is offered must fulfil what a job
@@ -157,8 +149,7 @@ def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[Host
     """
     open_offers = [offer for offer in offers if offer.decision.percent > 0]
     for guest, asked in enumerate(guests):
-        fits = (place for place, offer in enumerate(open_offers) if offer.fulfils(asked))
-        place = next(fits, None)
+        place = next((place for place, offer in enumerate(open_offers) if offer.fulfils(asked)), None)
         if place is not None:
             offer = open_offers.pop(place)
-            yield Hosting(guest, offer.host, offer.decision)
+            yield guest, offer.host, offer.decision

@@ -36,12 +36,12 @@ SUM_TOLERANCE = 1e-9
 
 
 class Update(StrEnum):
-    """How the weights follow from the risks."""
+    """How the weights follow from the risks at the end of a round."""
 
+    # From the risk of all rounds, at a rate that decreases with their number
     CUMULATIVE = "cumulative"
-    """From the risk of all rounds, at a rate that decreases with their number."""
+    # From the last weights and the risk of the last round (line 12), at a constant rate
     AS_PRINTED = "as-printed"
-    """From the last weights and the risk of the last round (line 12), at a constant rate."""
 
 
 Rate = Callable[[int], float]
@@ -52,22 +52,18 @@ Rate = Callable[[int], float]
 class Weights:
     """Weights of n experts; raises `UsageError` if there is no expert, or the horizon is not positive."""
 
-    n: int  # Number of experts
-    update: Update = Update.CUMULATIVE  # How the weights are set at the end of a round
+    n: int
+    update: Update = Update.CUMULATIVE
     horizon: int = 1000  # Rounds for which the constant rate of ``as-printed`` is best
     rate: Rate | None = None  # gamma_t in place of the update's own
-    alpha: FloatArray = field(init=False)
-    """The weights, summing to 1, shape ``(n,)``."""
+    alpha: FloatArray = field(init=False)  # The weights, summing to 1, shape ``(n,)``
+    # Risk of each expert in the round that goes on, and in those that are over, shape ``(n,)``
     round_risk: FloatArray = field(init=False)
-    """Risk of each expert in the round that goes on, shape ``(n,)``."""
     past_risk: FloatArray = field(init=False)
-    """Risk of each expert in the rounds that are over, shape ``(n,)``."""
-    rounds: int = field(init=False, default=0)
-    """Rounds that are over."""
+    rounds: int = field(init=False, default=0)  # Rounds that are over
+    # Risk of the mixture in all rounds: the sum of alpha times the experts' risks at that time
     mixture_risk: float = field(init=False, default=0.0)
-    """Risk of the mixture in all rounds: the sum of alpha times the experts' risks at that time."""
-    rate_sum: float = field(init=False, default=0.0)
-    """Sum of gamma over the rounds that are over."""
+    rate_sum: float = field(init=False, default=0.0)  # Sum of gamma over the rounds that are over
 
     def __post_init__(self) -> None:
         if self.n < 1 or self.horizon < 1:
@@ -83,22 +79,14 @@ class Weights:
         return math.sqrt(2 * math.log(self.n) / (t if self.update is Update.CUMULATIVE else self.horizon))
 
     def add(self, risks: FloatArray) -> bool:
-        """Add the risk that each expert has from one action, ``p_i(a) loss(a)`` (line 10); say whether a round ended.
+        """Add the risk that each expert has from one action, ``p_i(a) loss(a)`` (line 10), each in [0, 1].
 
-        Parameters
-        ----------
-        risks
-            Each in [0, 1], shape ``(n,)``.
+        Returns whether a round ended, after which the weights are set anew (line 12).
         """
         self.mixture_risk += float(self.alpha @ risks)
         self.round_risk += risks
         if self.round_risk.max() <= ROUND_RISK:
             return False
-        self._close()
-        return True
-
-    def _close(self) -> None:
-        # Line 12.
         self.rounds += 1
         gamma = self.gamma(self.rounds)
         self.rate_sum += gamma
@@ -110,6 +98,7 @@ class Weights:
         raised = np.exp(logs - logs.max())
         self.alpha = raised / raised.sum()
         self.round_risk = np.zeros(self.n)
+        return True
 
     @property
     def excess_risk(self) -> float:
@@ -122,11 +111,8 @@ class Weights:
 
         The round that goes on counts as one; a round's risk is at most 2, for the last action adds at most 1.
         """
-        t = self.rounds + 1
-        gamma = self.gamma(t)
-        if gamma == 0.0:
-            return 0.0
-        return math.log(self.n) / gamma + (self.rate_sum + gamma) / 2
+        gamma = self.gamma(self.rounds + 1)
+        return math.log(self.n) / gamma + (self.rate_sum + gamma) / 2 if gamma else 0.0
 
 
 @dataclass

@@ -69,15 +69,14 @@ class AsaxScheduler(QuotaScheduler):
         if known is None or known[0] != leaves:
             known = leaves, self.asax.decide(application, state, view.rng)
             self._offers[allocation.number] = known
-        return Offer(allocation.number, allocation.cores, allocation.free_memory(), known[1], allocation.idle_cores())
+        return _offer_of(allocation, known[1])
 
     def _learn_from_refusals(self, view: QuotaView) -> None:
         asked = _asked(view)
         for one in view.allocations:
             if one.guest is None and one.number in self._offers:
                 decision = self._offers[one.number][1]
-                idle = Offer(one.number, one.cores, one.free_memory(), decision, one.idle_cores())
-                if decision.percent == 0 and any(map(idle.fulfils, asked)):
+                if decision.percent == 0 and any(map(_offer_of(one, decision).fulfils, asked)):
                     self.asax.learn(decision, min(1.0, self.idle_weight * one.idle_cores() / one.cores))
 
     def _look_again(self, view: QuotaView, allocation: Allocation) -> int:
@@ -94,6 +93,10 @@ class AsaxScheduler(QuotaScheduler):
         if self.loss is Loss.DEGRADATION:
             return performance_loss(host.slowdown, 1.0, self.asax.full_loss_at)
         return performance_loss(run_s, host.queued.job.walltime_s, self.asax.full_loss_at)
+
+
+def _offer_of(host: Allocation, decision: Decision) -> Offer:
+    return Offer(host.number, host.cores, host.free_memory(), decision, host.idle_cores())
 
 
 def _asked(view: QuotaView) -> list[Asked]:

@@ -14,7 +14,6 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.view import View
-from learned.cush.acting import idling_forbidden
 from learned.cush.selectors import (
     FIXED,
     JOBS,
@@ -23,6 +22,7 @@ from learned.cush.selectors import (
     FixedPolicies,
     LearnedPolicies,
     PolicySelector,
+    idling_forbidden,
     parts_of,
 )
 from learned.rl.slots import SlotPolicy, pack_slots
@@ -81,16 +81,11 @@ class _Simulation:
 
     view: View
     live: LiveEpisode
+    gpus: int  # Number of the platform's resource, 0 where there is none
     order: IntArray
     place: IntArray
     penalty: FloatArray
     chosen: IntArray
-
-    def ends(self, jobs: IntArray, timestep_s: float) -> IntArray:
-        # By which timestep they end, as far as that is known; later than now in any case.
-        penalty = self.penalty[jobs, self.chosen[jobs]]
-        ends = np.ceil((self.view.expected_end[jobs] + penalty) / timestep_s - 1e-9)
-        return np.asarray(np.maximum(ends, self.view.now // timestep_s + 1), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,20 +155,24 @@ class Cush:
     def _set(self, simulation: _Simulation) -> None:
         view, place = simulation.view, simulation.place
         running = view.running
-        ends = simulation.ends(running, self.timestep_s)
+        penalty = simulation.penalty[running, simulation.chosen[running]]
+        # By which timestep they end, as far as that is known; later than now in any case.
+        known = np.ceil((view.expected_end[running] + penalty) / self.timestep_s - 1e-9)
+        ends = np.maximum(known, view.now // self.timestep_s + 1).astype(np.int64)
         sooner = np.lexsort((place[running], ends))
-        free = view.free[[0, self._gpus(view)]] if self._gpus(view) else np.array([view.free[0], 1])
+        free = view.free[[0, simulation.gpus]] if simulation.gpus else np.array([view.free[0], 1])
         simulation.live.set(
             int(view.now // self.timestep_s), np.sort(place[view.queue]), place[running[sooner]], ends[sooner], free
         )
 
     def _begun(self, view: View) -> _Simulation:
         n = len(view.ids)
-        kinds = self.kinds or Kinds(unknown_traits(n, self._traits), np.zeros((n, len(Policy))))
+        kinds = self.kinds or self._unknown(n)
         if kinds.traits.shape != (n, self._traits) or kinds.penalty_s.shape != (n, len(Policy)):
             shapes, expected = (kinds.traits.shape, kinds.penalty_s.shape), ((n, self._traits), (n, len(Policy)))
             raise UsageError(f"kinds have shapes {shapes}, must have {expected} for these jobs and weights")
-        gpus = self._gpus(view)
+        names = view.platform.resources
+        gpus = names.index(GPUS) if GPUS in names[1:] else 0
         asked = view.request[:, [0, gpus]] if gpus else np.stack([view.request[:, 0], np.zeros(n, dtype=np.int64)], 1)
         total = view.platform.total
         machine = Machine(1, int(total[0]), max(1, int(total[gpus]) if gpus else 1))
@@ -182,17 +181,10 @@ class Cush:
         service = np.maximum(length[:, None] + kinds.penalty_s / self.timestep_s, 1e-9)
         jobs = JobSet(arrival, length, asked, service, kinds.traits)
         live = LiveEpisode(jobs, machine, self._options)
-        return _Simulation(view, live, order, np.argsort(order), kinds.penalty_s, np.zeros(n, dtype=np.int64))
+        return _Simulation(view, live, gpus, order, np.argsort(order), kinds.penalty_s, np.zeros(n, dtype=np.int64))
 
-    def _gpus(self, view: View) -> int:
-        # Number of the platform's resource, 0 where there is none.
-        names = view.platform.resources
-        return names.index(GPUS) if GPUS in names[1:] else 0
-
-
-def unknown_traits(n: int, traits: int) -> FloatArray:
-    """Return what an agent is told of jobs of which nothing is known."""
-    told = np.zeros((n, traits))
-    if traits == len(WorkloadType):
-        told[:, WorkloadType.UNKNOWN] = 1.0
-    return told
+    def _unknown(self, n: int) -> Kinds:
+        traits = np.zeros((n, self._traits))
+        if self._traits == len(WorkloadType):
+            traits[:, WorkloadType.UNKNOWN] = 1.0
+        return Kinds(traits, np.zeros((n, len(Policy))))

@@ -1,8 +1,7 @@
-"""Where agents of DRAS are trained: episodes side by side, over the jobsets of the phase that the training is in."""
+"""Where agents of DRAS are trained and judged: episodes side by side, over jobsets of a phase or a validation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -11,6 +10,9 @@ from allocopt.envs.dras.task import Episodes, Options
 from allocopt.envs.side_by_side import STAY
 from allocopt.simulator.rules import Reservations
 from allocopt.traces.workload import Workload
+from learned.dras.jobsets import HOUR_S
+from learned.rl.slots import SlotPolicy, pack_slots
+from learned.rl.state import Stateful
 
 MOST_WEIGHT = 4.0
 """How much more the rewards of a quiet jobset may count than usual."""
@@ -18,14 +20,14 @@ MOST_WEIGHT = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A phase of a training."""
+    """A phase of a training: ``sampled``, ``real`` or ``synthetic``."""
 
-    name: str  # ``sampled``, ``real`` or ``synthetic``
-    jobsets: tuple[Workload, ...]  # Its jobsets
+    name: str
+    jobsets: tuple[Workload, ...]
     share: float  # Share of the training that it takes, positive; the shares of all phases are scaled to a sum of 1
 
 
-class JobsetEnvironment:
+class JobsetEnvironment(Stateful):
     """Episodes over the jobsets of one phase after the other; see `learned.rl.rollout.Environment`.
 
     Used as it is, every episode that ends is followed by one of a random jobset of the phase. `begin_groups` begins
@@ -33,6 +35,8 @@ class JobsetEnvironment:
 
     Episodes on a machine of so many nodes have the options in common; the seed fixes the choice of jobsets.
     """
+
+    state = ("episodes", "_rng", "_streams", "reward_scale", "_share")
 
     def __init__(self, phases: Sequence[Phase], machine: int, n_environments: int, options: Options, seed: int) -> None:
         jobsets = [jobs for phase in phases for jobs in phase.jobsets]
@@ -91,30 +95,14 @@ class JobsetEnvironment:
         first, end = int(self._first[phase]), int(self._first[phase + 1])
         return first + self._rng.choice(end - first, count, replace=count > end - first)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        return {
-            "episodes": self.episodes.snapshot(),
-            "generator": self._rng.bit_generator.state,
-            "streams": int(self._streams),
-            "reward_scale": self.reward_scale,
-            "share": self._share,
-        }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        self.episodes.restore(snapshot["episodes"])
-        self._rng.bit_generator.state = snapshot["generator"]
-        self._streams = bool(snapshot["streams"])
-        self.reward_scale = snapshot["reward_scale"]
-        self._share = snapshot["share"]
-
-
-class SeveralMachines:
+class SeveralMachines(Stateful):
     """Environments of several machines, as many episodes side by side on each, for a *generic* agent (section 6.6).
 
     Who plays groups of episodes takes one machine after the other; steps are of the present machine.
     """
+
+    state = ("_turn", "_environments")
 
     def __init__(self, environments: Sequence[JobsetEnvironment]) -> None:
         self._environments = tuple(environments)
@@ -144,16 +132,6 @@ class SeveralMachines:
         """Make a choice in every episode of the present machine."""
         return self._environments[self._turn].step(actions)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        return {"turn": self._turn, "machines": [environment.snapshot() for environment in self._environments]}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        self._turn = snapshot["turn"]
-        for environment, state in zip(self._environments, snapshot["machines"], strict=True):
-            environment.restore(state)
-
 
 def jobset_weights(jobsets: Sequence[Workload], machine: int, options: Options) -> FloatArray:
     """Return how much rewards of each jobset count, so that a busy one does not count for many quiet ones.
@@ -180,3 +158,58 @@ def mean_waits_s(episodes: Episodes) -> FloatArray:
     tally = episodes.tally
     sizes = np.array([len(jobs) for jobs in episodes.jobsets])
     return np.asarray(tally["wait_s"] / sizes[tally["jobset"]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waits:
+    """Waits of one policy on some jobsets."""
+
+    # Mean and longest wait in each jobset, in hours, shape ``(n,)``
+    mean_h: FloatArray
+    longest_h: FloatArray
+    total_reward: float  # Mean sum of an episode's rewards
+
+
+class Validator:
+    """Plays jobsets through with a policy that always takes what it likes best.
+
+    It pays where a jobset's longest wait is more than ``tolerated`` times that under FCFS with EASY.
+    """
+
+    def __init__(self, jobsets: Sequence[Workload], machine: int, options: Options, tolerated: float = 1.25) -> None:
+        self._tolerated = tolerated
+        self._episodes = Episodes(jobsets, machine, len(jobsets), options)
+        self.reference = _waits(first_come_first_served(jobsets, machine, options))
+
+    def waits(self, weights: Mapping[str, Float32Array]) -> Waits:
+        """Play all jobsets through with the compact network of these weights."""
+        episodes, policy = self._episodes, SlotPolicy(pack_slots(weights))
+        episodes.begin(np.arange(len(episodes.jobsets)))
+        while not episodes.step(policy.best(*episodes.observe()))[1].all():
+            pass
+        return _waits(episodes)
+
+    def measures(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
+        """Compare a network's waits with those of FCFS and EASY.
+
+        The ``score``, less is better, is the mean over the jobsets of the ratio of mean waits, plus what the ratio of
+        longest waits is beyond what is tolerated.
+        """
+        waits = self.waits(weights)
+        wait_ratio = waits.mean_h / self.reference.mean_h
+        longest_ratio = waits.longest_h / self.reference.longest_h
+        return {
+            "wait_h": float(waits.mean_h.mean()),
+            "wait_ratio": float(wait_ratio.mean()),
+            "longest_ratio": float(longest_ratio.mean()),
+            "worst_longest_ratio": float(longest_ratio.max()),
+            "total_reward": waits.total_reward,
+            "score": float((wait_ratio + np.maximum(longest_ratio - self._tolerated, 0.0)).mean()),
+        }
+
+
+def _waits(episodes: Episodes) -> Waits:
+    # Where nobody waited, a second stands for it, so that ratios exist.
+    mean_h = np.maximum(mean_waits_s(episodes), 1.0) / HOUR_S
+    longest_h = np.maximum(episodes.tally["longest_wait_s"], 1.0) / HOUR_S
+    return Waits(mean_h, longest_h, float(episodes.tally["total_reward"].mean()))

@@ -23,11 +23,10 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.observation import FEATURES, LOG_UNIT
 from learned.dras.environment import JobsetEnvironment, SeveralMachines
 from learned.dras.jobsets import HOUR_S
-from learned.dras.networks import SlotActorCritic, SlotStates, joined, packed
-from learned.rl.networks import weights_of
+from learned.rl.networks import SlotActorCritic, SlotStates, joined, packed, weights_of
 from learned.rl.rollout import Rollout
-from learned.rl.settings import A2cSettings
 from learned.rl.slots import SlotPolicy, pack_slots
+from learned.rl.training import A2cSettings
 
 CHUNK = 8192
 """Choices whose values and probabilities are computed together."""
@@ -38,7 +37,7 @@ POWER = 3.0
 """Of wait / estimate in WFP3."""
 IMITATION_STEPS, IMITATION_BATCH, IMITATION_RATE = 300, 2048, 3e-3
 Act = Callable[[Float32Array, BoolArray], IntArray]
-"""Takes states and legal slots of episodes, and chooses a slot in each."""
+"""Takes states and legal slots of episodes, and returns a slot for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +100,15 @@ def drawing(model: SlotActorCritic, generator: torch.Generator) -> Act:
 def play(environment: JobsetEnvironment, act: Act) -> PlayedEpisodes:
     """Act in all episodes, which have begun, until every one is over."""
     over = np.zeros(environment.n_environments, dtype=np.bool_)
-    parts, masks, taken, acts, rewards = ([] for _ in range(5))
-    times = [environment.episodes.now]
+    steps, times = [], [environment.episodes.now]
     while not over.all():
         states, legal = environment.episodes.observe()
         actions = act(states, legal)
         reward, ended = environment.step(actions)
-        parts.append(packed(states[~over], legal[~over]))
-        masks.append(legal[~over])
-        taken.append(actions[~over])
-        acts.append(~over)
-        rewards.append(reward)
+        steps.append((packed(states[~over], legal[~over]), legal[~over], actions[~over], ~over, reward))
         times.append(environment.episodes.now)
         over = ended
+    parts, masks, taken, acts, rewards = zip(*steps, strict=True)
     legal_slots, chosen = (torch.from_numpy(np.concatenate(part)) for part in (masks, taken))
     return PlayedEpisodes(joined(parts), legal_slots, chosen, np.array(acts), np.array(rewards), np.array(times))
 
@@ -139,16 +134,14 @@ def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray
     for jobset in np.unique(jobsets):
         members = np.flatnonzero(jobsets == jobset)
         grid = np.unique(times_s[:, members])
-        curves = [np.interp(grid, *_last_of_equals(times_s[:, e], gained[:, e])) for e in members]
+        curves = []
+        for e in members:
+            last = np.append(times_s[1:, e] != times_s[:-1, e], True)
+            curves.append(np.interp(grid, times_s[last, e], gained[last, e]))
         mean = np.mean(curves, axis=0)
         for e in members:
             relative[:, e] = rewards[:, e] - np.diff(np.interp(times_s[:, e], grid, mean))
     return relative
-
-
-def _last_of_equals(times_s: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    last = np.append(times_s[1:] != times_s[:-1], True)
-    return times_s[last], values[last]
 
 
 def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:

@@ -29,8 +29,6 @@ ESTIMATE_STEP_S = 300.0
 """Users' estimates are rounded up to it."""
 HELD_OUT_SHARE = 0.2
 """Share of a trace of unknown name that is held out, at its end."""
-
-
 KNOWN = {"Theta-2018-01": range(7, 14)}
 """Held-out days of traces by the beginning of their names: days 8 to 14 of the Theta trace, its busiest week."""
 
@@ -61,15 +59,13 @@ class Split:
     def spans(self, weeks: int = 1) -> tuple[Workload, ...]:
         """Spans of so many whole weeks of which no day is held out, one after the other, in the order of time.
 
-        Those with few jobs, under a tenth of the usual number, are left out. Raises `UsageError` if there are
-        none.
+        Those with few jobs, under a tenth of the usual number, are left out. Raises `UsageError` if there are none.
         """
         found = []
-        length = weeks * WEEK_DAYS
-        for first in range(0, int(self.days.max()) + 1, length):
-            days = range(first, first + length)
-            chosen = np.flatnonzero((self.days >= first) & (self.days < first + length))
-            if len(chosen) and not set(self.held_out).intersection(days):
+        length, days = weeks * WEEK_DAYS, self.days
+        for first in range(0, int(days.max()) + 1, length):
+            chosen = np.flatnonzero((days >= first) & (days < first + length))
+            if len(chosen) and not set(self.held_out).intersection(range(first, first + length)):
                 found.append(self.workload.subset(chosen, first * DAY_S, f"{self.workload.name}, day {first + 1} on"))
         if not found:
             raise UsageError(f"{self.workload.name}: no whole span of {weeks} weeks is left to train on")
@@ -189,12 +185,10 @@ class SyntheticModel:
         # Run time over estimate of a job whose run time is close to the chosen one's.
         workload = self.workload
         order = np.argsort(workload.run, kind="stable")
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
+        place = np.argsort(order)
         width = max(len(order) // 50, 1)
         near = np.clip(place[chosen] + rng.integers(-width, width + 1, len(chosen)), 0, len(order) - 1)
-        other = order[near]
-        return np.asarray(workload.run[other] / workload.estimate[other])
+        return np.asarray(workload.run[order[near]] / workload.estimate[order[near]])
 
 
 def _jobset(

@@ -13,21 +13,15 @@ from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution
 from allocopt.traces.tasks import TaskWorkload
-from learned.weights import load_weights
+from learned.weights import load_weights, two_layers
 
 HIDDEN = 32
 """Neurons of the hidden layer, whose activation is the hyperbolic tangent (IRMaSim, Figure 5)."""
 
 
-def preferences(weights: Mapping[str, Float32Array], seen: Float32Array) -> Float32Array:
-    """Apply an actor to observations ``(E, size)``; return a logit for each policy, shape ``(E, A)``."""
-    hidden = np.tanh(seen @ weights["0.weight"].T + weights["0.bias"])
-    return np.asarray(hidden @ weights["2.weight"].T + weights["2.bias"], dtype=np.float32)
-
-
 def most_preferred(weights: Mapping[str, Float32Array], seen: Float32Array, legal: BoolArray) -> IntArray:
     """Legal policy of the greatest logit, the first of equals, shape ``(E,)``."""
-    return np.asarray(np.where(legal, preferences(weights, seen), -np.inf).argmax(axis=1))
+    return np.asarray(np.where(legal, two_layers(weights, seen, np.tanh), -np.inf).argmax(axis=1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,73 @@
-"""Where agents that select policies are trained: whole episodes side by side, rewarded relative to the policies."""
+"""Where agents that select policies are trained: machines and jobs by name, and whole episodes side by side.
 
-from collections.abc import Callable, Sequence
-from typing import Any
+Episodes are rewarded relative to what the policies alone come to.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.cluster.irmasim import heterogeneous, homogeneous
 from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.task import Episodes, Options
+from allocopt.errors import UsageError
 from allocopt.simulator.multicore.state import Execution
+from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload
+from learned.rl.state import Stateful
+
+HETEROGENEOUS, HOMOGENEOUS = "heterogeneous", "homogeneous"
+SUBSET = (
+    "first-high_gflops",
+    "first-high_cores",
+    "first-low_power",
+    "low_mem_bw-high_gflops",
+    "low_mem_bw-high_cores",
+    "low_mem_bw-low_power",
+)
+"""The small subset of policies among which agents choose, where nothing else is said."""
+PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous(), HOMOGENEOUS: homogeneous()})
+"""The clusters on which IRMaSim was validated."""
 
 
-class WholeEpisodes:
+def machine_of(platform: str, types: str = "") -> Machine:
+    """Return one of `PAPERS`, or read a platform file; ``types`` is a library's folder for types that it leaves out.
+
+    Raises `UsageError` if it is neither, `BadFileError` if the file is not right.
+    """
+    if platform in PAPERS:
+        return PAPERS[platform]
+    if not Path(platform.partition("#")[0]).exists():
+        known = ", ".join(PAPERS)
+        raise UsageError(f"there is no platform {platform!r}; it must be one of {known}, or a file")
+    from allocopt.cluster.reading import read_machine
+
+    return read_machine(platform, types or None)
+
+
+def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:
+    """Read workloads of tasks, separated by commas; where none is named, draw NPB jobs by the seed ``batch``."""
+    if not trace:
+        return (npb_batch(jobs, np.random.default_rng(batch)),)
+    from allocopt.traces.irmasim import read_irmasim
+
+    return tuple(read_irmasim(path) for path in trace.split(","))
+
+
+class WholeEpisodes(Stateful):
     """Episodes that begin together; see `learned.rl.rollout.Environment`.
 
     All take the same job set, and all begin anew after as many steps as the longest can have; one that is over before
     does nothing until then. What an episode gains in a step is the reward of the options, over what a reference comes
     to, and in addition the share of the work that was done in it: this adds up to the share by which it stays below
-    the reference. It is rewarded with what it gains beyond the mean of all.
-
-    References, shape ``(S,)`` and negative, are what an episode's rewards come to that counts as 0, one for each job
-    set. There must be at least 2 episodes side by side. The seed fixes the choice of job sets, and what random policies
-    choose.
+    the reference, negative and one for each job set, shape ``(S,)``. It is rewarded with what it gains beyond the mean
+    of all, which are at least 2. The seed fixes the choice of job sets, and what random policies choose.
     """
+
+    state = ("episodes", "_rng", "_at")
 
     def __init__(
         self,
@@ -80,16 +124,6 @@ class WholeEpisodes:
         while not over.all():
             over = played.step(choose(*played.observe()))[1]
         return float(1 + (played.tally["total_reward"] / self._references).mean())
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        return {"episodes": self.episodes.snapshot(), "generator": self._rng.bit_generator.state, "at": self._at}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        self.episodes.restore(snapshot["episodes"])
-        self._rng.bit_generator.state = snapshot["generator"]
-        self._at = snapshot["at"]
 
 
 def longest(jobsets: Sequence[TaskWorkload], machine: Machine, options: Options) -> int:

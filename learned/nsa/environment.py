@@ -1,7 +1,7 @@
 """The repair of the NSA paper as an environment to train in (section V-B), many repairs in one compiled call."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import boolean, float32, float64, int64, types, void
@@ -23,11 +23,14 @@ from heuristics.topology.annealing import (
 )
 from learned.nsa.kernels import LARGEST_JOB, asked_by_others, node_features, write_state
 from learned.nsa.networks import Shape
+from learned.rl.state import Stateful
 
 REWARD_SCALE = 0.01
 """What hops are multiplied by in a reward, so that most lie between -5 and 0."""
-WALK_STEPS = 100
-"""Steps of the walks that training states come from."""
+WALK_STEPS, MOST_REMOVED = 100, 2
+"""Steps of the walks that training states come from, and jobs that a move removes at most (n_D)."""
+HOTTEST, COLDEST = 2.5, 0.0025
+"""Their temperatures, as multiples of the cost of a hop."""
 
 
 class WindowPool(NamedTuple):
@@ -44,7 +47,6 @@ class WindowPool(NamedTuple):
     bottom: float
     top: float
     scale: float
-    largest: float  # Most nodes that a job asks for, for the scale of the features
 
 
 class Repairs(NamedTuple):
@@ -66,7 +68,7 @@ WINDOW, MOVES, REMOVED, PLACED, N_IDLE = range(5)
 WINDOW_POOL = tuple_type(
     (
         *(int64[::1], int64[::1], int64[::1], float32[::1], int64[::1], float64[::1]),
-        *(float64, float64, float64, float64),
+        *(float64, float64, float64),
     ),
     WindowPool,
 )
@@ -150,8 +152,8 @@ def observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Flo
         first = 2 * pool.position_first[repairs.counters[WINDOW, e]]
         nodes = pool.nodes[first : first + 2 * m].reshape((2, m))
         waiting = repairs.jobs[e, repairs.counters[PLACED, e] : repairs.counters[REMOVED, e]]
-        size = encoding.sizes[waiting[0]] / pool.largest
-        others = asked_by_others(encoding.sizes, waiting) / pool.largest
+        size = encoding.sizes[waiting[0]] / LARGEST_JOB
+        others = asked_by_others(encoding.sizes, waiting) / LARGEST_JOB
         idle = repairs.idle[e, : repairs.counters[N_IDLE, e]]
         n_legal[e] = write_state(nodes, idle, size, others, n_features, states[e])
 
@@ -195,13 +197,12 @@ def step_all(
             _start_move(pool, repairs, rules, e, rng)
 
 
-def window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
-    """Put windows of one cluster and one hop cost into arrays."""
+def _window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
     encodings = [encode(problem) for problem in problems]
     first = encodings[0]
     return WindowPool(
-        _offsets([encoding.n_idle for encoding in encodings]),
-        _offsets([len(encoding.sizes) for encoding in encodings]),
+        np.cumsum([0, *(encoding.n_idle for encoding in encodings)], dtype=np.int64),
+        np.cumsum([0, *(len(encoding.sizes) for encoding in encodings)], dtype=np.int64),
         np.concatenate([encoding.groups.ravel() for encoding in encodings]),
         np.concatenate([node_features(problem).ravel() for problem in problems]),
         np.concatenate([encoding.sizes for encoding in encodings]),
@@ -209,41 +210,28 @@ def window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
         first.bottom,
         first.top,
         first.scale,
-        float(LARGEST_JOB),
     )
 
 
-def _offsets(lengths: Sequence[int]) -> IntArray:
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-
-
-class RepairEnvironment:
+class RepairEnvironment(Stateful):
     """E walks by annealing, each on a window of its own, whose repairs are the episodes.
 
     An episode places the jobs that a move removed, one an action. Its reward is 0 but for the last action, where it is
     minus their hop cost, in hops times `REWARD_SCALE`. Then the walk accepts or rejects, as in Algorithm 1, so that
     states are those that the solver meets; after its last step it begins anew on a random window.
 
-    All windows are of one cluster. A state has the shape of so many features and nodes. A move removes ``most_removed``
-    jobs at most (n_D); temperatures are multiples of the cost of a hop.
+    All windows are of one cluster. A state has the shape of so many features and nodes.
     """
 
-    def __init__(
-        self,
-        problems: Sequence[TopologyProblem],
-        shape: Shape,
-        n_environments: int,
-        seed: int,
-        most_removed: int = 2,
-        hottest: float = 2.5,
-        coldest: float = 0.0025,
-    ) -> None:
+    state = ("_repairs", "_rng")
+
+    def __init__(self, problems: Sequence[TopologyProblem], shape: Shape, n_environments: int, seed: int) -> None:
         self.n_environments = n_environments
         self._shape = shape
-        self._pool = window_pool(problems)
+        self._pool = _window_pool(problems)
         self._reward_scale = REWARD_SCALE / self._pool.scale
-        temperatures = hottest * self._pool.scale, coldest * self._pool.scale
-        self._rules = Rules(*temperatures, WALK_STEPS, most_removed, False, True)
+        temperatures = HOTTEST * self._pool.scale, COLDEST * self._pool.scale
+        self._rules = Rules(*temperatures, WALK_STEPS, MOST_REMOVED, False, True)
         most_idle = int(np.diff(self._pool.position_first).max())
         most_jobs = int(np.diff(self._pool.job_first).max())
         self._repairs = Repairs(
@@ -271,14 +259,3 @@ class RepairEnvironment:
         done = np.empty(self.n_environments, dtype=np.bool_)
         step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)
         return rewards * self._reward_scale, done
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        arrays = {name: array.copy() for name, array in self._repairs._asdict().items()}
-        return {**arrays, "generator": self._rng.bit_generator.state}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        for name, array in self._repairs._asdict().items():
-            array[:] = snapshot[name]
-        self._rng.bit_generator.state = snapshot["generator"]

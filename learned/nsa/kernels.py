@@ -1,6 +1,6 @@
-"""Repair as a decision process, in kernels: what a state shows, how an action is drawn, the walk that is repaired.
+"""Repair as a decision process, in kernels (NSA paper, section V-B).
 
-NSA paper, section V-B. A state is a matrix of ``q`` nodes by 4 or 5 features, kept feature by feature: parent switch
+A state is a matrix of ``q`` nodes by 4 or 5 features, kept feature by feature: parent switch
 and pod of the first q nodes of the idle sequence, numbered from 1 and divided by their number; nodes that the job asks
 for; mean number that the other removed jobs ask for; both divided by the most that a job asks for. The fifth feature,
 which the paper does not print, is 1 for every node. Places without a node hold 0.
@@ -30,9 +30,9 @@ from heuristics.topology.annealing import (
     is_non_crossing,
     remove_jobs,
 )
-from learned.nsa.forward import BUFFERS, PACKED_NETWORK, Buffers, PackedNetwork, forward
+from learned.nsa.networks import BUFFERS, PACKED_NETWORK, Buffers, PackedNetwork, forward
 
-LARGEST_JOB = 40
+LARGEST_JOB = 40.0
 """Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature."""
 
 
@@ -59,24 +59,22 @@ class Guide(NamedTuple):
     network: PackedNetwork
     buffers: Buffers
     nodes: Float32Array  # Switch and pod of every idle position as a state shows them, shape ``(2, m)``
-    largest: float  # Most nodes that a job asks for, for the scale of the features
     # Shape of a state: 4 or 5, and q
     n_features: int
     n_actions: int
     sharpness: float  # What logits are multiplied by before an action is drawn: 1 draws as the policy was trained
 
 
-GUIDE = tuple_type((PACKED_NETWORK, BUFFERS, float32[:, ::1], float64, int64, int64, float64), Guide)
+GUIDE = tuple_type((PACKED_NETWORK, BUFFERS, float32[:, ::1], int64, int64, float64), Guide)
 
 
 @helper(allocates=True)
 def write_state(
     nodes: Float32Array, idle: IntArray, size: float, others: float, n_features: int, state: Float32Array
 ) -> int:
-    """Write the state of a repair and return how many actions are legal.
+    """Write the state of a repair, shape ``(n_features * q,)``, and return how many actions are legal.
 
-    See `Guide` for the nodes; size and others are the third and the fourth feature, the state has shape
-    ``(n_features * q,)``.
+    Size and others are the third and the fourth feature; see `Guide` for the nodes.
     """
     q = state.size // n_features
     n = min(q, idle.size)
@@ -131,8 +129,8 @@ def repair(
     """Re-insert the removed jobs one after the other where the policy says, and write their costs."""
     for i in range(jobs.size):
         size = window.sizes[jobs[i]]
-        others = asked_by_others(window.sizes, jobs[i:]) / guide.largest
-        n = write_state(guide.nodes, idle[:n_idle], size / guide.largest, others, guide.n_features, state)
+        others = asked_by_others(window.sizes, jobs[i:]) / LARGEST_JOB
+        n = write_state(guide.nodes, idle[:n_idle], size / LARGEST_JOB, others, guide.n_features, state)
         logits = forward(guide.network, guide.buffers, state)[:n]
         first = draw_action(logits, guide.sharpness, rng)
         n_idle = insert_job(walk.working, jobs[i], first, idle, n_idle, block[:size])

@@ -24,9 +24,8 @@ from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from heuristics.topology.annealing import MOST_JOBS, follow, rules_of, walk_from
 from heuristics.topology.schedule import Schedule
-from learned.nsa.forward import PackedNetwork, buffers_for, pack
-from learned.nsa.kernels import LARGEST_JOB, Guide, anneal_guided, node_features
-from learned.nsa.networks import NETWORKS, Architecture
+from learned.nsa.kernels import Guide, anneal_guided, node_features
+from learned.nsa.networks import NETWORKS, Architecture, PackedNetwork, buffers_for, pack
 from learned.weights import load_weights, shipped_file
 
 STEPS_PER_SLICE = 100
@@ -98,10 +97,8 @@ class Nsa(TopologySolver):
 
     def _guide(self, problem: TopologyProblem) -> Guide:
         architecture, packed = load_network(weights_path(self.network))
-        n_features, n_actions = architecture.input
-        nodes = node_features(problem)
-        largest, sharpness = float(LARGEST_JOB), float(self.sharpness)
-        return Guide(packed, buffers_for(architecture), nodes, largest, n_features, n_actions, sharpness)
+        buffers, nodes = buffers_for(architecture), node_features(problem)
+        return Guide(packed, buffers, nodes, *architecture.input, float(self.sharpness))
 
 
 def weights_path(network: str) -> Path:

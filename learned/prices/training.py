@@ -15,7 +15,7 @@ from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 from allocopt.traces.generators import uniform_workload
-from learned.rl.training import DeclaredTraining, Trained, check_training_seed
+from learned.rl.training import DeclaredTraining, Trained, check_training_seed, option
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
@@ -36,17 +36,13 @@ ALLOCATORS = (("greedy", "free"), ("best-fit", "free"), ("sequential", "scas"), 
 class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
     """Trains the network of `lns-prices` on windows of the paper's workload on clusters of many shapes."""
 
-    updates: int = 12_000  # Number of updates
-    windows: int = 1500  # Windows of the paper's cluster, and as many of other shapes
-    large_windows: int = 300  # Windows of 300 to 4,000 idle nodes
+    updates: int = option(12_000, least=1)
+    windows: int = option(1500, least=1)  # Windows of the paper's cluster, and as many of other shapes
+    large_windows: int = option(300, least=0)  # Windows of 300 to 4,000 idle nodes
     # Steps of the search whose allocations are imitated in windows that ``exact`` does not prove
-    label_steps: int = 20_000
+    label_steps: int = option(20_000, least=1)
 
     name: ClassVar[str] = "lns-prices"
-
-    def __post_init__(self) -> None:
-        self.check_at_least(1, "updates", "windows", "label_steps")
-        self.check_at_least(0, "large_windows")
 
     @property
     def n_updates(self) -> int:

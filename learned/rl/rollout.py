@@ -9,10 +9,11 @@ import torch
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from learned.rl.networks import Policy
-from learned.rl.settings import A2cSettings
+from learned.rl.state import HasState
+from learned.rl.training import A2cSettings
 
 
-class Environment(Protocol):
+class Environment(HasState, Protocol):
     """E environments that take a step together, each with discrete actions; one that ends starts again by itself."""
 
     @property
@@ -24,12 +25,6 @@ class Environment(Protocol):
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
         """Take an action each; return rewards and which episodes ended, shape ``(E,)``; new arrays."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Everything that changes, for a checkpoint: arrays, numbers and dicts of these."""
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +54,12 @@ def take_steps(
 ) -> Steps:
     """Act in all environments.
 
-    Parameters
-    ----------
-    judge
-        Takes states and legal actions, returns scores of all actions and values of the states.
-    draw
-        Takes scores and legal actions, returns actions.
-    unfinished
-        Sum of rewards of the episode that runs in every environment, shape ``(E,)``; kept up to date.
-    beyond
-        Takes states and legal actions after the last step, returns values of the states; None not to look at them.
+    ``judge`` takes states and legal actions, and returns scores of all actions and values of the states; ``draw`` takes
+    these scores and legal actions, and returns actions. ``unfinished``, kept up to date, is the sum of rewards of the
+    episode that runs in every environment, shape ``(E,)``. ``beyond`` takes states and legal actions after the last
+    step, and returns values of the states; None not to look at them.
     """
-    states, masks, actions, taken, values, rewards, done = ([] for _ in range(7))
-    finished: list[FloatArray] = []
+    steps = []
     with torch.no_grad():
         for _ in range(n_steps):
             state, legal = (torch.from_numpy(array) for array in environment.observe())
@@ -79,23 +67,19 @@ def take_steps(
             action = draw(scores, legal)
             reward, ended = environment.step(action.numpy())
             unfinished += reward
-            finished.append(unfinished[ended])
+            returns = unfinished[ended]
             unfinished[ended] = 0.0
-            states.append(state)
-            masks.append(legal)
-            actions.append(action)
-            taken.append(scores.gather(1, action[:, None]).squeeze(1))
-            values.append(value)
-            rewards.append(reward)
-            done.append(ended)
+            taken = scores.gather(1, action[:, None]).squeeze(1)
+            steps.append((state, legal, action, taken, value, reward, ended, returns))
+        states, masks, actions, taken_scores, values, rewards, done, finished = zip(*steps, strict=True)
         if beyond is not None:
-            values.append(beyond(*(torch.from_numpy(array) for array in environment.observe())))
+            values = (*values, beyond(*(torch.from_numpy(array) for array in environment.observe())))
     ended_returns = np.concatenate(finished)
     return Steps(
         torch.cat(states),
         torch.cat(masks),
         torch.cat(actions),
-        torch.cat(taken),
+        torch.cat(taken_scores),
         torch.stack(values),
         np.array(rewards),
         np.array(done),
@@ -123,13 +107,8 @@ class Rollout:
     episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
 
 
-class Collector(Protocol):
-    """A way to collect experience; see `collect`."""
-
-    def __call__(
-        self, model: Any, environment: Any, settings: A2cSettings, unfinished: FloatArray, generator: torch.Generator
-    ) -> Rollout:
-        """Let the policy act, and estimate how good its actions were."""
+Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
+"""Lets a policy act in an environment, and estimates how good its actions were; see `collect`."""
 
 
 def collect(

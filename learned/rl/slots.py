@@ -7,6 +7,7 @@ greatest value of every feature.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -46,21 +47,12 @@ class CompactNetwork:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the parameters by name."""
-        shapes: dict[str, tuple[int, ...]] = {
-            "actor.0.weight": (self.first, self.features),
-            "actor.0.bias": (self.first,),
-            "actor.2.weight": (self.second, self.first),
-            "actor.2.bias": (self.second,),
-            "actor.4.weight": (1, self.second),
-            "actor.4.bias": (1,),
-        }
-        if self.critic:
-            shapes |= {
-                "critic.0.weight": (self.critic, 2 * self.features),
-                "critic.0.bias": (self.critic,),
-                "critic.2.weight": (1, self.critic),
-                "critic.2.bias": (1,),
-            }
+        actor, critic = (self.features, self.first, self.second, 1), (2 * self.features, self.critic, 1)
+        shapes: dict[str, tuple[int, ...]] = {}
+        for part, sizes in (("actor", actor), ("critic", critic if self.critic else ())):
+            for index, (inputs, outputs) in enumerate(pairwise(sizes)):
+                # As torch's `Sequential` counts layers with rectifiers between them
+                shapes |= {f"{part}.{2 * index}.weight": (outputs, inputs), f"{part}.{2 * index}.bias": (outputs,)}
         return shapes
 
 
@@ -201,12 +193,15 @@ class SlotPolicy:
 
     def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
         """Return the best legal slots of many choices; see `best_actions`."""
-        values, chosen = np.zeros(legal.shape[1], dtype=np.float32), np.zeros(len(legal), dtype=np.int64)
+        values, chosen = self._blank(legal)
         best_actions(self.network, observations, legal, values, chosen)
         return chosen
 
     def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
         """Draw legal slots of many choices; see `draw_actions`."""
-        values, chosen = np.zeros(legal.shape[1], dtype=np.float32), np.zeros(len(legal), dtype=np.int64)
+        values, chosen = self._blank(legal)
         draw_actions(self.network, observations, legal, uniform, values, chosen)
         return chosen
+
+    def _blank(self, legal: BoolArray) -> tuple[Float32Array, IntArray]:
+        return np.zeros(legal.shape[1], dtype=np.float32), np.zeros(len(legal), dtype=np.int64)

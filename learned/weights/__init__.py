@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -24,10 +24,8 @@ FOLDER, SUFFIX = Path(__file__).parent, ".safetensors"
 class Card:
     """What a file of weights says of itself."""
 
-    # Names of the training that made it and of the architecture
     training: str
-    network: str
-    # The training's seed, and its number of updates
+    network: str  # Name of the architecture
     seed: int
     updates: int
     # Of the program
@@ -118,6 +116,17 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> Non
     for name, shape in shapes.items():
         if weights[name].shape != shape:
             raise ValueError(f"parameter {name!r} has shape {weights[name].shape}, must be {shape}")
+
+
+def two_layers(
+    weights: Weights, inputs: Float32Array, activation: Callable[[Float32Array], Float32Array]
+) -> Float32Array:
+    """Apply dense layers ``0`` and ``2`` with an activation between them, as ``learned.rl.networks.dense`` names them.
+
+    Inputs have one row per case, shape ``(n, inputs)``, and so have outputs.
+    """
+    hidden = activation(inputs @ weights["0.weight"].T + weights["0.bias"])
+    return np.asarray(hidden @ weights["2.weight"].T + weights["2.bias"], dtype=np.float32)
 
 
 def _card(text: str | None) -> Card:

@@ -12,9 +12,8 @@ from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, 
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
-from learned.cush.acting import run_agent
 from learned.cush.policies import Trained, load_trained
-from learned.cush.selectors import Agent
+from learned.cush.selectors import Agent, run_agent
 from learned.cush.training import CushTraining
 from papers.artifact import Asked, evenly
 from papers.cush.published import CUSH

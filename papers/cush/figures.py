@@ -163,7 +163,7 @@ def _record_of_eight(asked: Asked, piece: str) -> Record:
 
 def _horizon(asked: Asked, horizon: int, seed: int) -> dict[str, float]:
     """Train the paper's network with a horizon, and return its turnaround on the held-out job sets."""
-    from learned.cush.acting import Validator
+    from learned.cush.selectors import Validator
     from learned.rl.workers import ALONE
 
     epochs = asked.size(HORIZON_EPOCHS, QUICK_EPOCHS)

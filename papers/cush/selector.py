@@ -17,7 +17,7 @@ from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.reproduction import Records
 from allocopt.simulator.locality import SIERRA_TABLE, Policy, WorkloadType
 from allocopt.simulator.locality_fit import TypeClassifier
-from learned.cush.acting import right_share, run_dynamic
+from learned.cush.selectors import right_share, run_dynamic
 from learned.cush.training import CushTraining
 from papers.artifact import Artifact, Asked, Number, Record
 from papers.cush.configuration import (

@@ -22,9 +22,9 @@ from allocopt.traces.workload import Workload
 from allocopt.training import TrainingRequest, get_training
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
+from learned.dras.environment import Validator
 from learned.dras.policies import load_agent
 from learned.dras.training import DrasTraining
-from learned.dras.validation import Validator
 from learned.weights import find_weights, read_weights
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, seed_and_name
 from papers.dras.configuration import (

@@ -15,13 +15,11 @@ import torch
 from torch import nn
 
 from allocopt.arrays import Float32Array
-from learned.dras.networks import SlotNetwork
-from learned.rl.actor_critic import actor_critic_loss
-from learned.rl.learner import descend
-from learned.rl.networks import masked_log_softmax, weights_of
+from learned.rl.algorithms import actor_critic_loss, descend
+from learned.rl.networks import SlotNetwork, masked_log_softmax, weights_of
 from learned.rl.rollout import Rollout
-from learned.rl.settings import A2cSettings
 from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
+from learned.rl.training import A2cSettings
 from papers.dras.network import (
     THETA_LAYERS,
     THETA_NODES,

@@ -11,8 +11,7 @@ from allocopt.arrays import FloatArray
 from allocopt.reproduction import Records
 from allocopt.simulator.multicore.state import ExecutionKind
 from learned.irmasim.agents import Agent
-from learned.irmasim.environment import policy_rewards
-from learned.irmasim.scenario import jobsets_of, machine_of
+from learned.irmasim.environment import jobsets_of, machine_of, policy_rewards
 from learned.irmasim.training import IrmasimTraining
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, seed_and_name
 

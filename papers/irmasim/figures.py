@@ -17,7 +17,7 @@ from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import TABLE_FOUR, npb_batch
 from allocopt.traces.tasks import TaskWorkload
-from learned.irmasim.scenario import HETEROGENEOUS, HOMOGENEOUS, PAPERS, SUBSET, jobsets_of
+from learned.irmasim.environment import HETEROGENEOUS, HOMOGENEOUS, PAPERS, SUBSET, jobsets_of
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
 from papers.irmasim.published import BELOW_HETEROGENEOUS, BELOW_HOMOGENEOUS, POWER_HOMOGENEOUS, WORST_OF_LU
 

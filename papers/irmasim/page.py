@@ -19,8 +19,7 @@ from allocopt.simulator.multicore.policies import JobSelection, NodeSelection
 from allocopt.simulator.multicore.state import ExecutionKind
 from allocopt.simulator.simulate import simulate
 from learned.irmasim.agents import Agent
-from learned.irmasim.environment import policy_rewards
-from learned.irmasim.scenario import HETEROGENEOUS, PAPERS, SUBSET, jobsets_of
+from learned.irmasim.environment import HETEROGENEOUS, PAPERS, SUBSET, jobsets_of, policy_rewards
 from learned.irmasim.training import IrmasimTraining
 from papers.irmasim.convergence import LAST_ENERGY, OVER_BEST, SHARE_AT_END, UNTIL
 from papers.irmasim.figures import BELOW, CLASS_A, ENERGY, MEASURES, NODES, WORST, WORST_OF_SUBSET

@@ -20,7 +20,7 @@ from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 from heuristics.topology.annealing import Annealing
 from learned.nsa.solver import Nsa
-from learned.nsa.windows import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S, epoch_workload
+from learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S, epoch_workload
 from papers.artifact import Asked, Record, seed_and_name
 
 WORKLOAD = "tjap/data_large_1800_40.txt.gz"

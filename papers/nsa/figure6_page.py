@@ -17,7 +17,7 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.window import WindowScheduler
 from allocopt.traces.workload import Workload
-from learned.nsa.windows import epoch_workload
+from learned.nsa.training import epoch_workload
 from papers.artifact import Asked
 from papers.nsa.configuration import EPOCHS, QUICK_EPOCHS, read_paper_workload
 from papers.nsa.figures import JOBS, PERIODS_S, QUEUES, WINDOWED, JobByJob, OneByOne, job_by_job, measured

@@ -32,8 +32,7 @@ from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.topology.annealing import AnnealingAsPublished
 from learned.nsa.networks import NETWORKS
 from learned.nsa.solver import Nsa
-from learned.nsa.training import NsaTraining
-from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
+from learned.nsa.training import PAPER_CLUSTER, NsaTraining, epoch_workload
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
 from papers.nsa.configuration import (
     LEADER,

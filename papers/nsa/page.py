@@ -18,8 +18,7 @@ from numba import njit
 from allocopt.arrays import Float32Array
 from allocopt.files.writing import write_text
 from allocopt.report.table import Cell, aligned_table
-from learned.nsa.forward import Buffers, PackedNetwork, buffers_for, forward
-from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS
+from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNetwork, buffers_for, forward
 from learned.nsa.solver import load_network, weights_path
 from learned.rl.curve import line_plot, smoothed
 from learned.weights import read_weights

@@ -11,7 +11,7 @@ from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
 
-from learned.cush.modules import CompactModule, ImageModule, ImageSelector, PolicyModule  # noqa: E402
+from learned.cush.learner import CompactModule, ImageModule, ImageSelector, PolicyModule  # noqa: E402
 from learned.rl.networks import weights_of  # noqa: E402
 
 COMPACT = CompactNetwork(n_features(3), critic=0)

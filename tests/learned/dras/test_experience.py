@@ -7,21 +7,14 @@ from allocopt.arrays import Float32Array, FloatArray
 from allocopt.envs.dras.reward import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.traces.workload import Workload
-from learned.dras.environment import (
-    JobsetEnvironment,
-    Phase,
-    first_come_first_served,
-    jobset_weights,
-    mean_waits_s,
-)
+from learned.dras.environment import JobsetEnvironment, Phase, first_come_first_served, jobset_weights, mean_waits_s
 from learned.rl.slots import CompactNetwork, best_actions, draw_actions, pack_slots, slot_values
 
 torch = pytest.importorskip("torch")
 
 from learned.dras.experience import JobsetCollector, drawing, play, relative_rewards, timed_advantages  # noqa: E402
-from learned.dras.networks import SlotActorCritic, joined, packed  # noqa: E402
-from learned.rl.networks import weights_of  # noqa: E402
-from learned.rl.settings import PpoSettings  # noqa: E402
+from learned.rl.networks import SlotActorCritic, joined, packed, weights_of  # noqa: E402
+from learned.rl.training import PpoSettings  # noqa: E402
 
 NODES, FEATURES = 16, 21
 REWARD = Weights(mean_wait=1.0, longest_wait=0.1)

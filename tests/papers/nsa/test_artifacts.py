@@ -12,7 +12,7 @@ from allocopt.reproduction import Reproduction, ReproductionRequest, Reproductio
 from allocopt.simulator.window import windows
 from allocopt.traces.generators import uniform_workload
 from allocopt.traces.nsa_writing import write_nsa
-from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
+from learned.nsa.training import PAPER_CLUSTER, epoch_workload
 from papers.artifact import Asked
 from papers.nsa import configuration, figures, tables
 from papers.nsa.configuration import LEADER, nsa_500, read_paper_workload, solved_windows
