@@ -13,9 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.cush.applications import DynamicTypes
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.task import Episodes, Options
+from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
 from learned.rl.workers import Workers
