@@ -1,6 +1,9 @@
 """What all tables and figures share: what is asked of them, how they are measured, and numbers with their spread."""
 
+import csv
 import re
+import tempfile
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,8 +15,11 @@ import numpy as np
 from allocopt.files.faults import bad_file
 from allocopt.plugins import option_values
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
+from allocopt.training import Training, TrainingProgress, TrainingRequest
 
 Record = dict[str, Any]
+Printed = dict[str, dict[str, float]]
+"""What a paper prints in a table or figure, by row and column."""
 T = TypeVar("T")
 PIECE = re.compile(r"seed (\d+)(?:[:,] )?(.*)")
 
@@ -114,11 +120,38 @@ class Artifact:
         return Asked(request.data, request.is_quick, request.seeds, **self.options)
 
 
+def published(paper: str) -> dict[str, Printed]:
+    """Return what a paper prints, by table, from the ``published.toml`` of its folder."""
+    text = (Path(__file__).parent / paper / "published.toml").read_text(encoding="utf-8")
+    found = {}
+    for name, table in tomllib.loads(text).items():
+        columns = table.pop("columns")
+        found[name] = {row: dict(zip(columns, values, strict=True)) for row, values in table.items()}
+    return found
+
+
+def for_each_seed(names: Sequence[str]) -> Callable[[Asked], list[str]]:
+    """Return what gives a key for every seed and name, such as ``seed 3: fcfs``."""
+    return lambda asked: [f"seed {seed}: {name}" for seed in asked.seeds for name in names]
+
+
 def seed_and_name(piece: str) -> tuple[int, str]:
     """Take apart the key of a piece with a seed, such as ``seed 3``, ``seed 3: fcfs`` or ``seed 3, cnn-1``."""
     match = PIECE.fullmatch(piece)
     assert match is not None, piece
     return int(match[1]), match[2]
+
+
+def progress_of(training: Training, seed: int, name: str) -> list[TrainingProgress]:
+    """Train for a reproduction, and return what was measured after every update."""
+    with tempfile.TemporaryDirectory() as folder:
+        return list(training.train(TrainingRequest(Path(folder), seed, None, False, f"allocopt reproduce {name}")))
+
+
+def read_curve(path: Path) -> list[dict[str, float]]:
+    """Read the learning curve that a training wrote."""
+    with path.open(encoding="utf-8") as file:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
 
 
 def evenly(n: int, points: int) -> list[int]:

@@ -16,9 +16,11 @@ from learned.cush.acting import run_agent
 from learned.cush.policies import Trained, load_trained
 from learned.cush.selectors import Agent
 from learned.cush.training import CushTraining
-from papers.artifact import Asked, evenly
-from papers.cush.published import CUSH
+from papers.artifact import Asked, evenly, published
 
+PUBLISHED = published("cush")
+TABLE_ONE = PUBLISHED["table1"]
+CUSH = "CuSH"
 MACHINES = {"sierra": sierra, "summit": summit}
 FIXED = ("depth-first", "breadth-first")
 BASELINES = tuple(f"{rule}, {policy}" for rule in RULES for policy in FIXED)
@@ -29,6 +31,8 @@ SETS, QUICK_SETS = 1000, 100
 """Held-out job sets of a run."""
 SHORT_EPOCHS, QUICK_EPOCHS = 200, 20
 """Epochs of a training that is made for one number of a figure, and where the run is quick."""
+
+RATIO, RIGHT = "NTAT over the best baseline", "right policies %"
 
 Curve = list[dict[str, float]]
 """What was measured after every epoch."""
@@ -61,7 +65,7 @@ class Outcomes:
 
 
 def unseen(asked: Asked) -> range:
-    """Seeds of the job sets that neither the locality model nor a training has seen."""
+    """Return the seeds of the job sets that neither the locality model nor a training has seen."""
     return range(HELD_OUT, HELD_OUT + asked.size(SETS, QUICK_SETS))
 
 
@@ -98,7 +102,6 @@ def _outcomes(
     sets: Mapping[str, FloatArray],
     times: Sequence[tuple[IntArray, IntArray, IntArray]],
 ) -> Outcomes:
-    """Put the jobs of all sets one after the other."""
     pairs = list(zip(jobsets, times, strict=True))
     return Outcomes(
         sets=sets,

@@ -1,25 +1,34 @@
-"""Figure 4: how CuSH gets better. Figures 5 and 7: by class of job. Figure 8: by size of the cluster; horizons.
+"""Table 1: CuSH and the baselines on both machines. Figure 4: how CuSH gets better.
 
-The paper shows bars without numbers. In the text it says that on 16 nodes shortest job first is better than CuSH, and
-CuSH than everything on more. Horizons (section 4.2.2) matter to the paper's network only, whose images have so many
-rows; it is trained on a small cluster here.
+Figures 5 and 7: by class of job. Figure 8: by size of the cluster; horizons. The paper shows bars without numbers. In
+the text it says that on 16 nodes shortest job first is better than CuSH, and CuSH than everything on more. Horizons
+(section 4.2.2) matter to the paper's network only, whose images have so many rows; it is trained on a small cluster
+here.
 """
 
-import csv
 from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
+
+import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray
 from allocopt.reproduction import Records
 from heuristics.scheduling.job_selection import RULES
 from learned.cush.selectors import Agent
 from learned.cush.training import USUAL_EPOCHS, CushTraining
-from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
+from papers.artifact import Artifact, Asked, Number, Record, mean_of, read_curve, seed_and_name
 from papers.cush.configuration import (
     BASELINES,
+    CUSH,
     FIXED,
+    MACHINES,
     METHODS,
+    PUBLISHED,
     QUICK_EPOCHS,
+    RATIO,
+    RIGHT,
     SHORT_EPOCHS,
+    TABLE_ONE,
     Curve,
     Outcomes,
     agents_for,
@@ -32,7 +41,45 @@ from papers.cush.configuration import (
     train_now,
     usual_trainings,
 )
-from papers.cush.published import CUSH, HORIZON_TURNAROUND, TABLE_ONE
+
+COLUMNS = {"NTAT": "normalized_turnaround", "wait": "wait", "rewards": "rewards", "penalty": "penalty"}
+"""Metrics by the heading of their column; the paper prints the first three."""
+
+
+def _record_of_one(asked: Asked, piece: str) -> Record:
+    runs = runs_of(asked, *piece.split(": "))
+    means = [
+        {column: run.mean(metric) for column, metric in COLUMNS.items()}
+        | {RIGHT: 100 * float(np.mean(run.policy == run.better))}
+        for run in runs
+    ]
+    return {"runs": means, "sets": len(next(iter(runs[0].sets.values())))}
+
+
+def _numbers_of_one(records: Records) -> Iterator[Number]:
+    """Yield means over the job sets, and CuSH's over those of the best baseline."""
+    for name in MACHINES:
+        for method in METHODS:
+            row = f"{name}: {method}"
+            runs, printed = records[row]["runs"], TABLE_ONE.get(row, {})
+            n = records[row]["sets"] * len(runs)
+            for column in (*COLUMNS, RIGHT):
+                yield mean_of(row, column, [run[column] for run in runs], printed.get(column), n)
+        row, baselines = f"{name}: {CUSH}", [f"{name}: {method}" for method in BASELINES]
+        best = min(fmean(run["NTAT"] for run in records[baseline]["runs"]) for baseline in baselines)
+        ratios = [run["NTAT"] / best for run in records[row]["runs"]]
+        expected = TABLE_ONE[row]["NTAT"] / min(TABLE_ONE[baseline]["NTAT"] for baseline in baselines)
+        yield mean_of(row, RATIO, ratios, expected, records[row]["sets"] * len(ratios))
+
+
+ONE = Artifact(
+    "cush-table1",
+    "Table 1 of the CuSH paper: CuSH and the baselines on Sierra and Summit",
+    lambda asked: [f"{machine}: {method}" for machine in MACHINES for method in METHODS],
+    _record_of_one,
+    _numbers_of_one,
+    ("trained",),
+)
 
 SHOWN = {
     "score": ("NTAT", "normalized_turnaround"),
@@ -46,13 +93,11 @@ SHOWN = {
 def curve_for(asked: Asked, seed: int) -> Curve:
     """Return the curve of a usual training for Sierra: the first in the folder, or that of a training made now."""
     for path in usual_trainings(asked.trained, "sierra"):
-        with (path / "curve.csv").open(encoding="utf-8") as file:
-            return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+        return read_curve(path / "curve.csv")
     return train_now(CushTraining(epochs=asked.size(USUAL_EPOCHS, QUICK_EPOCHS)), seed)[1]
 
 
 def _record_of_four(asked: Asked, piece: str) -> Record:
-    """Schedule the job sets that validate by a baseline, or train."""
     if piece.startswith("seed "):
         return points_of(curve_for(asked, seed_and_name(piece)[0]), list(SHOWN))
     training = CushTraining()
@@ -65,12 +110,11 @@ def _numbers_of_four(records: Records) -> Iterator[Number]:
     n = CushTraining().validation
     for piece, record in records.items():
         epochs = record.get("epoch", [None])
-        table = TABLE_ONE["sierra"][CUSH if "epoch" in record else piece]
-        printed = {"score": table.turnaround, "validated_wait": table.wait, "validated_rewards": table.rewards}
+        table = TABLE_ONE[f"sierra: {CUSH if 'epoch' in record else piece}"]
         for name, (column, _) in SHOWN.items():
             for epoch, value in zip(epochs, record[name], strict=True):
                 at = column if epoch is None else f"{column} after epoch {epoch:.0f}"
-                yield Number(piece, at, value, printed.get(name) if epoch == epochs[-1] else None, n)
+                yield Number(piece, at, value, table.get(column) if epoch == epochs[-1] else None, n)
 
 
 FOUR = Artifact(
@@ -111,7 +155,6 @@ def class_means(classes: Classes, by: FloatArray, values: Mapping[str, FloatArra
 
 
 def _by_class(name: str, title: str, means: Callable[[Outcomes], dict[str, dict[str, float]]]) -> Artifact:
-
     def numbers(records: Records) -> Iterator[Number]:
         for method, record in records.items():
             runs = record["runs"]
@@ -141,6 +184,7 @@ SEVEN = _by_class(
     lambda run: class_means(SIZES, run.share, {"penalty": run.service - run.length}),
 )
 
+HORIZONS = PUBLISHED["horizons"]
 NODES = (16, 32, 64, 128)
 HORIZON_NODES, HORIZON_EPOCHS = 16, 300
 """Nodes of the cluster on which horizons are compared, and epochs of these trainings."""
@@ -181,7 +225,7 @@ def _numbers_of_eight(records: Records) -> Iterator[Number]:
     for piece, record in records.items():
         sets, ours = int(record["sets"]), record["NTAT"]
         if piece.startswith("horizon "):
-            yield Number(piece, "NTAT", ours, HORIZON_TURNAROUND[int(piece.split()[1])], sets)
+            yield Number(piece, "NTAT", ours, HORIZONS[piece]["NTAT"], sets)
             continue
         yield Number(piece, "NTAT of CuSH", ours, None, sets)
         for rule in RULES:
@@ -193,7 +237,7 @@ EIGHT = Artifact(
     "Figure 8 of the CuSH paper: CuSH and the baselines by size of the cluster; horizons",
     lambda asked: [
         *(f"{nodes} nodes: {whose}" for nodes in NODES for whose in (OWN, OTHER)),
-        *(f"horizon {horizon}" for horizon in HORIZON_TURNAROUND),
+        *HORIZONS,
     ],
     _record_of_eight,
     _numbers_of_eight,

@@ -23,7 +23,10 @@ from learned.cush.training import CushTraining
 from papers.artifact import Artifact, Asked, Number, Record
 from papers.cush.configuration import (
     MACHINES,
+    PUBLISHED,
     QUICK_EPOCHS,
+    RATIO,
+    RIGHT,
     SHORT_EPOCHS,
     agents_for,
     best_turnaround,
@@ -34,12 +37,10 @@ from papers.cush.configuration import (
     unseen,
 )
 from papers.cush.figures import curve_for
-from papers.cush.published import RIGHT_FROM_EPOCH
 
 ALMOST = 0.99
 MEASURED = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"
 """Where the measured throughputs are among the data."""
-RATIO, RIGHT = "NTAT over the best baseline", "right policies %"
 RATIOS, CURVE, DYNAMIC = "policies by type", "policies while it learns", "types not known at first"
 WITHOUT, ORACLE_GAIN = "policies", "measured"
 WAYS = ("learned", "depth-first", "breadth-first", "oracle")
@@ -56,7 +57,6 @@ def _keys(asked: Asked) -> list[str]:
 
 
 def _record(asked: Asked, piece: str) -> Record:
-    """Look at the policies that are chosen, or train in another way."""
     if piece == RATIOS:
         return _ratios(asked)
     if piece == CURVE:
@@ -132,10 +132,11 @@ def _is_right(jobsets: Sequence[JobSet], policies: IntArray) -> BoolArray:
 def _numbers(records: Records) -> Iterator[Number]:
     ratios, curve, dynamic = records[RATIOS], records[CURVE], records[DYNAMIC]
     for column, value in ratios["shares"].items():
-        yield Number(RATIOS, column, 100 * value, 100.0, ratios["jobs"])
+        yield Number(RATIOS, column, 100 * value, PUBLISHED["types"][RATIOS][RIGHT], ratios["jobs"])
     for epoch, share in zip(curve["epoch"], curve["right_drawn"], strict=True):
         yield Number(CURVE, f"{RIGHT} drawn in epoch {epoch:.0f}", 100 * share)
-    yield Number(CURVE, f"epoch from which over {100 * ALMOST:.0f} % are right", curve["from"], RIGHT_FROM_EPOCH)
+    column = f"epoch from which over {100 * ALMOST:.0f} % are right"
+    yield Number(CURVE, column, curve["from"], PUBLISHED["learning"][CURVE][column])
     for number, share in enumerate(dynamic["right"], 1):
         yield Number(DYNAMIC, f"{RIGHT} in job set {number}", 100 * share, None, int(dynamic["campaigns"][0]))
     for kind in (WITHOUT, ORACLE_GAIN):

@@ -17,6 +17,7 @@ from papers.artifact import Artifact, Asked, Number, Record, mean_of
 from papers.dras.configuration import (
     CUSTOMIZED,
     GENERIC,
+    HOUR_S,
     JOBSETS,
     METHODS,
     PAPER_METHODS,
@@ -27,7 +28,6 @@ from papers.dras.configuration import (
     schedulers,
 )
 
-HOUR_S = 3600.0
 KIVIAT = {"mean wait h": -1, "max wait h": -1, "mean response h": -1, "mean slowdown": -1, "utilization": 1}
 """Metrics of the Kiviat graphs in their order around the graph; -1 where less is better."""
 
@@ -55,7 +55,6 @@ def _keys(methods: Sequence[str], asked: Asked) -> list[str]:
 
 
 def _record(asked: Asked, piece: str) -> Record:
-    """Simulate all jobsets of a kind on a machine, by every scheduler of a method."""
     where, method = piece.split(": ")
     name, kind = where.split(", ")
     site = SITES[name]
@@ -73,7 +72,6 @@ def _run_means(runs: Runs, metric: str) -> list[float]:
 
 
 def _numbers_of_seven(records: Records) -> Iterator[Number]:
-    """Yield metrics, their ratios to the reference, normalized ones, areas and ranks, by machine and jobsets."""
     for place in dict.fromkeys(piece.split(": ")[0] for piece in records):
         runs: dict[str, Runs] = {
             piece.split(": ")[1]: record["runs"] for piece, record in records.items() if piece.startswith(f"{place}: ")

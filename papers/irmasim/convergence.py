@@ -13,7 +13,7 @@ from allocopt.simulator.multicore.state import ExecutionKind
 from learned.irmasim.agents import Agent
 from learned.irmasim.environment import policy_rewards
 from learned.irmasim.scenario import jobsets_of, machine_of
-from learned.irmasim.training import IrmasimTraining
+from learned.irmasim.training import SHARE, IrmasimTraining
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, seed_and_name
 
 QUICK_EPISODES = 320
@@ -38,8 +38,6 @@ def _training(asked: Asked, model: ExecutionKind) -> IrmasimTraining:
 
 
 def _record(training: IrmasimTraining, seed: int) -> Record:
-    from learned.irmasim.training import SHARE
-
     learner = training.learner(seed)
     rows = [learner.update(update / training.updates) for update in range(training.updates)]
     machine, jobs = machine_of(training.platform), jobsets_of(training.trace, training.jobs, training.batch)[0]
@@ -57,7 +55,6 @@ def _record(training: IrmasimTraining, seed: int) -> Record:
 
 
 def _numbers(records: Records) -> Iterator[Number]:
-    """Yield what the agents end on and when, their curves, and means over the seeds."""
     ends: dict[str, list[float]] = {}
     for piece, record in records.items():
         for column, value in _findings(dict(record)).items():
@@ -82,7 +79,7 @@ def smoothed_shares(shares: FloatArray) -> FloatArray:
 
 
 def favoured_from(shares: FloatArray) -> int | None:
-    """First update from which on one policy is favoured up to the end; None where none is."""
+    """Return the first update from which on one policy is favoured up to the end; None where none is."""
     smoothed = smoothed_shares(shares)
     not_yet = np.flatnonzero(smoothed[:, int(smoothed[-1].argmax())] <= FAVOURED)
     first = int(not_yet[-1]) + 1 if not_yet.size else 0

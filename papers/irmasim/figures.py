@@ -5,7 +5,7 @@ submission. Of Figure 1 it names neither the clocks, here the first and the last
 of class A execute: here that is what Table IV says of class C, scaled by the sizes that define the classes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import TABLE_FOUR, npb_batch
 from allocopt.traces.tasks import TaskWorkload
 from learned.irmasim.scenario import HETEROGENEOUS, HOMOGENEOUS, PAPERS, SUBSET, jobsets_of
-from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
-from papers.irmasim.published import BELOW_HETEROGENEOUS, BELOW_HOMOGENEOUS, POWER_HOMOGENEOUS, WORST_OF_LU
+from papers.artifact import Artifact, Asked, Number, Record, for_each_seed, mean_of, published, seed_and_name
 
+PUBLISHED = published("irmasim")
+KINDS = [str(kind) for kind in ExecutionKind]
 FIRST_COME = "first-high_gflops"
 NODES = {3.4: "fast", 1.7: "slow"}
 """The nodes of Figure 1 by clock in GHz."""
@@ -71,17 +72,16 @@ def _two_nodes(asked: Asked, piece: str) -> Record:
 
 
 def _slowdowns(records: Records) -> Iterator[Number]:
-    """Yield the slowdowns by benchmark and node, and the times of all jobs."""
     for model, record in records.items():
         start, end, alone = (np.array(record[name]) for name in ("start", "end", "alone"))
         places = list(zip(record["benchmark"], record["node"], strict=True))
         for benchmark in CLASS_A:
             for node in NODES.values():
                 times = ((end - start) / alone)[[place == (benchmark, node) for place in places]]
-                is_printed = (benchmark, node, model) == ("lu", "fast", ExecutionKind.CONTENTION)
-                worst, row = WORST_OF_LU if is_printed else None, f"{model}: {benchmark}.A, {node} node"
+                row, most = f"{model}: {benchmark}.A, {node} node", "most times as long as alone"
                 yield Number(row, "mean times as long as alone", float(times.mean()), None, len(times))
-                yield Number(row, "most times as long as alone", float(times.max()), worst, len(times))
+                printed = PUBLISHED["figure1"].get(row, {}).get(most)
+                yield Number(row, most, float(times.max()), printed, len(times))
         for job, node, first, last in zip(record["job"], record["node"], start, end, strict=True):
             yield Number(f"{model}: job {job}, {node} node", "start s", float(first))
             yield Number(f"{model}: job {job}, {node} node", "end s", float(last))
@@ -90,7 +90,7 @@ def _slowdowns(records: Records) -> Iterator[Number]:
 ONE = Artifact(
     "irmasim-figure1",
     "Figure 1 of the IRMaSim paper: ep.A and lu.A on a fast and a slow node",
-    lambda asked: [str(kind) for kind in ExecutionKind],
+    lambda asked: KINDS,
     _two_nodes,
     _slowdowns,
 )
@@ -101,8 +101,9 @@ BELOW = "baseline below contention"
 MEASURES = ("makespan s", "energy kJ", "mean power W")
 
 
-def _batches(name: str, cluster: str, below: Mapping[str, float], power: Mapping[str, float]) -> Artifact:
-    """Return a figure of batches of growing size on one of the paper's clusters, beside percentages and watts."""
+def _batches(number: int, cluster: str) -> Artifact:
+    """Return a figure of batches of growing size on one of the paper's clusters."""
+    below, power = PUBLISHED[f"figure{number}"][BELOW], PUBLISHED.get(f"power{number}", {})
 
     def record(asked: Asked, piece: str) -> Record:
         size, kind = piece.split(" jobs: ")
@@ -119,29 +120,27 @@ def _batches(name: str, cluster: str, below: Mapping[str, float], power: Mapping
     def numbers(records: Records) -> Iterator[Number]:
         for piece, found in records.items():
             for column in MEASURES:
-                published = power.get(piece.split(": ")[1]) if column == MEASURES[-1] else None
-                yield mean_of(piece, column, found[column], published)
+                yield mean_of(piece, column, found[column], power.get(piece.split(": ")[1], {}).get(column))
         for piece, found in records.items():
             size, kind = piece.split(": ")
             other = f"{size}: {ExecutionKind.CONTENTION}"
             if kind == ExecutionKind.BASELINE and other in records:
-                for column, published in below.items():
-                    pairs = zip(found[column], records[other][column], strict=True)
+                for measure in MEASURES[:2]:
+                    pairs = zip(found[measure], records[other][measure], strict=True)
                     shares = [100 * (1 - one / reference) for one, reference in pairs]
-                    yield mean_of(f"{size}: {BELOW}", f"{column.split()[0]} %", shares, published)
+                    column = f"{measure.split()[0]} %"
+                    yield mean_of(f"{size}: {BELOW}", column, shares, below[column])
 
-    number = name.removeprefix("irmasim-figure")
     return Artifact(
-        name,
+        f"irmasim-figure{number}",
         f"Figure {number} of the IRMaSim paper: makespan and energy on the {cluster} cluster",
-        lambda asked: [f"{size} jobs: {kind}" for size in asked.size(SIZES, SIZES[:2]) for kind in ExecutionKind],
+        lambda asked: [f"{size} jobs: {kind}" for size in asked.size(SIZES, SIZES[:2]) for kind in KINDS],
         record,
         numbers,
     )
 
 
-SEVEN = _batches("irmasim-figure7", HOMOGENEOUS, BELOW_HOMOGENEOUS, POWER_HOMOGENEOUS)
-EIGHT = _batches("irmasim-figure8", HETEROGENEOUS, BELOW_HETEROGENEOUS, {})
+SEVEN, EIGHT = _batches(7, HOMOGENEOUS), _batches(8, HETEROGENEOUS)
 
 JOBS = 100
 FIRST_BATCH = 100
@@ -151,7 +150,7 @@ WORST, WORST_OF_SUBSET = "worst of all above the least, %", "worst of the subset
 
 
 def _policies(asked: Asked, piece: str) -> Record:
-    """Simulate a batch under all 36 policies, or, quick, under those of the subset among which agents choose."""
+    # All 36 policies, or, quick, those of the subset among which agents choose.
     seed, kind = seed_and_name(piece)
     jobs = jobsets_of("", JOBS, FIRST_BATCH + seed)[0]
     execution = Execution(ExecutionKind(kind))
@@ -164,7 +163,7 @@ def _policies(asked: Asked, piece: str) -> Record:
 
 def _energies(records: Records) -> Iterator[Number]:
     """Yield energies by policy, and by how much per cent the greatest is above the least."""
-    for kind in ExecutionKind:
+    for kind in KINDS:
         of = [record for piece, record in records.items() if piece.endswith(f": {kind}")]
         for name in of[0]:
             yield mean_of(f"{kind}: {name}", ENERGY, [record[name] for record in of])
@@ -172,13 +171,13 @@ def _energies(records: Records) -> Iterator[Number]:
             yield mean_of(f"{kind}: {name}", RATIO, above)
         for column, names in ((WORST, list(of[0])), (WORST_OF_SUBSET, SUBSET)):
             energies = [[record[name] for name in names] for record in of]
-            yield mean_of(f"{kind}", column, [100 * (max(values) / min(values) - 1) for values in energies])
+            yield mean_of(kind, column, [100 * (max(values) / min(values) - 1) for values in energies])
 
 
 NINE = Artifact(
     "irmasim-figure9",
     "Figure 9 of the IRMaSim paper: energy by policy on the heterogeneous cluster",
-    lambda asked: [f"seed {seed}: {kind}" for seed in asked.seeds for kind in ExecutionKind],
+    for_each_seed(KINDS),
     _policies,
     _energies,
 )

@@ -21,7 +21,9 @@ from allocopt.traces.workload import Workload
 from heuristics.topology.annealing import Annealing
 from learned.nsa.solver import Nsa
 from learned.nsa.windows import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S, epoch_workload
-from papers.artifact import Asked, Record, seed_and_name
+from papers.artifact import Asked, Record, published, seed_and_name
+
+PUBLISHED = published("nsa")
 
 WORKLOAD = "tjap/data_large_1800_40.txt.gz"
 """The workload file of the authors' repository hpcschedule, in the folder with the data."""
@@ -43,7 +45,7 @@ def read_paper_workload(asked: Asked) -> Workload:
 
 
 def epoch_keys(asked: Asked) -> list[str]:
-    """Keys of all epochs for all seeds."""
+    """Return the keys of all epochs for all seeds."""
     n = asked.size(EPOCHS, QUICK_EPOCHS)
     return [f"seed {seed}, epoch {epoch}" for seed in asked.seeds for epoch in range(1, n + 1)]
 
@@ -68,8 +70,6 @@ class Method:
 
 
 Methods = Mapping[str, Method]
-
-
 RANDOM_REPAIR = Annealing(hottest=2.5, coldest=0.0025, most_removed=2)
 """NSA without its network: the same walk, temperatures and moves."""
 

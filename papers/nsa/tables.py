@@ -3,7 +3,7 @@
 Beside them stands what the paper does not print: proper annealing, and equal wall time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -19,9 +19,10 @@ from allocopt.solving.result import Status
 from formulations.topology.scip_paper import Paper, ScipPaper
 from heuristics.topology.annealing import Annealing, AnnealingAsPublished
 from learned.nsa.solver import Nsa
-from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
+from papers.artifact import Artifact, Asked, Number, Printed, Record, mean_of, seed_and_name
 from papers.nsa.configuration import (
     LEADER,
+    PUBLISHED,
     RANDOM_REPAIR,
     Method,
     epoch_keys,
@@ -31,31 +32,26 @@ from papers.nsa.configuration import (
     nsa_500,
     solved_windows,
 )
-from papers.nsa.published import TABLE_FOUR, TABLE_FOUR_MEAN, TABLE_THREE, TABLE_THREE_MEAN, TableFour, TableThree
 
 AVERAGE = "Avg."
 
 
 def _beside(
-    columns: Callable[[Mapping[str, Any]], dict[str, float]],
-    printed: Mapping[str, str],
-    table: Sequence[TableThree | TableFour],
-    mean: TableThree | TableFour,
+    columns: Callable[[Mapping[str, Any]], dict[str, float]], table: Printed
 ) -> Callable[[Records], list[Number]]:
     """Return what turns records into a row per epoch and the means over the epochs, beside the paper's.
 
-    ``columns`` are the numbers of a record, ``printed`` says which field of the paper's rows such a column is.
+    ``columns`` are the numbers of a record.
     """
 
-    def published(piece: str, column: str) -> float | None:
-        row = mean if piece == AVERAGE else table[epoch_of(piece) - 1]
-        name = printed.get(column, "")
+    def printed(row: str, column: str) -> float | None:
         # The paper prints seconds, and the columns are in milliseconds.
-        return float(getattr(row, name)) * (1e3 if name.endswith("_s") else 1) if name else None
+        name, factor = (f"{column.removesuffix(' ms')} s", 1e3) if column.endswith(" ms") else (column, 1.0)
+        return table[row][name] * factor if name in table[row] else None
 
     def numbers(records: Records) -> list[Number]:
         found = [
-            Number(piece, column, value, published(piece, column), record["windows"])
+            Number(piece, column, value, printed(f"epoch {epoch_of(piece)}", column), record["windows"])
             for piece, record in records.items()
             for column, value in columns(record).items()
         ]
@@ -63,7 +59,7 @@ def _beside(
         for name in dict.fromkeys(number.column for number in found):
             of = [number for number in found if number.column == name]
             values = [float(number.ours or 0.0) for number in of]
-            means.append(mean_of(AVERAGE, name, values, published(AVERAGE, name), sum(number.n for number in of)))
+            means.append(mean_of(AVERAGE, name, values, printed(AVERAGE, name), sum(number.n for number in of)))
         return [*found, *means]
 
     return numbers
@@ -86,8 +82,6 @@ IMPROVEMENTS = {
     **{f"Impr. % on {name.split(',')[0]} in equal time": name for name in SAME_TIME},
     "Impr. % on random repair, equal steps": SAME_STEPS,
 }
-
-
 METHODS_OF_THREE = {
     "Seq.": Method("sequential", "scas"),
     "SA-500": Method(WALK, "free", 500),
@@ -109,27 +103,15 @@ def _columns_of_three(record: Mapping[str, Any]) -> dict[str, float]:
     return {**_measures(record), **gains}
 
 
-PRINTED_OF_THREE = {
-    "Seq. cost": "sequential",
-    "SA-500 cost": "sa_500",
-    "SA-500 ms": "sa_500_s",
-    "SA-1000 cost": "sa_1000",
-    "SA-1000 ms": "sa_1000_s",
-    f"{LEADER} cost": "nsa_500",
-    f"{LEADER} ms": "nsa_500_s",
-    "Impr. % on SA-1000": "improvement",
-}
-
 THREE = Artifact(
     "nsa-table3",
     "Table III of the NSA paper: SA and NSA over ten epochs of 100 windows",
     epoch_keys,
     lambda asked, piece: epoch_record(asked, piece, METHODS_OF_THREE, SAME_TIME),
-    _beside(_columns_of_three, PRINTED_OF_THREE, TABLE_THREE, TABLE_THREE_MEAN),
+    _beside(_columns_of_three, PUBLISHED["table3"]),
 )
 
-OPTIMUM = "SCAS optimum (dp)"
-SCIP = "SCIP on the paper's model, limited"
+OPTIMUM, SCIP = "SCAS optimum (dp)", "SCIP on the paper's model, limited"
 SCIP_SUFFIX = ", SCIP"
 
 LIMIT_S, QUICK_LIMIT_S = 30.0, 3.0
@@ -138,37 +120,31 @@ EVERY, QUICK_EVERY = 10, 15
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedPaper(Paper):
-    """The paper's model with cancelled jobs; keeps the columns of every solution that SCIP shows."""
-
+class _WatchedPaper(Paper):
+    # Keeps the columns of every solution that SCIP shows, also of those with cancelled jobs.
     shown: list[IntArray] = field(default_factory=list)
 
     def decode(self, chosen: IntArray) -> Allocation | None:
-        """Keep a solution; see `Paper.decode`."""
         self.shown.append(chosen)
         return Paper.decode(self, chosen)
 
-    def started(self) -> tuple[IntArray, float]:
-        """Jobs that the last solution allocates, and what they cost together."""
-        n_jobs, m = len(self.problem.jobs), len(self.problem.idle_nodes)
+    def started(self) -> tuple[int, float]:
+        """Return how many jobs the last solution allocates, and what they cost together."""
         if not self.shown:
-            return np.zeros(0, dtype=np.int64), 0.0
-        chosen = self.shown[-1]
-        jobs, starts = np.divmod(chosen[chosen < n_jobs * m], m)
+            return 0, 0.0
+        n_jobs, m = len(self.problem.jobs), len(self.problem.idle_nodes)
+        jobs, starts = np.divmod(self.shown[-1][self.shown[-1] < n_jobs * m], m)
         rows = np.searchsorted(self.blocks.sizes, self.problem.sizes[jobs])
-        return jobs, float(self.blocks.costs[rows, starts].sum())
+        return len(jobs), float(self.blocks.costs[rows, starts].sum())
 
 
 @dataclass(frozen=True)
-class WatchedScip(ScipPaper):
-    """SCIP on that model; ``models`` are those it was given, the last one last."""
-
+class _WatchedScip(ScipPaper):
     cancel: bool = True
-    models: list[WatchedPaper] = field(default_factory=list, repr=False, compare=False)
+    models: list[_WatchedPaper] = field(default_factory=list, repr=False, compare=False)
 
-    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> WatchedPaper:
-        """Write the problem as the paper's model, and keep it."""
-        self.models.append(WatchedPaper(problem, blocks, self.cancel))
+    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> _WatchedPaper:
+        self.models.append(_WatchedPaper(problem, blocks, self.cancel))
         return self.models[-1]
 
 
@@ -184,7 +160,7 @@ class Limited(NamedTuple):
 
 def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
     """Solve the paper's model of a window by SCIP."""
-    solver, n_jobs = WatchedScip(), len(problem.jobs)
+    solver, n_jobs = _WatchedScip(), len(problem.jobs)
     window = problem.with_strategy("scas")
     if solver.refusal(window) is not None:
         # Too large to be written down: nothing is allocated within the limit.
@@ -193,8 +169,8 @@ def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
     if result.status is Status.OPTIMAL:
         # A window whose optimum is the cheapest block of every job is solved without SCIP.
         return Limited(float(result.objective or 0.0), n_jobs, 0, True, result.runtime_s)
-    jobs, cost = solver.models[-1].started()
-    return Limited(cost, n_jobs, n_jobs - len(jobs), False, result.runtime_s)
+    started, cost = solver.models[-1].started()
+    return Limited(cost, n_jobs, n_jobs - started, False, result.runtime_s)
 
 
 METHODS_OF_FOUR = {
@@ -205,7 +181,7 @@ METHODS_OF_FOUR = {
 
 
 def _keys_of_four(asked: Asked) -> list[str]:
-    """All epochs, and again for SCIP with a limit, with the first seed alone."""
+    # SCIP with a limit solves the epochs of the first seed alone.
     keys = epoch_keys(asked)
     return [*keys, *(key + SCIP_SUFFIX for key in keys if seed_and_name(key)[0] == asked.seeds[0])]
 
@@ -241,21 +217,10 @@ def _columns_of_four(record: Mapping[str, Any]) -> dict[str, float]:
     return {**_measures(record), **gaps}
 
 
-PRINTED_OF_FOUR = {
-    f"{OPTIMUM} cost": "scip",
-    f"{OPTIMUM} ms": "scip_s",
-    f"{LEADER} cost": "nsa",
-    f"{LEADER} ms": "nsa_s",
-    f"{SCIP} cost": "limited",
-    f"{SCIP} ms": "limited_s",
-    f"{SCIP} cancelled": "cancelled",
-    f"Impr. % of {LEADER} on {OPTIMUM}": "improvement",
-}
-
 FOUR = Artifact(
     "nsa-table4",
     "Table IV of the NSA paper: NSA against SCIP, over ten epochs of 100 windows",
     _keys_of_four,
     _record_of_four,
-    _beside(_columns_of_four, PRINTED_OF_FOUR, TABLE_FOUR, TABLE_FOUR_MEAN),
+    _beside(_columns_of_four, PUBLISHED["table4"]),
 )
