@@ -4,7 +4,7 @@ import csv
 import re
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -28,28 +28,15 @@ PIECE = re.compile(r"seed (\d+)(?:[:,] )?(.*)")
 class Asked(ReproductionRequest):
     """A request and the options of all artifacts, of which each takes some.
 
-    Parameters
-    ----------
-    trained
-        Folder with trainings, whose weights are taken in place of the shipped ones; several trainings of an agent are
-        runs of which mean and spread are shown.
-    load
-        Load of Figure 10 of the DRAS paper outside its surge, positive.
-    agent
-        ``pg`` or ``a2c``.
-    entropy
-        Weight of the policy's entropy in a training; negative for the usual one.
-
-    Raises
-    ------
-    BadFileError
-        If there is no folder ``trained``.
+    Raises `BadFileError` if there is no folder ``trained``.
     """
 
+    # Folder with trainings, whose weights are taken in place of the shipped ones; several trainings of an agent are
+    # runs of which mean and spread are shown.
     trained: str = ""
-    load: float = 0.75
-    agent: str = "pg"
-    entropy: float = -1.0
+    load: float = 0.75  # That of Figure 10 of the DRAS paper outside its surge, positive
+    agent: str = "pg"  # Or ``a2c``
+    entropy: float = -1.0  # Weight of the policy's entropy in a training; negative for the usual one
 
     def __post_init__(self) -> None:
         if self.trained and not Path(self.trained).is_dir():
@@ -78,6 +65,15 @@ def mean_of(
     known = list(values)
     spread = stdev(known) if len(known) > 1 else None
     return Number(row, column, fmean(known), published, len(known) if n is None else n, spread)
+
+
+def means_over(numbers: Iterable[Number], row_of: Callable[[str], str]) -> Iterator[Number]:
+    """Return the means of the numbers that are known, by column and by what their rows are called together."""
+    groups: dict[tuple[str, str], list[Number]] = {}
+    for number in (number for number in numbers if number.ours is not None):
+        groups.setdefault((row_of(number.row), number.column), []).append(number)
+    for (row, column), group in groups.items():
+        yield mean_of(row, column, [float(one.ours or 0) for one in group], None, sum(one.n for one in group))
 
 
 @dataclass(frozen=True, slots=True)

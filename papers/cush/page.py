@@ -26,8 +26,7 @@ from allocopt.simulator.locality import SIERRA_TABLE
 from learned.rl.curve import line_plot
 from papers.artifact import read_curve
 from papers.cush.configuration import MACHINES, RATIO, RIGHT, Curve
-from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, NODES
-from papers.cush.selector import WAYS
+from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, NODES, WAYS
 from papers.pages import RESULTS, Row, by_row, measured_at, ours, read_rows, rows_table, write_template
 
 ROUNDS = 5

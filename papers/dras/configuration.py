@@ -18,7 +18,6 @@ from learned.dras.jobsets import DAY_S, EVALUATION_LOAD, EVALUATION_SEEDS, WEEK_
 from learned.weights import read_weights, shipped_weights
 from papers.artifact import Asked
 
-HOUR_S = 3600.0
 QUICK_WEEKS = 2
 """Weeks of a held-out span, and synthetic weeks, that a quick run looks at."""
 

@@ -22,9 +22,8 @@ from learned.dras.jobsets import varied_jobset
 from papers.artifact import Asked
 from papers.dras.configuration import AGENTS, HELD_OUT, PAPER_METHODS, REFERENCE, SITES, jobsets_of, schedulers
 from papers.dras.curves import ORDERS
-from papers.dras.figures import KIVIAT, metrics_of
+from papers.dras.figures import KIVIAT, MODES, SURGE_METHODS, metrics_of
 from papers.dras.network import decision_times, update_times
-from papers.dras.waits import MODES, SURGE_METHODS
 from papers.pages import ByRow, Row, by_row, measured_at, ours, panels, read_rows, save, write_template
 
 Parts = dict[str, ByRow]

@@ -21,8 +21,20 @@ from learned.irmasim.agents import Agent
 from learned.irmasim.environment import policy_rewards
 from learned.irmasim.scenario import HETEROGENEOUS, PAPERS, SUBSET, jobsets_of
 from learned.irmasim.training import IrmasimTraining
-from papers.irmasim.convergence import LAST_ENERGY, OVER_BEST, SHARE_AT_END, UNTIL
-from papers.irmasim.figures import BELOW, CLASS_A, ENERGY, KINDS, MEASURES, NODES, WORST, WORST_OF_SUBSET
+from papers.irmasim.figures import (
+    BELOW,
+    CLASS_A,
+    ENERGY,
+    KINDS,
+    LAST_ENERGY,
+    MEASURES,
+    NODES,
+    OVER_BEST,
+    SHARE_AT_END,
+    UNTIL,
+    WORST,
+    WORST_OF_SUBSET,
+)
 from papers.pages import ByRow, Row, by_row, measured_at, panels, read_rows, save, write_template
 
 OBJECTIVES: dict[str, dict[str, Any]] = {

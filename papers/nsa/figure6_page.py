@@ -18,8 +18,8 @@ from allocopt.simulator.window import WindowScheduler
 from allocopt.traces.workload import Workload
 from learned.nsa.windows import epoch_workload
 from papers.artifact import Asked
-from papers.nsa.configuration import EPOCHS, QUICK_EPOCHS, read_paper_workload
 from papers.nsa.figures import JOBS, PERIODS_S, QUEUES, Compared, OneByOne, compared
+from papers.nsa.tables import EPOCHS, QUICK_EPOCHS, read_paper_workload
 from papers.pages import panels, save, write_template
 
 AUTHORS_WAITS_S = (93, 207, 195)

@@ -32,7 +32,7 @@ from learned.nsa.solver import Nsa
 from learned.nsa.training import NsaTraining
 from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
 from papers.artifact import Artifact, Asked, Number, Record, mean_of, progress_of, seed_and_name
-from papers.nsa.configuration import (
+from papers.nsa.tables import (
     LEADER,
     PUBLISHED,
     RANDOM_REPAIR,

@@ -21,8 +21,7 @@ from learned.nsa.solver import load_network, weights_path
 from learned.rl.curve import line_plot, smoothed
 from learned.weights import read_weights
 from papers.artifact import read_curve
-from papers.nsa.configuration import LEADER
-from papers.nsa.tables import AVERAGE, OPTIMUM
+from papers.nsa.tables import AVERAGE, LEADER, OPTIMUM
 from papers.pages import RESULTS, Row, by_row, measured_at, read_rows, rows_table, write_template
 
 REPEATS, PASSES = 200, 50

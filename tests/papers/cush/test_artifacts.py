@@ -14,7 +14,7 @@ from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_repr
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
 from learned.cush.training import CushTraining
-from papers.cush import configuration, figures, selector
+from papers.cush import configuration, figures
 from papers.cush.configuration import BASELINES, CUSH, MACHINES, METHODS, RATIO, TABLE_ONE, of_baseline
 from papers.cush.figures import HORIZONS, SIZES, class_means
 
@@ -25,9 +25,8 @@ Rows = Mapping[tuple[str, str], ReproductionRow]
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything be a matter of seconds."""
     monkeypatch.setattr(configuration, "QUICK_SETS", 4)
-    for module in (figures, selector):
-        monkeypatch.setattr(module, "QUICK_EPOCHS", 2)
-    monkeypatch.setattr(selector, "QUICK_CAMPAIGNS", 1)
+    monkeypatch.setattr(figures, "QUICK_EPOCHS", 2)
+    monkeypatch.setattr(figures, "QUICK_CAMPAIGNS", 1)
     begun = CushTraining.learner
     small = partial(replace, jobsets=2, simulations=4, pool=10, validation=4)
     monkeypatch.setattr(CushTraining, "learner", lambda self, *arguments: begun(small(self), *arguments))

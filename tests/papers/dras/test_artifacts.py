@@ -22,7 +22,7 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras.jobsets import EVALUATION_SEEDS
 from papers.artifact import Asked, read_curve
-from papers.dras import curves, waits
+from papers.dras import curves, figures
 from papers.dras.configuration import (
     AGENTS,
     GENERIC,
@@ -39,8 +39,7 @@ from papers.dras.configuration import (
     schedulers,
     weights_of,
 )
-from papers.dras.figures import kiviat_area, normalized, ranks
-from papers.dras.waits import TABLE_FOUR, box_of
+from papers.dras.figures import TABLE_FOUR, box_of, kiviat_area, normalized, ranks
 
 DAY_S = 86_400.0
 
@@ -110,7 +109,7 @@ def ours(rows: Rows, row: str, column: str) -> float:
 def test_the_printed_shares_add_up_but_those_of_one_misprint() -> None:
     for method, shares in TABLE_FOUR.items():
         core_hours, jobs = (
-            sum(shares[f"{mode.name.lower()}, {what} %"] for mode in waits.MODES) for what in ("core hours", "jobs")
+            sum(shares[f"{mode.name.lower()}, {what} %"] for mode in figures.MODES) for what in ("core hours", "jobs")
         )
         assert core_hours == pytest.approx(100, abs=0.02)
         assert jobs == pytest.approx(106.84 if method == "DRAS-DQL" else 100, abs=0.02)
@@ -222,17 +221,17 @@ def test_first_come_first_served_by_modes_is_easy_backfilling(request_for: Repro
 
 def test_a_surge_shortens_gaps_and_shifts_what_follows() -> None:
     submit = np.array([0.0, 50.0, 100.0, 140.0, 200.0, 260.0])
-    assert waits.compressed(submit, 100.0, 200.0).tolist() == [0.0, 50.0, 100.0, 130.0, 175.0, 235.0]
+    assert figures.compressed(submit, 100.0, 200.0).tolist() == [0.0, 50.0, 100.0, 130.0, 175.0, 235.0]
 
 
 def test_figure_ten_goes_through_a_surge(
     request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waits, "SURGE_METHODS", ("FCFS/B", waits.STATIC))
+    monkeypatch.setattr(figures, "SURGE_METHODS", ("FCFS/B", figures.STATIC))
     rows = done("dras-figure10", request_for, trained)
-    jobs, limits = waits.surge(asked(request_for), 0)
+    jobs, limits = figures.surge(asked(request_for), 0)
     in_surge = (jobs.submit >= limits[0]) & (jobs.submit < limits[0] + 0.75 * (limits[1] - limits[0]))
-    for method in ("FCFS/B", waits.STATIC):
+    for method in ("FCFS/B", figures.STATIC):
         row = f"seed 0: {method}"
         assert rows[f"{row}, surge", "mean wait h"].n == in_surge.sum()
         assert rows[f"{row}, all weeks", "max wait h"].n == len(jobs)
@@ -245,7 +244,7 @@ def test_figure_ten_goes_through_a_surge(
 def test_figure_ten_means_over_seeds(
     request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waits, "SURGE_METHODS", ("FCFS/B",))
+    monkeypatch.setattr(figures, "SURGE_METHODS", ("FCFS/B",))
     rows = done("dras-figure10", replace(request_for, seeds=(0, 1)), trained)
     each = [ours(rows, f"seed {seed}: FCFS/B, surge", "max wait h") for seed in (0, 1)]
     mean = rows["all seeds: FCFS/B, surge", "max wait h"]
@@ -259,9 +258,9 @@ def test_the_dynamic_agent_learns_in_the_surge(
     request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(waits, "SURGE_METHODS", (waits.DYNAMIC,))
+    monkeypatch.setattr(figures, "SURGE_METHODS", (figures.DYNAMIC,))
     rows = done("dras-figure10", request_for, trained)
-    row = f"seed 0: {waits.DYNAMIC}"
+    row = f"seed 0: {figures.DYNAMIC}"
     assert ours(rows, row, "times trained") >= ours(rows, row, "times changed") >= 0
     assert ours(rows, row, "times trained") >= 2
 

@@ -14,9 +14,17 @@ from allocopt.traces.generators import uniform_workload
 from allocopt.traces.nsa_writing import write_nsa
 from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
 from papers.artifact import Asked
-from papers.nsa import configuration, figures, tables
-from papers.nsa.configuration import LEADER, PUBLISHED, nsa_500, read_paper_workload, solved_windows
-from papers.nsa.tables import AVERAGE, OPTIMUM, solve_limited
+from papers.nsa import figures, tables
+from papers.nsa.tables import (
+    AVERAGE,
+    LEADER,
+    OPTIMUM,
+    PUBLISHED,
+    nsa_500,
+    read_paper_workload,
+    solve_limited,
+    solved_windows,
+)
 
 PRINTED = [(table, column) for table in ("table3", "table4") for column in PUBLISHED[table][AVERAGE]]
 
@@ -42,10 +50,10 @@ def request_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reproduction
     """Return a request on a small workload, and make quick runs shorter yet."""
     jobs = uniform_workload(2_000, np.random.default_rng(1))
     write_nsa(tmp_path / "tjap" / "data_large_1800_40.txt", jobs)
-    monkeypatch.setattr(configuration, "WORKLOAD", "tjap/data_large_1800_40.txt")
-    monkeypatch.setattr(configuration, "LEAST_JOBS", len(jobs))
-    monkeypatch.setattr(configuration, "QUICK_EPOCHS", 1)
-    monkeypatch.setattr(configuration, "QUICK_WINDOWS", 4)
+    monkeypatch.setattr(tables, "WORKLOAD", "tjap/data_large_1800_40.txt")
+    monkeypatch.setattr(tables, "LEAST_JOBS", len(jobs))
+    monkeypatch.setattr(tables, "QUICK_EPOCHS", 1)
+    monkeypatch.setattr(tables, "QUICK_WINDOWS", 4)
     monkeypatch.setattr(tables, "QUICK_EVERY", 2)
     monkeypatch.setattr(tables, "QUICK_LIMIT_S", 0.5)
     monkeypatch.setattr(figures, "QUICK_UPDATES", 1)
@@ -136,6 +144,6 @@ def test_scip_with_time_finishes_and_without_leaves_jobs_out() -> None:
 
 
 def test_a_workload_that_was_cut_is_named(request_for: ReproductionRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configuration, "LEAST_JOBS", 3_000)
+    monkeypatch.setattr(tables, "LEAST_JOBS", 3_000)
     with pytest.raises(BadFileError, match=r"data_large_1800_40\.txt: holds 2,000 jobs, must hold at least 3,000"):
         get_reproduction("nsa-table3").measure(request_for, "seed 0, epoch 1")
