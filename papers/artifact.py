@@ -107,10 +107,7 @@ class Artifact:
 
     def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
         """Return the rows of all pieces."""
-        return [
-            ReproductionRow(self.name, row, column, published, ours, spread, n)
-            for row, column, ours, published, n, spread in self.numbers(records)
-        ]
+        return [ReproductionRow(self.name, **number._asdict()) for number in self.numbers(records)]
 
     def _asked(self, request: ReproductionRequest) -> Asked:
         return Asked(request.data, request.is_quick, request.seeds, **self.options)
@@ -124,11 +121,6 @@ def published(paper: str) -> dict[str, Printed]:
         columns = table.pop("columns")
         found[name] = {row: dict(zip(columns, values, strict=True)) for row, values in table.items()}
     return found
-
-
-def for_each_seed(names: Sequence[str]) -> Callable[[Asked], list[str]]:
-    """Return what gives a key for every seed and name, such as ``seed 3: fcfs``."""
-    return lambda asked: [f"seed {seed}: {name}" for seed in asked.seeds for name in names]
 
 
 def seed_and_name(piece: str) -> tuple[int, str]:

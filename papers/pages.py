@@ -13,8 +13,7 @@ from allocopt.files.writing import write_text
 from allocopt.report.provenance import package_versions, provenance
 from allocopt.report.table import Cell, aligned_table
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "docs" / "results"
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
 Row = dict[str, Any]
 """A row that ``allocopt reproduce`` wrote."""
@@ -61,9 +60,8 @@ def rows_table(rows: Sequence[Row], decimals: int = 2) -> str:
 def claims_section(paper: str) -> str:
     """Return the section that says which claims of a paper came out, from its ``claims.toml``."""
     claims = tomllib.loads((Path(__file__).parent / paper / "claims.toml").read_text(encoding="utf-8"))["claims"]
-    text = "Diagrams and settings claim nothing and are left out."
     table = text_table(("of the paper", "claim", "as the paper claims", "here"), claims)
-    return f"## What the paper claims\n\n{text}\n\n{table}"
+    return f"## What the paper claims\n\nDiagrams and settings claim nothing and are left out.\n\n{table}"
 
 
 def panels(salt: str, rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, list[Any]]:
@@ -91,14 +89,7 @@ def save(figure: Any, name: str, legend_columns: int = 0) -> None:
 def write_page(name: str, title: str, intent: str, sections: Sequence[str]) -> None:
     """Write ``docs/results/NAME.md``, and print it.
 
-    Parameters
-    ----------
-    title
-        Its heading.
-    intent
-        What was measured, and how.
-    sections
-        Tables and findings, in order.
+    ``intent`` says what was measured, and how; sections are tables and findings, in order.
     """
     _show("\n\n".join([f"# {title}", intent, _how(), *sections]), name)
 
@@ -106,13 +97,8 @@ def write_page(name: str, title: str, intent: str, sections: Sequence[str]) -> N
 def write_template(module: str, name: str, places: Mapping[str, Any], is_quick: bool = False) -> None:
     """Write ``docs/results/NAME.md`` from the text beside a module, and print it; if it is quick, only print it.
 
-    Parameters
-    ----------
-    module
-        Path of the module; beside ``page.py`` stands ``page.md``, with names in braces where something belongs. A
-        section with a place for which there is None is left out.
-    places
-        What belongs there, by name; ``how``, the line that says what was run, and ``claims`` are always known.
+    Beside ``page.py`` stands ``page.md``, with names in braces where ``places`` belong; ``claims`` and ``how``, the
+    command, are always known. A section with a place for which there is None is left out.
     """
     template = Path(module).with_suffix(".md")
     known = {"how": _how(), "claims": claims_section(template.parent.name), **places}
@@ -133,12 +119,9 @@ def _how() -> str:
     versions = ", ".join(f"{package} {version}" for package, version in package_versions().items())
     spec = sys.modules["__main__"].__spec__
     script = f"benchmarks/{Path(sys.argv[0]).name}" if spec is None else f"-m {spec.name}"
+    # Of a path only the name, for folders differ from machine to machine.
+    arguments = (Path(one).name if Path(one).is_absolute() else one for one in sys.argv[1:])
     return (
-        f"`python {' '.join([script, *map(_shown, sys.argv[1:])])}`, allocopt {facts.version}, commit {facts.commit}, "
+        f"`python {' '.join([script, *arguments])}`, allocopt {facts.version}, commit {facts.commit}, "
         f"{facts.machine}, Python {facts.python}; {versions}."
     )
-
-
-def _shown(argument: str) -> str:
-    # Of a path only the name, for folders differ from machine to machine.
-    return Path(argument).name if Path(argument).is_absolute() else argument

@@ -7,11 +7,10 @@ import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
@@ -24,19 +23,8 @@ from allocopt.traces.asax_queue import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
 from learned.asax.agent import Loss
 from papers.artifact import Artifact
-from papers.asax.tables import (
-    BETWEEN_S,
-    FIGURE_THREE,
-    FULL_LOSS_AT,
-    LESSONS,
-    SEEDS,
-    THREE,
-    TWO,
-    WALLTIME_FACTOR,
-    learner,
-    queue_of,
-    simulated,
-)
+from papers.asax import tables
+from papers.asax.tables import LESSONS, SEEDS, THREE, learner, queue_of, simulated
 from papers.pages import by_row, text_table, write_template
 
 SEED = 1
@@ -61,33 +49,17 @@ class _Kind:
     work_s: float = 0.0
 
 
-class _Use(NamedTuple):
-    # A second in which one kind has an allocation, alone or beside another: what is done of each, and who is there.
-    done: dict[int, float]
-    cores: int
-    present: int
-
-
-def _kinds_of(queue: Sequence[QueuedJob]) -> list[_Kind]:
-    kinds: dict[tuple[str, int, int], _Kind] = {}
-    for one in queue:
-        for place, stage in enumerate(one.job.profile):
-            kind = kinds.setdefault((one.application, one.job.cores, place), _Kind(one.job, stage))
-            kind.work_s += stage.share * one.job.remaining_s
-    return list(kinds.values())
-
-
-def _uses_of(kinds: Sequence[_Kind]) -> Iterator[_Use]:
-    """Yield every way in which an allocation can be used; ways that are alike once."""
-    for host, owner in enumerate(kinds):
-        yield _Use({host: 1.0}, owner.job.cores, 1)
-        for guest, other in enumerate(kinds):
+def _uses_of(kinds: Sequence[_Kind]) -> Iterator[tuple[FloatArray, int, int]]:
+    """Yield every second in which an allocation can be used: what is done of each kind, its cores, and who is there."""
+    alone = np.eye(len(kinds))
+    for host, owner in zip(alone, kinds, strict=True):
+        yield host, owner.job.cores, 1
+        for guest, other in zip(alone, kinds, strict=True):
             size = other.job.cores / owner.job.cores
             if size <= 1 and owner.job.peak_memory() + size * other.job.peak_memory() <= 1 + ROUNDING:
-                for speeds in {_speeds(owner, other, percent) for percent in QUOTAS}:
-                    done = {host: speeds[0]}
-                    done[guest] = done.get(guest, 0.0) + speeds[1]
-                    yield _Use(done, owner.job.cores, 2)
+                # Quotas that come to the same stand there once.
+                for of_host, of_guest in {_speeds(owner, other, percent) for percent in QUOTAS}:
+                    yield of_host * host + of_guest * guest, owner.job.cores, 2
 
 
 def _speeds(host: _Kind, guest: _Kind, percent: int) -> tuple[float, float]:
@@ -103,22 +75,21 @@ def _least_core_s(queue: Sequence[QueuedJob], run_factor: float) -> float:
     All work is done in allocations of one job, or of one and a guest, at the rates of the execution model; which stages
     meet, when and for how long is free, jobs may be interrupted, and run times together grow by a factor at most.
     """
-    kinds = _kinds_of(queue)
-    uses = list(_uses_of(kinds))
-    entries = [(kind, column, speed) for column, use in enumerate(uses) for kind, speed in use.done.items()]
-    rows, columns, speeds = zip(*entries, strict=True)
-    done = coo_array((speeds, (rows, columns)), shape=(len(kinds), len(uses))).toarray()
-    work = np.array([kind.work_s for kind in kinds])
-    present: FloatArray = np.array([[use.present for use in uses]], dtype=np.float64)
-    found = linprog(
-        [use.cores for use in uses], present, [run_factor * work.sum()], done, work, method="highs", bounds=(0, None)
-    )
+    kinds: dict[tuple[str, int, int], _Kind] = {}
+    for one in queue:
+        for place, stage in enumerate(one.job.profile):
+            kind = kinds.setdefault((one.application, one.job.cores, place), _Kind(one.job, stage))
+            kind.work_s += stage.share * one.job.remaining_s
+    done, cores, present = zip(*_uses_of(list(kinds.values())), strict=True)
+    work = np.array([kind.work_s for kind in kinds.values()])
+    longest = [run_factor * work.sum()]
+    found = linprog(cores, [present], longest, np.column_stack(done), work, method="highs", bounds=(0, None))
     assert found.fun is not None, found.message
     return float(found.fun)
 
 
-def least_makespan_s(queue: Sequence[QueuedJob], cores: int, run_factor: float) -> float:
-    """Return a bound on the makespan: by the cores, and by the job that would end last alone."""
+def _least_makespan_s(queue: Sequence[QueuedJob], cores: int, run_factor: float) -> float:
+    # By the cores, and by the job that would end last alone.
     last = max(one.submit_s + one.job.remaining_s for one in queue) - min(one.submit_s for one in queue)
     return max(_least_core_s(queue, run_factor) / cores, last)
 
@@ -131,7 +102,7 @@ def _bounds(seeds: Sequence[int]) -> str:
             for seed in seeds:
                 queue = queue_of(seed, cores)
                 base = simulated(queue, cores, SpaceSharing(), seed)
-                ratio = least_makespan_s(queue, cores, factor) / base.makespan_s
+                ratio = _least_makespan_s(queue, cores, factor) / base.makespan_s
                 changes.append(100 * (ratio - 1))
                 gains.append(100 * base.cpu_utilization * (1 / ratio - 1))
             shown = (f"{np.mean(values):.1f} ± {np.std(values):.1f}" for values in (gains, changes))
@@ -189,21 +160,22 @@ def main() -> None:
     queues, sequences = (1, 1) if quick else (SEEDS, SEQUENCES)
     request = ReproductionRequest(Path(), quick, (SEED,))
     records = {piece: THREE.measure(request, piece) for piece in THREE.pieces(request)}
+    views = [_view(artifact, request, records) for artifact in (THREE, tables.TWO, tables.FIGURE_THREE)]
     updates = [run["updates"] for cores in CLUSTER_SIZES for run in records[f"{cores}: asax"]["runs"]]
     places = {
         "queues": SEEDS,
         "first": SEED * SEEDS,
         "last": SEED * SEEDS + SEEDS - 1,
-        "between": BETWEEN_S,
-        "walltime": WALLTIME_FACTOR,
-        "full": FULL_LOSS_AT,
+        "between": tables.BETWEEN_S,
+        "walltime": tables.WALLTIME_FACTOR,
+        "full": tables.FULL_LOSS_AT,
         "lessons": LESSONS,
         "sequences": sequences,
         "not_once": updates.count(0),
         "runs": len(updates),
         "most": max(updates),
         "paging": Interference().paging,
-        "views": "\n\n".join(_view(artifact, request, records) for artifact in (THREE, TWO, FIGURE_THREE)),
+        "views": "\n\n".join(views),
         "bounds": _bounds(range(SEED * SEEDS, SEED * SEEDS + queues)),
         "learning": _learning(sequences),
     }

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from allocopt.arrays import FloatArray
 from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets
@@ -16,6 +16,7 @@ from papers.pages import write_template
 
 METRICS = {"NTAT": "normalized_turnaround", "wait": "wait", "rewards": "rewards"}
 """Metrics by the column of Table 1."""
+EVERY = tuple(product(RULES, POLICIES))
 ORDER = sorted(BASELINES, key=lambda method: TABLE_ONE[f"sierra: {method}"]["NTAT"])
 HEADER = ("job", "policy", "NTAT", "published", "wait", "published", "rewards", "published", "penalty", "% of better")
 READINGS = ((Backfill.NONE, "waits"), (Backfill.EASY, "EASY"), (Backfill.FIRST_FIT, "first that fits"))
@@ -71,11 +72,7 @@ def main() -> None:
         for nodes in (128, 64):
             machine = machine_of(nodes)
             jobsets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + count))
-            values = {
-                f"{rule}, {policy}": run_baseline(jobsets, machine, rule, policy)
-                for rule in RULES
-                for policy in POLICIES
-            }
+            values = {f"{rule}, {policy}": run_baseline(jobsets, machine, rule, policy) for rule, policy in EVERY}
             means = _means(values, name, TABLE_ONE if nodes == 128 else {})
             sections.append(f"## {name.capitalize()}, {nodes} nodes\n\n{means}")
             if name == "sierra":

@@ -10,7 +10,7 @@ trainings without a policy selector, and with the measured model, where the bett
 GPUs; and types that become known (section 3.1), job set after job set.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
+from allocopt.arrays import BoolArray, FloatArray
 from allocopt.envs.cush.applications import DynamicTypes, draw_application_sets
-from allocopt.envs.cush.jobsets import HELD_OUT, JobSet
+from allocopt.envs.cush.jobsets import HELD_OUT
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.reproduction import Records
 from allocopt.simulator.locality import SIERRA_TABLE, Policy, WorkloadType
@@ -30,7 +30,7 @@ from learned.cush.acting import Validator, right_share, run_dynamic
 from learned.cush.selectors import Agent
 from learned.cush.training import USUAL_EPOCHS, CushTraining
 from learned.rl.workers import ALONE
-from papers.artifact import Artifact, Asked, Number, Record, mean_of, read_curve, seed_and_name
+from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, read_curve, seed_and_name
 from papers.cush.configuration import (
     BASELINES,
     CUSH,
@@ -38,24 +38,23 @@ from papers.cush.configuration import (
     MACHINES,
     METHODS,
     PUBLISHED,
-    QUICK_EPOCHS,
-    RATIO,
-    RIGHT,
-    SHORT_EPOCHS,
     TABLE_ONE,
-    Curve,
     Outcomes,
     agents_for,
     best_turnaround,
     held_out,
     of_agent,
     of_baseline,
-    points_of,
     runs_of,
-    train_now,
     unseen,
     usual_trainings,
 )
+
+SHORT_EPOCHS, QUICK_EPOCHS = 200, 20
+"""Epochs of a training that is made for one number of a figure, and where the run is quick."""
+RATIO, RIGHT = "NTAT over the best baseline", "right policies %"
+Curve = list[dict[str, float]]
+"""What was measured after every epoch."""
 
 COLUMNS = {"NTAT": "normalized_turnaround", "wait": "wait", "rewards": "rewards", "penalty": "penalty"}
 """Metrics by the heading of their column; the paper prints the first three."""
@@ -105,16 +104,32 @@ SHOWN = {
 """Columns of Figure 4, and metrics of job sets, by what a training measures."""
 
 
-def curve_for(asked: Asked, seed: int) -> Curve:
-    """Return the curve of a usual training for Sierra: the first in the folder, or that of a training made now."""
+def _train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
+    """Train, and return the best agent and what was measured after every epoch."""
+    from learned.cush.learner import CushLearner
+
+    learner: CushLearner = training.learner(seed, ALONE)
+    curve = [learner.update(epoch / training.n_epochs) for epoch in range(training.n_epochs)]
+    return learner.best_agent(), curve
+
+
+def _points_of(curve: Curve, names: Iterable[str]) -> dict[str, list[float]]:
+    """Return ten epochs of a curve, evenly spread, and what was measured after them."""
+    places = evenly(len(curve), 10)
+    found = {"epoch": [float(place + 1) for place in places]}
+    return found | {name: [float(curve[place][name]) for place in places] for name in names}
+
+
+def _curve_for(asked: Asked, seed: int) -> Curve:
+    # Of the first usual training for Sierra in the folder, or of one made now.
     for path in usual_trainings(asked.trained, "sierra"):
         return read_curve(path / "curve.csv")
-    return train_now(CushTraining(epochs=asked.size(USUAL_EPOCHS, QUICK_EPOCHS)), seed)[1]
+    return _train_now(CushTraining(epochs=asked.size(USUAL_EPOCHS, QUICK_EPOCHS)), seed)[1]
 
 
 def _record_of_four(asked: Asked, piece: str) -> Record:
     if piece.startswith("seed "):
-        return points_of(curve_for(asked, seed_and_name(piece)[0]), list(SHOWN))
+        return _points_of(_curve_for(asked, seed_and_name(piece)[0]), SHOWN)
     training = CushTraining()
     found = of_baseline(training.validation_sets(), training.cluster(), piece)
     return {name: [found.mean(metric)] for name, (_, metric) in SHOWN.items()}
@@ -212,7 +227,7 @@ def _record_of_eight(asked: Asked, piece: str) -> Record:
         return _horizon(asked, int(piece.split()[1]), seed)
     size, whose = piece.split(": ")
     training = CushTraining(nodes=int(size.split()[0]), epochs=asked.size(SHORT_EPOCHS, QUICK_EPOCHS))
-    agent: Agent = train_now(training, seed)[0] if whose == OWN else agents_for(asked.trained, "sierra")[0].agent()
+    agent: Agent = _train_now(training, seed)[0] if whose == OWN else agents_for(asked.trained, "sierra")[0].agent()
     machine = training.cluster()
     jobsets = held_out(machine, asked)
     found = of_agent(agent, jobsets, machine, training.queue)
@@ -226,7 +241,7 @@ def _horizon(asked: Asked, horizon: int, seed: int) -> dict[str, float]:
     training = CushTraining(
         nodes=HORIZON_NODES, network="published", horizon=horizon, epochs=epochs, jobsets=5, simulations=8
     )
-    agent, _ = train_now(training, seed)
+    agent, _ = _train_now(training, seed)
     jobsets = held_out(training.cluster(), asked)
     validator = Validator(jobsets, training.cluster(), training.options(), ALONE)
     return {"NTAT": validator.measures(agent, ALONE)["score"], "sets": float(len(jobsets))}
@@ -278,9 +293,9 @@ def _record_of_six(asked: Asked, piece: str) -> Record:
     if piece == RATIOS:
         return _ratios(asked)
     if piece == CURVE:
-        curve = curve_for(asked, asked.seeds[0])
+        curve = _curve_for(asked, asked.seeds[0])
         below = [epoch for epoch, point in enumerate(curve, 1) if point["right_drawn"] < ALMOST]
-        return {**points_of(curve, ("right_drawn",)), "from": max(below, default=0) + 1}
+        return {**_points_of(curve, ("right_drawn",)), "from": max(below, default=0) + 1}
     epochs = asked.size(SHORT_EPOCHS, QUICK_EPOCHS)
     if piece == DYNAMIC:
         return _right_by_set(asked, CushTraining(unknown_share=UNKNOWN_SHARE, epochs=epochs))
@@ -310,7 +325,7 @@ def _ratios(asked: Asked) -> Record:
 
 def _right_by_set(asked: Asked, training: CushTraining) -> Record:
     """Train with jobs of unknown types, and return the share of right policies in one job set after the other."""
-    agent, _ = train_now(training, asked.seeds[0])
+    agent, _ = _train_now(training, asked.seeds[0])
     machine, shares = training.cluster(), []
     for campaign in range(asked.size(CAMPAIGNS, QUICK_CAMPAIGNS)):
         first = HELD_OUT + campaign * CAMPAIGN_SETS
@@ -326,25 +341,21 @@ def _right_by_set(asked: Asked, training: CushTraining) -> Record:
 
 def _compared(asked: Asked, training: CushTraining) -> Record:
     """Train, and return what the agent, and the baselines, make of held-out job sets."""
-    agent, _ = train_now(training, asked.seeds[0])
+    agent, _ = _train_now(training, asked.seeds[0])
     jobsets, machine = training.draw(unseen(asked)), training.cluster()
     found = of_agent(agent, jobsets, machine, training.queue)
     turnaround = found.mean("normalized_turnaround")
+    penalty = np.concatenate([jobs.penalty for jobs in jobsets])
+    # No other policy has a smaller one.
+    is_right = penalty[np.arange(len(penalty)), found.policy] <= penalty.min(axis=1) + 1e-9
     return {
         "NTAT": turnaround,
         "wait": found.mean("wait"),
         "penalty": found.mean("penalty"),
-        RIGHT: 100 * float(_is_right(jobsets, found.policy).mean()),
+        RIGHT: 100 * float(is_right.mean()),
         RATIO: turnaround / best_turnaround(jobsets, machine),
         "sets": float(len(jobsets)),
     }
-
-
-def _is_right(jobsets: Sequence[JobSet], policies: IntArray) -> BoolArray:
-    """Whether no other policy has a smaller penalty, of every job."""
-    penalty = np.concatenate([jobs.penalty for jobs in jobsets])
-    right: BoolArray = penalty[np.arange(len(penalty)), policies] <= penalty.min(axis=1) + 1e-9
-    return right
 
 
 def _numbers_of_six(records: Records) -> Iterator[Number]:

@@ -25,8 +25,8 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from learned.rl.curve import line_plot
 from papers.artifact import read_curve
-from papers.cush.configuration import MACHINES, RATIO, RIGHT, Curve
-from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, NODES, WAYS
+from papers.cush.configuration import MACHINES
+from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, NODES, RATIO, RIGHT, WAYS, Curve
 from papers.pages import RESULTS, Row, by_row, measured_at, ours, read_rows, rows_table, write_template
 
 ROUNDS = 5
@@ -70,18 +70,13 @@ def _steps_per_second(episodes: Episodes, seconds: float = 1.0) -> float:
 
 def _train_together(count: int, epochs: int, folder: Path) -> tuple[Curve, float]:
     """Train with some workers, and return the learning curve, and the seconds of processor time of all of them."""
-    before = _processor_s()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     options = [f"--option=epochs={epochs}", f"--option=every={STRETCH}"]
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)] if count > 1 else []
     command = [sys.executable, *launcher, "-m", "allocopt", "train", "cush", "--seed", str(SEED), "--out", str(folder)]
     subprocess.run([*command, *options], check=True, capture_output=True)
-    return read_curve(folder / "curve.csv"), _processor_s() - before
-
-
-def _processor_s() -> float:
-    # Of all processes that have ended and were started here.
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return read_curve(folder / "curve.csv"), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _episodes_per_second(curve: Curve) -> float:
@@ -92,22 +87,17 @@ def _episodes_per_second(curve: Curve) -> float:
 
 def _measure_workers(path: Path) -> None:
     """Train with 1, 2 and 4 workers: some short runs in turn for their speed, one long one for what comes out."""
-    speeds: dict[int, list[float]] = {count: [] for count in WORKERS}
-    short_s: dict[int, list[float]] = {count: [] for count in WORKERS}
-    found: dict[str, Any] = {}
+    runs: dict[int, list[tuple[Curve, float]]] = {count: [] for count in WORKERS}
     with tempfile.TemporaryDirectory() as folder:
-        for run in range(SPEED_RUNS):
+        for run, epochs in enumerate([SPEED_EPOCHS] * SPEED_RUNS + [QUALITY_EPOCHS]):
             for count in WORKERS:
-                curve, used_s = _train_together(count, SPEED_EPOCHS, Path(folder) / f"{count}-{run}")
-                speeds[count].append(_episodes_per_second(curve))
-                short_s[count].append(used_s)
-        for count in WORKERS:
-            curve, used_s = _train_together(count, QUALITY_EPOCHS, Path(folder) / f"{count}")
-            speeds[count].append(_episodes_per_second(curve))
-            # What starting takes is the same in both.
-            epoch_s = (used_s - min(short_s[count])) / (QUALITY_EPOCHS - SPEED_EPOCHS)
-            scores = [row["score"] for row in curve]
-            found[str(count)] = {"speeds": speeds[count], "scores": scores, "epoch_s": epoch_s}
+                runs[count].append(_train_together(count, epochs, Path(folder) / f"{count}-{run}"))
+    found: dict[str, Any] = {}
+    for count, (*short, (curve, used_s)) in runs.items():
+        # What starting takes is the same in both.
+        epoch_s = (used_s - min(seconds for _, seconds in short)) / (QUALITY_EPOCHS - SPEED_EPOCHS)
+        speeds, scores = [_episodes_per_second(of_run) for of_run, _ in runs[count]], [row["score"] for row in curve]
+        found[str(count)] = {"speeds": speeds, "scores": scores, "epoch_s": epoch_s}
     write_text(path, json.dumps(found) + "\n")
     print({count: (max(one["speeds"]), one["epoch_s"], min(one["scores"])) for count, one in found.items()})
 

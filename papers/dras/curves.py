@@ -23,18 +23,7 @@ from learned.dras.policies import load_agent
 from learned.dras.training import DrasTraining
 from learned.dras.validation import Validator
 from learned.weights import find_weights, read_weights
-from papers.artifact import (
-    Artifact,
-    Asked,
-    Number,
-    Record,
-    evenly,
-    for_each_seed,
-    mean_of,
-    progress_of,
-    read_curve,
-    seed_and_name,
-)
+from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, progress_of, read_curve, seed_and_name
 from papers.dras.configuration import (
     AGENTS,
     LEADER,
@@ -49,16 +38,12 @@ from papers.dras.configuration import (
 
 ORDERS = ("sampled,real,synthetic", "real,sampled,synthetic", "synthetic,real,sampled", "real")
 """Phases in the orders of Figure 5; the last is the paper's training with real jobsets only."""
-
 ORDERED = "DRAS-PG"
 """The agent of Figure 5."""
-
 UPDATES, QUICK_UPDATES = 1_000, 10
 """Updates of a training of Figure 5, and of any training where the run is quick."""
-
 GOAL = ("goal", "paper", "mean_wait", "longest_wait", "tolerated")
 """Settings of a training that say what for."""
-
 QUICK_JOBSETS = 2
 POINTS = 10
 """Points of a curve that are rows."""
@@ -110,7 +95,7 @@ def _record_of_five(asked: Asked, piece: str) -> Record:
 FIVE = Artifact(
     "dras-figure5",
     "Figure 5 of the DRAS paper: learning curves of DRAS-PG by the order of the phases",
-    for_each_seed(ORDERS),
+    lambda asked: [f"seed {seed}: {order}" for seed in asked.seeds for order in ORDERS],
     _record_of_five,
     lambda records: (number for piece, record in records.items() for number in curve_numbers(piece, record)),
     ("trained",),

@@ -25,17 +25,7 @@ from allocopt.traces.workload import Workload
 from heuristics.scheduling.two_level import TwoLevelOrders
 from learned.dras.jobsets import EVALUATION_SEEDS, WEEK_S, SyntheticModel, split_of
 from learned.dras.policies import AgentScheduler, DrasPpo
-from papers.artifact import (
-    Artifact,
-    Asked,
-    Number,
-    Record,
-    for_each_seed,
-    mean_of,
-    means_over,
-    published,
-    seed_and_name,
-)
+from papers.artifact import Artifact, Asked, Number, Record, mean_of, means_over, published, seed_and_name
 from papers.dras.configuration import (
     CUSTOMIZED,
     DYNAMIC,
@@ -201,9 +191,6 @@ LARGE_SHARE = 0.25
 """Share of the machine from which on a job counts as large."""
 ALL_SIZES = "all sizes"
 
-Box = dict[str, float]
-"""Least, quartiles, greatest and mean of some waits in hours, and their number."""
-
 
 class Placed(NamedTuple):
     """Jobs of some simulations, of shape ``(n,)``; those are late that start after what their reservation promised."""
@@ -237,25 +224,22 @@ def _theta_keys(asked: Asked) -> list[str]:
     return [f"{kind}: {method}" for kind in JOBSETS for method in present(PAPER_METHODS, THETA, asked)]
 
 
-def box_of(wait_s: FloatArray) -> Box:
-    """Describe some waits; only their number where there are none."""
+def box_of(wait_s: FloatArray) -> dict[str, float]:
+    """Return number, least, quartiles, greatest and mean of some waits in hours; only the number where it is 0."""
     if not len(wait_s):
         return {"n": 0}
     hours = wait_s / HOUR_S
-    least, lower, median, upper, most = np.quantile(hours, [0.0, 0.25, 0.5, 0.75, 1.0]).tolist()
-    return {
-        "n": len(hours), "min": least, "q1": lower, "median": median, "q3": upper, "max": most,
-        "mean": float(hours.mean()),
-    }  # fmt: skip
+    quantiles = zip(("min", "q1", "median", "q3", "max"), np.quantile(hours, [0.0, 0.25, 0.5, 0.75, 1.0]), strict=True)
+    return {"n": len(hours), **{name: float(value) for name, value in quantiles}, "mean": float(hours.mean())}
 
 
 def _boxes(records: Records) -> Iterator[Number]:
     for piece, record in records.items():
         for kind, box in record.items():
             printed = LONGEST_WAITS.get(piece.split(": ")[1], {}) if kind == ALL_SIZES else {}
-            for column in (f"wait h, {name}" for name in box if name != "n"):
-                value = float(box[column.removeprefix("wait h, ")])
-                yield Number(f"{piece}, {kind}", column, value, printed.get(column), int(box["n"]))
+            for name in (name for name in box if name != "n"):
+                column = f"wait h, {name}"
+                yield Number(f"{piece}, {kind}", column, box[name], printed.get(column), box["n"])
 
 
 def _by_size(asked: Asked, piece: str) -> Record:
@@ -322,10 +306,8 @@ TABLE = Artifact(
 
 SPAN, QUICK_SPAN = (12, 4, 8), (4, 2, 3)
 """Weeks, and those, counted from 0, from the first of which on jobs come faster, and before the second."""
-
 GAPS = 0.75
 """What the gaps between jobs are multiplied by in the surge."""
-
 ALL_WEEKS, ALL_SEEDS = "all weeks", "all seeds"
 SURGE_METHODS = (REFERENCE, "Optimization", STATIC, DYNAMIC)
 
@@ -387,7 +369,7 @@ def _weeks_numbers(records: Records) -> list[Number]:
 TEN = Artifact(
     "dras-figure10",
     "Figure 10 of the DRAS paper: mean and longest wait by week through a surge of the load",
-    lambda asked: for_each_seed(present(SURGE_METHODS, THETA, asked))(asked),
+    lambda asked: [f"seed {seed}: {name}" for seed in asked.seeds for name in present(SURGE_METHODS, THETA, asked)],
     _weeks,
     _weeks_numbers,
     ("trained", "load"),

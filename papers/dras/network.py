@@ -11,8 +11,10 @@ is read per run instead of one row of weights per node. Where all nodes differ, 
 """
 
 import time
+import timeit
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,13 +53,8 @@ class PaperNetwork:
         """Rows of the input, and neurons of the convolutional layer."""
         return ROWS_PER_JOB * self.jobs + self.nodes
 
-    @property
-    def n_parameters(self) -> int:
-        """Number of weights and biases."""
-        return sum(int(np.prod(shape)) for shape in self.shapes().values())
-
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the parameters by name."""
+        """Return the shapes of the parameters by name."""
         return {
             "filter.weight": (1, 2),
             "filter.bias": (1,),
@@ -69,19 +66,18 @@ class PaperNetwork:
 
 
 THETA_NODES, THETA_LAYERS = 4360, (4000, 1000)
-CORI_NODES, CORI_LAYERS = 12_076, (10_000, 4000)
 WINDOW = 50
 """Jobs of the paper's window."""
 
 
-def paper_network(agent: str, nodes: int, layers: tuple[int, int], window: int = WINDOW) -> PaperNetwork:
+def paper_network(agent: str, nodes: int, layers: tuple[int, int]) -> PaperNetwork:
     """Return the network of an agent: ``dql``, ``pg``, ``a2c`` or ``ppo``.
 
     ``a2c`` and ``ppo`` have one output more than the window: actor and critic share all layers but the last.
     """
     if agent == "dql":
         return PaperNetwork(1, nodes, *layers, 1)
-    return PaperNetwork(window, nodes, *layers, window + (agent in ("a2c", "ppo")))
+    return PaperNetwork(WINDOW, nodes, *layers, WINDOW + (agent in ("a2c", "ppo")))
 
 
 class PaperModule(nn.Module):
@@ -134,25 +130,14 @@ class _PaperActorCritic(Policy):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowNetwork:
-    """The weights of a network, arranged for one state at a time without torch.
-
-    Parameters
-    ----------
-    filter_weight, filter_bias
-        Of the convolution, shapes ``(2,)`` and ``(1,)``.
-    job_weights
-        Of the first layer, for the rows of jobs, shape ``(2 jobs, first)``.
-    node_sums
-        Sums of the first layer's weights for the rows of the first nodes, shape ``(nodes + 1, first)``.
-    second, output, output_bias
-        Of the layers that follow, transposed: shapes ``(first, second)``, ``(second, outputs)`` and ``(outputs,)``.
-    """
+    """The weights of a network, arranged for one state at a time without torch."""
 
     network: PaperNetwork
-    filter_weight: Float32Array
+    filter_weight: Float32Array  # Of the convolution, shapes ``(2,)`` and ``(1,)``
     filter_bias: Float32Array
-    job_weights: Float32Array
-    node_sums: Float32Array
+    job_weights: Float32Array  # Of the first layer, for the rows of jobs, shape ``(2 jobs, first)``
+    node_sums: Float32Array  # Sums of its weights for the rows of the first nodes, shape ``(nodes + 1, first)``
+    # Of the layers that follow, transposed: shapes ``(first, second)``, ``(second, outputs)`` and ``(outputs,)``
     second: Float32Array
     output: Float32Array
     output_bias: Float32Array
@@ -180,30 +165,17 @@ class RowNetwork:
         )
 
     def outputs(self, state: Float32Array) -> Float32Array:
-        """Return the outputs for one state, rows of jobs and of nodes of shape ``(rows, 2)``."""
-        rows = state @ self.filter_weight + self.filter_bias
-        n_job_rows = ROWS_PER_JOB * self.network.jobs
-        first = rows[:n_job_rows] @ self.job_weights + self._of_nodes(rows[n_job_rows:])
-        return self._rest(np.asarray(first, dtype=np.float32))
+        """Return the outputs for one state, rows of W jobs and of nodes of shape ``(2 W + nodes, 2)``.
 
-    def job_values(self, state: Float32Array, n_jobs: int) -> Float32Array:
-        """Return the values of the first jobs of a window by a network of one job, shape ``(n_jobs,)``.
-
-        The state has rows of all jobs of the window and of nodes, shape ``(2 W + nodes, 2)``.
+        A network of W jobs has one row of outputs, a network of one job a row for each.
         """
-        of_nodes = self._of_nodes(state[-self.network.nodes :] @ self.filter_weight + self.filter_bias)
-        jobs = state[: ROWS_PER_JOB * n_jobs] @ self.filter_weight + self.filter_bias
-        first = jobs.reshape(n_jobs, ROWS_PER_JOB) @ self.job_weights
-        return np.asarray(self._rest(np.asarray(first + of_nodes, dtype=np.float32))[:, 0])
-
-    def _of_nodes(self, rows: Float32Array) -> Float32Array:
-        """Return what the nodes add to the first layer."""
-        ends = np.append(np.flatnonzero(rows[1:] != rows[:-1]) + 1, len(rows))
-        values = np.append(rows[ends - 1], np.float32(0.0))
-        return np.asarray((values[:-1] - values[1:]) @ self.node_sums[ends])
-
-    def _rest(self, first: Float32Array) -> Float32Array:
-        second = _leaky(first) @ self.second
+        rows = state @ self.filter_weight + self.filter_bias
+        jobs, nodes = rows[: -self.network.nodes], rows[-self.network.nodes :]
+        ends = np.append(np.flatnonzero(nodes[1:] != nodes[:-1]) + 1, len(nodes))
+        values = np.append(nodes[ends - 1], np.float32(0.0))
+        of_nodes = (values[:-1] - values[1:]) @ self.node_sums[ends]
+        first = jobs.reshape(-1, ROWS_PER_JOB * self.network.jobs) @ self.job_weights + of_nodes
+        second = _leaky(np.asarray(first, dtype=np.float32)) @ self.second
         return np.asarray(_leaky(second) @ self.output + self.output_bias)
 
 
@@ -222,14 +194,8 @@ def _state(rng: np.random.Generator) -> Float32Array:
 
 
 def _median_ms(what: Callable[[], Any], repeats: int = REPEATS) -> float:
-    # Of CPU times, after a call that does not count.
-    what()
-    times = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        what()
-        times.append(time.process_time() - begin)
-    return 1e3 * float(np.median(times))
+    what()  # Does not count
+    return 1e3 * float(np.median(timeit.repeat(what, timer=time.process_time, repeat=repeats, number=1)))
 
 
 def decision_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
@@ -239,8 +205,8 @@ def decision_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float
         network = paper_network(agent, THETA_NODES, THETA_LAYERS)
         weights = {name: rng.normal(0, 0.02, shape).astype(np.float32) for name, shape in network.shapes().items()}
         rows = RowNetwork.of(network, weights)
-        chosen = (lambda r=rows: r.job_values(given, WINDOW)) if agent == "dql" else (lambda r=rows: r.outputs(given))
-        yield f"decision, paper's network, {agent}", _median_ms(chosen), 15.0 if agent == "dql" else 5.0
+        ms = _median_ms(partial(rows.outputs, given))
+        yield f"decision, paper's network, {agent}", ms, 15.0 if agent == "dql" else 5.0
     policy = SlotPolicy(pack_slots(weights_of(SlotNetwork(CompactNetwork(FEATURES)))))
     slots, legal = rng.random((WINDOW, FEATURES)).astype(np.float32), np.ones(WINDOW, dtype=np.bool_)
     yield "decision, compact network", _median_ms(lambda: policy(slots, legal), 300), 0.2

@@ -9,7 +9,8 @@ instead of the page. Needs the extras train and plot.
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from papers.dras.figures import KIVIAT, MODES, SURGE_METHODS, metrics_of
 from papers.dras.network import decision_times, update_times
 from papers.pages import ByRow, Row, by_row, measured_at, ours, panels, read_rows, save, write_template
 
+_Line = tuple[Sequence[Cell], dict[str, Row]]
 Parts = dict[str, ByRow]
 """Rows by what stands before the colon, machine and jobsets or a seed, and what stands behind it."""
 
@@ -38,11 +40,28 @@ def _parts(rows: list[Row]) -> Parts:
     return found
 
 
+def _named(parts: Parts, first: int = 0) -> Iterator[_Line]:
+    """Yield columns behind their part and name, or behind the ``first`` of these on."""
+    return (([part, name][first:], columns) for part, rows in parts.items() for name, columns in rows.items())
+
+
 def _points(columns: dict[str, Row], measure: str) -> tuple[list[float], list[float]]:
     """Return updates and values of a curve."""
     marker = f"{measure} at update "
     known = {float(column.removeprefix(marker)): row for column, row in columns.items() if column.startswith(marker)}
     return list(known), [row["ours"] for row in known.values()]
+
+
+def _table(names: Sequence[str], lines: Iterable[_Line], columns: dict[str, int], *also: str) -> str:
+    """Return lines with what was measured by column, with its decimals, and also spread or n of the first one."""
+    first = next(iter(columns))
+    cells: list[list[Cell]] = []
+    for line, of in lines:
+        cells.append(
+            [*line, *(ours(of.get(column)) for column in columns), *(of[first][key.split()[-1]] for key in also)]
+        )
+    decimals = (*(None,) * len(names), *columns.values(), *(0 if key == "n" else columns[first] for key in also))
+    return aligned_table([*names, *columns, *also], cells, decimals)
 
 
 def _plot_curves(curves: ByRow, constants: dict[str, float], name: str, is_share: bool) -> None:
@@ -74,15 +93,11 @@ def _figure_five(parts: Parts) -> str:
 
 def _figure_six(parts: Parts) -> str:
     """Draw the agents' curves, and return what all methods collect at the end."""
-    ends, columns = parts["at the end"], ("reward as trained", "reward by Eq. 1")
-    cells: list[list[Cell]] = []
-    for method, of in ends.items():
-        first = of[columns[0]]
-        cells.append([method, *(ours(of[column]) for column in columns), first["spread"], first["n"]])
+    ends, columns = parts["at the end"], {"reward as trained": 1, "reward by Eq. 1": 1}
     curves = next((methods for part, methods in parts.items() if part.endswith("curve")), {})
-    constants = {method: of[columns[0]]["ours"] for method, of in ends.items() if method not in AGENTS}
+    constants = {method: of["reward as trained"]["ours"] for method, of in ends.items() if method not in AGENTS}
     _plot_curves(curves, constants, "dras_figure6", is_share=True)
-    return aligned_table(["method", *columns, "spread", "n"], cells, (None, 1, 1, 1, 0))
+    return _table(["method"], _named({"": ends}, 1), columns, "spread", "n")
 
 
 COLUMNS = {
@@ -119,12 +134,8 @@ def _figure_seven(parts: Parts) -> str:
                 panel.plot([*angles, 0], [*radii, radii[0]], **style_of)
         panel.set(title=part, ylim=(0, 1), yticklabels=[])
         panel.set_xticks(angles, names)
-        cells: list[list[Cell]] = []
-        for method, columns in found.items():
-            wait = columns["mean wait h"]
-            cells.append([method, *(ours(columns.get(column)) for column in COLUMNS), wait["spread"], wait["n"]])
-        header = ["method", *COLUMNS, "wait spread", "n"]
-        tables.append(f"### {part}\n\n{aligned_table(header, cells, (None, *COLUMNS.values(), 2, 0))}")
+        table = _table(["method"], _named({"": found}, 1), COLUMNS, "wait spread", "n")
+        tables.append(f"### {part}\n\n{table}")
     save(figure, "dras_figure7", legend_columns=5)
     return "\n\n".join(tables)
 
@@ -132,33 +143,29 @@ def _figure_seven(parts: Parts) -> str:
 STATISTICS = ("median", "q3", "mean", "max")
 
 
-def _boxes(number: int, by: str) -> Callable[[Parts], str]:
-    """Return what draws the waits of the held-out week as boxes, a panel per method, and returns them all."""
-
-    def show(parts: Parts) -> str:
-        cells: list[list[Cell]] = []
-        shown: dict[str, list[dict[str, str | float]]] = {}
-        for part, rows in parts.items():
-            for row, columns in rows.items():
-                method, kind = row.rsplit(", ", 1)
-                box = {column.removeprefix("wait h, "): of for column, of in columns.items()}
-                cells.append([part, method, kind, box["max"]["n"], *(ours(box[name]) for name in STATISTICS)])
-                if part == HELD_OUT:
-                    places = {"whislo": "min", "whishi": "max", "med": "median", "q1": "q1", "q3": "q3", "mean": "mean"}
-                    values = {place: box[name]["ours"] for place, name in places.items()}
-                    shown.setdefault(method, []).append({"label": kind.removesuffix(" nodes"), **values})
-        figure, of_methods = panels("dras", 1, len(shown), (2.1 * len(shown), 3.6), sharey=True)
-        for panel, (method, boxes) in zip(of_methods, shown.items(), strict=True):
-            panel.bxp(boxes, showfliers=False, showmeans=True)
-            panel.set(title=method, yscale="symlog")
-            panel.tick_params("x", rotation=90)
-        longest = max(float(box["whishi"]) for boxes in shown.values() for box in boxes)
-        of_methods[0].set(ylabel="wait, h", ylim=(0, 1.2 * longest))
-        save(figure, f"dras_figure{number}")
-        header = ["jobsets", "method", by, "jobs", *(f"{name} wait h" for name in STATISTICS)]
-        return aligned_table(header, cells, (None, None, None, 0, 2, 2, 2, 1))
-
-    return show
+def _boxes(number: int, by: str, parts: Parts) -> str:
+    """Draw the waits of the held-out week as boxes, a panel per method, and return all."""
+    cells: list[list[Cell]] = []
+    shown: dict[str, list[dict[str, str | float]]] = {}
+    for part, rows in parts.items():
+        for row, columns in rows.items():
+            method, kind = row.rsplit(", ", 1)
+            box = {column.removeprefix("wait h, "): of for column, of in columns.items()}
+            cells.append([part, method, kind, box["max"]["n"], *(ours(box[name]) for name in STATISTICS)])
+            if part == HELD_OUT:
+                places = {"whislo": "min", "whishi": "max", "med": "median", "q1": "q1", "q3": "q3", "mean": "mean"}
+                values = {place: box[name]["ours"] for place, name in places.items()}
+                shown.setdefault(method, []).append({"label": kind.removesuffix(" nodes"), **values})
+    figure, of_methods = panels("dras", 1, len(shown), (2.1 * len(shown), 3.6), sharey=True)
+    for panel, (method, boxes) in zip(of_methods, shown.items(), strict=True):
+        panel.bxp(boxes, showfliers=False, showmeans=True)
+        panel.set(title=method, yscale="symlog")
+        panel.tick_params("x", rotation=90)
+    longest = max(float(box["whishi"]) for boxes in shown.values() for box in boxes)
+    of_methods[0].set(ylabel="wait, h", ylim=(0, 1.2 * longest))
+    save(figure, f"dras_figure{number}")
+    header = ["jobsets", "method", by, "jobs", *(f"{name} wait h" for name in STATISTICS)]
+    return aligned_table(header, cells, (None, None, None, 0, 2, 2, 2, 1))
 
 
 def _table_four(parts: Parts) -> str:
@@ -193,34 +200,24 @@ def _figure_ten(parts: Parts) -> str:
     for panel, title in zip(both, ("mean wait, h", "longest wait, h"), strict=True):
         panel.set(title=title, xlabel="week", yscale="log", xticks=range(1, len(lines[REFERENCE]) + 1))
     save(figure, "dras_figure10", legend_columns=4)
-    columns = ("mean wait h", "max wait h", "times trained", "times changed")
-    cells: list[list[Cell]] = [
-        [part, name, *(ours(of.get(column)) for column in columns)]
-        for part, rows in parts.items()
-        for name, of in rows.items()
-        if not name.split(", ")[-1].startswith("week")
-    ]
-    table = aligned_table(["seed", "method and weeks", *columns], cells, (None, None, 2, 1, 0, 0))
+    columns = {"mean wait h": 2, "max wait h": 1, "times trained": 0, "times changed": 0}
+    whole = (line for line in _named(parts) if not str(line[0][1]).split(", ")[-1].startswith("week"))
+    table = _table(["seed", "method and weeks"], whole, columns)
     loads = ", ".join(f"{of['load']['ours']:.2f}" for of in lines[REFERENCE])
     return f"Loads by week: {loads}.\n\n{table}"
 
 
 def _figure_eleven(parts: Parts) -> str:
     columns = ("mean wait h", "max wait h", "mean response h", "mean slowdown", "mean bounded slowdown", "utilization")
-    cells: list[list[Cell]] = [
-        [part, method, *(ours(of[column]) for column in columns), of[columns[0]]["n"]]
-        for part, methods in parts.items()
-        for method, of in methods.items()
-    ]
-    return aligned_table(["jobsets", "agent", *columns, "n"], cells, (None, None, 2, 1, 2, 1, 1, 4, 0))
+    return _table(["jobsets", "agent"], _named(parts), dict(zip(columns, (2, 1, 2, 1, 1, 4), strict=True)), "n")
 
 
 SECTIONS: dict[str, Callable[[Parts], str]] = {
     "figure5": _figure_five,
     "figure6": _figure_six,
     "figure7": _figure_seven,
-    "figure8": _boxes(8, "size"),
-    "figure9": _boxes(9, "mode"),
+    "figure8": partial(_boxes, 8, "size"),
+    "figure9": partial(_boxes, 9, "mode"),
     "table4": _table_four,
     "figure10": _figure_ten,
     "figure11": _figure_eleven,

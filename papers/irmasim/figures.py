@@ -24,25 +24,13 @@ from learned.irmasim.agents import Agent
 from learned.irmasim.environment import policy_rewards
 from learned.irmasim.scenario import HETEROGENEOUS, HOMOGENEOUS, PAPERS, SUBSET, jobsets_of, machine_of
 from learned.irmasim.training import SHARE, IrmasimTraining
-from papers.artifact import (
-    Artifact,
-    Asked,
-    Number,
-    Record,
-    evenly,
-    for_each_seed,
-    mean_of,
-    means_over,
-    published,
-    seed_and_name,
-)
+from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, means_over, published, seed_and_name
 
 PUBLISHED = published("irmasim")
 KINDS = [str(kind) for kind in ExecutionKind]
 FIRST_COME = "first-high_gflops"
 NODES = {3.4: "fast", 1.7: "slow"}
 """The nodes of Figure 1 by clock in GHz."""
-TIMES = 10
 CLASS_A = {"ep": ("ep.C", 2.0**28 / 2.0**32), "lu": ("lu.C", (64 / 162) ** 3)}
 """The benchmark of class C, and the work of class A over its: random numbers of ep, points of lu's grid."""
 
@@ -50,7 +38,7 @@ CLASS_A = {"ep": ("ep.C", 2.0**28 / 2.0**32), "lu": ("lu.C", (64 / 162) ** 3)}
 def workload() -> TaskWorkload:
     """Return ten jobs of ep.A, then ten of lu.A, submitted at once."""
     known = {one.name: one for one in TABLE_FOUR}
-    ran = [(name, known[of], share) for name, (of, share) in CLASS_A.items() for _ in range(TIMES)]
+    ran = [(name, known[of], share) for name, (of, share) in CLASS_A.items() for _ in range(10)]
     n = len(ran)
     instructions = np.array([one.instructions * share for _, one, share in ran])
     ipc, ones = np.array([one.ipc for _, one, _ in ran]), np.ones(n, dtype=np.int64)
@@ -194,7 +182,7 @@ def _energies(records: Records) -> Iterator[Number]:
 NINE = Artifact(
     "irmasim-figure9",
     "Figure 9 of the IRMaSim paper: energy by policy on the heterogeneous cluster",
-    for_each_seed(KINDS),
+    lambda asked: [f"seed {seed}: {kind}" for seed in asked.seeds for kind in KINDS],
     _policies,
     _energies,
 )
@@ -208,20 +196,18 @@ POINTS = 48
 """Points of a curve that are rows."""
 OVER_BEST, UNTIL, SHARE_AT_END = "energy over the best policy", "episodes until favoured", "share at the end"
 FIRST_ENERGY, LAST_ENERGY = "energy over the best policy, first episodes", "energy over the best policy, last episodes"
+ENDS = (OVER_BEST, LAST_ENERGY, UNTIL, SHARE_AT_END)
 
 
-def _training(asked: Asked, model: ExecutionKind) -> IrmasimTraining:
+def _convergence(asked: Asked, piece: str, model: ExecutionKind) -> Record:
     usual = IrmasimTraining()
-    return IrmasimTraining(
+    training = IrmasimTraining(
         agent=asked.agent,
         model=model.value,
         episodes=asked.size(usual.episodes, QUICK_EPISODES),
         ent_coef=usual.ent_coef if asked.entropy < 0 else asked.entropy,
     )
-
-
-def _convergence(training: IrmasimTraining, seed: int) -> Record:
-    learner = training.learner(seed)
+    learner = training.learner(seed_and_name(piece)[0])
     rows = [learner.update(update / training.updates) for update in range(training.updates)]
     machine, jobs = machine_of(training.platform), jobsets_of(training.trace, training.jobs, training.batch)[0]
     alone = -policy_rewards([jobs], machine, training.execution(), training.options())[0]
@@ -286,7 +272,7 @@ def _agents(number: int, model: ExecutionKind, by: str) -> Artifact:
         f"irmasim-figure{number}",
         f"Figure {number} of the IRMaSim paper: what the agent comes to choose, {by}",
         lambda asked: [f"seed {seed}" for seed in asked.seeds],
-        lambda asked, piece: _convergence(_training(asked, model), seed_and_name(piece)[0]),
+        lambda asked, piece: _convergence(asked, piece, model),
         _convergence_numbers,
         ("agent", "entropy"),
     )

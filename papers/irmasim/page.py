@@ -21,20 +21,7 @@ from learned.irmasim.agents import Agent
 from learned.irmasim.environment import policy_rewards
 from learned.irmasim.scenario import HETEROGENEOUS, PAPERS, SUBSET, jobsets_of
 from learned.irmasim.training import IrmasimTraining
-from papers.irmasim.figures import (
-    BELOW,
-    CLASS_A,
-    ENERGY,
-    KINDS,
-    LAST_ENERGY,
-    MEASURES,
-    NODES,
-    OVER_BEST,
-    SHARE_AT_END,
-    UNTIL,
-    WORST,
-    WORST_OF_SUBSET,
-)
+from papers.irmasim.figures import BELOW, CLASS_A, ENDS, ENERGY, KINDS, MEASURES, NODES, WORST, WORST_OF_SUBSET
 from papers.pages import ByRow, Row, by_row, measured_at, panels, read_rows, save, write_template
 
 OBJECTIVES: dict[str, dict[str, Any]] = {
@@ -144,7 +131,7 @@ def _convergence(folder: Path) -> str:
             found = by_row(read_rows(folder, path.stem))
             seeds = sorted(row for row in found if row.startswith("seed") and "," not in row)
             for seed in seeds:
-                values = (found[seed][column]["ours"] for column in (OVER_BEST, LAST_ENERGY, UNTIL, SHARE_AT_END))
+                values = (found[seed][column]["ours"] for column in ENDS)
                 cells.append([label, model, seed, *values, _named(found[seed])])
             if label == "usual":
                 _plot_shares(found, seeds, f"irmasim_figure{number}")

@@ -34,9 +34,7 @@ class _Line(NamedTuple):
     wait_s: FloatArray
 
     def cells(self) -> list[Cell]:
-        means = [
-            cell for values in (self.cost, self.wait_s) for cell in (float(values.mean()), float(values.std(ddof=1)))
-        ]
+        means = [float(of) for values in (self.cost, self.wait_s) for of in (values.mean(), values.std(ddof=1))]
         log = self.of.scheduler.log if isinstance(self.of.scheduler, WindowScheduler) else None
         counts = (None, None) if log is None else (log.n_windows, len(log.fallbacks))
         return [self.of.method, self.of.allocation, self.of.period_s, *means, *counts]

@@ -6,7 +6,8 @@ files. ``--trained`` is the folder with the trainings of the weights that come a
 """
 
 import argparse
-import time
+import timeit
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,12 +40,8 @@ def _forward_microseconds(name: str) -> float:
     buffers = buffers_for(architecture)
     state = np.random.default_rng(0).random(architecture.input[0] * architecture.input[1], dtype=np.float32)
     _passes(network, buffers, state, 1)
-    best = float("inf")
-    for _ in range(REPEATS):
-        started = time.perf_counter()
-        _passes(network, buffers, state, PASSES)
-        best = min(best, time.perf_counter() - started)
-    return 1e6 * best / PASSES
+    seconds = timeit.repeat(partial(_passes, network, buffers, state, PASSES), repeat=REPEATS, number=1)
+    return 1e6 * min(seconds) / PASSES
 
 
 def _networks() -> str:

@@ -34,13 +34,10 @@ from learned.nsa.windows import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S, epoch_w
 from papers.artifact import Artifact, Asked, Number, Printed, Record, means_over, published, seed_and_name
 
 PUBLISHED = published("nsa")
-
 WORKLOAD = "tjap/data_large_1800_40.txt.gz"
 """The workload file of the authors' repository hpcschedule, in the folder with the data."""
-
 LEAST_JOBS = 3_000
 """Jobs that the epochs of Figure 6 take together; the file has 100,000."""
-
 EPOCHS, WINDOWS = 10, 100
 QUICK_EPOCHS, QUICK_WINDOWS = 2, 30
 LEADER = "NSA-500"
@@ -146,12 +143,18 @@ AVERAGE = "Avg."
 
 
 def _beside(
-    columns: Callable[[Mapping[str, Any]], dict[str, float]], table: Printed
+    gains: Callable[[Mapping[str, float]], dict[str, float]], table: Printed
 ) -> Callable[[Records], list[Number]]:
     """Return what turns records into a row per epoch and the means over the epochs, beside the paper's.
 
-    ``columns`` are the numbers of a record.
+    ``gains`` gives the columns that compare the costs of the methods.
     """
+
+    def columns(record: Mapping[str, Any]) -> dict[str, float]:
+        if "limited" in record:
+            return dict(record["limited"])
+        named = {f"{name} {measure}": value for measure in ("cost", "ms") for name, value in record[measure].items()}
+        return {**named, **gains(record["cost"])}
 
     def printed(row: str, column: str) -> float | None:
         # The paper prints seconds, and the columns are in milliseconds.
@@ -168,10 +171,6 @@ def _beside(
         return [*found, *(mean._replace(published=printed(AVERAGE, mean.column)) for mean in means)]
 
     return numbers
-
-
-def _measures(record: Mapping[str, Any]) -> dict[str, float]:
-    return {f"{name} {measure}": value for measure in ("cost", "ms") for name, value in record[measure].items()}
 
 
 WALK = AnnealingAsPublished()
@@ -202,23 +201,19 @@ METHODS_OF_THREE = {
     "exact": Method("exact", "free", None, 10.0),
 }
 
-
-def _columns_of_three(record: Mapping[str, Any]) -> dict[str, float]:
-    gains = {column: improvement(record["cost"], LEADER, than) for column, than in IMPROVEMENTS.items()}
-    return {**_measures(record), **gains}
-
-
 THREE = Artifact(
     "nsa-table3",
     "Table III of the NSA paper: SA and NSA over ten epochs of 100 windows",
     epoch_keys,
     lambda asked, piece: epoch_record(asked, piece, METHODS_OF_THREE, SAME_TIME),
-    _beside(_columns_of_three, PUBLISHED["table3"]),
+    _beside(
+        lambda cost: {column: improvement(cost, LEADER, than) for column, than in IMPROVEMENTS.items()},
+        PUBLISHED["table3"],
+    ),
 )
 
 OPTIMUM, SCIP = "SCAS optimum (dp)", "SCIP on the paper's model, limited"
 SCIP_SUFFIX = ", SCIP"
-
 LIMIT_S, QUICK_LIMIT_S = 30.0, 3.0
 EVERY, QUICK_EVERY = 10, 15
 """SCIP solves one window of so many."""
@@ -314,18 +309,15 @@ def _record_of_four(asked: Asked, piece: str) -> Record:
     }
 
 
-def _columns_of_four(record: Mapping[str, Any]) -> dict[str, float]:
-    if "limited" in record:
-        return dict(record["limited"])
-    cost = record["cost"]
-    gaps = {f"Impr. % of {name} on {OPTIMUM}": improvement(cost, name, OPTIMUM) for name in cost if name != OPTIMUM}
-    return {**_measures(record), **gaps}
-
-
 FOUR = Artifact(
     "nsa-table4",
     "Table IV of the NSA paper: NSA against SCIP, over ten epochs of 100 windows",
     _keys_of_four,
     _record_of_four,
-    _beside(_columns_of_four, PUBLISHED["table4"]),
+    _beside(
+        lambda cost: {
+            f"Impr. % of {name} on {OPTIMUM}": improvement(cost, name, OPTIMUM) for name in cost if name != OPTIMUM
+        },
+        PUBLISHED["table4"],
+    ),
 )

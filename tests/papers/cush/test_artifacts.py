@@ -15,8 +15,8 @@ from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
 from learned.cush.training import CushTraining
 from papers.cush import configuration, figures
-from papers.cush.configuration import BASELINES, CUSH, MACHINES, METHODS, RATIO, TABLE_ONE, of_baseline
-from papers.cush.figures import HORIZONS, SIZES, class_means
+from papers.cush.configuration import BASELINES, CUSH, MACHINES, METHODS, TABLE_ONE, of_baseline
+from papers.cush.figures import HORIZONS, RATIO, SIZES, class_means
 
 Rows = Mapping[tuple[str, str], ReproductionRow]
 
