@@ -9,7 +9,7 @@ instead of the page. Needs the extras train and plot.
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -27,9 +27,10 @@ from papers.dras.figures import KIVIAT, MODES, SURGE_METHODS, metrics_of
 from papers.dras.network import decision_times, update_times
 from papers.pages import ByRow, Row, by_row, measured_at, ours, panels, read_rows, save, write_template
 
-_Line = tuple[Sequence[Cell], dict[str, Row]]
 Parts = dict[str, ByRow]
 """Rows by what stands before the colon, machine and jobsets or a seed, and what stands behind it."""
+_Line = tuple[Sequence[Cell], dict[str, Row]]
+"""Names of a line, and what was measured by column."""
 
 
 def _parts(rows: list[Row]) -> Parts:
@@ -40,9 +41,14 @@ def _parts(rows: list[Row]) -> Parts:
     return found
 
 
-def _named(parts: Parts, first: int = 0) -> Iterator[_Line]:
-    """Yield columns behind their part and name, or behind the ``first`` of these on."""
-    return (([part, name][first:], columns) for part, rows in parts.items() for name, columns in rows.items())
+def _table(names: list[str], lines: Iterable[_Line], columns: dict[str, int], also: dict[str, str]) -> str:
+    """Return a table of columns with their decimals; ``also`` are spread or n of the first one, by their headings."""
+    first, *_ = columns
+    cells: list[list[Cell]] = []
+    for line, of in lines:
+        cells.append([*line, *(ours(of.get(column)) for column in columns), *(of[first][key] for key in also.values())])
+    decimals = (*(None,) * len(names), *columns.values(), *(0 if key == "n" else columns[first] for key in also))
+    return aligned_table([*names, *columns, *also], cells, decimals)
 
 
 def _points(columns: dict[str, Row], measure: str) -> tuple[list[float], list[float]]:
@@ -50,18 +56,6 @@ def _points(columns: dict[str, Row], measure: str) -> tuple[list[float], list[fl
     marker = f"{measure} at update "
     known = {float(column.removeprefix(marker)): row for column, row in columns.items() if column.startswith(marker)}
     return list(known), [row["ours"] for row in known.values()]
-
-
-def _table(names: Sequence[str], lines: Iterable[_Line], columns: dict[str, int], *also: str) -> str:
-    """Return lines with what was measured by column, with its decimals, and also spread or n of the first one."""
-    first = next(iter(columns))
-    cells: list[list[Cell]] = []
-    for line, of in lines:
-        cells.append(
-            [*line, *(ours(of.get(column)) for column in columns), *(of[first][key.split()[-1]] for key in also)]
-        )
-    decimals = (*(None,) * len(names), *columns.values(), *(0 if key == "n" else columns[first] for key in also))
-    return aligned_table([*names, *columns, *also], cells, decimals)
 
 
 def _plot_curves(curves: ByRow, constants: dict[str, float], name: str, is_share: bool) -> None:
@@ -97,7 +91,7 @@ def _figure_six(parts: Parts) -> str:
     curves = next((methods for part, methods in parts.items() if part.endswith("curve")), {})
     constants = {method: of["reward as trained"]["ours"] for method, of in ends.items() if method not in AGENTS}
     _plot_curves(curves, constants, "dras_figure6", is_share=True)
-    return _table(["method"], _named({"": ends}, 1), columns, "spread", "n")
+    return _table(["method"], (([method], of) for method, of in ends.items()), columns, {"spread": "spread", "n": "n"})
 
 
 COLUMNS = {
@@ -134,7 +128,8 @@ def _figure_seven(parts: Parts) -> str:
                 panel.plot([*angles, 0], [*radii, radii[0]], **style_of)
         panel.set(title=part, ylim=(0, 1), yticklabels=[])
         panel.set_xticks(angles, names)
-        table = _table(["method"], _named({"": found}, 1), COLUMNS, "wait spread", "n")
+        lines = (([method], columns) for method, columns in found.items())
+        table = _table(["method"], lines, COLUMNS, {"wait spread": "spread", "n": "n"})
         tables.append(f"### {part}\n\n{table}")
     save(figure, "dras_figure7", legend_columns=5)
     return "\n\n".join(tables)
@@ -201,15 +196,17 @@ def _figure_ten(parts: Parts) -> str:
         panel.set(title=title, xlabel="week", yscale="log", xticks=range(1, len(lines[REFERENCE]) + 1))
     save(figure, "dras_figure10", legend_columns=4)
     columns = {"mean wait h": 2, "max wait h": 1, "times trained": 0, "times changed": 0}
-    whole = (line for line in _named(parts) if not str(line[0][1]).split(", ")[-1].startswith("week"))
-    table = _table(["seed", "method and weeks"], whole, columns)
+    whole = [([part, name], of) for part, rows in parts.items() for name, of in rows.items() if ", week " not in name]
+    table = _table(["seed", "method and weeks"], whole, columns, {})
     loads = ", ".join(f"{of['load']['ours']:.2f}" for of in lines[REFERENCE])
     return f"Loads by week: {loads}.\n\n{table}"
 
 
 def _figure_eleven(parts: Parts) -> str:
-    columns = ("mean wait h", "max wait h", "mean response h", "mean slowdown", "mean bounded slowdown", "utilization")
-    return _table(["jobsets", "agent"], _named(parts), dict(zip(columns, (2, 1, 2, 1, 1, 4), strict=True)), "n")
+    names = ("mean wait h", "max wait h", "mean response h", "mean slowdown", "mean bounded slowdown", "utilization")
+    columns = dict(zip(names, (2, 1, 2, 1, 1, 4), strict=True))
+    lines = (([part, agent], of) for part, agents in parts.items() for agent, of in agents.items())
+    return _table(["jobsets", "agent"], lines, columns, {"n": "n"})
 
 
 SECTIONS: dict[str, Callable[[Parts], str]] = {
