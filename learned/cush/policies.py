@@ -28,8 +28,7 @@ from learned.cush.selectors import (
 from learned.rl.slots import SlotPolicy, pack_slots
 from learned.weights import Card, find_weights, load_weights
 
-GPUS = "gpus"
-"""The resource of a platform that policies are about."""
+GPUS = "gpus"  # The resource of a platform that policies are about
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +61,7 @@ class Trained:
 def load_trained(weights: str) -> Trained:
     """Read an agent: one of `learned.weights.shipped_weights`, or a file that a training wrote.
 
-    Raises `UsageError` if there is no such file, `BadFileError` if it cannot be read, or is of another agent.
+    Raises `UsageError` if there is no such file, `BadFileError` if it is no such agent.
     """
     path = find_weights("cush", weights)
     trained = Trained(*load_weights(path, "cush"))
@@ -90,11 +89,10 @@ class _Simulation:
 
 @dataclass(frozen=True, slots=True)
 class Cush:
-    """A trained agent.
+    """A trained agent, which decides at least once a timestep while something can start.
 
-    It decides as in training, once a timestep at least while something can start. Without ``kinds`` all jobs are of
-    an unknown type; a platform without GPUs has none that are asked for. Raises `UsageError` if there are no such
-    weights, the timestep is not positive, or the queue is negative, `BadFileError` if they cannot be read.
+    A platform without GPUs has none that are asked for. Raises `UsageError` if an option is out of range or there are
+    no such weights, `BadFileError` if they cannot be read.
     """
 
     # Machine that it was trained for, ``sierra`` or ``summit``, or a file that a training wrote
@@ -142,15 +140,12 @@ class Cush:
             if slot == self._options.queue:
                 yield Wait((view.now // self.timestep_s + 1) * self.timestep_s)
                 return
-            yield Start(self._started(simulation, slot))
-
-    def _started(self, simulation: _Simulation, slot: int) -> int:
-        job = int(simulation.order[simulation.live.slots()[slot]])
-        described = simulation.live.described(slot)
-        how = int(self._agent.policies.best(described, simulation.penalty[[job]])[0])
-        simulation.chosen[job] = how
-        self.policies[str(job)] = Policy(how)
-        return job
+            job = int(simulation.order[simulation.live.slots()[slot]])
+            described = simulation.live.described(slot)
+            how = int(self._agent.policies.best(described, simulation.penalty[[job]])[0])
+            simulation.chosen[job] = how
+            self.policies[str(job)] = Policy(how)
+            yield Start(job)
 
     def _set(self, simulation: _Simulation) -> None:
         view, place = simulation.view, simulation.place

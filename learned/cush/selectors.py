@@ -20,23 +20,18 @@ from allocopt.simulator.locality import Policy
 from learned.rl.workers import Workers
 from learned.weights import Weights, check_shapes, two_layers
 
-JOBS, POLICIES = "jobs.", "policies."
-"""What the names of both networks' parameters begin with where they are together."""
+JOBS, POLICIES = "jobs.", "policies."  # What the names of both networks' parameters begin with where they are together
 LEARNED, ORACLE = "learned", "oracle"
 FIXED = (*(policy.label for policy in Policy), ORACLE)
 """What may stand in the place of the policy selector: one policy for all jobs, or the better one of each."""
 FILTERS, SIDE = 16, 2
 HIDDEN = 10
-N_NUMBERS = 3
-"""What a policy selector is told of a job beside its traits; see `Episodes.descriptions`."""
+N_NUMBERS = 3  # What a policy selector is told of a job beside its traits; see `Episodes.descriptions`
 
 
 @dataclass(frozen=True, slots=True)
 class ImageNetwork:
-    """Sizes of the paper's job selector: slots Q, rows T of the image, and its columns, CPUs and GPUs of the machine.
-
-    Raises `UsageError` if a filter has no place in the image.
-    """
+    """Slots, rows of the image, and columns: CPUs and GPUs; raises `UsageError` if a filter has no place in it."""
 
     queue: int
     horizon: int
@@ -54,12 +49,8 @@ class ImageNetwork:
 
 def policy_shapes(inputs: int) -> dict[str, tuple[int, ...]]:
     """Shapes of the policy selector's parameters by name, for so many numbers that describe a job."""
-    return {
-        "0.weight": (HIDDEN, inputs),
-        "0.bias": (HIDDEN,),
-        "2.weight": (len(Policy), HIDDEN),
-        "2.bias": (len(Policy),),
-    }
+    first = {"0.weight": (HIDDEN, inputs), "0.bias": (HIDDEN,)}
+    return {**first, "2.weight": (len(Policy), HIDDEN), "2.bias": (len(Policy),)}
 
 
 def parts_of(weights: Mapping[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
@@ -71,10 +62,7 @@ class JobSelector(Protocol):
     """Chooses a slot, or to do nothing, in many episodes at once; `learned.rl.slots.SlotPolicy` is one."""
 
     def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
-        """Draw choices by their probabilities and random numbers within 0 .. 1, all of shape ``(E,)``.
-
-        Observations and legal choices are as `allocopt.envs.cush.episodes.Episodes.observe` returns them.
-        """
+        """Draw choices from what `Episodes.observe` returns, by random numbers within 0 .. 1, shape ``(E,)``."""
 
     def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
         """Take the most probable choices; see `draw`."""
@@ -91,10 +79,10 @@ class LearnedPolicies:
         check_shapes(policy_shapes(inputs), self.weights)
 
     def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
-        """Draw policies of jobs that start, by their probabilities and random numbers within 0 .. 1, shape ``(n,)``.
+        """Draw policies of jobs that start by their probabilities and random numbers within 0 .. 1, shape ``(n,)``.
 
-        What is known of each job has shape ``(n, inputs)``; only an oracle looks at penalties under each `Policy`,
-        shape ``(n, 2)``.
+        Descriptions have shape ``(n, inputs)``; only an oracle looks at penalties under each `Policy`, shape ``(n,
+        2)``.
         """
         logits = two_layers(self.weights, described, _rectified).astype(np.float64)
         first = 1.0 / (1.0 + np.exp(np.clip(logits[:, 1] - logits[:, 0], -60.0, 60.0)))
@@ -111,10 +99,7 @@ def _rectified(values: Float32Array) -> Float32Array:
 
 @dataclass(frozen=True, slots=True)
 class FixedPolicies:
-    """What stands in the place of the policy selector, one of `FIXED`.
-
-    The same policy for all jobs is what a job selector alone can give, the oracle the most that a policy selector can.
-    """
+    """What stands in the place of the policy selector, one of `FIXED`."""
 
     how: str
 
@@ -145,8 +130,8 @@ MEANS = ("turnaround", "wait", "rewards", "penalty")
 """Metrics of episodes that are told beside the score; see `Episodes.metrics`."""
 
 
-class Starts(NamedTuple):
-    """The jobs that are about to start."""
+class _Starts(NamedTuple):
+    # The jobs that are about to start.
 
     episodes: IntArray  # In which episode each does, rising, shape ``(n,)``
     jobs: IntArray  # Their numbers in the job sets, shape ``(n,)``
@@ -161,24 +146,20 @@ def look(episodes: Episodes) -> tuple[Float32Array, BoolArray]:
 
 
 def idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:
-    """Return legal choices without doing nothing where nothing runs and something can start.
-
-    An agent that liked to do nothing best on an idle machine would wait for ever.
-    """
+    """Return legal choices, to do nothing only where something runs or nothing can start: no agent waits for ever."""
     allowed = legal.copy()
     allowed[:, -1] = (running > 0) | ~legal[:, :-1].any(axis=1)
     return allowed
 
 
-def starts_of(episodes: Episodes, slots: IntArray, over: BoolArray) -> Starts:
+def starts_of(episodes: Episodes, slots: IntArray, over: BoolArray) -> _Starts:
     """Return the jobs in the chosen slots of the episodes that are not over."""
     chosen = np.flatnonzero((slots < episodes.options.queue) & ~over)
     places = chosen, slots[chosen]
-    return Starts(chosen, episodes.jobs()[places], episodes.descriptions()[places], episodes.penalties()[places])
+    return _Starts(chosen, episodes.jobs()[places], episodes.descriptions()[places], episodes.penalties()[places])
 
 
-def best_step(agent: Agent, episodes: Episodes, over: BoolArray) -> BoolArray:
-    """Take the best choices in all episodes; return which are over then."""
+def _best_step(agent: Agent, episodes: Episodes, over: BoolArray) -> BoolArray:
     slots = agent.jobs.best(*look(episodes))
     starts = starts_of(episodes, slots, over)
     policies = np.zeros(len(slots), dtype=np.int64)
@@ -191,7 +172,7 @@ def run_agent(agent: Agent, episodes: Episodes) -> None:
     episodes.begin(np.arange(len(episodes.jobsets)))
     over = np.zeros(episodes.n_environments, dtype=np.bool_)
     while not over.all():
-        over = best_step(agent, episodes, over)
+        over = _best_step(agent, episodes, over)
 
 
 def run_dynamic(agent: Agent, types: DynamicTypes, episodes: Episodes, number: int) -> None:
@@ -199,7 +180,7 @@ def run_dynamic(agent: Agent, types: DynamicTypes, episodes: Episodes, number: i
     types.begin(number)
     over = np.zeros(1, dtype=np.bool_)
     while not over.all():
-        over = best_step(agent, episodes, over)
+        over = _best_step(agent, episodes, over)
         types.look()
 
 
@@ -220,7 +201,7 @@ class Validator:
         self._episodes = Episodes(own, machine, len(own), options) if own else None
 
     def measures(self, agent: Agent, workers: Workers) -> dict[str, float]:
-        """Return means over the job sets: normalized turnaround time, which is the score, and those of `MEANS`.
+        """Return means over the job sets: normalized turnaround time, the ``score``, and those of `MEANS`.
 
         ``right_policies`` is the share of the jobs that got the better policy.
         """

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 MACHINES = {"sierra": sierra, "summit": summit}
 VALIDATION_SEED = 900_000
 """First seed of the job sets that validate; those that are trained on are drawn from the seeds below."""
-PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000
-"""Epochs of the paper, and of the shipped weights."""
+PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000  # Epochs of the paper, and of the shipped weights
 LARGEST_MEMORY, CHOICES = 200_000_000, 40
 """Bytes of the images of choices that are kept, and choices of an episode, about."""
 OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "image"}
@@ -108,8 +107,8 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     def options(self) -> Options:
         """Return what episodes have in common.
 
-        As published, agents are rewarded for what the local rewards say and act in every timestep. As usual, they are
-        rewarded for what counts, and time passes by itself where nothing can start.
+        As published, agents are rewarded by the local rewards and act in every timestep; as usual, by what counts, and
+        time passes by itself where nothing can start.
         """
         published = self.settings == "published"
         reward = Weights() if published else Weights(waiting=0.0, normalized_turnaround=1.0)
@@ -169,11 +168,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         from learned.cush.learner import Settings
 
         timing = partial(
-            Settings,
-            epochs=self.n_updates,
-            chunks=self.chunks,
-            average_every=self.average_every,
-            validate_every=self.every,
+            Settings, self.n_updates, chunks=self.chunks, average_every=self.average_every, validate_every=self.every
         )
         if self.settings == "published":
             return timing(selector_rate=self.selector_rate or 1e-4, policy_rate=self.policy_rate or 1e-3)

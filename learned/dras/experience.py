@@ -6,10 +6,8 @@ gains in it: a baseline that knows the arrivals (Mao, Venkatakrishnan, Schwarzko
 reinforcement learning in input-driven environments", ICLR 2019). The critic estimates what is left. Time between two
 choices is anything from none to days, so the discount is per time.
 
-A policy may begin with what WFP3 chooses, the rule that starts the job of the greatest (wait / estimate)^3 x size.
-Trained from nothing, it first finds out that short jobs are worth it, and goes on to let others starve, before it finds
-what keeps both waits short. The logarithm of the rule's score is a sum of three features, so it is no more than a layer
-for the network to learn.
+A policy may begin with what WFP3 chooses, the rule that starts the job of the greatest (wait / estimate)^3 x size: its
+logarithm is a sum of three features. Trained from nothing, a policy lets long jobs starve for a while.
 """
 
 from collections.abc import Callable
@@ -23,26 +21,23 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.observation import FEATURES, LOG_UNIT
 from learned.dras.environment import JobsetEnvironment, SeveralMachines
 from learned.dras.jobsets import HOUR_S
-from learned.rl.networks import SlotActorCritic, SlotStates, joined, packed, weights_of
+from learned.rl.networks import SlotActorCritic, SlotStates, slot_states, weights_of
 from learned.rl.rollout import Rollout
 from learned.rl.slots import SlotPolicy, pack_slots
 from learned.rl.training import A2cSettings
 
-CHUNK = 8192
-"""Choices whose values and probabilities are computed together."""
-SCALE_MEMORY = 0.9
-"""Share of the old scale of the rewards that is kept at an update."""
+CHUNK = 8192  # Choices whose values and probabilities are computed together
+SCALE_MEMORY = 0.9  # Share of the old scale of the rewards that is kept at an update
 LOG_WAIT, LOG_ESTIMATE, LOG_SIZE = (FEATURES.index(name) for name in ("log_wait", "log_estimate", "log_size"))
-POWER = 3.0
-"""Of wait / estimate in WFP3."""
+POWER = 3.0  # Of wait / estimate in WFP3
 IMITATION_STEPS, IMITATION_BATCH, IMITATION_RATE = 300, 2048, 3e-3
 Act = Callable[[Float32Array, BoolArray], IntArray]
 """Takes states and legal slots of episodes, and returns a slot for each."""
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedEpisodes:
-    """Whole episodes, side by side: T steps of E episodes; those that are over do nothing."""
+class _PlayedEpisodes:
+    # Whole episodes, side by side: T steps of E episodes; those that are over do nothing.
 
     # Of the N choices, step after step; ``legal`` has shape ``(N, W)``
     states: SlotStates
@@ -97,7 +92,7 @@ def drawing(model: SlotActorCritic, generator: torch.Generator) -> Act:
     )
 
 
-def play(environment: JobsetEnvironment, act: Act) -> PlayedEpisodes:
+def play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:
     """Act in all episodes, which have begun, until every one is over."""
     over = np.zeros(environment.n_environments, dtype=np.bool_)
     steps, times = [], [environment.episodes.now]
@@ -105,15 +100,16 @@ def play(environment: JobsetEnvironment, act: Act) -> PlayedEpisodes:
         states, legal = environment.episodes.observe()
         actions = act(states, legal)
         reward, ended = environment.step(actions)
-        steps.append((packed(states[~over], legal[~over]), legal[~over], actions[~over], ~over, reward))
+        steps.append((states[~over][legal[~over]], legal[~over], actions[~over], ~over, reward))
         times.append(environment.episodes.now)
         over = ended
-    parts, masks, taken, acts, rewards = zip(*steps, strict=True)
-    legal_slots, chosen = (torch.from_numpy(np.concatenate(part)) for part in (masks, taken))
-    return PlayedEpisodes(joined(parts), legal_slots, chosen, np.array(acts), np.array(rewards), np.array(times))
+    rows, masks, taken, acts, rewards = zip(*steps, strict=True)
+    legal_slots, chosen = np.concatenate(masks), torch.from_numpy(np.concatenate(taken))
+    seen, legal_then = slot_states(rows, legal_slots), torch.from_numpy(legal_slots)
+    return _PlayedEpisodes(seen, legal_then, chosen, np.array(acts), np.array(rewards), np.array(times))
 
 
-def _judged(model: SlotActorCritic, played: PlayedEpisodes) -> tuple[torch.Tensor, torch.Tensor]:
+def _judged(model: SlotActorCritic, played: _PlayedEpisodes) -> tuple[torch.Tensor, torch.Tensor]:
     # The logarithm of the probability of every choice, and the critic's value of its state.
     probabilities, values = [], []
     for chosen in torch.split(torch.arange(len(played.actions)), CHUNK):
@@ -125,9 +121,9 @@ def _judged(model: SlotActorCritic, played: PlayedEpisodes) -> tuple[torch.Tenso
 
 
 def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray) -> FloatArray:
-    """Take from every reward what the episodes of the same jobset gained on average in the same span of time.
+    """Take from every reward ``(T, E)`` what the episodes of its jobset gained on average in the same span of time.
 
-    Rewards have shape ``(T, E)``, times before each step and after the last one ``(T + 1, E)``, jobsets ``(E,)``.
+    Times are those before each step and after the last one, shape ``(T + 1, E)``.
     """
     gained = np.concatenate((np.zeros((1, len(jobsets))), rewards.cumsum(axis=0)))
     relative = np.empty_like(rewards)
@@ -147,8 +143,7 @@ def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray
 def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:
     """Generalized advantage estimates with a discount of its own at every step, shape ``(T, E)``.
 
-    Rewards and discounts have shape ``(T, E)``, values of the states before each step, and zeros, ``(T + 1, E)``;
-    rewards and values are 0 once an episode is over.
+    Values, shape ``(T + 1, E)``, and rewards are 0 once an episode is over.
     """
     advantages = np.zeros_like(rewards)
     later = np.zeros(rewards.shape[1])

@@ -2,9 +2,8 @@
 
 - A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update along the gradient of
   ``log pi(a|s) A + beta H(pi(s))`` and down that of the critic's squared error. The advantage A is the sum of rewards
-  up to the end of the update, plus the critic's value of the state after it, minus that of the state before the action.
-  The paper leaves the value after the update out, so that every update is an episode of its own; the sum then says
-  little of what comes later.
+  up to the end of the update, plus the critic's value of the state after it, which the paper leaves out, minus that of
+  the state before the action.
 - PPO (Schulman et al., 2017) takes several steps, along the clipped objective.
 - REINFORCE (DRAS paper, Eq. 4; Williams, 1992) has no critic. The baseline of the k-th step of an update is the
   cumulative reward from the k-th step on, averaged over all updates before and over the environments side by side.
@@ -15,7 +14,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -31,18 +29,11 @@ from learned.rl.state import Stateful
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
 
 OptimizerName = Literal["adam", "rmsprop"]
-OPTIMIZERS: Mapping[str, type[torch.optim.Adam] | type[torch.optim.RMSprop]] = MappingProxyType(
-    {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
-)
-LAST_RATE = 0.05
-"""Share of a learning rate that is left at the end of a training, as a rule."""
+LAST_RATE = 0.05  # Share of a learning rate that is left at the end of a training, as a rule
 
 
 class ModelLearner(Stateful):
-    """A model and the optimizer that improves it.
-
-    The learning rate falls linearly to ``last_rate`` of what it is at the start.
-    """
+    """A model and the optimizer that improves it; its learning rate falls linearly to a share of the first one."""
 
     state: ClassVar[tuple[str, ...]] = ("_module", "_optimizer")
 
@@ -53,7 +44,8 @@ class ModelLearner(Stateful):
         self._module = model
         self._learning_rate = learning_rate
         self._last_rate = last_rate
-        self._optimizer: torch.optim.Optimizer = OPTIMIZERS[optimizer](self._parameters, lr=learning_rate)
+        made = torch.optim.Adam if optimizer == "adam" else torch.optim.RMSprop
+        self._optimizer: torch.optim.Optimizer = made(self._parameters, lr=learning_rate)
 
     def rate(self, share: float) -> float:
         """Learning rate when a share of the training is finished."""
@@ -83,13 +75,9 @@ def descend(
 
 
 class BestKept(Stateful):
-    """A learner whose policy is judged as it goes on, and the best policy that it has had.
+    """A learner whose policy is judged after the first update and every so many, and the best one that it has had."""
 
-    The weights of a module are judged after the first update and every so many, and kept if they are the best.
-    """
-
-    more_is_better: ClassVar[bool] = False
-    """Whether the larger score is the better one."""
+    more_is_better: ClassVar[bool] = False  # Whether the larger score is the better one
     state: ClassVar[tuple[str, ...]] = ("_learner", "_updates", "_judged", "best", "best_score")
 
     def __init__(self, learner: Learner, policy: nn.Module, every: int) -> None:
@@ -202,29 +190,21 @@ class PpoLearner(_ActorCriticLearner[PpoSettings]):
                 # What is left over may be one sample, whose advantage has no spread to be measured by.
                 if len(chosen) == 1:
                     continue
-                loss, measured = self._loss(rollout, chosen, ent_coef)
-                self._descend(loss)
-                sums += measured
+                states, advantages = rollout.states[chosen], rollout.advantages[chosen]
+                log_probabilities = self.model.log_probabilities(states, rollout.legal[chosen])
+                taken = log_probabilities.gather(1, rollout.actions[chosen, None]).squeeze(1)
+                change = taken - rollout.log_probability[chosen]
+                advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+                ratio = change.exp()
+                clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)
+                policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
+                entropy = mean_entropy(log_probabilities)
+                value_loss = (self.model.values(states) - rollout.returns[chosen]).square().mean()
+                self._descend(policy_loss + settings.vf_coef * value_loss - ent_coef * entropy)
+                approx_kl = ((ratio - 1) - change).mean()
+                sums += entropy.item(), value_loss.item(), approx_kl.item()
                 steps += 1
         return dict(zip(("entropy", "value_loss", "approx_kl"), (sums / max(steps, 1)).tolist(), strict=True))
-
-    def _loss(
-        self, rollout: Rollout, chosen: torch.Tensor, ent_coef: float
-    ) -> tuple[torch.Tensor, tuple[float, float, float]]:
-        states, settings = rollout.states[chosen], self._settings
-        log_probabilities = self.model.log_probabilities(states, rollout.legal[chosen])
-        taken = log_probabilities.gather(1, rollout.actions[chosen, None]).squeeze(1)
-        change = taken - rollout.log_probability[chosen]
-        advantages = rollout.advantages[chosen]
-        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        ratio = change.exp()
-        clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)
-        policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
-        entropy = mean_entropy(log_probabilities)
-        value_loss = (self.model.values(states) - rollout.returns[chosen]).square().mean()
-        loss = policy_loss + settings.vf_coef * value_loss - ent_coef * entropy
-        approx_kl = ((ratio - 1) - change).mean()
-        return loss, (entropy.item(), value_loss.item(), approx_kl.item())
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +227,7 @@ def policy_loss(actor: nn.Module, choices: Choices, ent_coef: float) -> tuple[to
 
 
 class PolicyGradient(ModelLearner):
-    """REINFORCE on choices whose advantages are known, wherever they come from.
-
-    The actor takes states to one logit per action, shape ``(batch, actions)``.
-    """
+    """REINFORCE on choices of known advantages; the actor takes states to logits, shape ``(batch, actions)``."""
 
     def __init__(
         self, actor: nn.Module, learning_rate: float, optimizer: OptimizerName, last_rate: float, max_grad_norm: float
@@ -262,8 +239,7 @@ class PolicyGradient(ModelLearner):
     def improve(self, batches: Iterable[Choices], ent_coef: float) -> float:
         """Take one step along the gradient of all choices of all batches; return the mean entropy.
 
-        Batches are looked at one after the other, so that they need not be in memory together. Raises
-        `UsageError` if the training diverges.
+        The batches need not be in memory together. Raises `UsageError` if the training diverges.
         """
         self._optimizer.zero_grad()
         count, entropies = 0, 0.0

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"
-"""Variables in which every worker is told of the others."""
+COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"  # Variables in which every worker is told of the others
 
 
 class Workers:
@@ -31,10 +30,8 @@ class Workers:
     Where there are several, every method raises `UsageError` if another one has died.
     """
 
-    rank: int = 0
-    """Number of this one, from 0; the first one writes files and speaks."""
-    count: int = 1
-    """Their number P."""
+    rank: int = 0  # Number of this one, from 0; the first one writes files and speaks
+    count: int = 1  # Their number P
 
     def total(self, values: FloatArray) -> FloatArray:
         """Return the sums over all of them."""
@@ -52,8 +49,7 @@ class Workers:
         return [state]
 
 
-ALONE = Workers()
-"""One process; it holds nothing."""
+ALONE = Workers()  # One process; it holds nothing
 
 
 def is_leader(workers: Workers) -> bool:
