@@ -99,10 +99,7 @@ class Weights:
 
     @property
     def risk_bound(self) -> float:
-        """What the excess risk cannot pass: ``ln n / gamma_t + 1/2 sum gamma_s`` (Theorem 1; errata).
-
-        The round that goes on counts as one.
-        """
+        """Bound of the excess risk: ``ln n / gamma_t + 1/2 sum gamma_s``, round t going on (Theorem 1; errata)."""
         gamma = self.gamma(self.rounds + 1)
         return math.log(self.n) / gamma + (self.rate_sum + gamma) / 2 if gamma else 0.0
 
@@ -225,10 +222,7 @@ class Loss(StrEnum):
 
 
 def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0) -> float:
-    """Loss of a job: how far its run time passes its limit, over ``full_loss_at``, in [0, 1] (section 3.2; errata).
-
-    ``full_loss_at`` is 1 in section 3.2, 0.5 in section 4.4.
-    """
+    """Loss of a job: the share of its limit by which it passes it, over ``full_loss_at``, at most 1 (3.2; errata)."""
     return min(1.0, max(0.0, (run_s - walltime_s) / walltime_s) / full_loss_at)
 
 

@@ -20,7 +20,7 @@ from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
-from learned.cush.selectors import (
+from learned.cush.policies import (
     FILTERS,
     HIDDEN,
     JOBS,
@@ -37,9 +37,8 @@ from learned.cush.selectors import (
     parts_of,
     starts_of,
 )
-from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient
+from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, cumulative_rewards
 from learned.rl.networks import dense, masked, masked_log_softmax, set_weights, slot_layers, slot_logits, weights_of
-from learned.rl.rollout import cumulative_rewards
 from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
 from learned.rl.state import Stateful
 from learned.rl.workers import Workers
@@ -161,14 +160,14 @@ class ImageModule(SelectorModule):
         return self
 
     def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
-        """Draw choices; see `learned.cush.selectors.JobSelector.draw`."""
+        """Draw choices; see `learned.cush.policies.JobSelector.draw`."""
         probability = masked_log_softmax(self._logits(observations), torch.from_numpy(legal)).exp().double()
         below = probability.cumsum(1) <= torch.from_numpy(uniform)[:, None] * probability.sum(1, keepdim=True)
         # Rounding must not lead beyond the last legal choice, which is to do nothing.
         return np.asarray(below.sum(1).clamp(max=legal.shape[1] - 1).numpy())
 
     def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
-        """Take the most probable choices; see `learned.cush.selectors.JobSelector.best`."""
+        """Take the most probable choices; see `learned.cush.policies.JobSelector.best`."""
         return np.asarray(masked(self._logits(observations), torch.from_numpy(legal)).argmax(1).numpy())
 
     def _logits(self, observations: Float32Array) -> torch.Tensor:
@@ -278,10 +277,7 @@ def times_by(clock: Clock, played: Played) -> IntArray:
 
 
 def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
-    """Return the mean return of the simulations of the same job set at the same time, shape ``(T, E)``.
-
-    ``runs`` says where episodes were not over; groups are the job sets of the episodes, the same ones for all workers.
-    """
+    """Return mean returns of the simulations of a job set, by groups ``(E,)``, at the same time, shape ``(T, E)``."""
     last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
     size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)
     means[runs] = _means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], size, workers)

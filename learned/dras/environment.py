@@ -27,7 +27,7 @@ class Phase:
 
 
 class JobsetEnvironment(Stateful):
-    """Episodes over the jobsets of one phase after the other; see `learned.rl.rollout.Environment`.
+    """Episodes over the jobsets of one phase after the other; see `learned.rl.algorithms.Environment`.
 
     Every episode that ends is followed by one of a random jobset of the phase, unless `begin_groups` begins all
     together.
@@ -59,7 +59,7 @@ class JobsetEnvironment(Stateful):
         return self
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         if not self._streams:
             self._streams = True
             self.episodes.begin(self.drawn(self.n_environments))
@@ -67,10 +67,7 @@ class JobsetEnvironment(Stateful):
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Make a choice in every episode; see `learned.rl.rollout.Environment.step`.
-
-        Rewards are times the jobs of the episode, so that a job counts the same in all of them, and `jobset_weights`.
-        """
+        """Make a choice in every episode; rewards are times its number of jobs and its `jobset_weights`."""
         weights = self._weights[self.episodes.tally["jobset"]]
         rewards, ended = self.episodes.step(actions)
         if self._streams and ended.any():
@@ -127,10 +124,7 @@ class SeveralMachines(Stateful):
 
 
 def jobset_weights(jobsets: Sequence[Workload], machine: int, options: Options) -> FloatArray:
-    """Return by what rewards of each jobset are multiplied, so that a busy one does not count for many quiet ones.
-
-    That is the mean of the mean waits under FCFS with EASY over that of the jobset, at most `MOST_WEIGHT`.
-    """
+    """Return the mean wait under FCFS with EASY over that of each jobset, at most `MOST_WEIGHT`."""
     wait_s = mean_waits_s(first_come_first_served(jobsets, machine, options))
     return np.asarray(np.minimum(wait_s.mean() / np.maximum(wait_s, 1.0), MOST_WEIGHT))
 

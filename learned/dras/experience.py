@@ -21,8 +21,8 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.observation import FEATURES, LOG_UNIT
 from learned.dras.environment import JobsetEnvironment, SeveralMachines
 from learned.dras.jobsets import HOUR_S
+from learned.rl.algorithms import Rollout, descend
 from learned.rl.networks import SlotActorCritic, SlotStates, slot_states, weights_of
-from learned.rl.rollout import Rollout
 from learned.rl.slots import SlotPolicy, pack_slots
 from learned.rl.training import A2cSettings
 
@@ -31,8 +31,7 @@ SCALE_MEMORY = 0.9  # Share of the old scale of the rewards that is kept at an u
 LOG_WAIT, LOG_ESTIMATE, LOG_SIZE = (FEATURES.index(name) for name in ("log_wait", "log_estimate", "log_size"))
 POWER = 3.0  # Of wait / estimate in WFP3
 IMITATION_STEPS, IMITATION_BATCH, IMITATION_RATE = 300, 2048, 3e-3
-Act = Callable[[Float32Array, BoolArray], IntArray]
-"""Takes states and legal slots of episodes, and returns a slot for each."""
+Act = Callable[[Float32Array, BoolArray], IntArray]  # Takes states and legal slots, returns a slot each
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class _PlayedEpisodes:
 
 @dataclass(frozen=True, slots=True)
 class JobsetCollector:
-    """A `learned.rl.rollout.Collector` of whole episodes."""
+    """A `learned.rl.algorithms.Collector` of whole episodes."""
 
     groups: int = 4  # Jobsets at a time; the episodes side by side are shared out evenly among them
     horizon_h: float = 48.0  # Hours after which what happens counts for 1 / e
@@ -141,10 +140,7 @@ def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray
 
 
 def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:
-    """Generalized advantage estimates with a discount of its own at every step, shape ``(T, E)``.
-
-    Values, shape ``(T + 1, E)``, and rewards are 0 once an episode is over.
-    """
+    """Generalized advantage estimates with a discount of each step, shape ``(T, E)``; values have a step more."""
     advantages = np.zeros_like(rewards)
     later = np.zeros(rewards.shape[1])
     for t in range(len(rewards) - 1, -1, -1):
@@ -174,6 +170,4 @@ def imitate_wfp3(
         batch = torch.randint(len(played.actions), (IMITATION_BATCH,), generator=generator)
         probabilities = model.log_probabilities(played.states[batch], played.legal[batch])
         loss = -probabilities.gather(1, played.actions[batch, None]).mean()
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        descend(optimizer, list(model.actor.parameters()), loss, float("inf"))

@@ -51,10 +51,7 @@ class Split:
         return np.asarray(self.workload.submit // DAY_S, dtype=np.int64)
 
     def spans(self, weeks: int = 1) -> tuple[Workload, ...]:
-        """Return spans of so many weeks without held-out days or too few jobs, a tenth of the usual number.
-
-        Raises `UsageError` if there are none.
-        """
+        """Return spans of so many weeks, but held-out and quiet ones; raises `UsageError` if there are none."""
         found = []
         length, days = weeks * WEEK_DAYS, self.days
         for first in range(0, int(days.max()) + 1, length):
@@ -68,18 +65,14 @@ class Split:
 
     def training(self) -> Workload:
         """Return all jobs of days that are not held out, at their times."""
-        return self._part(held_out=False)
+        chosen = np.flatnonzero(~np.isin(self.days, self.held_out))
+        return self.workload.subset(chosen, name=f"{self.workload.name}, training days")
 
     def evaluation(self) -> Workload:
         """Return the jobs of the held-out days, at their times since the first of these days."""
-        part = self._part(held_out=True)
-        begin_s = float(part.submit.min() // DAY_S * DAY_S)
-        return part.subset(slice(None), begin_s)
-
-    def _part(self, *, held_out: bool) -> Workload:
-        chosen = np.flatnonzero(np.isin(self.days, self.held_out) == held_out)
-        name = f"{self.workload.name}, {'held-out' if held_out else 'training'} days"
-        return self.workload.subset(chosen, name=name)
+        chosen = np.flatnonzero(np.isin(self.days, self.held_out))
+        begin_s = float(self.days[chosen].min() * DAY_S)
+        return self.workload.subset(chosen, begin_s, f"{self.workload.name}, held-out days")
 
 
 def split_of(workload: Workload) -> Split:
@@ -139,10 +132,7 @@ class SyntheticModel:
         return cls(workload, processors, weights / weights.sum())
 
     def week(self, seed: int, index: int, load: float | None, weeks: int = 1) -> Workload:
-        """Draw a week, or several in a row; seed and index fix it.
-
-        The load is the share of the processor time that jobs ask for, positive or `UsageError`; None for the trace's.
-        """
+        """Draw a week, or several; raises `UsageError` if the load, None for that of the trace, is not positive."""
         if load is not None and not load > 0:
             raise UsageError(f"the load is {load}, must be positive")
         workload, rng = self.workload, np.random.default_rng((seed, index))

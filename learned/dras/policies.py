@@ -46,10 +46,7 @@ class Agent:
 
 
 def load_agent(name: str, weights: str) -> Agent:
-    """Read an agent of a training, one of `shipped_weights` or a file that it wrote.
-
-    Raises `UsageError` if there is no such file, `BadFileError` if it is no such agent.
-    """
+    """Read one of the shipped agents, or a file; raises `UsageError` where there is none, `BadFileError` if broken."""
     path = find_weights(name, weights)
     held, card = load_weights(path, name)
     try:
@@ -185,10 +182,7 @@ class _Operation:
 
 @dataclass(frozen=True, slots=True)
 class DrasPpo(AgentScheduler):
-    """``dras-ppo``, static or *dynamic*; see `AgentScheduler`.
-
-    Raises `UsageError` if an option is out of range, `MissingPackageError` if it is to learn without torch.
-    """
+    """``dras-ppo``, static or *dynamic*, which raises `MissingPackageError` without torch; see `AgentScheduler`."""
 
     dynamic: bool = False  # Whether it goes on learning in operation. Needs torch.
     # Days between two updates, and days back to which ended jobs are looked at

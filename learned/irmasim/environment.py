@@ -1,7 +1,4 @@
-"""Where agents that select policies are trained: machines and jobs by name, and whole episodes side by side.
-
-Episodes are rewarded relative to what the policies alone come to.
-"""
+"""Where agents that select policies are trained, rewarded relative to what the policies alone come to."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +31,7 @@ PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous()
 
 
 def machine_of(platform: str, types: str = "") -> Machine:
-    """Return one of `PAPERS`, or read a platform file; ``types`` is a library's folder for types that it leaves out.
+    """Return one of `PAPERS`, or read a platform file, with a library's folder for types that it leaves out.
 
     Raises `UsageError` if it is neither, `BadFileError` if the file is not right.
     """
@@ -58,7 +55,7 @@ def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:
 
 
 class WholeEpisodes(Stateful):
-    """Episodes on the same random job set that begin together, at least 2; see `learned.rl.rollout.Environment`.
+    """Episodes on the same random job set that begin together, at least 2; see `learned.rl.algorithms.Environment`.
 
     All begin anew after as many steps as the longest can have. What an episode gains in a step is the reward over that
     of a reference, negative and one for each job set, plus the share of the work that was done in it: this adds up to
@@ -89,7 +86,7 @@ class WholeEpisodes(Stateful):
         self.totals = np.zeros(count)  # What the rewards of the options added up to in these, shape ``(E,)``
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         if self._at == 0:
             self._taken[:] = 0
             jobset = int(self._rng.integers(0, len(self.episodes.jobsets)))

@@ -73,10 +73,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         """Number of updates, which follows from that of episodes."""
         return self.episodes // self.environments
 
-    @property
-    def n_updates(self) -> int:
-        """Number of updates."""
-        return self.updates
+    n_updates = updates
 
     def options(self) -> Options:
         """Return level, reward and policies of the environment."""

@@ -26,8 +26,7 @@ from learned.nsa.solver import LARGEST_JOB, asked_by_others, node_features, writ
 from learned.rl.state import Stateful
 
 REWARD_SCALE = 0.01  # What hops are multiplied by in a reward, so that most lie between -5 and 0
-WALK_STEPS, MOST_REMOVED = 100, 2
-"""Steps of the walks that training states come from, and jobs that a move removes at most (n_D)."""
+WALK_STEPS, MOST_REMOVED = 100, 2  # Steps of walks to train on, and jobs that a move removes at most (n_D)
 HOTTEST, COLDEST = 2.5, 0.0025  # Their temperatures, as multiples of the cost of a hop
 
 
@@ -173,19 +172,6 @@ def _step_all(
             _start_move(pool, repairs, rules, e, rng)
 
 
-def _window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
-    encodings = [encode(problem) for problem in problems]
-    first = encodings[0]
-    return WindowPool(
-        np.cumsum([0, *(encoding.n_idle for encoding in encodings)], dtype=np.int64),
-        np.cumsum([0, *(len(encoding.sizes) for encoding in encodings)], dtype=np.int64),
-        np.concatenate([encoding.groups.ravel() for encoding in encodings]),
-        np.concatenate([node_features(problem).ravel() for problem in problems]),
-        np.concatenate([encoding.sizes for encoding in encodings]),
-        *(first.weights, first.bottom, first.top, first.scale),
-    )
-
-
 class RepairEnvironment(Stateful):
     """E walks by annealing, each on a window of one cluster, whose repairs are the episodes.
 
@@ -199,7 +185,16 @@ class RepairEnvironment(Stateful):
     def __init__(self, problems: Sequence[TopologyProblem], shape: Shape, n_environments: int, seed: int) -> None:
         self.n_environments = n_environments
         self._shape = shape
-        self._pool = _window_pool(problems)
+        encodings = [encode(problem) for problem in problems]
+        first = encodings[0]
+        self._pool = WindowPool(
+            np.cumsum([0, *(encoding.n_idle for encoding in encodings)], dtype=np.int64),
+            np.cumsum([0, *(len(encoding.sizes) for encoding in encodings)], dtype=np.int64),
+            np.concatenate([encoding.groups.ravel() for encoding in encodings]),
+            np.concatenate([node_features(problem).ravel() for problem in problems]),
+            np.concatenate([encoding.sizes for encoding in encodings]),
+            *(first.weights, first.bottom, first.top, first.scale),
+        )
         self._reward_scale = REWARD_SCALE / self._pool.scale
         temperatures = HOTTEST * self._pool.scale, COLDEST * self._pool.scale
         self._rules = Rules(*temperatures, WALK_STEPS, MOST_REMOVED, False, True)
@@ -217,7 +212,7 @@ class RepairEnvironment(Stateful):
         _start_all(self._pool, self._repairs, self._rules, self._rng)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         n_features, n_actions = self._shape
         states = np.empty((self.n_environments, n_features * n_actions), dtype=np.float32)
         n_legal = np.empty(self.n_environments, dtype=np.int64)
@@ -225,7 +220,7 @@ class RepairEnvironment(Stateful):
         return states.reshape(-1, n_features, n_actions), np.arange(n_actions) < n_legal[:, None]
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Place a job in every walk; see `learned.rl.rollout.Environment.step`."""
+        """Place a job in every walk; see `learned.rl.algorithms.Environment.step`."""
         rewards = np.empty(self.n_environments)
         done = np.empty(self.n_environments, dtype=np.bool_)
         _step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)

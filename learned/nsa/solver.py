@@ -186,10 +186,7 @@ def anneal_guided(
 
 @dataclass(frozen=True, slots=True)
 class Nsa(TopologySolver):
-    """Neural simulated annealing; one or two forward passes a step.
-
-    Raises `UsageError` if an option is out of range, `BadFileError` if a file of weights cannot be read.
-    """
+    """Neural simulated annealing; raises `UsageError` or `BadFileError` if options or weights cannot be taken."""
 
     # One of the paper's six, ``fcn-1`` to ``cnn-3``, whose weights come along; or a file of weights written by
     # ``allocopt train nsa``

@@ -1,7 +1,4 @@
-"""Training ``nsa``: the repair operator of the NSA paper by PPO (section V-B).
-
-It learns on windows of the paper's workload from a seed, replayed in epochs that begin on an idle cluster.
-"""
+"""Training ``nsa``: the repair of the NSA paper by PPO (section V-B), on replays that begin on an idle cluster."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass

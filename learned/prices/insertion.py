@@ -72,10 +72,10 @@ def insert_priced(
     tolerance: float,
     counts: IntArray,
 ) -> float:
-    """Insert all jobs in an order; return what they save, in hops, and write their nodes of each leaf into ``counts``.
+    """Insert jobs in an order, and write their nodes of each leaf into ``counts``; return what they save, in hops.
 
-    Worths fall with the share of nodes that is still to be inserted, to the power ``fading``. Up to a relative error of
-    what a job pays the tables of the job before serve it, too, for filling them all is most of the work.
+    Worths fall with the share of nodes still to be inserted, to the power ``fading``. Up to a relative error of what a
+    job pays the tables of the job before serve it, too, for filling them all is most of the work.
     """
     asked, largest = float(sizes.sum()), sizes.max()
     left, saved, charged = asked, 0.0, -1.0
@@ -106,10 +106,7 @@ def bound_alone(
     prices: FloatArray,
     alone: FloatArray,
 ) -> float:
-    """Return the bound D(p) in hops, and what jobs of each of the distinct sizes would save alone less what they pay.
-
-    Half of the work of `dual_bound`, which asks for nodes.
-    """
+    """Return the bound D(p) in hops; write what jobs of each size would save alone, less what they pay."""
     top = tree.idle.size - 1
     n_children = tree.first_child[top + 1] - tree.first_child[top]
     bound = 0.0

@@ -282,30 +282,27 @@ class PriceLearner(ModelLearner):
         settings, unit = self._settings, case.features.unit
         if unit == 0.0:
             return 0.0
-        self._imitate(case, worth, scores, gradients.worths[leaves])
+        disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
+        order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
+        own = np.zeros(len(worth))
+        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, own)
+        gradients.worths[leaves] += settings.imitation * own
         if 1 < len(case.sizes) <= settings.most_explored:
-            self._explore(case, worth, scores, gradients.order[jobs])
+            gradients.order[jobs] -= self._gain(case, worth, scores)
         saved = case.first(unit * worth, scores, settings.fading)
         change = np.abs(case.savings(case.known) - case.savings(case.counts))
         gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
         return saved / (case.asked * unit)
 
-    def _imitate(self, case: Case, worth: FloatArray, scores: FloatArray, gradient: FloatArray) -> None:
-        settings, unit = self._settings, case.features.unit
-        disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
-        order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
-        own = np.zeros(len(worth))
-        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, own)
-        gradient += settings.imitation * own
-
-    def _explore(self, case: Case, worth: FloatArray, scores: FloatArray, gradient: FloatArray) -> None:
+    def _gain(self, case: Case, worth: FloatArray, scores: FloatArray) -> FloatArray:
+        # How much more the better of disturbed orders save, along their disturbances.
         settings, unit = self._settings, case.features.unit
         noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
         noise = np.vstack((noise, -noise))
         orders = scores + settings.order_noise * noise
         saved = explore(case.tree, case.idle_state(), case.sizes, unit * worth, orders, settings.fading, case.counts)
         gain = settings.exploration * 10.0 * (saved - saved.mean()) / (case.asked * unit * settings.samples)
-        gradient -= gain @ noise / settings.order_noise
+        return np.asarray(gain @ noise / settings.order_noise)
 
     def _loss(self, prices: Tensor, worths: Tensor, scores: Tensor, gradients: _Gradients) -> Tensor:
         # A loss that has these gradients.

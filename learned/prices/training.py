@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 MOST_IDLE = 4000  # Idle nodes of the largest windows to train on
 MOST_EXACT, STATES = 8, 50_000  # Jobs up to which ``exact`` is asked for the optimum, and how hard it tries
-EVALUATION_SEEDS = range(1_000_000, 2_000_000)
-"""Seeds of windows that nothing is trained on, besides those of the shipped ones."""
+EVALUATION_SEEDS = range(1_000_000, 2_000_000)  # Of windows that nothing is trained on, besides the shipped ones
 UNSEEN = FatTree(25, 4, 10)  # The cluster that no window to train on comes from: that of the NSA paper's repository
 ALLOCATORS = (("greedy", "free"), ("best-fit", "free"), ("sequential", "scas"), ("annealing", "dcas"))
 

@@ -97,10 +97,10 @@ def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any])
 
 
 def check_folder(request: TrainingRequest) -> None:
-    """Make the folder; worth calling before a training prepares what takes long.
+    """Make the folder.
 
-    Raises `UsageError` if it holds a training and this one does not go on with it, or the other way round,
-    `BadFileError` if nothing can be written to it.
+    Raises `UsageError` if it holds a training and this one begins, or the other way round, `BadFileError` if nothing
+    can be written to it.
     """
     folder = request.folder
     # Unlike `Path.exists` it takes a name that is too long for one that is not there.
@@ -127,10 +127,7 @@ def write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, An
 
 
 def read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """Read the state of a training; arrays come back as arrays.
-
-    Raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read, or is damaged.
-    """
+    """Read a state; raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read."""
     path = folder / NAME
     try:
         data = path.read_bytes()

@@ -56,15 +56,12 @@ class CompactNetwork:
 
 
 class PackedSlots(NamedTuple):
-    """The weights of a compact network's actor as kernels take them, each layer's transposed."""
+    """Transposed weights of a compact network's actor, and its biases, as kernels take them."""
 
-    # Shapes ``(K, first)`` and ``(first,)``
     one: Annotated[Float32Array, 2]
     one_bias: Float32Array
-    # Shapes ``(first, second)`` and ``(second,)``
     two: Annotated[Float32Array, 2]
     two_bias: Float32Array
-    # Shapes ``(second,)`` and ``(1,)``
     three: Float32Array
     three_bias: Float32Array
     hidden: Annotated[Float32Array, 2]  # Working space, shape ``(2, max(first, second))``

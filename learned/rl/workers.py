@@ -59,8 +59,7 @@ def is_leader(workers: Workers) -> bool:
 
 def any_of(workers: Workers, *flags: bool) -> tuple[bool, ...]:
     """Return for each flag whether one of the processes has set it."""
-    found = workers.largest(np.array(flags, dtype=np.float64))
-    return tuple(bool(value) for value in found)
+    return tuple((workers.largest(np.array(flags, dtype=np.float64)) > 0).tolist())
 
 
 class _Joined(Workers):
@@ -110,10 +109,7 @@ class _Joined(Workers):
 
 @contextmanager
 def joined_workers() -> Iterator[Workers]:
-    """Join the workers that this process was started with, and leave them in the end; one alone is on its own.
-
-    Raises `UsageError` if they cannot be joined.
-    """
+    """Join the workers that this process was started with, or none; raises `UsageError` if they cannot be joined."""
     if int(os.environ.get(COUNT, "1")) == 1:
         yield ALONE
         return

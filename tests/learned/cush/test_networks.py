@@ -6,7 +6,7 @@ import pytest
 from allocopt.envs.cush.jobsets import Machine, sierra, summit
 from allocopt.envs.cush.observation import n_features
 from allocopt.errors import UsageError
-from learned.cush.selectors import ImageNetwork, LearnedPolicies, policy_shapes
+from learned.cush.policies import ImageNetwork, LearnedPolicies, policy_shapes
 from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
