@@ -99,7 +99,7 @@ class Weights:
 
     @property
     def risk_bound(self) -> float:
-        """Bound of the excess risk: ``ln n / gamma_t + 1/2 sum gamma_s``, round t going on (Theorem 1; errata)."""
+        """Bound of the excess risk, ``ln n / gamma_t + 1/2 sum gamma_s``, t the present round (Theorem 1; errata)."""
         gamma = self.gamma(self.rounds + 1)
         return math.log(self.n) / gamma + (self.rate_sum + gamma) / 2 if gamma else 0.0
 

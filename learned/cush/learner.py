@@ -277,7 +277,7 @@ def times_by(clock: Clock, played: Played) -> IntArray:
 
 
 def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
-    """Return mean returns of the simulations of a job set, by groups ``(E,)``, at the same time, shape ``(T, E)``."""
+    """Return the mean return over simulations of a job set, by groups ``(E,)``, at the same time, shape ``(T, E)``."""
     last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
     size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)
     means[runs] = _means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], size, workers)

@@ -246,7 +246,7 @@ class Trained:
 
 
 def load_trained(weights: str) -> Trained:
-    """Read one of the shipped agents, or a file; raises `UsageError` where there is none, `BadFileError` if broken."""
+    """Read an agent, shipped or from a file; raises `UsageError` if there is none, `BadFileError` if it is broken."""
     path = find_weights("cush", weights)
     trained = Trained(*load_weights(path, "cush"))
     if trained.card.network != "compact":

@@ -67,7 +67,7 @@ class JobsetEnvironment(Stateful):
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Make a choice in every episode; rewards are times its number of jobs and its `jobset_weights`."""
+        """Make a choice in every episode; rewards are multiplied by its jobs and its `jobset_weights`."""
         weights = self._weights[self.episodes.tally["jobset"]]
         rewards, ended = self.episodes.step(actions)
         if self._streams and ended.any():
@@ -157,7 +157,7 @@ class Waits:
 
 
 class Validator:
-    """Plays jobsets with a policy's best actions; longest waits beyond ``tolerated`` times those of EASY cost."""
+    """Plays jobsets by a policy's best actions; longest waits over ``tolerated`` times EASY's add to the score."""
 
     def __init__(self, jobsets: Sequence[Workload], machine: int, options: Options, tolerated: float = 1.25) -> None:
         self._tolerated = tolerated

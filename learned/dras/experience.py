@@ -140,7 +140,7 @@ def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray
 
 
 def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:
-    """Generalized advantage estimates with a discount of each step, shape ``(T, E)``; values have a step more."""
+    """Generalized advantage estimates, a discount for each step, shape ``(T, E)``; values are ``(T + 1, E)``."""
     advantages = np.zeros_like(rewards)
     later = np.zeros(rewards.shape[1])
     for t in range(len(rewards) - 1, -1, -1):

@@ -51,7 +51,7 @@ class Split:
         return np.asarray(self.workload.submit // DAY_S, dtype=np.int64)
 
     def spans(self, weeks: int = 1) -> tuple[Workload, ...]:
-        """Return spans of so many weeks, but held-out and quiet ones; raises `UsageError` if there are none."""
+        """Return spans of so many weeks, none held out or nearly empty; raises `UsageError` if none is left."""
         found = []
         length, days = weeks * WEEK_DAYS, self.days
         for first in range(0, int(days.max()) + 1, length):

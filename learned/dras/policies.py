@@ -46,7 +46,7 @@ class Agent:
 
 
 def load_agent(name: str, weights: str) -> Agent:
-    """Read one of the shipped agents, or a file; raises `UsageError` where there is none, `BadFileError` if broken."""
+    """Read an agent, shipped or from a file; raises `UsageError` if there is none, `BadFileError` if it is broken."""
     path = find_weights(name, weights)
     held, card = load_weights(path, name)
     try:

@@ -1,4 +1,4 @@
-"""Algorithms that improve policies over batches of masked, discrete actions, and what all that learns has in common.
+"""Algorithms over masked, discrete actions, the rollouts that they learn from, and what all that learns has in common.
 
 - A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update along the gradient of
   ``log pi(a|s) A + beta H(pi(s))`` and down that of the critic's squared error. The advantage A is the sum of rewards

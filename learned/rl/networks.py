@@ -138,7 +138,7 @@ class SlotStates:
 
 
 def slot_states(rows: Sequence[Float32Array], legal: BoolArray) -> SlotStates:
-    """Put features ``(r, K)`` of legal slots together, those of choices after choices, at least one for each."""
+    """Join features ``(r, K)`` of the legal slots of many choices, in their order; every choice has a legal slot."""
     whole, counts = np.concatenate(rows), legal.sum(axis=1)
     first = np.concatenate(([0], np.cumsum(counts)))
     means = np.add.reduceat(whole, first[:-1], axis=0) / counts[:, None].astype(np.float32)

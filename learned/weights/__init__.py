@@ -73,7 +73,7 @@ def _read_once(path: Path, changed_ns: int) -> tuple[dict[str, Float32Array], Ca
 
 
 def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
-    """Read weights and their card; raises `BadFileError` if `write_weights` did not write the file, or not so."""
+    """Read weights and their card; raises `BadFileError` unless `write_weights` wrote the file."""
     from safetensors import SafetensorError, safe_open
 
     if os.path.isdir(path):
