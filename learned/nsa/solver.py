@@ -231,10 +231,7 @@ class Nsa(TopologySolver):
             run.offer(sequential_allocation(problem))
         steps = budget.iterations or self.steps
         rules = rules_of(problem, self._schedule(), steps, restores=self.walk == "metropolis")
-        walk, window = walk_from(problem, run.solution), encode(problem)
-        architecture, network = load_network(weights_path(self.network))
-        buffers, nodes = buffers_for(architecture), node_features(problem)
-        guide = Guide(network, buffers, nodes, *architecture.input, float(self.sharpness))
+        walk, window, guide = walk_from(problem, run.solution), encode(problem), self._guide(problem)
         rng = np.random.default_rng(seed)
 
         def advance(first: int, end: int) -> None:
@@ -244,6 +241,11 @@ class Nsa(TopologySolver):
 
     def _schedule(self) -> Schedule:
         return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
+
+    def _guide(self, problem: TopologyProblem) -> Guide:
+        architecture, network = load_network(weights_path(self.network))
+        buffers, nodes = buffers_for(architecture), node_features(problem)
+        return Guide(network, buffers, nodes, *architecture.input, float(self.sharpness))
 
 
 def weights_path(network: str) -> Path:
