@@ -109,11 +109,7 @@ class Experts:
 
 
 def read_experts(path: Path | str | None = None) -> Experts:
-    """Read a table; without a path the one that comes with the package.
-
-    Raises `BadFileError` if the file cannot be read, or an expert leaves a gap, has rows that overlap or do not sum
-    to 1; it names the expert and the row.
-    """
+    """Read a table, that of the package without a path; raises `BadFileError`, which names expert and row."""
     where = Path(str(files("learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
     return experts_of(read_toml(where), where)
 

@@ -9,7 +9,7 @@ workers among them, at the same time ``t``: after as many timesteps, or after as
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
-from learned.cush.selectors import (
+from learned.cush.policies import (
     FILTERS,
     HIDDEN,
     JOBS,
@@ -37,25 +37,21 @@ from learned.cush.selectors import (
     parts_of,
     starts_of,
 )
-from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient
-from learned.rl.networks import dense, masked, masked_log_softmax, set_weights, slot_layers, weights_of
-from learned.rl.rollout import cumulative_rewards
+from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, cumulative_rewards
+from learned.rl.networks import dense, masked, masked_log_softmax, set_weights, slot_layers, slot_logits, weights_of
 from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
 from learned.rl.state import Stateful
 from learned.rl.workers import Workers
 
-Clock = Literal["timesteps", "actions"]
-"""What counts as the same time for the baseline."""
-MOMENTUM = 0.1
-"""Share of a batch in the running statistics of batch normalization."""
+Clock = Literal["timesteps", "actions"]  # What counts as the same time for the baseline
+SlotRows = tuple[torch.Tensor, torch.Tensor]
+"""States of ``n`` choices: features ``(R, K)`` of the legal ones alone, and which are legal, ``(n, Q + 1)``."""
+MOMENTUM = 0.1  # Share of a batch in the running statistics of batch normalization
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Hyper-parameters of Algorithm 1; the defaults are the paper's.
-
-    Raises `UsageError` if validations do not fall on averages.
-    """
+    """Hyper-parameters of Algorithm 1, the paper's; raises `UsageError` if validations do not fall on averages."""
 
     epochs: int = 5000  # Epochs of the whole training, the last of which ends with an average and a validation
     optimizer: OptimizerName = "rmsprop"  # Of both selectors
@@ -86,20 +82,12 @@ class Settings:
             )
 
 
-class SlotRows(NamedTuple):
-    """States of ``n`` choices: features ``(R, K)`` of the legal ones alone, of which ``(n, Q + 1)`` says where."""
-
-    rows: torch.Tensor
-    legal: torch.Tensor
-
-
 class SelectorModule(nn.Module):
-    """A job selector that learns; its states are what `states` makes of observations."""
+    """A job selector that learns: what `states` makes of observations to logits, shape ``(n, Q + 1)``."""
 
-    largest_batch: int
-    """Choices that it learns from together, at most; more do not fit in a cache."""
+    largest_batch: int  # Choices that it learns from together, at most; more do not fit in a cache
 
-    def states(self, observations: Float32Array, legal: BoolArray) -> "SlotRows | torch.Tensor":
+    def states(self, observations: Float32Array, legal: BoolArray) -> SlotRows | torch.Tensor:
         """Turn observations of ``n`` choices into what the module takes."""
         raise NotImplementedError
 
@@ -109,7 +97,7 @@ class SelectorModule(nn.Module):
 
 
 class CompactModule(SelectorModule):
-    """The compact job selector; takes `SlotRows`."""
+    """The compact job selector; takes `SlotRows`, and acts without torch."""
 
     largest_batch = 100_000
 
@@ -118,22 +106,20 @@ class CompactModule(SelectorModule):
         self.actor = slot_layers(network)
 
     def forward(self, states: SlotRows) -> torch.Tensor:
-        """Return logits, shape ``(n, Q + 1)``, the smallest there are for illegal choices."""
-        logits = states.rows.new_full(states.legal.shape, torch.finfo(states.rows.dtype).min)
-        logits[states.legal] = self.actor(states.rows).squeeze(-1)
-        return logits
+        """Return logits, the smallest there are for illegal choices."""
+        return slot_logits(self.actor, *states)
 
     def states(self, observations: Float32Array, legal: BoolArray) -> SlotRows:
         """Keep the features of what is legal."""
-        return SlotRows(torch.from_numpy(observations[legal]), torch.from_numpy(legal))
+        return torch.from_numpy(observations[legal]), torch.from_numpy(legal)
 
     def acting(self) -> JobSelector:
-        """Return what acts by the present weights, without torch."""
+        """Return what acts by the present weights."""
         return SlotPolicy(pack_slots(weights_of(self)))
 
 
 class ImageModule(SelectorModule):
-    """The paper's job selector; takes images ``(n, Q + 1, T, units)``.
+    """The paper's job selector; takes images ``(n, Q + 1, T, units)``, and acts itself.
 
     Batch normalization is by running statistics also while it learns, so that probabilities are those by which choices
     were drawn; every batch that is learned from moves the statistics.
@@ -149,7 +135,7 @@ class ImageModule(SelectorModule):
         self.output = nn.Linear(FILTERS * network.positions, choices)
 
     def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """Return logits, shape ``(n, Q + 1)``."""
+        """Return logits."""
         found = torch.relu(self.filters(states))
         norm = self.norm
         assert norm.running_mean is not None
@@ -170,30 +156,23 @@ class ImageModule(SelectorModule):
         return torch.from_numpy(observations)
 
     def acting(self) -> JobSelector:
-        """Return what acts by the module itself."""
-        return ImageSelector(self)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ImageSelector:
-    """A job selector that asks a module of torch."""
-
-    module: nn.Module
+        """Return itself."""
+        return self
 
     def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
-        """Draw choices; see `learned.cush.selectors.JobSelector.draw`."""
+        """Draw choices; see `learned.cush.policies.JobSelector.draw`."""
         probability = masked_log_softmax(self._logits(observations), torch.from_numpy(legal)).exp().double()
         below = probability.cumsum(1) <= torch.from_numpy(uniform)[:, None] * probability.sum(1, keepdim=True)
         # Rounding must not lead beyond the last legal choice, which is to do nothing.
         return np.asarray(below.sum(1).clamp(max=legal.shape[1] - 1).numpy())
 
     def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
-        """Take the most probable choices; see `learned.cush.selectors.JobSelector.best`."""
+        """Take the most probable choices; see `learned.cush.policies.JobSelector.best`."""
         return np.asarray(masked(self._logits(observations), torch.from_numpy(legal)).argmax(1).numpy())
 
     def _logits(self, observations: Float32Array) -> torch.Tensor:
         with torch.no_grad():
-            logits: torch.Tensor = self.module(torch.from_numpy(observations))
+            logits: torch.Tensor = self(torch.from_numpy(observations))
         return logits
 
 
@@ -212,7 +191,7 @@ class PolicyModule(nn.Sequential):
 class Allocations:
     """How the n jobs of some episodes were allocated."""
 
-    # In which episode each was, and its number in the job set, shape ``(n,)``
+    # Episode of each, and its number in the job set, shape ``(n,)``
     episodes: IntArray
     jobs: IntArray
     described: Float32Array  # What the policy selector was told of it, shape ``(n, inputs)``
@@ -272,22 +251,16 @@ class Simulations(Stateful):
             reward, over = episodes.step(slots, policies)
             acted = observations[open_choice], legal[open_choice], slots[open_choice]
             steps.append((*acted, open_choice, runs, reward, now, starts, how))
-        seen, masks, chosen, acts, running, rewards, times, begun, allocated = zip(*steps, strict=True)
+        seen, masks, chosen, *framed, begun, allocated = zip(*steps, strict=True)
         numbers, jobs, described, penalties = (np.concatenate(parts) for parts in zip(*begun, strict=True))
         drawn_policies = np.concatenate(allocated)
         paid = penalties[np.arange(len(jobs)), drawn_policies]
         right = paid <= penalties.min(axis=1) + 1e-9
-        return Played(
-            observations=np.concatenate(seen),
-            legal=np.concatenate(masks),
-            slots=np.concatenate(chosen),
-            acts=np.array(acts),
-            runs=np.array(running),
-            rewards=np.array(rewards),
-            times=np.array(times),
-            turnaround=episodes.metrics()["normalized_turnaround"],
-            allocations=Allocations(numbers, jobs, described, drawn_policies, paid, right),
-        )
+        allocations = Allocations(numbers, jobs, described, drawn_policies, paid, right)
+        observations, legal, slots = (np.concatenate(parts) for parts in (seen, masks, chosen))
+        acts, runs, rewards, times = (np.array(parts) for parts in framed)
+        turnaround = episodes.metrics()["normalized_turnaround"]
+        return Played(observations, legal, slots, acts, runs, rewards, times, turnaround, allocations)
 
 
 def returns_of(played: Played, gamma: float, *, global_reward: bool) -> FloatArray:
@@ -304,24 +277,17 @@ def times_by(clock: Clock, played: Played) -> IntArray:
 
 
 def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
-    """Return the mean return of the simulations of the same job set at the same time, shape ``(T, E)``.
-
-    ``runs`` says where episodes were not over, ``(T, E)``, and groups are the job sets of the episodes, from 0 on,
-    shape ``(E,)``; all workers have the same job sets.
-    """
+    """Return the mean return over simulations of a job set, by groups ``(E,)``, at the same time, shape ``(T, E)``."""
     last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
     size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)
-    means[runs] = means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], size, workers)
+    means[runs] = _means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], size, workers)
     return means
 
 
-def means_over(
+def _means_over(
     values: FloatArray, groups: IntArray, numbers: IntArray, size: tuple[int, int], workers: Workers
 ) -> FloatArray:
-    """Return for each value the mean of those of all workers with the same group and number, shape ``(n,)``.
-
-    Groups and numbers are below the two numbers of ``size``, which must be the same for all workers.
-    """
+    # For each value the mean of those of all workers with the same group and number, all below ``size``.
     sums = np.zeros((2, *size))
     np.add.at(sums[0], (groups, numbers), values)
     np.add.at(sums[1], (groups, numbers), 1.0)
@@ -331,11 +297,7 @@ def means_over(
 
 
 class CushLearner(Stateful):
-    """Both selectors on one machine; see `learned.rl.loop.Learner`.
-
-    The policy selector may be one that does not learn. The seed fixes every random choice but that of job sets, which
-    workers have in common.
-    """
+    """Both selectors on one machine, where that of policies may be fixed; see `learned.rl.loop.Learner`."""
 
     state = ("_learners", "_simulations", "_generator", "_samples", "_epochs", "_measures", "best", "best_score")
 
@@ -365,7 +327,7 @@ class CushLearner(Stateful):
         self.best_score = np.inf
 
     def update(self, share: float) -> dict[str, float]:
-        """Play and learn for an epoch; see `learned.rl.loop.Learner.update`."""
+        """Play and learn for an epoch."""
         settings = self._settings
         if self._epochs == 0:
             self._average()
@@ -435,7 +397,7 @@ class CushLearner(Stateful):
             returns = returns_of(part, settings.gamma, global_reward=settings.global_reward)
             times = times_by(settings.clock, part)
             expected = baseline(returns, times, part.runs, self._simulations.groups, self._workers)
-            advantages = advantages_of((returns - expected)[part.acts], settings)
+            advantages = _advantages_of((returns - expected)[part.acts], settings)
             self._samples += len(advantages)
             found.append((part.allocations, float(part.turnaround.mean())))
             for first in range(0, len(part.slots), self._jobs.largest_batch):
@@ -462,21 +424,17 @@ class CushLearner(Stateful):
 
 
 def policy_choices(found: Allocations, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
-    """Return what the policy selector learns from: its return is minus the penalty.
-
-    Where there is a baseline, it is the mean return of the same job in all simulations.
-    """
+    """Return what the policy selector learns from: minus penalties, less the mean over a job's simulations if asked."""
     returns = -found.penalties
     if settings.policy_baseline:
         # Every job of every job set is started once in each simulation.
         size = int(groups.max()) + 1, int(found.jobs.max()) + 1
-        returns = returns - means_over(returns, groups[found.episodes], found.jobs, size, workers)
+        returns = returns - _means_over(returns, groups[found.episodes], found.jobs, size, workers)
     legal = torch.ones((len(returns), len(Policy)), dtype=torch.bool)
     described, policies = torch.from_numpy(found.described), torch.from_numpy(found.policies)
-    return Choices(described, legal, policies, advantages_of(returns, settings))
+    return Choices(described, legal, policies, _advantages_of(returns, settings))
 
 
-def advantages_of(differences: FloatArray, settings: Settings) -> torch.Tensor:
-    """Return advantages, over their standard deviation where that is asked for."""
+def _advantages_of(differences: FloatArray, settings: Settings) -> torch.Tensor:
     advantages = torch.from_numpy(differences).float()
     return advantages / (advantages.std() + 1e-8) if settings.scaled else advantages

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,21 +14,18 @@ from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, read_measurements
 from allocopt.simulator.locality_fit import read_table
-from learned.cush.selectors import FIXED, LEARNED, FixedPolicies, ImageNetwork, Validator
+from learned.cush.policies import FIXED, LEARNED, FixedPolicies, ImageNetwork, Validator
 from learned.rl.slots import CompactNetwork
 from learned.rl.training import DeclaredTraining, Trained, file_names, option
 from learned.rl.workers import Workers, joined_workers
 
 if TYPE_CHECKING:
-    from learned.cush.learner import CushLearner, SelectorModule, Settings
+    from learned.cush.learner import CushLearner, SelectorModule
 
 MACHINES = {"sierra": sierra, "summit": summit}
-VALIDATION_SEED = 900_000
-"""First seed of the job sets that validate; those that are trained on are drawn from the seeds below."""
-PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000
-"""Epochs of the paper, and of the shipped weights."""
-LARGEST_MEMORY, CHOICES = 200_000_000, 40
-"""Bytes of the images of choices that are kept, and choices of an episode, about."""
+VALIDATION_SEED = 900_000  # First seed of job sets that validate; those that are trained on have seeds below
+PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000  # Epochs of the paper, and of the shipped weights
+LARGEST_MEMORY, CHOICES = 200_000_000, 40  # Bytes of images that are kept, and choices of an episode, about
 OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "image"}
 
 
@@ -82,14 +78,11 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         return f"{self.name}-{self.machine}"
 
     @property
-    def n_epochs(self) -> int:
-        """Number of epochs."""
-        return self.epochs or (PUBLISHED_EPOCHS if self.settings == "published" else USUAL_EPOCHS)
-
-    @property
     def n_updates(self) -> int:
         """Number of updates: one an epoch."""
-        return self.n_epochs
+        return self.epochs or (PUBLISHED_EPOCHS if self.settings == "published" else USUAL_EPOCHS)
+
+    n_epochs = n_updates
 
     def cluster(self) -> Machine:
         """Return the machine."""
@@ -108,8 +101,8 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     def options(self) -> Options:
         """Return what episodes have in common.
 
-        As published, agents are rewarded for what the local rewards say and act in every timestep. As usual, they are
-        rewarded for what counts, and time passes by itself where nothing can start.
+        As published, agents are rewarded by the local rewards and act in every timestep; as usual, by what counts, and
+        time passes by itself where nothing can start.
         """
         published = self.settings == "published"
         reward = Weights() if published else Weights(waiting=0.0, normalized_turnaround=1.0)
@@ -146,7 +139,7 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         return Trained(self.network, learner.best, told)
 
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
-        from learned.cush.learner import CompactModule, CushLearner, ImageModule, PolicyModule, Simulations
+        from learned.cush.learner import CompactModule, CushLearner, ImageModule, PolicyModule, Settings, Simulations
 
         if self.simulations % workers.count:
             raise UsageError(
@@ -160,35 +153,31 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         else:
             jobs = ImageModule(ImageNetwork(self.queue, self.horizon, self.cluster().units))
         policies = PolicyModule(traits) if self.policies == LEARNED else FixedPolicies(self.policies)
-        settings, own = self._hyperparameters(), self.simulations // workers.count
-        simulations = Simulations(pool, self.cluster(), self.jobsets // settings.chunks, own, self.options(), seed)
-        validator = Validator(self.validation_sets(), self.cluster(), self.options(), workers)
-        return CushLearner(jobs, policies, simulations, validator, settings, seed, workers)
-
-    def _hyperparameters(self) -> "Settings":
-        from learned.cush.learner import Settings
-
-        timing = partial(
-            Settings,
-            epochs=self.n_updates,
+        settings = Settings(
+            self.n_updates,
+            selector_rate=self.selector_rate or 1e-4,
+            policy_rate=self.policy_rate or 1e-3,
             chunks=self.chunks,
             average_every=self.average_every,
             validate_every=self.every,
         )
-        if self.settings == "published":
-            return timing(selector_rate=self.selector_rate or 1e-4, policy_rate=self.policy_rate or 1e-3)
-        return timing(
-            optimizer="adam",
-            selector_rate=self.selector_rate or (3e-3 if self.network == "compact" else 3e-4),
-            policy_rate=self.policy_rate or 1e-2,
-            last_rate=0.05,
-            gamma=1.0,
-            global_reward=False,
-            clock="timesteps",
-            policy_steps=8,
-            policy_baseline=True,
-            scaled=True,
-            ent_coef=0.01,
-            final_ent_coef=0.0,
-            max_grad_norm=0.5,
-        )
+        if self.settings == "usual":
+            settings = replace(
+                settings,
+                optimizer="adam",
+                selector_rate=self.selector_rate or (3e-3 if self.network == "compact" else 3e-4),
+                policy_rate=self.policy_rate or 1e-2,
+                last_rate=0.05,
+                gamma=1.0,
+                global_reward=False,
+                clock="timesteps",
+                policy_steps=8,
+                policy_baseline=True,
+                scaled=True,
+                ent_coef=0.01,
+                max_grad_norm=0.5,
+            )
+        own = self.simulations // workers.count
+        simulations = Simulations(pool, self.cluster(), self.jobsets // settings.chunks, own, self.options(), seed)
+        validator = Validator(self.validation_sets(), self.cluster(), self.options(), workers)
+        return CushLearner(jobs, policies, simulations, validator, settings, seed, workers)

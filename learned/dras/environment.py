@@ -14,8 +14,7 @@ from learned.dras.jobsets import HOUR_S
 from learned.rl.slots import SlotPolicy, pack_slots
 from learned.rl.state import Stateful
 
-MOST_WEIGHT = 4.0
-"""How much more the rewards of a quiet jobset may count than usual."""
+MOST_WEIGHT = 4.0  # How much more the rewards of a quiet jobset may count than usual
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +27,10 @@ class Phase:
 
 
 class JobsetEnvironment(Stateful):
-    """Episodes over the jobsets of one phase after the other; see `learned.rl.rollout.Environment`.
+    """Episodes over the jobsets of one phase after the other; see `learned.rl.algorithms.Environment`.
 
-    Used as it is, every episode that ends is followed by one of a random jobset of the phase. `begin_groups` begins
-    all episodes together instead, some on the same jobset, and they stay where they end.
-
-    Episodes on a machine of so many nodes have the options in common; the seed fixes the choice of jobsets.
+    Every episode that ends is followed by one of a random jobset of the phase, unless `begin_groups` begins all
+    together.
     """
 
     state = ("episodes", "_rng", "_streams", "reward_scale", "_share")
@@ -62,7 +59,7 @@ class JobsetEnvironment(Stateful):
         return self
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         if not self._streams:
             self._streams = True
             self.episodes.begin(self.drawn(self.n_environments))
@@ -70,11 +67,7 @@ class JobsetEnvironment(Stateful):
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Make a choice in every episode; see `learned.rl.rollout.Environment.step`.
-
-        Rewards are multiplied by the number of jobs of the episode, so that a job counts the same in long and short
-        ones, and by `jobset_weights`.
-        """
+        """Make a choice in every episode; rewards are multiplied by its jobs and its `jobset_weights`."""
         weights = self._weights[self.episodes.tally["jobset"]]
         rewards, ended = self.episodes.step(actions)
         if self._streams and ended.any():
@@ -97,10 +90,7 @@ class JobsetEnvironment(Stateful):
 
 
 class SeveralMachines(Stateful):
-    """Environments of several machines, as many episodes side by side on each, for a *generic* agent (section 6.6).
-
-    Who plays groups of episodes takes one machine after the other; steps are of the present machine.
-    """
+    """Environments of several machines, as many episodes on each, for a *generic* agent (section 6.6)."""
 
     state = ("_turn", "_environments")
 
@@ -134,11 +124,7 @@ class SeveralMachines(Stateful):
 
 
 def jobset_weights(jobsets: Sequence[Workload], machine: int, options: Options) -> FloatArray:
-    """Return how much rewards of each jobset count, so that a busy one does not count for many quiet ones.
-
-    That is the mean over the jobsets of the mean waits under FCFS with EASY, over that of the jobset; at most
-    `MOST_WEIGHT`.
-    """
+    """Return the mean wait under FCFS with EASY over that of each jobset, at most `MOST_WEIGHT`."""
     wait_s = mean_waits_s(first_come_first_served(jobsets, machine, options))
     return np.asarray(np.minimum(wait_s.mean() / np.maximum(wait_s, 1.0), MOST_WEIGHT))
 
@@ -171,10 +157,7 @@ class Waits:
 
 
 class Validator:
-    """Plays jobsets through with a policy that always takes what it likes best.
-
-    It pays where a jobset's longest wait is more than ``tolerated`` times that under FCFS with EASY.
-    """
+    """Plays jobsets by a policy's best actions; longest waits over ``tolerated`` times EASY's add to the score."""
 
     def __init__(self, jobsets: Sequence[Workload], machine: int, options: Options, tolerated: float = 1.25) -> None:
         self._tolerated = tolerated
@@ -192,8 +175,8 @@ class Validator:
     def measures(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
         """Compare a network's waits with those of FCFS and EASY.
 
-        The ``score``, less is better, is the mean over the jobsets of the ratio of mean waits, plus what the ratio of
-        longest waits is beyond what is tolerated.
+        The ``score``, less is better, is the mean ratio of mean waits, plus that of what ratios of longest waits
+        exceed.
         """
         waits = self.waits(weights)
         wait_ratio = waits.mean_h / self.reference.mean_h

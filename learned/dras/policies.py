@@ -28,10 +28,8 @@ from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
 from learned.rl.training import PpoSettings, check_torch
 from learned.weights import find_weights, load_weights
 
-LEAST_JOBS = 100
-"""Jobs that must have ended for the agent to learn from them."""
-DOUBT = 2.0
-"""Standard errors by which new weights must be better than the old ones."""
+LEAST_JOBS = 100  # Jobs that must have ended for the agent to learn from them
+DOUBT = 2.0  # Standard errors by which new weights must be better than the old ones
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,10 +46,7 @@ class Agent:
 
 
 def load_agent(name: str, weights: str) -> Agent:
-    """Read the agent of a training such as ``dras-ppo``: one of `shipped_weights`, or a file that a training wrote.
-
-    Raises `UsageError` if there is no such file, `BadFileError` if it cannot be read, or is of another agent.
-    """
+    """Read an agent, shipped or from a file; raises `UsageError` if there is none, `BadFileError` if it is broken."""
     path = find_weights(name, weights)
     held, card = load_weights(path, name)
     try:
@@ -131,8 +126,7 @@ class Adaptation:
     ) -> dict[str, Float32Array]:
         """Train an agent further on jobs that have ended; return the better weights, by `is_better`.
 
-        The weights are the critic's, too, the options have the reward that the agent was trained for, and ``number`` is
-        how many times it has been trained further before.
+        The options have the reward that it was trained for; ``number`` is how often it was trained further before.
         """
         import torch
 
@@ -157,10 +151,7 @@ class Adaptation:
 
 
 def is_better(new: Waits, old: Waits) -> bool:
-    """Whether mean waits in the same jobsets, at least 2, are shorter by more than `DOUBT` standard errors.
-
-    The longest ones must be no longer on average, too.
-    """
+    """Whether mean waits are shorter by more than `DOUBT` standard errors, and longest ones no longer on average."""
     gain = 1.0 - new.mean_h / old.mean_h
     beyond_doubt = gain.mean() > DOUBT * gain.std(ddof=1) / np.sqrt(len(gain))
     return bool(beyond_doubt and new.longest_h.mean() <= old.longest_h.mean())
@@ -191,10 +182,7 @@ class _Operation:
 
 @dataclass(frozen=True, slots=True)
 class DrasPpo(AgentScheduler):
-    """``dras-ppo``, static or *dynamic*; see `AgentScheduler`.
-
-    Raises `UsageError` if a number is out of range, `MissingPackageError` if it is to learn and torch is not installed.
-    """
+    """``dras-ppo``, static or *dynamic*, which raises `MissingPackageError` without torch; see `AgentScheduler`."""
 
     dynamic: bool = False  # Whether it goes on learning in operation. Needs torch.
     # Days between two updates, and days back to which ended jobs are looked at

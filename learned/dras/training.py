@@ -40,12 +40,9 @@ if TYPE_CHECKING:
 Place = JobsetEnvironment | SeveralMachines
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 """Phases by name, and which share of the training they take: the paper's 9, 9 and 82 of a hundred jobsets."""
-MOST_SAMPLED, MOST_SYNTHETIC = 32, 128
-"""Jobsets of these phases, over which the episodes go round."""
-MANY_REAL, VALIDATED_REAL = 10, 5
-"""Number of real jobsets from which on each fifth of them validates."""
-VALIDATION_SEED = 8000
-"""Seed of the synthetic weeks that validate; trainings must not take it."""
+MOST_SAMPLED, MOST_SYNTHETIC = 32, 128  # Jobsets of these phases, over which the episodes go round
+MANY_REAL, VALIDATED_REAL = 10, 5  # Number of real jobsets from which on each fifth of them validates
+VALIDATION_SEED = 8000  # Seed of the synthetic weeks that validate; trainings must not take it
 ACKNOWLEDGEMENTS = {
     "Theta": "Theta trace of January 2018, from the authors of CQGym (SPEAR, Illinois Institute of Technology)",
     "SDSC": "SDSC SP2 log, Parallel Workloads Archive, courtesy of the San Diego Supercomputer Center and V. Schenk",
@@ -236,16 +233,15 @@ class DrasPpo(DrasTraining):
 
     def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
         from learned.dras.experience import JobsetCollector, imitate_wfp3
-        from learned.rl.algorithms import PpoLearner
-        from learned.rl.networks import SlotActorCritic
+        from learned.rl import algorithms, networks
 
-        model = SlotActorCritic(network)
+        model = networks.SlotActorCritic(network)
         if self.start == "wfp3":
             imitate_wfp3(model, environment, seed)
         settings = PpoSettings(
             n_epochs=2, batch_size=2048, learning_rate=self.rate, ent_coef=0.01, final_ent_coef=0.001
         )
-        return PpoLearner(model, environment, settings, seed, JobsetCollector())
+        return algorithms.PpoLearner(model, environment, settings, seed, JobsetCollector())
 
 
 class DrasA2c(DrasTraining):
@@ -258,11 +254,10 @@ class DrasA2c(DrasTraining):
 
     def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
         from learned.dras.experience import JobsetCollector
-        from learned.rl.algorithms import A2cLearner
-        from learned.rl.networks import SlotActorCritic
+        from learned.rl import algorithms, networks
 
-        settings = A2cSettings(learning_rate=self.rate, gae_lambda=0.95)
-        return A2cLearner(SlotActorCritic(network), environment, settings, seed, JobsetCollector())
+        model, settings = networks.SlotActorCritic(network), A2cSettings(learning_rate=self.rate, gae_lambda=0.95)
+        return algorithms.A2cLearner(model, environment, settings, seed, JobsetCollector())
 
 
 class DrasPg(DrasTraining):
@@ -274,11 +269,10 @@ class DrasPg(DrasTraining):
     usual_rate = 2e-3
 
     def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
-        from learned.rl.algorithms import PgLearner
-        from learned.rl.networks import SlotNetwork
+        from learned.rl import algorithms, networks
 
         settings = PgSettings(n_steps=32, learning_rate=self.rate, ent_coef=0.01)
-        return PgLearner(SlotNetwork(network), environment, settings, seed)
+        return algorithms.PgLearner(networks.SlotNetwork(network), environment, settings, seed)
 
 
 class DecimaPg(DrasPg):
@@ -297,8 +291,7 @@ class DrasDql(DrasTraining):
     usual_rate = 1e-3
 
     def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
-        from learned.rl.algorithms import DqlLearner
-        from learned.rl.networks import SlotNetwork
+        from learned.rl import algorithms, networks
 
         settings = DqlSettings(learning_rate=self.rate, gamma=0.97)
-        return DqlLearner(SlotNetwork(network), environment, settings, seed)
+        return algorithms.DqlLearner(networks.SlotNetwork(network), environment, settings, seed)

@@ -15,8 +15,7 @@ from allocopt.simulator.multicore.state import Execution
 from allocopt.traces.tasks import TaskWorkload
 from learned.weights import load_weights, two_layers
 
-HIDDEN = 32
-"""Neurons of the hidden layer, whose activation is the hyperbolic tangent (IRMaSim, Figure 5)."""
+HIDDEN = 32  # Neurons of the hidden layer, whose activation is the hyperbolic tangent (IRMaSim, Figure 5)
 
 
 def most_preferred(weights: Mapping[str, Float32Array], seen: Float32Array, legal: BoolArray) -> IntArray:
@@ -43,9 +42,8 @@ class Agent:
     def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> Played:
         """Simulate jobs, under contention if nothing else is said; the policy that the agent prefers is applied.
 
-        But at level ``minimal`` the machine has to be as large as that of the training. The seed fixes what random
-        policies choose. Raises `BadFileError` if the weights are for machines of another size, `InvalidProblemError` if
-        there are no jobs, or one can never start; it is named.
+        The seed fixes what random policies choose. Raises `BadFileError` if the weights are for machines of another
+        size, `InvalidProblemError` if there are no jobs, or one can never start.
         """
         episodes = Episodes([jobs], machine, 1, execution, self.options, seed)
         inputs = self.weights["0.weight"].shape[1]
@@ -63,10 +61,7 @@ class Agent:
 
 
 def load_agent(path: Path | str) -> Agent:
-    """Read an agent that ``allocopt train irmasim`` wrote.
-
-    Raises `BadFileError` if the file cannot be read, or is of another training.
-    """
+    """Read an agent that ``allocopt train irmasim`` wrote; raises `BadFileError` if the file is no such one."""
     weights, card = load_weights(Path(path), "irmasim")
     settings = card.settings
     try:

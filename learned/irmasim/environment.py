@@ -1,7 +1,4 @@
-"""Where agents that select policies are trained: machines and jobs by name, and whole episodes side by side.
-
-Episodes are rewarded relative to what the policies alone come to.
-"""
+"""Where agents that select policies are trained, rewarded relative to what the policies alone come to."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -34,7 +31,7 @@ PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous()
 
 
 def machine_of(platform: str, types: str = "") -> Machine:
-    """Return one of `PAPERS`, or read a platform file; ``types`` is a library's folder for types that it leaves out.
+    """Return one of `PAPERS`, or read a platform file, with a library's folder for types that it leaves out.
 
     Raises `UsageError` if it is neither, `BadFileError` if the file is not right.
     """
@@ -58,13 +55,11 @@ def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:
 
 
 class WholeEpisodes(Stateful):
-    """Episodes that begin together; see `learned.rl.rollout.Environment`.
+    """Episodes on the same random job set that begin together, at least 2; see `learned.rl.algorithms.Environment`.
 
-    All take the same job set, and all begin anew after as many steps as the longest can have; one that is over before
-    does nothing until then. What an episode gains in a step is the reward of the options, over what a reference comes
-    to, and in addition the share of the work that was done in it: this adds up to the share by which it stays below
-    the reference, negative and one for each job set, shape ``(S,)``. It is rewarded with what it gains beyond the mean
-    of all, which are at least 2. The seed fixes the choice of job sets, and what random policies choose.
+    All begin anew after as many steps as the longest can have. What an episode gains in a step is the reward over that
+    of a reference, negative and one for each job set, plus the share of the work that was done in it: this adds up to
+    the share by which it stays below the reference. It is rewarded with what it gains beyond the mean of all.
     """
 
     state = ("episodes", "_rng", "_at")
@@ -88,11 +83,10 @@ class WholeEpisodes(Stateful):
         self._taken = np.zeros(len(options.actions), dtype=np.int64)
         self.shares = np.zeros(len(options.actions))
         """Share of the decisions in which each policy was named, in the episodes that were over last, ``(A,)``."""
-        self.totals = np.zeros(count)
-        """What the rewards of the options added up to in these, shape ``(E,)``."""
+        self.totals = np.zeros(count)  # What the rewards of the options added up to in these, shape ``(E,)``
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         if self._at == 0:
             self._taken[:] = 0
             jobset = int(self._rng.integers(0, len(self.episodes.jobsets)))
@@ -113,10 +107,7 @@ class WholeEpisodes(Stateful):
         return gained - gained.mean(), over & ~was_over
 
     def score(self, choose: Callable[[Float32Array, BoolArray], IntArray]) -> float:
-        """Play every job set once; return the mean share by which rewards stay below the references.
-
-        What chooses takes observations and legal actions, the episodes in front, and returns actions.
-        """
+        """Play every job set once; return the mean share by which rewards stay below the references."""
         mine = self.episodes
         played = Episodes(mine.jobsets, mine.machine, len(mine.jobsets), mine.execution, mine.options)
         played.begin(np.arange(len(mine.jobsets)))
@@ -127,10 +118,7 @@ class WholeEpisodes(Stateful):
 
 
 def longest(jobsets: Sequence[TaskWorkload], machine: Machine, options: Options) -> int:
-    """Most decisions that an episode can have.
-
-    There is one at each submission and each end of a task, or at each start, where some job starts in every decision.
-    """
+    """Most decisions of an episode: one at each submission and each end of a task, or at each start alone."""
     return max(
         len(jobs) if _starts_always(jobs, machine, options) else len(jobs) + int(jobs.tasks.sum()) for jobs in jobsets
     )

@@ -25,12 +25,9 @@ if TYPE_CHECKING:
 
 PG, A2C = "pg", "a2c"
 AGENTS = (PG, A2C)
-USUAL_RATES = {PG: 2e-2, A2C: 1e-2}
-"""Learning rates where none is given."""
-EVERY = 10
-"""Updates between two looks at what the actor comes to that always takes what it prefers."""
-SHARE = "share of "
-"""How the columns of a learning curve begin that tell how often each policy was named."""
+USUAL_RATES = {PG: 2e-2, A2C: 1e-2}  # Learning rates where none is given
+EVERY = 10  # Updates between two looks at what the actor comes to that always takes what it prefers
+SHARE = "share of "  # How the columns of a learning curve begin that tell how often each policy was named
 
 
 @dataclass(frozen=True)
@@ -76,10 +73,7 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         """Number of updates, which follows from that of episodes."""
         return self.episodes // self.environments
 
-    @property
-    def n_updates(self) -> int:
-        """Number of updates."""
-        return self.updates
+    n_updates = updates
 
     def options(self) -> Options:
         """Return level, reward and policies of the environment."""

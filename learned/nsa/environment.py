@@ -1,13 +1,13 @@
 """The repair of the NSA paper as an environment to train in (section V-B), many repairs in one compiled call."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import boolean, float32, float64, int64, types, void
 
 from allocopt.arrays import BoolArray, Encoding, Float32Array, FloatArray, IntArray
-from allocopt.kernels.arrays import put, tuple_type
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
@@ -21,16 +21,13 @@ from heuristics.topology.annealing import (
     insert_job,
     remove_jobs,
 )
-from learned.nsa.kernels import LARGEST_JOB, asked_by_others, node_features, write_state
 from learned.nsa.networks import Shape
+from learned.nsa.solver import LARGEST_JOB, asked_by_others, node_features, write_state
 from learned.rl.state import Stateful
 
-REWARD_SCALE = 0.01
-"""What hops are multiplied by in a reward, so that most lie between -5 and 0."""
-WALK_STEPS, MOST_REMOVED = 100, 2
-"""Steps of the walks that training states come from, and jobs that a move removes at most (n_D)."""
-HOTTEST, COLDEST = 2.5, 0.0025
-"""Their temperatures, as multiples of the cost of a hop."""
+REWARD_SCALE = 0.01  # What hops are multiplied by in a reward, so that most lie between -5 and 0
+WALK_STEPS, MOST_REMOVED = 100, 2  # Steps of walks to train on, and jobs that a move removes at most (n_D)
+HOTTEST, COLDEST = 2.5, 0.0025  # Their temperatures, as multiples of the cost of a hop
 
 
 class WindowPool(NamedTuple):
@@ -50,31 +47,21 @@ class WindowPool(NamedTuple):
 
 
 class Repairs(NamedTuple):
-    """Where E environments are; rows are as long as the largest window asks for.
+    """Where E environments are; rows are as long as the largest window asks for."""
 
-    ``counters``, shape ``(5, E)``, are the window, moves made on it, jobs removed by the present move, jobs of these
-    placed again, and the length of the idle sequence.
-    """
-
-    counters: IntArray
-    jobs: IntArray  # Jobs in some order, the removed ones first
-    idle: IntArray  # The idle sequence
-    owners: IntArray  # Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``
-    costs: FloatArray  # Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``
-    totals: FloatArray  # As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``
+    # Window, moves made on it, jobs removed by the present move, those placed again, length of the idle sequence
+    counters: IntMatrix
+    jobs: IntMatrix  # Jobs in some order, the removed ones first
+    idle: IntMatrix  # The idle sequence
+    owners: Annotated[
+        IntArray, 3
+    ]  # Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``
+    costs: Annotated[FloatArray, 3]  # Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``
+    totals: FloatMatrix  # As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``
 
 
 WINDOW, MOVES, REMOVED, PLACED, N_IDLE = range(5)
-WINDOW_POOL = tuple_type(
-    (
-        *(int64[::1], int64[::1], int64[::1], float32[::1], int64[::1], float64[::1]),
-        *(float64, float64, float64),
-    ),
-    WindowPool,
-)
-REPAIRS = tuple_type(
-    (int64[:, ::1], int64[:, ::1], int64[:, ::1], int64[:, :, ::1], float64[:, :, ::1], float64[:, ::1]), Repairs
-)
+WINDOW_POOL, REPAIRS = record_type(WindowPool), record_type(Repairs)
 
 
 @helper(allocates=True)
@@ -88,14 +75,9 @@ def _encoding_of(pool: WindowPool, window: int) -> Encoding:
 
 @helper(allocates=True)
 def _walk_of(repairs: Repairs, e: int, m: int, n_jobs: int) -> Walk:
-    return Walk(
-        repairs.owners[0, e, :m],
-        repairs.owners[1, e, :m],
-        repairs.owners[2, e, :m],
-        repairs.costs[0, e, :n_jobs],
-        repairs.costs[1, e, :n_jobs],
-        repairs.totals[e],
-    )
+    owners, costs = repairs.owners, repairs.costs
+    working, accepted, best = owners[0, e, :m], owners[1, e, :m], owners[2, e, :m]
+    return Walk(working, accepted, best, costs[0, e, :n_jobs], costs[1, e, :n_jobs], repairs.totals[e])
 
 
 @helper(allocates=True)
@@ -133,8 +115,7 @@ def _start_move(pool: WindowPool, repairs: Repairs, rules: Rules, e: int, rng: n
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, RULES, types.npy_rng), allocates=True)
-def start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.Generator) -> None:
-    """Start a window and a move in every environment."""
+def _start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.Generator) -> None:
     counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
     for e in range(repairs.jobs.shape[0]):
         _start_window(pool, repairs, e, counts, rng)
@@ -144,8 +125,7 @@ def start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.G
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, int64, float32[:, ::1], int64[::1]), allocates=True)
-def observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Float32Array, n_legal: IntArray) -> None:
-    """Write the state of every environment and its number of legal actions."""
+def _observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Float32Array, n_legal: IntArray) -> None:
     for e in range(repairs.jobs.shape[0]):
         encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
         m = encoding.groups.shape[1]
@@ -159,7 +139,7 @@ def observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Flo
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, RULES, int64[::1], float64[::1], boolean[::1], types.npy_rng), allocates=True)
-def step_all(
+def _step_all(
     pool: WindowPool,
     repairs: Repairs,
     rules: Rules,
@@ -168,11 +148,6 @@ def step_all(
     done: np.ndarray,
     rng: np.random.Generator,
 ) -> None:
-    """Place one job in every environment.
-
-    Where it was the last one of a move, the reward is minus the hop cost of the jobs of the move, the walk accepts or
-    rejects, and the next move begins, on a new window after the last step of the walk.
-    """
     counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
     block = np.empty(repairs.idle.shape[1], dtype=np.int64)
     for e in range(actions.size):
@@ -197,30 +172,12 @@ def step_all(
             _start_move(pool, repairs, rules, e, rng)
 
 
-def _window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
-    encodings = [encode(problem) for problem in problems]
-    first = encodings[0]
-    return WindowPool(
-        np.cumsum([0, *(encoding.n_idle for encoding in encodings)], dtype=np.int64),
-        np.cumsum([0, *(len(encoding.sizes) for encoding in encodings)], dtype=np.int64),
-        np.concatenate([encoding.groups.ravel() for encoding in encodings]),
-        np.concatenate([node_features(problem).ravel() for problem in problems]),
-        np.concatenate([encoding.sizes for encoding in encodings]),
-        first.weights,
-        first.bottom,
-        first.top,
-        first.scale,
-    )
-
-
 class RepairEnvironment(Stateful):
-    """E walks by annealing, each on a window of its own, whose repairs are the episodes.
+    """E walks by annealing, each on a window of one cluster, whose repairs are the episodes.
 
     An episode places the jobs that a move removed, one an action. Its reward is 0 but for the last action, where it is
     minus their hop cost, in hops times `REWARD_SCALE`. Then the walk accepts or rejects, as in Algorithm 1, so that
     states are those that the solver meets; after its last step it begins anew on a random window.
-
-    All windows are of one cluster. A state has the shape of so many features and nodes.
     """
 
     state = ("_repairs", "_rng")
@@ -228,7 +185,16 @@ class RepairEnvironment(Stateful):
     def __init__(self, problems: Sequence[TopologyProblem], shape: Shape, n_environments: int, seed: int) -> None:
         self.n_environments = n_environments
         self._shape = shape
-        self._pool = _window_pool(problems)
+        encodings = [encode(problem) for problem in problems]
+        first = encodings[0]
+        self._pool = WindowPool(
+            np.cumsum([0, *(encoding.n_idle for encoding in encodings)], dtype=np.int64),
+            np.cumsum([0, *(len(encoding.sizes) for encoding in encodings)], dtype=np.int64),
+            np.concatenate([encoding.groups.ravel() for encoding in encodings]),
+            np.concatenate([node_features(problem).ravel() for problem in problems]),
+            np.concatenate([encoding.sizes for encoding in encodings]),
+            *(first.weights, first.bottom, first.top, first.scale),
+        )
         self._reward_scale = REWARD_SCALE / self._pool.scale
         temperatures = HOTTEST * self._pool.scale, COLDEST * self._pool.scale
         self._rules = Rules(*temperatures, WALK_STEPS, MOST_REMOVED, False, True)
@@ -243,19 +209,19 @@ class RepairEnvironment(Stateful):
             np.zeros((n_environments, 2)),
         )
         self._rng = np.random.default_rng(seed)
-        start_all(self._pool, self._repairs, self._rules, self._rng)
+        _start_all(self._pool, self._repairs, self._rules, self._rng)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         n_features, n_actions = self._shape
         states = np.empty((self.n_environments, n_features * n_actions), dtype=np.float32)
         n_legal = np.empty(self.n_environments, dtype=np.int64)
-        observe_all(self._pool, self._repairs, n_features, states, n_legal)
+        _observe_all(self._pool, self._repairs, n_features, states, n_legal)
         return states.reshape(-1, n_features, n_actions), np.arange(n_actions) < n_legal[:, None]
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Place a job in every walk; see `learned.rl.rollout.Environment.step`."""
+        """Place a job in every walk; see `learned.rl.algorithms.Environment.step`."""
         rewards = np.empty(self.n_environments)
         done = np.empty(self.n_environments, dtype=np.bool_)
-        step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)
+        _step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)
         return rewards * self._reward_scale, done

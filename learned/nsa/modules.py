@@ -10,12 +10,9 @@ from torch import nn
 
 from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Layer
 
-GAINS = (200.0, 60.0, 2.0, 2.0, 2.0)
-"""Scales of torch's own initial weights, by feature."""
-N_NUMBERS = 2
-"""The first features are numbers of groups."""
-SPAN = 5
-"""Neighbours whose mean is taken from the weights of a dense layer."""
+GAINS = (200.0, 60.0, 2.0, 2.0, 2.0)  # Scales of torch's own initial weights, by feature
+N_NUMBERS = 2  # The first features are numbers of groups
+SPAN = 5  # Neighbours whose mean is taken from the weights of a dense layer
 
 
 class FeedForward(nn.Sequential):

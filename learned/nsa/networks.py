@@ -2,42 +2,36 @@
 
 What the paper prints of a convolutional network ends with a dense layer of 256 values, which cannot be the last one: a
 hyperbolic tangent and a dense layer of 100 values follow here, one per action, as at the end of the others. The
-parameter counts printed for the convolutional networks (37,248, 42,097, 54,641) belong to no reading of the printed
-layers that was found; those of the fully connected ones hold if a node has five features.
+parameter counts printed for the convolutional networks belong to no reading of the printed layers that was found; those
+of the fully connected ones hold if a node has five features.
 
 The kernel takes one input at a time, in single precision. Inner loops run along what lies side by side in memory (the
 positions of a convolution, the outputs of a dense layer) and sum eight products at once, so that the compiler makes
 vector instructions of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from numba import float32, int64
 
 from allocopt.arrays import Float32Array, IntArray
-from allocopt.kernels.arrays import put, tuple_type
+from allocopt.kernels.arrays import IntMatrix, put
 from allocopt.kernels.compiled import helper
 from learned.weights import check_shapes
 
-Shape = tuple[int, int]
-"""Channels and length of what flows between two layers."""
+Shape = tuple[int, int]  # Channels and length of what flows between two layers
 
 
-CONVOLUTION, DENSE, TANH = range(3)
-KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)
-"""Kinds of layers, and the columns of `PackedNetwork.layers`."""
+CONVOLUTION, DENSE, TANH = range(3)  # Kinds of layers
+KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)  # Columns of `PackedNetwork.layers`
 
 
 class Layer(NamedTuple):
-    """A layer: a one-dimensional convolution without padding, a dense one that flattens its input, or a tanh.
-
-    Inputs and outputs are channels of a convolution, values of a dense layer; both have a bias.
-    """
+    """A convolution over channels without padding, a dense layer that flattens its input, or a hyperbolic tangent."""
 
     kind: int
     inputs: int = 0
@@ -65,11 +59,6 @@ class Layer(NamedTuple):
         if not (channels * length == self.inputs if is_dense else channels == self.inputs and length >= self.width):
             raise ValueError(f"{self} does not take an input of shape {shape}")
         return (1, self.outputs) if is_dense else (self.outputs, (length - self.width) // self.stride + 1)
-
-
-def linear(inputs: int, outputs: int) -> Layer:
-    """Return a dense layer."""
-    return Layer(DENSE, inputs, outputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +92,7 @@ class Architecture:
         return Architecture(self.name, self.input, (*self.layers[:-1], last._replace(outputs=n)))
 
 
-def parameter_names(layers: Sequence[Layer]) -> list[tuple[str, str]]:
-    """Names of weight and bias of every layer that has them, as torch's ``Sequential`` counts layers."""
-    return [(f"{index}.weight", f"{index}.bias") for index, layer in enumerate(layers) if layer.n_parameters]
-
-
-Q = 100
-"""Nodes of the idle sequence that a state shows, and actions (Table I)."""
+Q = 100  # Nodes of the idle sequence that a state shows, and actions (Table I)
 CONVOLUTIONAL_FEATURES, DENSE_FEATURES = 4, 5
 PRINTED_PARAMETERS = {
     "fcn-1": 42_724, "fcn-2": 46_884, "fcn-3": 60_804, "cnn-1": 37_248, "cnn-2": 42_097, "cnn-3": 54_641,
@@ -118,18 +101,17 @@ PRINTED_PARAMETERS = {
 
 
 def _fully_connected(name: str, first: int, *others: int) -> Architecture:
-    sizes = (DENSE_FEATURES * Q, first, *others)
     layers: list[Layer] = []
-    for inputs, outputs in pairwise(sizes):
-        layers += [linear(inputs, outputs), Layer(TANH)]
-    return Architecture(name, (DENSE_FEATURES, Q), (*layers, linear(sizes[-1], Q)))
+    for inputs, outputs in pairwise((DENSE_FEATURES * Q, first, *others, Q)):
+        layers += [Layer(DENSE, inputs, outputs), Layer(TANH)]
+    return Architecture(name, (DENSE_FEATURES, Q), tuple(layers[:-1]))
 
 
 def _convolutional(name: str, first: int, second: int) -> Architecture:
     one = Layer(CONVOLUTION, CONVOLUTIONAL_FEATURES, first, 10, 1)
     two = Layer(CONVOLUTION, first, second, 5, 2)
     channels, length = two.output(one.output((CONVOLUTIONAL_FEATURES, Q)))
-    dense = (linear(channels * length, 256), Layer(TANH), linear(256, Q))
+    dense = (Layer(DENSE, channels * length, 256), Layer(TANH), Layer(DENSE, 256, Q))
     return Architecture(name, (CONVOLUTIONAL_FEATURES, Q), (one, Layer(TANH), two, *dense))
 
 
@@ -149,7 +131,7 @@ NETWORKS = {
 class PackedNetwork(NamedTuple):
     """Layers and weights of a network."""
 
-    layers: IntArray  # One row a layer: what a `Layer` says, and where its weights begin; shape ``(n, 6)``
+    layers: IntMatrix  # One row a layer: what a `Layer` says, and where its weights begin; shape ``(n, 6)``
     # Of all layers one after the other; a dense layer's are transposed, all outputs of an input beside each
     # other, and every layer's weights are followed by its biases
     weights: Float32Array
@@ -166,11 +148,11 @@ class Buffers(NamedTuple):
 def pack(architecture: Architecture, weights: Mapping[str, Float32Array]) -> PackedNetwork:
     """Arrange a network for the kernel; raises ValueError if a parameter is missing or has another shape."""
     rows, parts, first = [], [], 0
-    names = iter(parameter_names(architecture.layers))
-    for layer in architecture.layers:
+    for index, layer in enumerate(architecture.layers):
         rows.append([*layer, first])
         if layer.weight_shape:
-            weight, bias = next(names)
+            # As torch's `Sequential` names them
+            weight, bias = f"{index}.weight", f"{index}.bias"
             check_shapes({weight: layer.weight_shape, bias: (layer.outputs,)}, weights)
             parts += [(weights[weight].T if layer.kind == DENSE else weights[weight]).ravel(), weights[bias]]
             first += layer.n_parameters
@@ -189,10 +171,7 @@ def buffers_for(architecture: Architecture) -> Buffers:
     return Buffers(*(np.zeros(size, dtype=np.float32) for size in (most, most, max(patches, default=0))))
 
 
-PACKED_NETWORK = tuple_type((int64[:, ::1], float32[::1]), PackedNetwork)
-BUFFERS = tuple_type((float32[::1],) * 3, Buffers)
-SATURATED = np.float32(6.4)
-"""Beyond it the hyperbolic tangent is 1 to within 6e-6."""
+SATURATED = np.float32(6.4)  # Beyond it the hyperbolic tangent is 1 to within 6e-6
 
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
@@ -255,10 +234,7 @@ def apply_convolution(
 
 @helper(allocates=True, fastmath=True, error_model="numpy")
 def forward(network: PackedNetwork, buffers: Buffers, inputs: Float32Array) -> Float32Array:
-    """Return the outputs of a network for one input, its channels one after the other.
-
-    They lie in a buffer that the next call overwrites.
-    """
+    """Return the outputs of a network for one input, in a buffer that the next call overwrites."""
     source, target, size = inputs, buffers.one, inputs.size
     spare = buffers.other
     for index in range(network.layers.shape[0]):

@@ -1,7 +1,4 @@
-"""Training ``nsa``: the repair operator of the NSA paper by PPO (section V-B).
-
-It learns on windows of the paper's workload from a seed, replayed in epochs that begin on an idle cluster.
-"""
+"""Training ``nsa``: the repair of the NSA paper by PPO (section V-B), on replays that begin on an idle cluster."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -26,19 +23,14 @@ if TYPE_CHECKING:
     from learned.rl.algorithms import PpoLearner
 
 
-LAST_GAIN = 0.1
-"""Scale of the last layer's initial weights: the first policy is nearly even."""
+LAST_GAIN = 0.1  # Scale of the last layer's initial weights: the first policy is nearly even
 UPDATES = {"fcn-1": 1000, "fcn-2": 1000, "fcn-3": 1000, "cnn-1": 600, "cnn-2": 600, "cnn-3": 700}
 """Updates of the shipped weights."""
-PAPER_CLUSTER = FatTree(10, 10, 10)
-"""1,000 nodes, a pruned fat tree of radix 20 (section VI-A)."""
-PERIOD_S = 60.0
-"""Length of a period (Table I)."""
+PAPER_CLUSTER = FatTree(10, 10, 10)  # 1,000 nodes, a pruned fat tree of radix 20 (section VI-A)
+PERIOD_S = 60.0  # Length of a period (Table I)
 WINDOWS_PER_EPOCH = 100
-JOBS_PER_EPOCH = 1_000
-"""Jobs of a workload that an epoch may use: more than enough for its windows."""
-REPLAY_STEPS = 300
-"""Steps of the annealing that decides how the cluster goes on from window to window."""
+JOBS_PER_EPOCH = 1_000  # Jobs of a workload that an epoch may use: more than enough for its windows
+REPLAY_STEPS = 300  # Steps of the annealing that decides how the cluster goes on from window to window
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,6 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
     def _learner(self, seed: int, workers: Workers) -> "PpoLearner":
         from learned.nsa.environment import RepairEnvironment
         from learned.nsa.modules import FeedForward, sharpen_first_layer
-        from learned.nsa.training import training_windows
         from learned.rl.algorithms import PpoLearner
         from learned.rl.networks import ActorCritic, scale_last_layer
 
@@ -104,10 +95,7 @@ def epoch_workload(workload: Workload, first: int, n_jobs: int) -> Workload:
 
 
 def training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
-    """Yield windows of the paper's workload from a seed, 100 of every epoch.
-
-    Raises `UsageError` if the seed is reserved for evaluation.
-    """
+    """Yield 100 windows of the paper's workload of every epoch; raises `UsageError` for seeds of evaluations."""
     check_training_seed(seed)
     workload = uniform_workload(n_epochs * JOBS_PER_EPOCH, np.random.default_rng(seed))
     solver = Annealing()

@@ -72,17 +72,10 @@ def insert_priced(
     tolerance: float,
     counts: IntArray,
 ) -> float:
-    """Insert all jobs in an order; return what they save, in hops.
+    """Insert jobs in an order, and write their nodes of each leaf into ``counts``; return what they save, in hops.
 
-    Parameters
-    ----------
-    fading
-        Worths fall with the share of nodes that is still to be inserted, to this power.
-    tolerance
-        Relative error of what a job pays up to which the tables of the job before serve it, too: filling them all is
-        most of the work. With 0 every job pays exactly what it should.
-    counts
-        Nodes that each job gets of each leaf, written in place, shape ``(J, leaves)``.
+    Worths fall with the share of nodes still to be inserted, to the power ``fading``. Up to a relative error of what a
+    job pays the tables of the job before serve it, too, for filling them all is most of the work.
     """
     asked, largest = float(sizes.sum()), sizes.max()
     left, saved, charged = asked, 0.0, -1.0
@@ -95,8 +88,7 @@ def insert_priced(
             _charge(tree, state, worth, scale, size if tolerance == 0.0 else largest)
         place_job(tree, state, size)
         saved += _pairs_saved(tree, state) / size
-        for leaf in range(worth.size):
-            counts[job, leaf] = state.take[leaf]
+        put(state.take[: worth.size], counts[job])
         if tolerance == 0.0:
             for vertex in range(tree.idle.size):
                 state.idle[vertex] -= state.take[vertex]
@@ -114,10 +106,7 @@ def bound_alone(
     prices: FloatArray,
     alone: FloatArray,
 ) -> float:
-    """Return the bound D(p) in hops, and what jobs of each of the distinct sizes would save alone less what they pay.
-
-    It takes half of the time of `dual_bound`: nobody asks which nodes the jobs would take.
-    """
+    """Return the bound D(p) in hops; write what jobs of each size would save alone, less what they pay."""
     top = tree.idle.size - 1
     n_children = tree.first_child[top + 1] - tree.first_child[top]
     bound = 0.0
@@ -180,8 +169,7 @@ def imitate(
 ) -> None:
     """Add the gradient of the regret of a known allocation, job by job, if each is inserted after the known ones.
 
-    ``known`` are the nodes that each job has of each leaf in that allocation, shape ``(J, leaves)``. The gradient by
-    the worth of each leaf is over the nodes that all jobs ask for, and changed in place. See `insert_priced`.
+    It is by the worth of each leaf, over the nodes that all jobs ask for. Known nodes have shape ``(J, leaves)``.
     """
     asked = float(sizes.sum())
     left = asked
@@ -213,10 +201,7 @@ def explore(
     fading: float,
     counts: IntArray,
 ) -> FloatArray:
-    """Return what the allocations save that come of several orders, in hops, shape ``(K,)``; see `insert_priced`.
-
-    Jobs with higher scores ``(K, J)`` are inserted first.
-    """
+    """Return what allocations save that insert jobs by falling scores ``(K, J)``, in hops, shape ``(K,)``."""
     savings = np.empty(scores.shape[0])
     for k in range(savings.size):
         put(tree.idle, state.idle)

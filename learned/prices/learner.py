@@ -29,15 +29,13 @@ from learned.rl.algorithms import ModelLearner, descend
 HOTTEST, COLDEST = 0.14, 0.1
 """Temperatures of a search that begins from a good allocation of many jobs, in hops: as those of the solver."""
 MAX_GRAD_NORM = 1.0
-LARGEST_FIRST = 4.0
-"""Score of the largest job before anything is learned; others in proportion to their nodes."""
+LARGEST_FIRST = 4.0  # Score of the largest job before anything is learned; others in proportion to their nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Hyper-parameters."""
 
-    updates: int = 12_000  # Number of updates
     # Windows in an update, and large ones besides them
     batch: int = 24
     large_batch: int = 3
@@ -164,13 +162,9 @@ class Case:
         leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
         n_leaves = len(self.tree.leaf_first) - 1
         leaf[self.tree.leaf_positions] = np.repeat(np.arange(n_leaves), np.diff(self.tree.leaf_first))
-        owners = self.owners()
+        owners = owners_of(self.problem, allocation)
         self.known = np.zeros_like(self.counts)
         np.add.at(self.known, (owners[owners >= 0], leaf[owners >= 0]), 1)
-
-    def owners(self) -> IntArray:
-        """Return the job of every idle node in the best known allocation."""
-        return owners_of(self.problem, self.allocation)
 
     def idle_state(self) -> InsertionState:
         """Return the state in which all nodes are idle."""
@@ -201,9 +195,8 @@ class Case:
 
 
 @dataclass(slots=True)
-class Gradients:
-    """By prices and worths of all leaves, in units, and order scores of all jobs; and which jobs have to move."""
-
+class _Gradients:
+    # By prices and worths of all leaves, in units, and order scores of all jobs; and which jobs have to move.
     prices: FloatArray
     worths: FloatArray
     order: FloatArray
@@ -234,27 +227,28 @@ class PriceLearner(ModelLearner):
         if self._large and self._updates % self._settings.improvement_every == 0 and share >= self._settings.bound_only:
             self._improve_one()
         self._updates += 1
-        cases = self._draw()
+        cases = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
+        if self._large:
+            cases += [self._large[i] for i in self._rng.integers(len(self._large), size=self._settings.large_batch)]
         prices, worths, scores = self.network(Batch.of([case.features for case in cases]))
         told = [np.asarray(tensor.detach().numpy(), dtype=np.float64) for tensor in (prices, worths, scores[:, 0])]
-        gradients = Gradients(*(np.zeros(len(x)) for x in (*told, told[2], told[2])))
+        gradients = _Gradients(*(np.zeros(len(x)) for x in (*told, told[2], told[2])))
         bound = saved = 0.0
         leaf = job = 0
         for case in cases:
             leaves, jobs = slice(leaf, leaf + len(case.features.leaves)), slice(job, job + len(case.sizes))
             leaf, job = leaves.stop, jobs.stop
-            bound += self._learn_bound(case, told[0][leaves], gradients.prices[leaves])
+            most, spare = case.bound(case.features.unit * told[0][leaves])
+            bound += most / (case.asked * max(case.features.unit, 1e-9))
+            gradients.prices[leaves] += spare / case.asked
             if share >= self._settings.bound_only:
                 saved += self._learn_worths(case, told[1][leaves], told[2][jobs], gradients, leaves, jobs)
         loss = self._loss(prices, worths, scores, gradients) / len(cases)
         descend(self._optimizer, self._parameters, loss, MAX_GRAD_NORM)
         self.check_finite()
         self._samples += len(cases)
-        return {
-            "samples": float(self._samples),
-            "mean_return": float(saved / len(cases)),
-            "bound": float(bound / len(cases)),
-        }
+        means = {"mean_return": float(saved / len(cases)), "bound": float(bound / len(cases))}
+        return {"samples": float(self._samples), **means}
 
     def predict(self, case: Case) -> Prediction:
         """Return what the network says of a window at present."""
@@ -263,7 +257,8 @@ class PriceLearner(ModelLearner):
 
     def snapshot(self) -> dict[str, Any]:
         """Return all that changes, the best known allocations of large windows among it."""
-        owners = {str(index): self._large[index].owners() for index in sorted(self._improved)}
+        large = {str(index): self._large[index] for index in sorted(self._improved)}
+        owners = {index: owners_of(case.problem, case.allocation) for index, case in large.items()}
         return {**super().snapshot(), "owners": owners}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -281,53 +276,37 @@ class PriceLearner(ModelLearner):
         case.learn_of(improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
         self._improved.add(index)
 
-    def _draw(self) -> list[Case]:
-        few = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
-        if not self._large:
-            return few
-        return few + [self._large[i] for i in self._rng.integers(len(self._large), size=self._settings.large_batch)]
-
-    def _learn_bound(self, case: Case, prices: FloatArray, gradient: FloatArray) -> float:
-        bound, spare = case.bound(case.features.unit * prices)
-        gradient += spare / case.asked
-        return bound / (case.asked * max(case.features.unit, 1e-9))
-
     def _learn_worths(
-        self, case: Case, worth: FloatArray, scores: FloatArray, gradients: Gradients, leaves: slice, jobs: slice
+        self, case: Case, worth: FloatArray, scores: FloatArray, gradients: _Gradients, leaves: slice, jobs: slice
     ) -> float:
         settings, unit = self._settings, case.features.unit
         if unit == 0.0:
             return 0.0
-        self._imitate(case, worth, scores, gradients.worths[leaves])
+        disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
+        order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
+        own = np.zeros(len(worth))
+        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, own)
+        gradients.worths[leaves] += settings.imitation * own
         if 1 < len(case.sizes) <= settings.most_explored:
-            self._explore(case, worth, scores, gradients.order[jobs])
+            gradients.order[jobs] -= self._gain(case, worth, scores)
         saved = case.first(unit * worth, scores, settings.fading)
         change = np.abs(case.savings(case.known) - case.savings(case.counts))
         gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
         return saved / (case.asked * unit)
 
-    def _imitate(self, case: Case, worth: FloatArray, scores: FloatArray, gradient: FloatArray) -> None:
-        settings, unit = self._settings, case.features.unit
-        disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
-        order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
-        own = np.zeros(len(worth))
-        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, own)
-        gradient += settings.imitation * own
-
-    def _explore(self, case: Case, worth: FloatArray, scores: FloatArray, gradient: FloatArray) -> None:
+    def _gain(self, case: Case, worth: FloatArray, scores: FloatArray) -> FloatArray:
+        # How much more the better of disturbed orders save, along their disturbances.
         settings, unit = self._settings, case.features.unit
         noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
         noise = np.vstack((noise, -noise))
         orders = scores + settings.order_noise * noise
         saved = explore(case.tree, case.idle_state(), case.sizes, unit * worth, orders, settings.fading, case.counts)
         gain = settings.exploration * 10.0 * (saved - saved.mean()) / (case.asked * unit * settings.samples)
-        gradient -= gain @ noise / settings.order_noise
+        return np.asarray(gain @ noise / settings.order_noise)
 
-    def _loss(
-        self, prices: torch.Tensor, worths: torch.Tensor, scores: torch.Tensor, gradients: Gradients
-    ) -> torch.Tensor:
+    def _loss(self, prices: Tensor, worths: Tensor, scores: Tensor, gradients: _Gradients) -> Tensor:
         # A loss that has these gradients.
-        def constant(array: FloatArray) -> torch.Tensor:
+        def constant(array: FloatArray) -> Tensor:
             return torch.from_numpy(array.astype(np.float32))
 
         total = (prices * constant(gradients.prices)).sum() + (worths * constant(gradients.worths)).sum()

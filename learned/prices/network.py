@@ -9,35 +9,32 @@ one's second layer. So it does not matter how leaves, pods and jobs are numbered
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import float32, float64, int64, types
+from numba import int64, types
 from numba.experimental import structref
 
 from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.errors import BadFileError
-from allocopt.kernels.arrays import put, stable_order
+from allocopt.kernels.arrays import put, record_type, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from learned.weights import FOLDER, SUFFIX, read_weights
 
-OF_VALUE = 9
-"""Features of a number of idle nodes, which leaves and pods have alike."""
+OF_VALUE = 9  # Features of a number of idle nodes, which leaves and pods have alike
 LEAF_FEATURES, JOB_FEATURES = 2 * OF_VALUE + 16, 12
-MOST_SUMMED = 24
-"""Jobs of which sums of sizes are made; more of them reach nearly every sum."""
-SHIPPED = "lns-prices"
-"""Name of the weights that come with the package."""
-WIDTH = 32
-"""Numbers in the embedding of a leaf or a job."""
+MOST_SUMMED = 24  # Jobs of which sums of sizes are made; more of them reach nearly every sum
+SHIPPED = "lns-prices"  # Name of the weights that come with the package
+WIDTH = 32  # Numbers in the embedding of a leaf or a job
+Matrix = Annotated[Float32Array, 2]
 
 
 class Features(NamedTuple):
     """What the network sees."""
 
-    leaves: Float32Array  # Features of every leaf, shape ``(leaves, LEAF_FEATURES)``
-    jobs: Float32Array  # Features of every job, shape ``(J, JOB_FEATURES)``
+    leaves: Matrix  # Features of every leaf, shape ``(leaves, LEAF_FEATURES)``
+    jobs: Matrix  # Features of every job, shape ``(J, JOB_FEATURES)``
     pod: IntArray  # Pod of every leaf, numbered from 0, shape ``(leaves,)``
     # Idle nodes of every leaf as a share of all and of its pod's, shape ``(leaves,)``
     leaf_share: Float32Array
@@ -61,9 +58,7 @@ class Tables(NamedTuple):
     pods: FloatArray
 
 
-FEATURES = types.NamedTuple(
-    (float32[:, ::1], float32[:, ::1], int64[::1], float32[::1], float32[::1], float32[::1], float64), Features
-)
+FEATURES = record_type(Features)
 
 
 @inlined
@@ -145,8 +140,8 @@ def _write_job(
 
 
 @helper(allocates=True)
-def pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
-    """Return the pod of every leaf, the vertex of every pod, and the most hops that a node saves of those per node."""
+def _pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
+    # The pod of every leaf, the vertex of every pod, and the most hops that a node saves of those per node.
     n_leaves = tree.leaf_first.size - 1
     parent = np.full(tree.idle.size, tree.idle.size - 1)
     for vertex in range(tree.idle.size):
@@ -174,7 +169,7 @@ def pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
 def features_of(tree: GroupTree, sizes: IntArray) -> Features:
     """Look at a window of jobs of these sizes, shape ``(J,)``."""
     n_leaves, n_jobs = tree.leaf_first.size - 1, sizes.size
-    pod, vertex_of, unit = pods_of(tree)
+    pod, vertex_of, unit = _pods_of(tree)
     n_pods = vertex_of.size
     leaf_idle, pod_idle = tree.idle[:n_leaves], tree.idle[vertex_of]
     total, asked, largest = float(tree.idle[-1]), float(sizes.sum()), sizes.max()
@@ -196,15 +191,9 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
         _write_value(of_pods[i], tables, tables.pods, pod_idle[i], asked, n_jobs, total, largest)
     pods_hhi = (pod_idle / total * (pod_idle / total)).sum()
     jobs_hhi = ((sizes / asked) ** 2).sum()
-    out = Features(
-        np.empty((n_leaves, LEAF_FEATURES), dtype=np.float32),
-        np.empty((n_jobs, JOB_FEATURES), dtype=np.float32),
-        pod,
-        np.empty(n_leaves, dtype=np.float32),
-        np.empty(n_leaves, dtype=np.float32),
-        np.empty(n_jobs, dtype=np.float32),
-        unit,
-    )
+    leaf_share, pod_share = np.empty(n_leaves, dtype=np.float32), np.empty(n_leaves, dtype=np.float32)
+    leaves, jobs = np.empty((n_leaves, LEAF_FEATURES), np.float32), np.empty((n_jobs, JOB_FEATURES), np.float32)
+    out = Features(leaves, jobs, pod, leaf_share, pod_share, np.empty(n_jobs, np.float32), unit)
     for leaf in range(n_leaves):
         row, i, x = out.leaves[leaf], pod[leaf], leaf_idle[leaf]
         rest = pod_idle[i] - x
@@ -238,41 +227,36 @@ def features_of(tree: GroupTree, sizes: IntArray) -> Features:
 
 
 class Weights(NamedTuple):
-    """The parameters, matrices with one row per input; ``W`` is the width."""
+    """The parameters, matrices with one row per input, of `SHAPES`."""
 
-    # From the features of a leaf to its embedding, shapes ``(LEAF_FEATURES, W)`` and ``(W,)``
-    leaf_in: Float32Array
+    # From the features of leaves and of jobs to their embeddings
+    leaf_in: Matrix
     leaf_in_bias: Float32Array
-    # The same for jobs, shapes ``(JOB_FEATURES, W)`` and ``(W,)``
-    job_in: Float32Array
+    job_in: Matrix
     job_in_bias: Float32Array
-    # Second layer of a leaf: its embedding, those of its pod, of all leaves, of all jobs, ``(W, W)`` each;
-    # ``(W,)``
-    leaf_own: Float32Array
-    leaf_pod: Float32Array
-    leaf_all: Float32Array
-    leaf_jobs: Float32Array
+    # Second layer of a leaf: from its embedding, those of its pod, of all leaves, of all jobs
+    leaf_own: Matrix
+    leaf_pod: Matrix
+    leaf_all: Matrix
+    leaf_jobs: Matrix
     leaf_bias: Float32Array
-    # Second layer of a job: its embedding, those of all leaves, of all jobs, ``(W, W)`` each; ``(W,)``
-    job_own: Float32Array
-    job_all: Float32Array
-    job_jobs: Float32Array
+    # Second layer of a job: from its embedding, those of all leaves, of all jobs
+    job_own: Matrix
+    job_all: Matrix
+    job_jobs: Matrix
     job_bias: Float32Array
-    # Heads of leaves, price and worth, shapes ``(W, 2)`` and ``(2,)``
-    price: Float32Array
+    # Heads of leaves, price and worth, and those of jobs, order and destruction
+    price: Matrix
     price_bias: Float32Array
-    # Heads of jobs, the order and the destruction, shapes ``(W, 2)`` and ``(2,)``
-    scores: Float32Array
+    scores: Matrix
     scores_bias: Float32Array
 
 
 class Prediction(NamedTuple):
     """What the network says of a window."""
 
-    # Hops per node of every leaf, none negative, by which the bound is computed, shape ``(leaves,)``
-    prices: FloatArray
-    # Hops per node of every leaf by which jobs are inserted: what a node there is worth to those that come
-    # later, up to a constant, shape ``(leaves,)``
+    prices: FloatArray  # Hops per node of every leaf, none negative, by which the bound is computed
+    # Hops per node of every leaf by which jobs are inserted: what it is worth to later ones, up to a constant
     worth: FloatArray
     order: FloatArray  # Jobs with higher scores are inserted first, shape ``(J,)``
     destruction: FloatArray  # Jobs with higher scores are removed more often, shape ``(J,)``
@@ -292,9 +276,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "scores": (WIDTH, 2),
     "scores_bias": (2,),
 }
-_MATRIX, _VECTOR = float32[:, ::1], float32[::1]
-WEIGHTS = types.NamedTuple(tuple(_MATRIX if len(shape) == 2 else _VECTOR for shape in SHAPES.values()), Weights)
-PREDICTION = types.NamedUniTuple(float64[::1], 4, Prediction)
+WEIGHTS, PREDICTION = record_type(Weights), record_type(Prediction)
 
 
 @structref.register
@@ -328,35 +310,22 @@ def _add_product(row: Float32Array, matrix: Float32Array, out: Float32Array) -> 
 
 
 @inlined
-def _add_columns(matrix: Float32Array, columns: Float32Array, out: Float32Array) -> None:
-    # With all leaves on the inside, vector instructions have enough to do.
+def _set_positive(row: Float32Array) -> None:
+    for i in range(row.size):
+        # `max` minds numbers that are none, and is no vector instruction.
+        row[i] = row[i] if row[i] > np.float32(0.0) else np.float32(0.0)
+
+
+@inlined
+def _finish_columns(matrix: Float32Array, columns: Float32Array, out: Float32Array) -> None:
+    # Adds the product and cuts at zero. With all leaves on the inside, vector instructions have enough to do.
     for k in range(WIDTH):
         target = out[k]
         for i in range(columns.shape[0]):
             factor, column = matrix[i, k], columns[i]
             for leaf in range(column.size):
                 target[leaf] += factor * column[leaf]
-
-
-@inlined
-def _set(row: Float32Array, out: Float32Array) -> None:
-    for k in range(WIDTH):
-        out[k] = row[k]
-
-
-@inlined
-def _set_positive(out: Float32Array) -> None:
-    for k in range(WIDTH):
-        # `max` minds numbers that are none, and is no vector instruction.
-        out[k] = out[k] if out[k] > np.float32(0.0) else np.float32(0.0)
-
-
-@inlined
-def _set_positive_columns(out: Float32Array) -> None:
-    for k in range(out.shape[0]):
-        row = out[k]
-        for leaf in range(row.size):
-            row[leaf] = row[leaf] if row[leaf] > np.float32(0.0) else np.float32(0.0)
+        _set_positive(target)
 
 
 @inlined
@@ -365,15 +334,6 @@ def _add_head(hidden: Float32Array, head: Float32Array, out: Float32Array) -> No
         factor, row = head[k], hidden[k]
         for leaf in range(out.size):
             out[leaf] += factor * row[leaf]
-
-
-@inlined
-def _heads(hidden: Float32Array, head: Float32Array, bias: Float32Array) -> "tuple[np.floating[Any], np.floating[Any]]":
-    first, second = bias[0], bias[1]
-    for k in range(WIDTH):
-        first += hidden[k] * head[k, 0]
-        second += hidden[k] * head[k, 1]
-    return first, second
 
 
 @helper(allocates=True)
@@ -400,11 +360,10 @@ def predict(weights: Weights, features: Features) -> Prediction:
     leaves = np.empty((WIDTH, n_leaves), dtype=np.float32)
     for k in range(WIDTH):
         leaves[k] = weights.leaf_in_bias[k]
-    _add_columns(weights.leaf_in, features.leaves.T.copy(), leaves)
-    _set_positive_columns(leaves)
+    _finish_columns(weights.leaf_in, features.leaves.T.copy(), leaves)
     jobs = np.empty((n_jobs, WIDTH), dtype=np.float32)
     for job in range(n_jobs):
-        _set(weights.job_in_bias, jobs[job])
+        put(weights.job_in_bias, jobs[job])
         _add_product(features.jobs[job], weights.job_in, jobs[job])
         _set_positive(jobs[job])
     pods, pooled = _pooled(features, leaves, jobs)
@@ -413,14 +372,13 @@ def predict(weights: Weights, features: Features) -> Prediction:
     _add_product(pooled[1], weights.leaf_jobs, of_window)
     of_pods = np.empty_like(pods)
     for pod in range(pods.shape[0]):
-        _set(of_window, of_pods[pod])
+        put(of_window, of_pods[pod])
         _add_product(pods[pod], weights.leaf_pod, of_pods[pod])
     hidden = np.empty((WIDTH, n_leaves), dtype=np.float32)
     for k in range(WIDTH):
         for leaf in range(n_leaves):
             hidden[k, leaf] = of_pods[features.pod[leaf], k]
-    _add_columns(weights.leaf_own, leaves, hidden)
-    _set_positive_columns(hidden)
+    _finish_columns(weights.leaf_own, leaves, hidden)
     value, worth = np.full(n_leaves, weights.price_bias[0]), np.full(n_leaves, weights.price_bias[1])
     _add_head(hidden, weights.price[:, 0], value)
     _add_head(hidden, weights.price[:, 1], worth)
@@ -429,42 +387,40 @@ def predict(weights: Weights, features: Features) -> Prediction:
         x = np.float64(value[leaf])
         out.prices[leaf] = features.unit * (max(x, 0.0) + np.log1p(np.exp(-abs(x))))
         out.worth[leaf] = out.prices[leaf] + features.unit * worth[leaf]
-    _set(weights.job_bias, of_window)
+    put(weights.job_bias, of_window)
     _add_product(pooled[0], weights.job_all, of_window)
     _add_product(pooled[1], weights.job_jobs, of_window)
     of_job = np.empty(WIDTH, dtype=np.float32)
     for job in range(n_jobs):
-        _set(of_window, of_job)
+        put(of_window, of_job)
         _add_product(jobs[job], weights.job_own, of_job)
         _set_positive(of_job)
-        order, out.destruction[job] = _heads(of_job, weights.scores, weights.scores_bias)
-        out.order[job] = order + 4.0 * features.jobs[job, 2]
+        order, destruction = weights.scores_bias[0], weights.scores_bias[1]
+        for k in range(WIDTH):
+            order += of_job[k] * weights.scores[k, 0]
+            destruction += of_job[k] * weights.scores[k, 1]
+        out.order[job], out.destruction[job] = order + 4.0 * features.jobs[job, 2], destruction
     return out
 
 
 def load_parameters(name: str) -> Weights:
-    """Return the shipped parameters, or those of a file, read once as long as it does not change.
-
-    Raises `BadFileError` if the file cannot be read, or holds another network.
-    """
-    return _load(*_place(name))[0]
+    """Return the shipped parameters, or those of a file; raises `BadFileError` if it holds no such network."""
+    return _load(name)[0]
 
 
 def load_network(name: str) -> Network:
     """Return `load_parameters` as kernels are handed them."""
-    return _load(*_place(name))[1]
+    return _load(name)[1]
 
 
-def _place(name: str) -> tuple[Path, int]:
-    if name == SHIPPED:
-        return FOLDER / f"{SHIPPED}{SUFFIX}", 0
-    path = Path(name)
+def _load(name: str) -> tuple[Weights, Network]:
+    path = FOLDER / f"{SHIPPED}{SUFFIX}" if name == SHIPPED else Path(name)
     # Unlike `Path.exists` it takes a name that is too long for one that is not there.
-    return path, path.stat().st_mtime_ns if os.path.exists(path) else 0
+    return _read_once(path, path.stat().st_mtime_ns if os.path.exists(path) else 0)
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path, changed_ns: int) -> tuple[Weights, Network]:
+def _read_once(path: Path, changed_ns: int) -> tuple[Weights, Network]:
     arrays, _ = read_weights(path)
     for name, shape in SHAPES.items():
         if name not in arrays:

@@ -1,7 +1,4 @@
-"""Solver ``lns-prices``: the large neighbourhood search of ``lns``, guided by what a network says of the window.
-
-One glance at a window, a single kernel call, gives all that the search begins with.
-"""
+"""Solver ``lns-prices``: the large neighbourhood search of ``lns``, begun by one glance of a network at the window."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -63,11 +60,7 @@ BEGUN = types.Tuple((STATE, float64))
 
 @dataclass(frozen=True, slots=True)
 class LnsPrices(Lns):
-    """Inserts jobs where a network's prices say, then searches on around these prices.
-
-    The network is called once. It tells what a node of every leaf is worth to the other jobs, in which order to insert
-    them, and which are likely to be moved again. Its prices prove a bound.
-    """
+    """Inserts jobs where a network's prices say, then searches on around these prices, which prove a bound."""
 
     hottest: float = 0.7
     coldest: float = 0.05
@@ -108,34 +101,27 @@ class LnsPrices(Lns):
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        return (network_of, begin_guided, *START_KERNELS, search_neighbourhoods)
+        return (network_of, _begin_guided, *START_KERNELS, search_neighbourhoods)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search from the warm start, or the first allocation if that is better; see `TopologySolver.search`."""
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        if _seconds(problem) > SHARE * run.clock.remaining():
+        largest, n_jobs = int(problem.sizes.max()), len(problem.jobs)
+        # A glance at most, about: an insertion for every distinct size, and a bound.
+        seconds = INSERTION_S * len(problem.idle_nodes) * largest * 2 * min(n_jobs, largest)
+        if seconds > SHARE * run.clock.remaining():
             return Lns(self.steps).search(problem, run, budget, seed)
-        window, moves = Window.of(problem), self.moves(len(problem.jobs))
-        state, most = self.begin(window, moves, seed)
+        window, moves, network = Window.of(problem), self.moves(n_jobs), load_network(self.weights)
+        state, most = guided_state(window, network, self.fading, self.hunt, self.most_removed, moves, seed)
         run.prove(window.cost(most))
-        cooling = self._cooling(len(problem.jobs), warm=True)
+        cooling = self._cooling(n_jobs, warm=True)
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
-
-    def begin(self, window: Window, moves: Moves, seed: int) -> tuple[State, float]:
-        """Glance at a window; return where to begin, and what no allocation saves more than, in hops."""
-        return guided_state(window, load_network(self.weights), self.fading, self.hunt, self.most_removed, moves, seed)
 
     def moves(self, n_jobs: int) -> Moves:
         """Say how to move with so many jobs, guided."""
         moves = Lns.moves(self, n_jobs)
         return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
-
-
-def _seconds(problem: TopologyProblem) -> float:
-    # A glance at most, about: an insertion for every distinct size, and a bound.
-    largest = int(problem.sizes.max())
-    return INSERTION_S * len(problem.idle_nodes) * largest * 2 * min(len(problem.jobs), largest)
 
 
 class Glance(NamedTuple):
@@ -194,10 +180,7 @@ def begin_following(
     moves: Moves,
     seed: int,
 ) -> tuple[State, float]:
-    """Begin the guided search as a prediction says; return its state, and what no allocation saves more than, in hops.
-
-    Destruction scores are multiplied by ``hunt``; see `insert_priced` for ``fading``, and `begin_at` for the rest.
-    """
+    """Begin the guided search by a prediction; return its state, and what no allocation saves more than, in hops."""
     seen = follow(tree, sizes, prediction, fading, True)
     state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
     put(prediction.worth, state.groups.worth)
@@ -207,7 +190,7 @@ def begin_following(
 
 
 @kernel(BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64), allocates=True)
-def begin_guided(
+def _begin_guided(
     tree: GroupTree,
     sizes: IntArray,
     network: Network,
@@ -217,7 +200,6 @@ def begin_guided(
     moves: Moves,
     seed: int,
 ) -> tuple[State, float]:
-    """Ask the network, and begin as it says; see `begin_following`."""
     prediction = predict(network.weights, features_of(tree, sizes))
     return begin_following(tree, sizes, prediction, fading, hunt, most_removed, moves, seed)
 
@@ -227,5 +209,5 @@ def guided_state(
 ) -> tuple[State, float]:
     """Begin the guided search of a window; see `begin_following`."""
     sizes = window.encoding.sizes
-    state, most = begin_guided(window.tree, sizes, network, fading, hunt, most_removed, moves, folded(seed))
+    state, most = _begin_guided(window.tree, sizes, network, fading, hunt, most_removed, moves, folded(seed))
     return state, float(most)

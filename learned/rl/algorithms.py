@@ -1,10 +1,9 @@
-"""Algorithms that improve policies over batches of masked, discrete actions, and what all that learns has in common.
+"""Algorithms over masked, discrete actions, the rollouts that they learn from, and what all that learns has in common.
 
 - A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update along the gradient of
   ``log pi(a|s) A + beta H(pi(s))`` and down that of the critic's squared error. The advantage A is the sum of rewards
-  up to the end of the update, plus the critic's value of the state after it, minus that of the state before the action.
-  The paper leaves the value after the update out, so that every update is an episode of its own; the sum then says
-  little of what comes later.
+  up to the end of the update, plus the critic's value of the state after it, which the paper leaves out, minus that of
+  the state before the action.
 - PPO (Schulman et al., 2017) takes several steps, along the clipped objective.
 - REINFORCE (DRAS paper, Eq. 4; Williams, 1992) has no critic. The baseline of the k-th step of an update is the
   cumulative reward from the k-th step on, averaged over all updates before and over the environments side by side.
@@ -13,36 +12,27 @@
   random one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from allocopt.arrays import Float32Array, FloatArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.errors import UsageError
 from learned.rl.loop import Learner
 from learned.rl.networks import Policy, masked, masked_log_softmax, mean_entropy, weights_of
-from learned.rl.rollout import Collector, Environment, Rollout, collect, cumulative_rewards, drawn, take_steps
-from learned.rl.state import Stateful
+from learned.rl.state import HasState, Stateful
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
 
 OptimizerName = Literal["adam", "rmsprop"]
-OPTIMIZERS: Mapping[str, type[torch.optim.Adam] | type[torch.optim.RMSprop]] = MappingProxyType(
-    {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
-)
-LAST_RATE = 0.05
-"""Share of a learning rate that is left at the end of a training, as a rule."""
+LAST_RATE = 0.05  # Share of a learning rate that is left at the end of a training, as a rule
 
 
 class ModelLearner(Stateful):
-    """A model and the optimizer that improves it.
-
-    The learning rate falls linearly to ``last_rate`` of what it is at the start.
-    """
+    """A model and the optimizer that improves it; its learning rate falls linearly to a share of the first one."""
 
     state: ClassVar[tuple[str, ...]] = ("_module", "_optimizer")
 
@@ -53,7 +43,8 @@ class ModelLearner(Stateful):
         self._module = model
         self._learning_rate = learning_rate
         self._last_rate = last_rate
-        self._optimizer: torch.optim.Optimizer = OPTIMIZERS[optimizer](self._parameters, lr=learning_rate)
+        made = torch.optim.Adam if optimizer == "adam" else torch.optim.RMSprop
+        self._optimizer: torch.optim.Optimizer = made(self._parameters, lr=learning_rate)
 
     def rate(self, share: float) -> float:
         """Learning rate when a share of the training is finished."""
@@ -83,13 +74,9 @@ def descend(
 
 
 class BestKept(Stateful):
-    """A learner whose policy is judged as it goes on, and the best policy that it has had.
+    """A learner whose policy is judged after the first update and every so many, and the best one that it has had."""
 
-    The weights of a module are judged after the first update and every so many, and kept if they are the best.
-    """
-
-    more_is_better: ClassVar[bool] = False
-    """Whether the larger score is the better one."""
+    more_is_better: ClassVar[bool] = False  # Whether the larger score is the better one
     state: ClassVar[tuple[str, ...]] = ("_learner", "_updates", "_judged", "best", "best_score")
 
     def __init__(self, learner: Learner, policy: nn.Module, every: int) -> None:
@@ -119,6 +106,147 @@ class BestKept(Stateful):
             if is_better:
                 self.best_score, self.best = score, weights
         return {**measures, **self._judged, "best_score": float(self.best_score)}
+
+
+class Environment(HasState, Protocol):
+    """E environments that take a step together, each with discrete actions; one that ends starts again by itself."""
+
+    @property
+    def n_environments(self) -> int:
+        """Their number E."""
+
+    def observe(self) -> tuple[Float32Array, BoolArray]:
+        """Return states, shape ``(E, ...)``, and legal actions, shape ``(E, actions)``; new arrays."""
+
+    def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Take an action each; return rewards and which episodes ended, shape ``(E,)``; new arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """T steps of E environments; what is flat has a row for each of the N = T E samples, step after step."""
+
+    # Flat: what was seen, what was legal, what was done, and the score of that action
+    states: torch.Tensor
+    legal: torch.Tensor
+    actions: torch.Tensor
+    scores: torch.Tensor
+    # Of the states before each step, and after the last one where that was looked at, shape ``(T + 1, E)``
+    values: torch.Tensor
+    # Rewards, and whether they ended an episode, shape ``(T, E)``
+    rewards: FloatArray
+    done: BoolArray
+    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
+
+
+def take_steps(
+    judge: Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
+    draw: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    environment: Environment,
+    n_steps: int,
+    unfinished: FloatArray,
+    beyond: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+) -> Steps:
+    """Act in all environments.
+
+    ``judge`` takes states and legal actions to scores of all actions and values of the states, ``draw`` scores and
+    legal actions to actions, ``beyond`` states and legal actions after the last step, if they are looked at, to values.
+    ``unfinished``, kept up to date, is the sum of rewards of every running episode, shape ``(E,)``.
+    """
+    steps = []
+    with torch.no_grad():
+        for _ in range(n_steps):
+            state, legal = (torch.from_numpy(array) for array in environment.observe())
+            scores, value = judge(state, legal)
+            action = draw(scores, legal)
+            reward, ended = environment.step(action.numpy())
+            unfinished += reward
+            returns = unfinished[ended]
+            unfinished[ended] = 0.0
+            taken = scores.gather(1, action[:, None]).squeeze(1)
+            steps.append((state, legal, action, taken, value, reward, ended, returns))
+        states, masks, actions, taken_scores, values, rewards, done, finished = zip(*steps, strict=True)
+        if beyond is not None:
+            values = (*values, beyond(*(torch.from_numpy(array) for array in environment.observe())))
+    ended_returns = np.concatenate(finished)
+    return Steps(
+        torch.cat(states),
+        torch.cat(masks),
+        torch.cat(actions),
+        torch.cat(taken_scores),
+        torch.stack(values),
+        np.array(rewards),
+        np.array(done),
+        float(ended_returns.mean()) if ended_returns.size else float("nan"),
+    )
+
+
+def drawn(log_probabilities: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Draw actions by the logarithms of their probabilities, shape ``(E, actions)``."""
+    return torch.multinomial(log_probabilities.exp(), 1, generator=generator).squeeze(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """What a policy with a critic learns from: N choices."""
+
+    states: Any  # As the policy takes them
+    # What could be done, shape ``(N, actions)``, what was done, and how probable it was, shape ``(N,)``
+    legal: torch.Tensor
+    actions: torch.Tensor
+    log_probability: torch.Tensor
+    # Estimates for what was done, shape ``(N,)``
+    advantages: torch.Tensor
+    returns: torch.Tensor
+    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
+
+
+Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
+"""Lets a policy act in an environment, and estimates how good its actions were; see `collect`."""
+
+
+def collect(
+    model: Policy, environment: Environment, settings: A2cSettings, unfinished: FloatArray, generator: torch.Generator
+) -> Rollout:
+    """Let a policy act for some steps; see `take_steps`."""
+    steps = take_steps(
+        lambda states, legal: (model.log_probabilities(states, legal), model.values(states)),
+        lambda log_probabilities, legal: drawn(log_probabilities, generator),
+        environment,
+        settings.n_steps,
+        unfinished,
+        beyond=lambda states, legal: model.values(states),
+    )
+    rewards, done = torch.from_numpy(steps.rewards).float(), torch.from_numpy(steps.done)
+    advantages = generalized_advantages(rewards, done, steps.values, settings)
+    returns = (advantages + steps.values[:-1]).flatten()
+    return Rollout(
+        steps.states, steps.legal, steps.actions, steps.scores, advantages.flatten(), returns, steps.episode_return
+    )
+
+
+def generalized_advantages(
+    rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor, settings: A2cSettings
+) -> torch.Tensor:
+    """Generalized advantage estimates, shape ``(T, E)``; see `Steps` for what they are made of."""
+    advantages = torch.zeros_like(rewards)
+    later = torch.zeros_like(rewards[0])
+    for t in range(len(rewards) - 1, -1, -1):
+        goes_on = (~done[t]).float()
+        error = rewards[t] + settings.gamma * goes_on * values[t + 1] - values[t]
+        later = error + settings.gamma * settings.gae_lambda * goes_on * later
+        advantages[t] = later
+    return advantages
+
+
+def cumulative_rewards(rewards: FloatArray, done: BoolArray, gamma: float) -> FloatArray:
+    """Add discounted rewards up, from each step to the end of its episode or of the arrays, shape ``(T, E)``."""
+    sums = np.zeros_like(rewards)
+    later = np.zeros(rewards.shape[1])
+    for t in range(len(rewards) - 1, -1, -1):
+        later = rewards[t] + gamma * np.where(done[t], 0.0, later)
+        sums[t] = later
+    return sums
 
 
 M_co = TypeVar("M_co", bound=nn.Module, covariant=True)
@@ -202,29 +330,21 @@ class PpoLearner(_ActorCriticLearner[PpoSettings]):
                 # What is left over may be one sample, whose advantage has no spread to be measured by.
                 if len(chosen) == 1:
                     continue
-                loss, measured = self._loss(rollout, chosen, ent_coef)
-                self._descend(loss)
-                sums += measured
+                states, advantages = rollout.states[chosen], rollout.advantages[chosen]
+                log_probabilities = self.model.log_probabilities(states, rollout.legal[chosen])
+                taken = log_probabilities.gather(1, rollout.actions[chosen, None]).squeeze(1)
+                change = taken - rollout.log_probability[chosen]
+                advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+                ratio = change.exp()
+                clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)
+                policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
+                entropy = mean_entropy(log_probabilities)
+                value_loss = (self.model.values(states) - rollout.returns[chosen]).square().mean()
+                self._descend(policy_loss + settings.vf_coef * value_loss - ent_coef * entropy)
+                approx_kl = ((ratio - 1) - change).mean()
+                sums += entropy.item(), value_loss.item(), approx_kl.item()
                 steps += 1
         return dict(zip(("entropy", "value_loss", "approx_kl"), (sums / max(steps, 1)).tolist(), strict=True))
-
-    def _loss(
-        self, rollout: Rollout, chosen: torch.Tensor, ent_coef: float
-    ) -> tuple[torch.Tensor, tuple[float, float, float]]:
-        states, settings = rollout.states[chosen], self._settings
-        log_probabilities = self.model.log_probabilities(states, rollout.legal[chosen])
-        taken = log_probabilities.gather(1, rollout.actions[chosen, None]).squeeze(1)
-        change = taken - rollout.log_probability[chosen]
-        advantages = rollout.advantages[chosen]
-        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        ratio = change.exp()
-        clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)
-        policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
-        entropy = mean_entropy(log_probabilities)
-        value_loss = (self.model.values(states) - rollout.returns[chosen]).square().mean()
-        loss = policy_loss + settings.vf_coef * value_loss - ent_coef * entropy
-        approx_kl = ((ratio - 1) - change).mean()
-        return loss, (entropy.item(), value_loss.item(), approx_kl.item())
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +367,7 @@ def policy_loss(actor: nn.Module, choices: Choices, ent_coef: float) -> tuple[to
 
 
 class PolicyGradient(ModelLearner):
-    """REINFORCE on choices whose advantages are known, wherever they come from.
-
-    The actor takes states to one logit per action, shape ``(batch, actions)``.
-    """
+    """REINFORCE on choices of known advantages; the actor takes states to logits, shape ``(batch, actions)``."""
 
     def __init__(
         self, actor: nn.Module, learning_rate: float, optimizer: OptimizerName, last_rate: float, max_grad_norm: float
@@ -260,11 +377,7 @@ class PolicyGradient(ModelLearner):
         self._max_grad_norm = max_grad_norm
 
     def improve(self, batches: Iterable[Choices], ent_coef: float) -> float:
-        """Take one step along the gradient of all choices of all batches; return the mean entropy.
-
-        Batches are looked at one after the other, so that they need not be in memory together. Raises
-        `UsageError` if the training diverges.
-        """
+        """Take one step by the choices of all batches; return the mean entropy. Raises `UsageError` if it diverges."""
         self._optimizer.zero_grad()
         count, entropies = 0, 0.0
         for choices in batches:

@@ -28,8 +28,6 @@ from learned.rl.workers import ALONE, Workers, any_of, is_leader
 
 NAME = "checkpoint.pt"
 BETWEEN_CHECKPOINTS_S = 30.0
-N_TIMES = 2
-"""Columns of the learning curve before what an update measured: its number, and seconds."""
 NOT_TENSORS = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError),
     *(struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError),
@@ -50,16 +48,16 @@ def run_updates(
     """Make all updates that are left, yielding after each; the caller writes the weights at the end.
 
     The identity is what must be the same for a checkpoint to be of this training. Of the workers that run this loop
-    together, the first one writes files. Raises `UsageError` if the folder holds a training and this one does not go on
-    with it, or the other way round, or if another worker has died; `BadFileError` if the checkpoint cannot be read or
-    written; `KeyboardInterrupt` if it is interrupted, after which what was done can be gone on from.
+    together, the first one writes files. Raises what `check_folder` and `read_checkpoint` do, `UsageError` if another
+    worker has died, and `KeyboardInterrupt` if it is interrupted, after which what was done can be gone on from.
     """
     rows = _begin(learner, request, identity)
     started = saved = time.monotonic()
     before = rows[-1]["seconds"] if rows else 0.0
     if len(rows) == total:
         # A crash may have come between the last checkpoint and the weights, which the caller writes.
-        yield TrainingProgress(total, total, {name: rows[-1][name] for name in list(rows[-1])[N_TIMES:]})
+        measures = {name: value for name, value in rows[-1].items() if name not in ("update", "seconds")}
+        yield TrainingProgress(total, total, measures)
     while len(rows) < total:
         with interruption_held() as interrupted:
             measures = learner.update(len(rows) / total)
@@ -99,10 +97,10 @@ def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any])
 
 
 def check_folder(request: TrainingRequest) -> None:
-    """Make the folder; worth calling before a training prepares what takes long.
+    """Make the folder.
 
-    Raises `UsageError` if it holds a training and this one does not go on with it, or the other way round,
-    `BadFileError` if nothing can be written to it.
+    Raises `UsageError` if it holds a training and this one begins, or the other way round, `BadFileError` if nothing
+    can be written to it.
     """
     folder = request.folder
     # Unlike `Path.exists` it takes a name that is too long for one that is not there.
@@ -122,20 +120,14 @@ def check_folder(request: TrainingRequest) -> None:
 
 
 def write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
-    """Write the state of a training: tensors, arrays, numbers, texts, and lists and dicts of these.
-
-    The identity, numbers and texts, is what makes it this training and no other.
-    """
+    """Write the state of a training: tensors, arrays, numbers, texts, and lists and dicts of these."""
     buffer = io.BytesIO()
     torch.save({"identity": identity, "state": _tensors(state)}, buffer)
     write_bytes(folder / NAME, buffer.getvalue())
 
 
 def read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """Read the state of a training; arrays come back as arrays.
-
-    Raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read, or is damaged.
-    """
+    """Read a state; raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read."""
     path = folder / NAME
     try:
         data = path.read_bytes()

@@ -1,8 +1,7 @@
 """Policies over masked, discrete actions, their critics, and the parameters of modules as arrays.
 
-An illegal action gets the smallest logit there is, so that its probability is zero (NSA paper, section V-B2).
-
-The compact network (`learned.rl.slots`) takes dense states in the algorithms without a critic, and packed ones in those
+An illegal action gets the smallest logit there is, so that its probability is zero (NSA paper, section V-B2). The
+compact network (`learned.rl.slots`) takes dense states in the algorithms without a critic, and packed ones in those
 with one: a window of fifty slots has few legal ones as a rule, and empty slots cost neither room nor work there.
 """
 
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from allocopt.arrays import BoolArray, Float32Array, IntArray
+from allocopt.arrays import BoolArray, Float32Array
 from learned.rl.slots import LEAK, CompactNetwork
 
 
@@ -54,11 +53,11 @@ class ActorCritic(Policy):
         self.actor = actor
         self.critic = critic
 
-    def log_probabilities(self, states: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    def log_probabilities(self, states: Any, legal: torch.Tensor) -> torch.Tensor:
         """Logarithms of the probabilities of all actions; see `Policy`."""
         return masked_log_softmax(self.actor(states), legal)
 
-    def values(self, states: torch.Tensor) -> torch.Tensor:
+    def values(self, states: Any) -> torch.Tensor:
         """Values of states; see `Policy`."""
         values: torch.Tensor = self.critic(states).squeeze(1)
         return values
@@ -94,10 +93,17 @@ def slot_layers(network: CompactNetwork) -> nn.Sequential:
     return dense(network.features, network.first, network.second, 1, activation=nn.LeakyReLU(LEAK))
 
 
+def slot_logits(layers: nn.Module, rows: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    """Return logits of slots from the features of legal ones, shape ``(n, W)``, the smallest there are for others."""
+    logits = rows.new_full(legal.shape, torch.finfo(rows.dtype).min)
+    logits[legal] = layers(rows).squeeze(-1)
+    return logits
+
+
 class SlotNetwork(nn.Module):
     """The compact network's actor or Q-network: states ``(B, W, K)`` to one value per slot, ``(B, W)``.
 
-    A slot is empty where all its features are 0; its value is 0 and costs nothing.
+    A slot is empty where its first feature is 0; its value is 0 and costs nothing.
     """
 
     def __init__(self, network: CompactNetwork) -> None:
@@ -116,8 +122,7 @@ class SlotNetwork(nn.Module):
 class SlotStates:
     """States of ``n`` choices with ``R`` legal slots in all."""
 
-    rows: torch.Tensor  # Features of the legal slots, choice after choice, shape ``(R, K)``
-    slots: torch.Tensor  # Slot of each row, shape ``(R,)``
+    rows: torch.Tensor  # Features of the legal slots, choice after choice, slots rising, shape ``(R, K)``
     first: torch.Tensor  # Where each choice's rows begin, and where the last one's end, shape ``(n + 1,)``
     pooled: torch.Tensor  # Mean and greatest value of every feature over the rows of a choice, shape ``(n, 2 K)``
 
@@ -129,43 +134,29 @@ class SlotStates:
         begin, counts = self.first[chosen], self.first[chosen + 1] - self.first[chosen]
         first = torch.cat((counts.new_zeros(1), counts.cumsum(0)))
         places = torch.arange(int(first[-1])) + torch.repeat_interleave(begin - first[:-1], counts)
-        return SlotStates(self.rows[places], self.slots[places], first, self.pooled[chosen])
-
-    @property
-    def choices(self) -> torch.Tensor:
-        """Number of each row's choice, shape ``(R,)``."""
-        return torch.repeat_interleave(torch.arange(len(self)), self.first[1:] - self.first[:-1])
+        return SlotStates(self.rows[places], first, self.pooled[chosen])
 
 
-def packed(states: Float32Array, legal: BoolArray) -> tuple[Float32Array, IntArray, IntArray]:
-    """Return features and slots of the legal slots of dense states ``(n, W, K)``, and their number per choice."""
-    return states[legal], np.nonzero(legal)[1], legal.sum(axis=1)
-
-
-def joined(parts: Sequence[tuple[Float32Array, IntArray, IntArray]]) -> SlotStates:
-    """Put the results of `packed` together; every choice must have a legal slot."""
-    rows, slots, counts = (np.concatenate([part[i] for part in parts]) for i in range(3))
+def slot_states(rows: Sequence[Float32Array], legal: BoolArray) -> SlotStates:
+    """Join features ``(r, K)`` of the legal slots of many choices, in their order; every choice has a legal slot."""
+    whole, counts = np.concatenate(rows), legal.sum(axis=1)
     first = np.concatenate(([0], np.cumsum(counts)))
-    means = np.add.reduceat(rows, first[:-1], axis=0) / counts[:, None].astype(np.float32)
-    pooled = np.concatenate((means, np.maximum.reduceat(rows, first[:-1], axis=0)), axis=1)
-    return SlotStates(*(torch.from_numpy(array) for array in (rows, slots, first, pooled)))
+    means = np.add.reduceat(whole, first[:-1], axis=0) / counts[:, None].astype(np.float32)
+    pooled = np.concatenate((means, np.maximum.reduceat(whole, first[:-1], axis=0)), axis=1)
+    return SlotStates(*(torch.from_numpy(array) for array in (whole, first, pooled)))
 
 
-class SlotActorCritic(Policy):
+class SlotActorCritic(ActorCritic):
     """The compact network with its critic, which looks at the pooled features; takes `SlotStates`."""
 
     def __init__(self, network: CompactNetwork) -> None:
-        super().__init__()
-        self.actor = slot_layers(network)
-        self.critic = dense(2 * network.features, network.critic, 1, activation=nn.LeakyReLU(LEAK))
+        critic = (2 * network.features, network.critic, 1)
+        super().__init__(slot_layers(network), dense(*critic, activation=nn.LeakyReLU(LEAK)))
 
     def log_probabilities(self, states: SlotStates, legal: torch.Tensor) -> torch.Tensor:
         """Logarithms of the probabilities of all actions; see `Policy`."""
-        logits = states.rows.new_full(legal.shape, torch.finfo(states.rows.dtype).min)
-        logits[states.choices, states.slots] = self.actor(states.rows).squeeze(-1)
-        return torch.log_softmax(logits, dim=1)
+        return torch.log_softmax(slot_logits(self.actor, states.rows, legal), dim=1)
 
     def values(self, states: SlotStates) -> torch.Tensor:
         """Values of states; see `Policy`."""
-        values: torch.Tensor = self.critic(states.pooled).squeeze(1)
-        return values
+        return super().values(states.pooled)

@@ -1,4 +1,4 @@
-"""What changes while something learns, for checkpoints: a class names the attributes, and they are taken and set."""
+"""What changes while something learns, for checkpoints."""
 
 from typing import Any, ClassVar, Protocol
 

@@ -25,15 +25,11 @@ L = TypeVar("L", bound="Learner")
 T = TypeVar("T")
 RESERVED = {11: "instances/paper.jsonl", 12: "instances/repo.jsonl", 13: "instances/burst.jsonl"}
 """Seeds of the shipped windows, as `instances/generate.sh` passes them to ``allocopt generate``."""
-LARGEST_SEED = 2**63 - 1
-"""What every generator of random numbers takes, torch's among them."""
+LARGEST_SEED = 2**63 - 1  # What every generator of random numbers takes, torch's among them
 
 
 def check_training_seed(seed: int) -> None:
-    """Raise `UsageError` for a seed out of range and for one whose windows evaluations use.
-
-    A training draws its workloads from its seed in the same way as ``allocopt generate windows --seed``.
-    """
+    """Raise `UsageError` for a seed out of range or of windows that evaluations use: both draw them in the same way."""
     if not 0 <= seed <= LARGEST_SEED:
         raise UsageError(f"the seed is {seed}, must be within 0 .. {LARGEST_SEED}")
     if seed in RESERVED:
@@ -61,18 +57,15 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class DeclaredTraining(ABC, Generic[L]):
-    """A training whose fields are its options; see `allocopt.training.Training`.
-
-    One that is made with an option out of range raises `UsageError`.
-    """
+    """A training whose fields are its options, checked when it is made; see `allocopt.training.Training`."""
 
     name: ClassVar[str]
-    renamed_options: ClassVar[Mapping[str, str]] = {}
-    """Options that had another name once, by that name."""
+    renamed_options: ClassVar[Mapping[str, str]] = {}  # Options that had another name once, by that name
 
     def __post_init__(self) -> None:
         for declared in fields(self):
-            _check(declared.name, getattr(self, declared.name), **declared.metadata)
+            if declared.metadata:
+                _check(declared.name, getattr(self, declared.name), **declared.metadata)
 
     @property
     def label(self) -> str:
@@ -142,13 +135,7 @@ class DeclaredTraining(ABC, Generic[L]):
         write_weights(request.folder / "weights.safetensors", weights, card)
 
 
-def _check(
-    name: str,
-    value: Any,
-    least: float | None = None,
-    most: float | None = None,
-    among: Collection[Any] | None = None,
-) -> None:
+def _check(name: str, value: Any, least: float | None, most: float | None, among: Collection[Any] | None) -> None:
     if among is not None and value not in among:
         raise UsageError(f"{name} is {value!r}, must be one of {', '.join(among)}")
     if least is None:

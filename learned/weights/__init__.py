@@ -46,10 +46,7 @@ def shipped_file(training: str, weights: str) -> Path:
 
 
 def find_weights(training: str, weights: str) -> Path:
-    """Return the file of one of `shipped_weights`, or that file itself.
-
-    Raises `UsageError` if there is no such file.
-    """
+    """Return the file of one of `shipped_weights`, or that file itself; raises `UsageError` if there is none."""
     shipped = shipped_weights(training)
     path = shipped_file(training, weights) if weights in shipped else Path(weights)
     if not path.exists():
@@ -59,10 +56,7 @@ def find_weights(training: str, weights: str) -> Path:
 
 
 def load_weights(path: Path, training: str | None = None) -> tuple[dict[str, Float32Array], Card]:
-    """Read weights, once as long as the file does not change; see `read_weights`.
-
-    Raises `BadFileError` if the file cannot be read, or is of another training than the one that is asked for.
-    """
+    """Read weights, once as long as the file does not change; raises `BadFileError` also if of another training."""
     try:
         changed_ns = path.stat().st_mtime_ns
     except OSError as error:
@@ -79,11 +73,7 @@ def _read_once(path: Path, changed_ns: int) -> tuple[dict[str, Float32Array], Ca
 
 
 def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
-    """Read weights and what is said of them.
-
-    Raises `BadFileError` if the file cannot be read, was not written by `write_weights`, or holds what is no finite
-    number.
-    """
+    """Read weights and their card; raises `BadFileError` unless `write_weights` wrote the file."""
     from safetensors import SafetensorError, safe_open
 
     if os.path.isdir(path):
@@ -121,10 +111,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> Non
 def two_layers(
     weights: Weights, inputs: Float32Array, activation: Callable[[Float32Array], Float32Array]
 ) -> Float32Array:
-    """Apply dense layers ``0`` and ``2`` with an activation between them, as ``learned.rl.networks.dense`` names them.
-
-    Inputs have one row per case, shape ``(n, inputs)``, and so have outputs.
-    """
+    """Apply layers ``0`` and ``2`` of `learned.rl.networks.dense`, an activation between them, to rows of inputs."""
     hidden = activation(inputs @ weights["0.weight"].T + weights["0.bias"])
     return np.asarray(hidden @ weights["2.weight"].T + weights["2.bias"], dtype=np.float32)
 

@@ -11,8 +11,7 @@ from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, 
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
-from learned.cush.policies import Trained, load_trained
-from learned.cush.selectors import Agent, run_agent
+from learned.cush.policies import Agent, Trained, load_trained, run_agent
 from learned.cush.training import CushTraining
 from papers.artifact import Asked, published
 

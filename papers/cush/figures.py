@@ -25,7 +25,7 @@ from allocopt.reproduction import Records
 from allocopt.simulator.locality import SIERRA_TABLE, Policy, WorkloadType
 from allocopt.simulator.locality_fit import TypeClassifier
 from heuristics.scheduling.job_selection import RULES
-from learned.cush.selectors import Agent, Validator, right_share, run_dynamic
+from learned.cush.policies import Agent, Validator, right_share, run_dynamic
 from learned.cush.training import USUAL_EPOCHS, CushTraining
 from learned.rl.workers import ALONE
 from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, read_curve, seed_and_name

@@ -22,9 +22,8 @@ import torch
 from torch import nn
 
 from allocopt.arrays import Float32Array
-from learned.rl.algorithms import actor_critic_loss, descend
+from learned.rl.algorithms import Rollout, actor_critic_loss, descend
 from learned.rl.networks import Policy, SlotNetwork, masked_log_softmax, weights_of
-from learned.rl.rollout import Rollout
 from learned.rl.slots import LEAK, CompactNetwork, SlotPolicy, pack_slots
 from learned.rl.training import A2cSettings
 from learned.weights import check_shapes

@@ -10,8 +10,7 @@ import pytest
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.traces.job_profile import StageKind
-from learned.asax.agent import Asax, Asked, Decision, Offer, first_fit, performance_loss
-from learned.asax.knowledge import Knowledge, load_knowledge
+from learned.asax.agent import Asax, Asked, Decision, Knowledge, Offer, first_fit, load_knowledge, performance_loss
 from learned.asax.trees import State, experts_of
 
 BUSY = State(0.96, 0.44, StageKind.PARALLEL, 0.6, 1.5)

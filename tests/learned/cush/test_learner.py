@@ -31,7 +31,7 @@ from learned.cush.learner import (  # noqa: E402  # noqa: E402
     returns_of,
     times_by,
 )
-from learned.cush.selectors import Agent, ImageNetwork, Validator  # noqa: E402
+from learned.cush.policies import Agent, ImageNetwork, Validator  # noqa: E402
 from learned.rl.slots import CompactNetwork  # noqa: E402
 from learned.rl.workers import ALONE  # noqa: E402
 

@@ -15,7 +15,6 @@ from learned.nsa.networks import (
     Layer,
     buffers_for,
     forward,
-    linear,
     pack,
     rational_tanh,
 )
@@ -92,7 +91,7 @@ def architectures(draw: st.DrawFn) -> Architecture:
         channels, length = layer.output((channels, length))
     inputs = channels * length
     for _ in range(draw(st.integers(1, 3))):
-        layers += [linear(inputs, draw(st.integers(1, 20))), Layer(TANH)]
+        layers += [Layer(DENSE, inputs, draw(st.integers(1, 20))), Layer(TANH)]
         inputs = layers[-2].outputs  # type: ignore[attr-defined]
     return Architecture("any", shape, tuple(layers[: draw(st.sampled_from([-1, len(layers)]))]))
 
@@ -106,7 +105,7 @@ def test_the_kernel_agrees_with_its_slow_twin_on_any_network(architecture: Archi
 
 
 def test_parameters_that_do_not_fit_are_refused() -> None:
-    architecture = Architecture("two", (1, 3), (linear(3, 2),))
+    architecture = Architecture("two", (1, 3), (Layer(DENSE, 3, 2),))
     weights = random_weights(architecture, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"'0.bias' is missing"):
         pack(architecture, {"0.weight": weights["0.weight"]})

@@ -10,8 +10,6 @@ from learned.nsa.networks import (
     TANH,
     Architecture,
     Layer,
-    linear,
-    parameter_names,
 )
 
 TRUE_PARAMETERS = {
@@ -46,7 +44,7 @@ def test_the_critic_differs_in_the_last_layer_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "layers", [(linear(5, 2),), (Layer(CONVOLUTION, 3, 1, 2, 1),), (Layer(CONVOLUTION, 2, 1, 5, 1),)]
+    "layers", [(Layer(DENSE, 5, 2),), (Layer(CONVOLUTION, 3, 1, 2, 1),), (Layer(CONVOLUTION, 2, 1, 5, 1),)]
 )
 def test_layers_that_do_not_fit_are_refused(layers: tuple[Layer, ...]) -> None:
     with pytest.raises(ValueError, match="does not take an input of shape"):
@@ -55,11 +53,4 @@ def test_layers_that_do_not_fit_are_refused(layers: tuple[Layer, ...]) -> None:
 
 def test_only_a_dense_last_layer_can_be_replaced() -> None:
     with pytest.raises(ValueError, match="must be dense"):
-        Architecture("bare", (1, 4), (linear(4, 4), Layer(TANH))).with_outputs(1)
-
-
-def test_parameters_are_named_by_the_place_of_their_layer() -> None:
-    assert parameter_names((linear(1, 1), Layer(TANH), linear(1, 1))) == [
-        ("0.weight", "0.bias"),
-        ("2.weight", "2.bias"),
-    ]
+        Architecture("bare", (1, 4), (Layer(DENSE, 4, 4), Layer(TANH))).with_outputs(1)

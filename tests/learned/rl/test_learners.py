@@ -18,10 +18,10 @@ from learned.rl.algorithms import (  # noqa: E402
     DqlLearner,
     PgLearner,
     PpoLearner,
+    cumulative_rewards,
 )
 from learned.rl.loop import Learner  # noqa: E402
 from learned.rl.networks import ActorCritic, dense  # noqa: E402
-from learned.rl.rollout import cumulative_rewards  # noqa: E402
 from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings  # noqa: E402
 
 PLACES, ACTIONS, END = 4, 4, 3

@@ -58,7 +58,7 @@ STOP = (
 
 FORK = """
 import json, os, signal, sys, traceback
-import learned.cush.learner, learned.cush.selectors, learned.cush.training
+import learned.cush.learner, learned.cush.policies, learned.cush.training
 import learned.rl.workers, torch._dynamo
 for line in sys.stdin:
     folder, shared, code, arguments = json.loads(line)
