@@ -16,14 +16,8 @@ class Allocator(Protocol):
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Return what each job gets.
 
-        Parameters
-        ----------
-        names
-            Numbers of the jobs, as text.
-        request
-            Units of each resource that each of them asks for, shape ``(jobs, R)``; together no more than are free.
-        free
-            Units of each resource that are free on each node, shape ``(nodes, R)``.
+        Jobs are named by their numbers, as text. They ask for ``request`` units of each resource, shape ``(jobs, R)``,
+        together no more than are ``free`` on the nodes, shape ``(nodes, R)``.
         """
 
 
@@ -37,7 +31,7 @@ class DepthFirst:
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Give every job the first units that are left."""
         left = free.copy()
-        return [_fill(left, asked) for asked in request]
+        return [_take(left, first_units(left, asked)) for asked in request]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +44,8 @@ class BreadthFirst:
         return [_spread(left, asked) for asked in request]
 
 
-def _fill(left: IntArray, asked: IntArray) -> Share:
-    return _take(left, first_units(left, asked))
-
-
 def _spread(left: IntArray, asked: IntArray) -> Share:
-    """Take units from all nodes alike, resource by resource; what is over comes from the first ones."""
+    # From all nodes alike, resource by resource; what is over comes from the first ones.
     units = np.zeros_like(left)
     for resource, wanted in enumerate(asked):
         available = left[:, resource]

@@ -79,13 +79,10 @@ class PenaltyTable:
     def __post_init__(self) -> None:
         lines = dict(self.lines)
         for policy in Policy:
-            known = [lines.get((kind, policy)) for kind in (WorkloadType.COMPUTE, WorkloadType.NETWORK)]
-            given = [line for line in known if line is not None]
+            known = (lines.get((kind, policy)) for kind in (WorkloadType.COMPUTE, WorkloadType.NETWORK))
+            given = [(line.base, line.per_gpu) for line in known if line is not None]
             if given:
-                mean = Line(
-                    sum(line.base for line in given) / len(given), sum(line.per_gpu for line in given) / len(given)
-                )
-                lines.setdefault((WorkloadType.UNKNOWN, policy), mean)
+                lines.setdefault((WorkloadType.UNKNOWN, policy), Line(*np.mean(given, axis=0).tolist()))
         for kind, policy in product(WorkloadType, Policy):
             place, line = f"locality of {kind.label} jobs, {policy.label}", lines.get((kind, policy))
             if line is None:

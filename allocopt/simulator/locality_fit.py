@@ -109,14 +109,13 @@ class TypeClassifier:
         seen = self._seen.get(application, [])
         if len(seen) < self.runs:
             return WorkloadType.UNKNOWN
-        return min((WorkloadType.COMPUTE, WorkloadType.NETWORK), key=lambda kind: self._squares(kind, seen))
 
-    def _squares(self, kind: WorkloadType, seen: list[Measured]) -> float:
-        left = [
-            run.service_s - run.requested_s - float(self.table.lines[kind, run.policy].at(np.array([run.gpus]))[0])
-            for run in seen
-        ]
-        return float(np.square(left).sum())
+        def squares(kind: WorkloadType) -> float:
+            lines = [self.table.lines[kind, run.policy].at(np.array([run.gpus]))[0] for run in seen]
+            penalties = [run.service_s - run.requested_s for run in seen]
+            return float(np.square(np.subtract(penalties, lines)).sum())
+
+        return min((WorkloadType.COMPUTE, WorkloadType.NETWORK), key=squares)
 
 
 FORMAT = "allocopt-locality"

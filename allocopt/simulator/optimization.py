@@ -31,10 +31,8 @@ class OptimizationScheduler:
     ----------
     window
         Waiting jobs that are looked at, at least 1.
-    objective
-        ``capability`` (Eq. 1) or ``capacity`` (Eq. 2).
-    weights
-        w1, w2 and w3 of Eq. 1.
+    objective, weights
+        ``capability`` (Eq. 1, with the weights w1, w2 and w3) or ``capacity`` (Eq. 2).
     solver
         Name of an installed solver, or a solver object; ``dp`` takes one resource, ``auto`` any number.
     time_limit, iterations

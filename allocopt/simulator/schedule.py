@@ -80,8 +80,6 @@ SLOWDOWN_BOUND_S = 10.0
 class JobTimes:
     """Measures of jobs in the schedule's order, each of shape ``(n,)``.
 
-    Notes
-    -----
     Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001, doi:10.1007/3-540-45540-X_11.
     """
 

@@ -55,7 +55,6 @@ class Clock(Protocol):
     n_planned: int  # jobs at the front of the queue that have a reservation
     unfinished: int  # part of a pass that is to go on, from 1, for it stopped to let the user interrupt; 0 after it
     examined: int  # jobs at the front of the queue of which none can start before a job ends
-    ended_early: int  # 1 when a job has ended before its estimate since the last pass
     indexed: int  # 1 while `State.least` describes the waiting jobs
     n_gone: int  # columns of the indexed queue whose job has left; they hold its complement
 
@@ -146,7 +145,7 @@ class State(NamedTuple):
 
 
 def record_dtype(record: type) -> np.dtype[np.void]:
-    """Memory layout of a record."""
+    """Return the memory layout of a record."""
     fields = record.__annotations__.items()
     return np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
 
@@ -195,7 +194,12 @@ def new_state(
     )
     units = np.zeros((3, n_resources), dtype=np.int64)
     units[FREE] = units[CAPACITY] = capacity
-    numbers = _rules(rules, backfill, order, backfill_order)
+    clock: Any = np.zeros(1, dtype=CLOCK_DTYPE)
+    clock["now"], clock["wake"], clock["n_profile"] = -np.inf, np.inf, 1
+    tried = order if backfill_order is None else backfill_order
+    numbers: Any = np.zeros(1, dtype=RULES_DTYPE)
+    numbers["event_order"], numbers["order"], numbers["backfill"] = rules.event_order, order.kind, backfill
+    numbers["backfill_order"], numbers["own_backfill_order"] = tried.kind, backfill_order is not None
     numbers["compression"] = compression
     # Between two early ends, which undo all of it, a plan in the order of arrival comes out the same made later: jobs
     # start where they were promised to. Who looks at the running jobs may look at the reservations, too.
@@ -204,9 +208,9 @@ def new_state(
     )
     numbers["track_running"] = track_running or backfill >= Backfill.EASY
     return State(
-        clock=_clock(),
+        clock=clock,
         rules=numbers,
-        jobs=_jobs(workload, user, rules, order, order if backfill_order is None else backfill_order),
+        jobs=_jobs(workload, user, rules, order, tried),
         request=np.ascontiguousarray(request),
         lists=np.zeros((6, n), dtype=np.int64),
         units=units,
@@ -215,24 +219,6 @@ def new_state(
         unpromised=np.tile(capacity, (steps, 1)),
         least=np.zeros((1 + SIZE_CLASSES, n // BLOCK + 1 if has_index else 0)),
     )
-
-
-def _clock() -> Any:
-    clock = np.zeros(1, dtype=CLOCK_DTYPE)
-    clock["now"] = -np.inf
-    clock["wake"] = np.inf
-    clock["n_profile"] = 1
-    return clock
-
-
-def _rules(rules: Rules, backfill: Backfill, order: QueueKeys, backfill_order: QueueKeys | None) -> Any:
-    numbers = np.zeros(1, dtype=RULES_DTYPE)
-    numbers["event_order"] = rules.event_order
-    numbers["order"] = order.kind
-    numbers["backfill_order"] = order.kind if backfill_order is None else backfill_order.kind
-    numbers["own_backfill_order"] = backfill_order is not None
-    numbers["backfill"] = backfill
-    return numbers
 
 
 def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, backfill_order: QueueKeys) -> Any:
@@ -261,7 +247,7 @@ def _ranks(values: FloatArray) -> IntArray:
 
 
 def _dependents(preceding: IntArray) -> tuple[IntArray, IntArray]:
-    """Chain the jobs that wait for the same job, in their order: the first of each chain, and the next of each job."""
+    # The jobs that wait for the same job are chained in their order: the first of each chain, and the next of each job.
     first = np.full(len(preceding), NOBODY)
     following = np.full(len(preceding), NOBODY)
     for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():

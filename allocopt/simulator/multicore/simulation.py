@@ -29,12 +29,11 @@ from allocopt.traces.tasks import TaskWorkload
 class MulticoreSchedule(Schedule):
     """A schedule of tasks with its energy, in joules; the run times of its workload are those that came out.
 
+    The cores of the machine are the processors of the schedule. A job starts when all its tasks do, and ends with the
+    last of them.
+
     Parameters
     ----------
-    machine
-        The machine; its cores are the processors of the schedule.
-    jobs
-        The jobs, ``n`` of them; one starts when all its tasks do, and ends with the last of them.
     cores
         Core of each task, in the order of the jobs, shape ``(tasks,)``.
     job_energy_j
@@ -63,8 +62,7 @@ class MulticoreSchedule(Schedule):
     @property
     def node_energy_j(self) -> FloatArray:
         """Energy of each node, shape ``(N,)``."""
-        counts = [len(node.processors) for node in self.machine.nodes()]
-        return _sums(self.processor_energy_j, counts)
+        return _sums(self.processor_energy_j, [len(node.processors) for node in self.machine.nodes()])
 
     @property
     def cluster_energy_j(self) -> FloatArray:
@@ -206,15 +204,13 @@ def _arrays(state: State, multicore: Multicore) -> tuple[NDArray[Any], ...]:
 COLUMNS = ("job_id", "node", "start_s")
 DURATION = "duration_s"
 SECONDS = "a time in seconds"
-PREFIX = "job"
-"""What a job's name may have before the number by which the file names it."""
 
 
 class PlacedJobs(NamedTuple):
-    """Jobs that were started."""
+    """Jobs that were started, by name."""
 
-    placed: dict[str, Placed]  # where and when each was started, by name
-    duration_s: dict[str, float]  # seconds that each took, by name; empty where that was not measured
+    placed: dict[str, Placed]  # where and when each was started
+    duration_s: dict[str, float]  # seconds that each took; empty where that was not measured
 
 
 def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
@@ -224,7 +220,7 @@ def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
     decompressed. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
     """
     path = Path(path)
-    known = {name.removeprefix(PREFIX): name for name in names} | {name: name for name in names}
+    known = {name.removeprefix("job"): name for name in names} | {name: name for name in names}
     jobs = PlacedJobs({}, {})
     for place, row in csv_rows(path, COLUMNS, "jobs"):
         if row["job_id"] not in known:
