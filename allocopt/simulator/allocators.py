@@ -40,20 +40,18 @@ class BreadthFirst:
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Spread every job over the nodes."""
-        left = free.copy()
-        return [_spread(left, asked) for asked in request]
-
-
-def _spread(left: IntArray, asked: IntArray) -> Share:
-    # From all nodes alike, resource by resource; what is over comes from the first ones.
-    units = np.zeros_like(left)
-    for resource, wanted in enumerate(asked):
-        available = left[:, resource]
-        level = _level(available, int(wanted))
-        units[:, resource] = np.minimum(available, level)
-        over = np.flatnonzero(available > level)[: int(wanted) - units[:, resource].sum()]
-        units[over, resource] += 1
-    return _take(left, units)
+        left, shares = free.copy(), []
+        for asked in request:
+            units = np.zeros_like(left)
+            for resource, wanted in enumerate(asked.tolist()):
+                available = left[:, resource]
+                level = _level(available, wanted)
+                units[:, resource] = np.minimum(available, level)
+                # What is over comes from the first ones.
+                over = np.flatnonzero(available > level)[: wanted - units[:, resource].sum()]
+                units[over, resource] += 1
+            shares.append(_take(left, units))
+        return shares
 
 
 def _level(available: IntArray, wanted: int) -> int:

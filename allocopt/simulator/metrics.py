@@ -22,8 +22,7 @@ from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.simulator.schedule import JobTimes, Schedule, job_times
 
-CLASS_RATIO = 4
-"""Largest size of a class over that of the class before."""
+CLASS_RATIO = 4  # largest size of a class over that of the class before
 STARVATION_S = 86_400.0
 HOP_COST = 1000.0
 
@@ -105,13 +104,9 @@ class MeasuredJobs:
         kept = np.zeros(len(self.processors), dtype=np.bool_)
         kept[which] = True
         limits = CLASS_RATIO ** np.arange(32, dtype=np.int64)
-        classes = np.searchsorted(limits, self.processors)
+        fewest, classes = np.append(1, limits + 1), np.searchsorted(limits, self.processors)
         return tuple(
-            SizeClass(
-                1 if number == 0 else int(limits[number - 1]) + 1,
-                int(limits[number]),
-                self.statistics(kept & (classes == number)),
-            )
+            SizeClass(int(fewest[number]), int(limits[number]), self.statistics(kept & (classes == number)))
             for number in np.unique(classes[kept]).tolist()
         )
 
@@ -193,17 +188,13 @@ def _mean_at_level(
     before = after - changes.change
     all_idle = int((sizes * sizes).sum())
     squares = np.concatenate(([all_idle], all_idle + np.cumsum(after * after - before * before)[last]))
-    scattered = 1.0 - squares / np.maximum(_most_squares(sizes, idle), 1)
-    return float((scattered * weights).sum() / total)
-
-
-def _most_squares(sizes: IntArray, idle: IntArray) -> IntArray:
+    # The largest sum of squares that as many idle nodes can give: they fill the largest groups.
     falling = np.sort(sizes)[::-1]
     nodes = np.concatenate(([0], np.cumsum(falling)))
-    squares = np.concatenate(([0], np.cumsum(falling * falling)))
     filled = np.searchsorted(nodes, idle, "right") - 1
-    most: IntArray = squares[filled] + (idle - nodes[filled]) ** 2
-    return most
+    most = np.concatenate(([0], np.cumsum(falling * falling)))[filled] + (idle - nodes[filled]) ** 2
+    scattered = 1.0 - squares / np.maximum(most, 1)
+    return float((scattered * weights).sum() / total)
 
 
 @dataclass(frozen=True, slots=True)

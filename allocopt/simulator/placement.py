@@ -179,16 +179,16 @@ class Guests:
                     self._state.held[self._state.jobs["user"][guest.job]] += units
 
     def _check_host(self, job: int, host: int) -> None:
-        who, other = f"job {self._ids[job]}", f"job {self._ids[host]}"
+        who = f"job {self._ids[job]} is to be a guest of job {self._ids[host]}"
         if host not in self._state.lists[RUNNING, : self._state.clock["n_running"][0]]:
-            raise InvalidSolutionError(f"{who} is to be a guest of {other}, which does not run")
+            raise InvalidSolutionError(f"{who}, which does not run")
         if host in self._asked:
-            raise InvalidSolutionError(f"{who} is to be a guest of {other}, which is a guest itself")
+            raise InvalidSolutionError(f"{who}, which is a guest itself")
         if host in self._of:
-            raise InvalidSolutionError(f"{who} is to be a guest of {other}, which has one already")
+            raise InvalidSolutionError(f"{who}, which has one already")
         asked, held = self._state.request[job], self._state.request[host]
         if (asked > held).any():
-            raise InvalidSolutionError(f"{who} is to be a guest of {other}: it asks for {asked} units of its {held}")
+            raise InvalidSolutionError(f"{who}: it asks for {asked} units of its {held}")
 
     def _check_percent(self, percent: int) -> None:
         if not 0 < percent <= LARGEST_PERCENT:

@@ -31,13 +31,11 @@ if TYPE_CHECKING:
     from allocopt.simulator.multicore.state import Execution
     from allocopt.traces.tasks import TaskWorkload
 
-Observer = Callable[[Simulation], None]
-"""Called after every scheduling pass."""
+Observer = Callable[[Simulation], None]  # called after every scheduling pass
 
 S = TypeVar("S", bound=Schedule)
 
-Size = int | np.integer[Any]
-"""A number of processors, which stands for a pool of so many."""
+Size = int | np.integer[Any]  # a number of processors, which stands for a pool of so many
 
 
 @overload

@@ -16,8 +16,7 @@ from allocopt.kernels.arrays import tuple_type
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.traces.workload import Workload
 
-NOBODY = -1
-"""Stands where there is no job."""
+NOBODY = -1  # stands where there is no job
 
 QUEUE, CANDIDATES, EVENTS, RUNNING, STARTED, ENDED = range(6)
 """Rows of `State.lists`.
@@ -101,12 +100,6 @@ class JobRecord(Protocol):
     event_place: int  # its place in the heap of events
 
 
-class Step(Protocol):
-    """A step of the profile."""
-
-    time: float
-
-
 Record = TypeVar("Record", covariant=True)
 
 
@@ -135,9 +128,9 @@ class State(NamedTuple):
     lists: IntArray  # lists of jobs, shape ``(6, n)``; see ``QUEUE``
     units: IntArray  # units of each resource, shape ``(3, R)``; see ``FREE``
     held: IntArray  # units that each user's jobs hold, shape ``(U, R)``
-    # Conservative backfilling: times at which the steps of its profile begin, and the units that are not promised to
-    # anyone from then on, shape ``(K, R)``.
-    steps: Records[Step]
+    # Conservative backfilling: times at which the steps of its profile begin, shape ``(K,)``, and the units that nobody
+    # is promised from then on, shape ``(K, R)``.
+    steps: FloatArray
     unpromised: IntArray
     # Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
     # `allocopt.simulator.kernels.queue`. No rows where it does not.
@@ -150,12 +143,12 @@ def record_dtype(record: type) -> np.dtype[np.void]:
     return np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
 
 
-CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE, STEP_DTYPE = map(record_dtype, (Clock, RulesRecord, JobRecord, Step))
+CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE = map(record_dtype, (Clock, RulesRecord, JobRecord))
 
 
-def records_type(dtype: np.dtype[np.void], dimensions: int = 1) -> Any:
-    """Numba type of an array of records."""
-    return types.Array(from_dtype(dtype), dimensions, "C")
+def records_type(dtype: np.dtype[np.void]) -> Any:
+    """Return the Numba type of records in a row."""
+    return types.Array(from_dtype(dtype), 1, "C")
 
 
 _MATRIX = int64[:, ::1]
@@ -164,7 +157,7 @@ STATE = tuple_type(
     (
         *map(records_type, (CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE)),
         *(_MATRIX, _MATRIX, _MATRIX, _MATRIX),
-        records_type(STEP_DTYPE),
+        float64[::1],
         _MATRIX,
         float64[:, ::1],
     ),
@@ -215,7 +208,7 @@ def new_state(
         lists=np.zeros((6, n), dtype=np.int64),
         units=units,
         held=np.zeros((len(users), n_resources), dtype=np.int64),
-        steps=np.full(steps, -np.inf).view(STEP_DTYPE),
+        steps=np.full(steps, -np.inf),
         unpromised=np.tile(capacity, (steps, 1)),
         least=np.zeros((1 + SIZE_CLASSES, n // BLOCK + 1 if has_index else 0)),
     )
@@ -228,7 +221,12 @@ def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, ba
     jobs["limit"] = workload.estimate if rules.kill_at_limit else np.inf
     jobs["think"] = workload.think_s
     jobs["preceding"] = workload.preceding_rows() if rules.dependencies else NOBODY
-    jobs["dependent"], jobs["next_dependent"] = _dependents(jobs["preceding"])
+    jobs["dependent"] = jobs["next_dependent"] = NOBODY
+    preceding, first, following = jobs["preceding"], jobs["dependent"], jobs["next_dependent"]
+    # The jobs that wait for the same one are chained in their order: the first is known to it, the next to each.
+    for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
+        following[job] = first[preceding[job]]
+        first[preceding[job]] = job
     jobs["user"] = user
     jobs["order_value"], jobs["order_rank"] = order.values, _ranks(order.values)
     ranks = jobs["order_rank"] if backfill_order is order else _ranks(backfill_order.values)
@@ -244,13 +242,3 @@ def _ranks(values: FloatArray) -> IntArray:
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
     return ranks
-
-
-def _dependents(preceding: IntArray) -> tuple[IntArray, IntArray]:
-    # The jobs that wait for the same job are chained in their order: the first of each chain, and the next of each job.
-    first = np.full(len(preceding), NOBODY)
-    following = np.full(len(preceding), NOBODY)
-    for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
-        following[job] = first[preceding[job]]
-        first[preceding[job]] = job
-    return first, following

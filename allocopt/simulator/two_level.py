@@ -15,8 +15,7 @@ from allocopt.simulator.scheduler import Decision, SchedulerError, Start
 from allocopt.simulator.state import NOBODY
 from allocopt.simulator.view import View
 
-END = -1
-"""Stands for a slot: the scheduling instance ends, where there are no reservations."""
+END = -1  # stands for a slot: the scheduling instance ends, where there are no reservations
 
 PAPER_WINDOW = 50
 

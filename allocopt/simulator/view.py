@@ -184,10 +184,7 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def state_of(view: View) -> State:
-    """Return the simulation behind a view, for kernels that describe it; it must not be changed.
-
-    Its waiting jobs stand side by side.
-    """
+    """Return the simulation behind a view, its waiting jobs side by side, for kernels that read it."""
     if view._state.clock["n_gone"][0]:
         tidy_queue(view._state)
     return view._state

@@ -21,16 +21,12 @@ from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.traces.workload import Workload
 
-FIRST = "first"
-"""Name of the allocator that gives every job the first idle nodes."""
+FIRST = "first"  # name of the allocator that gives every job the first idle nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an allocator may spend on the jobs that start together: seconds, None for no limit, and steps.
-
-    None for the steps leaves the solver's own default.
-    """
+    """What jobs that start together may cost an allocator: seconds, None for no limit, and steps, None for its own."""
 
     time_limit: float | None = None
     iterations: int | None = None
@@ -74,13 +70,10 @@ class WhatIf:
         or it does not take the problem; before anything runs.
         """
         # All names are tried before the first simulation.
-        runs = [(name, scheduler) for scheduler, name in product(schedulers, allocators)]
-        for name, scheduler in runs:
-            self._parts(name, scheduler)
+        runs = [(name, scheduler, *self._parts(name, scheduler)) for scheduler, name in product(schedulers, allocators)]
         slows = HopSlowdown(self.topology, self.hop_slowdown) if self.hop_slowdown else None
         platform = Platform.whole_nodes(self.topology)
-        for name, scheduler in runs:
-            chosen, places = self._parts(name, scheduler)
+        for name, scheduler, chosen, places in runs:
             started = time.perf_counter()
             schedule = simulate(
                 self.workload, platform, chosen, self.rules, self.seed, allocator=places, execution=slows

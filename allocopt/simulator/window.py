@@ -5,9 +5,10 @@ Beside it the allocator that asks a solver for the jobs of another scheduler, an
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from itertools import starmap
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,8 +34,7 @@ from allocopt.traces.workload import Workload
 ROUNDING = 1e-9
 """Part of a period by which a job may miss the multiple that it was submitted at because times are rounded."""
 
-SHORTEST_S, LONGEST_S = 1e-3, 1e9
-"""Range of the period: beyond any that makes sense, and safe from rounding."""
+SHORTEST_S, LONGEST_S = 1e-3, 1e9  # range of the period: beyond any that makes sense, and safe from rounding
 
 LARGEST_SEED = 2**31
 
@@ -43,15 +43,25 @@ LARGEST_SEED = 2**31
 class Window:
     """Jobs that start together."""
 
-    single: tuple[Start, ...]  # the one-node jobs, each with its node
+    single: dict[int, IntArray]  # the one-node jobs, each with its node
     jobs: tuple[int, ...]  # the other jobs, in the order of priority
     # Where those go, a problem over the idle nodes that remain, strategy ``free``; None where there are none.
     problem: TopologyProblem | None
 
-    def starts(self, allocation: Allocation) -> tuple[Start, ...]:
-        """Start all jobs, those of the problem where an allocation says."""
-        others = zip(self.jobs, allocation.nodes, strict=True)
-        return (*self.single, *(Start(job, nodes) for job, nodes in others))
+    @classmethod
+    def of(
+        cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float = 1000.0
+    ) -> "Window":
+        """Give the first idle nodes to the jobs that ask for one, at no cost, and pose the problem of the others."""
+        single = [job for job, request in asked.items() if request.nodes == 1]
+        several = {job: request for job, request in asked.items() if request.nodes > 1}
+        first, rest = idle[: len(single), None], idle[len(single) :]
+        problem = TopologyProblem(topology, rest, tuple(several.values()), hop_cost, name) if several else None
+        return cls(dict(zip(single, first, strict=True)), tuple(several), problem)
+
+    def nodes(self, allocation: Allocation) -> dict[int, IntArray]:
+        """Return the nodes of all jobs, those of the problem where an allocation says."""
+        return self.single | dict(zip(self.jobs, allocation.nodes, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +69,7 @@ class WindowRule:
     """Which jobs start at a multiple of the period.
 
     The waiting jobs are taken by number of waiting periods, most first, then by nodes, fewest first, then by submission
-    and id, until one does not fit the idle nodes. One-node jobs, which have no cost, take the first ones. Raises
-    `UsageError` if the period is out of range.
+    and id, until one does not fit the idle nodes. Raises `UsageError` if the period is out of range.
     """
 
     period_s: float  # the period tau in seconds, ``SHORTEST_S`` to ``LONGEST_S``
@@ -80,27 +89,18 @@ class WindowRule:
         """Return which multiple of the period a time is nearest to."""
         return round(time / self.period_s)
 
-    def window(self, view: View, topology: Topology, hop_cost: float = 1000.0, name: str = "window") -> Window:
-        """Select jobs, give nodes to those that ask for one, and pose the problem of the others.
-
-        The view is of a cluster whose nodes are given away whole, at a multiple of the period.
-        """
-        queue, idle = view.queue, view.idle_nodes
+    def window(self, view: View, topology: Topology, name: str, hop_cost: float = 1000.0) -> Window:
+        """Select jobs; the view is of a cluster whose nodes are given away whole, at a multiple of the period."""
+        queue = view.queue
         waited = np.array([view.waited(job) for job in queue.tolist()])
         periods = np.floor(waited / self.period_s + ROUNDING)
         order = queue[np.lexsort((view.ids[queue], view.submit[queue], view.processors[queue], -periods))]
         selected = order[np.cumsum(view.processors[order]) <= view.free_processors].tolist()
-        single = [job for job in selected if view.processors[job] == 1]
-        several = [job for job in selected if view.processors[job] > 1]
-        first, rest = idle[: len(single), None], idle[len(single) :]
-        starts = tuple(Start(job, nodes) for job, nodes in zip(single, first, strict=True))
-        asked = tuple(Job(str(view.ids[job]), int(view.processors[job])) for job in several)
-        problem = TopologyProblem(topology, rest, asked, hop_cost, name) if several else None
-        return Window(starts, tuple(several), problem)
+        asked = {job: Job(str(view.ids[job]), int(view.processors[job])) for job in selected}
+        return Window.of(topology, view.idle_nodes, asked, name, hop_cost)
 
 
-@dataclass(frozen=True, slots=True)
-class Fallback:
+class Fallback(NamedTuple):
     """A window that was allocated sequentially."""
 
     time: float  # when, in seconds
@@ -164,11 +164,10 @@ class WindowScheduler:
             if len(view.queue):
                 yield Wait(due)
             return
-        window = self._rule.window(view, platform.topology, name=f"window at {due:g} s")
-        if window.problem is None:
-            yield from window.single
-        else:
-            yield from window.starts(self._allocate(window.problem.with_strategy(self._strategy), due))
+        window, allocation = self._rule.window(view, platform.topology, f"window at {due:g} s"), Allocation(())
+        if window.problem is not None:
+            allocation = self._allocate(window.problem.with_strategy(self._strategy), due)
+        yield from starmap(Start, window.nodes(allocation).items())
 
     def remarks(self) -> list[str]:
         """Say how many windows were allocated sequentially instead, one line per reason; nothing where none was."""
@@ -228,23 +227,15 @@ class TopologyAllocator:
         """
         if free.shape[1] != 1 or free.max(initial=0) > 1:
             raise UsageError("a topology solver gives away whole nodes, this platform shares them")
-        idle = np.flatnonzero(free[:, 0])
-        sizes = request[:, 0]
-        single = sizes == 1
-        taken = int(single.sum())
-        shares: list[Share | None] = [None] * len(names)
-        for job, node in zip(np.flatnonzero(single).tolist(), idle[:taken], strict=True):
-            shares[job] = whole(node[None])
-        several = np.flatnonzero(~single).tolist()
-        if several:
-            window = tuple(Job(names[job], int(sizes[job])) for job in several)
-            name = f"job {names[several[0]]} and others"
-            problem = TopologyProblem(self.topology, idle[taken:], window, name=name)
-            spent = self.seed, self.time_limit, self.iterations
-            allocation = _solved(problem, f"the window of {name}", self.solver, self.strategy, *spent)
-            for job, nodes in zip(several, allocation.nodes, strict=True):
-                shares[job] = whole(nodes)
-        return [share for share in shares if share is not None]
+        asked = {job: Job(name, int(size)) for job, (name, size) in enumerate(zip(names, request[:, 0], strict=True))}
+        first = next((job.id for job in asked.values() if job.nodes > 1), None)
+        window = Window.of(self.topology, np.flatnonzero(free[:, 0]), asked, f"job {first} and others")
+        allocation = Allocation(())
+        if window.problem is not None:
+            what, limits = f"the window of {window.problem.name}", (self.time_limit, self.iterations)
+            allocation = _solved(window.problem, what, self.solver, self.strategy, self.seed, *limits)
+        nodes = window.nodes(allocation)
+        return [whole(nodes[job]) for job in range(len(names))]
 
 
 def _solved(
@@ -308,7 +299,7 @@ def windows(
         if due > simulation.view.now:
             simulation.python_pass(_Decided((Wait(due),)))
             continue
-        window = rule.window(simulation.view, topology, hop_cost, f"{prefix}-{max(found, 0):03d}")
+        window = rule.window(simulation.view, topology, f"{prefix}-{max(found, 0):03d}", hop_cost)
         allocation = Allocation(())
         if window.problem is not None:
             if min_jobs <= len(window.jobs) <= largest:
@@ -317,11 +308,10 @@ def windows(
                 found += 1
             allocation = allocate(window.problem)
             verify(window.problem, allocation)
-        simulation.python_pass(_Decided(window.starts(allocation)))
+        simulation.python_pass(_Decided(tuple(starmap(Start, window.nodes(allocation).items()))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Decided:
+class _Decided(NamedTuple):
     decisions: tuple[Decision, ...]
 
     def schedule(self, view: View) -> tuple[Decision, ...]:

@@ -23,8 +23,7 @@ from allocopt.simulator.state import BLOCK, CANDIDATES, EXTRA, FREE, NOBODY, QUE
 
 AGEING, FAIR_SHARE = int(OrderKind.AGEING), int(OrderKind.FAIR_SHARE)
 NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)
-_BACKFILLING = 2
-"""Part of a pass; the first is to start jobs from the head of the queue."""
+_BACKFILLING = 2  # part of a pass; the first is to start jobs from the head of the queue
 
 
 @inlined

@@ -21,7 +21,7 @@ AT_A_TIME = 64
 
 @inlined
 def _copy_step(state: State, source: int, target: int) -> None:
-    state.steps[target].time = state.steps[source].time
+    state.steps[target] = state.steps[source]
     for resource in range(state.units.shape[1]):
         state.unpromised[target, resource] = state.unpromised[source, resource]
 
@@ -30,13 +30,13 @@ def _copy_step(state: State, source: int, target: int) -> None:
 def _forget_past(state: State) -> None:
     clock = state.clock[0]
     past = 0
-    while past + 1 < clock.n_profile and state.steps[past + 1].time <= clock.now:
+    while past + 1 < clock.n_profile and state.steps[past + 1] <= clock.now:
         past += 1
     if past > 0:
         for i in range(past, clock.n_profile):
             _copy_step(state, i, i - past)
         clock.n_profile -= past
-    state.steps[0].time = clock.now
+    state.steps[0] = clock.now
 
 
 @helper()
@@ -46,16 +46,16 @@ def _step_at(state: State, time: float) -> int:
     at, end = 0, clock.n_profile
     while at < end:
         middle = (at + end) // 2
-        if state.steps[middle].time < time:
+        if state.steps[middle] < time:
             at = middle + 1
         else:
             end = middle
-    if at < clock.n_profile and state.steps[at].time == time:
+    if at < clock.n_profile and state.steps[at] == time:
         return at
     for i in range(clock.n_profile, at, -1):
         _copy_step(state, i - 1, i)
     _copy_step(state, at - 1, at)
-    state.steps[at].time = time
+    state.steps[at] = time
     clock.n_profile += 1
     return at
 
@@ -76,7 +76,7 @@ def _merge_step(state: State, at: int) -> None:
 @helper()
 def _change_profile(state: State, job: int, begin: float, end: float, sign: int) -> None:
     """Promise what a job asks for from ``begin`` to ``end`` (sign -1), or take the promise back (sign 1)."""
-    begin = max(begin, state.steps[0].time)
+    begin = max(begin, state.steps[0])
     if not begin < end:
         return
     first = _step_at(state, begin)
@@ -99,25 +99,25 @@ def _holds(state: State, job: int, step: int) -> bool:
 @helper()
 def _lasts(state: State, job: int) -> bool:
     # Now, and for as long as it is estimated to run.
-    end = state.steps[0].time + state.jobs[job].estimate
-    step = 0
-    while step < state.clock[0].n_profile and state.steps[step].time < end:
+    end = state.steps[0] + state.jobs[job].estimate
+    for step in range(state.clock[0].n_profile):
+        if state.steps[step] >= end:
+            break
         if not _holds(state, job, step):
             return False
-        step += 1
     return True
 
 
 @helper()
 def _earliest_start(state: State, job: int) -> float:
     n = state.clock[0].n_profile
-    begin = state.steps[0].time
+    begin = state.steps[0]
     for i in range(n):
-        if state.steps[i].time >= begin + state.jobs[job].estimate:
+        if state.steps[i] >= begin + state.jobs[job].estimate:
             break
         if not _holds(state, job, i):
-            begin = state.steps[i + 1].time if i + 1 < n else np.inf
-    return begin
+            begin = state.steps[i + 1] if i + 1 < n else np.inf
+    return float(begin)
 
 
 @helper()
@@ -125,7 +125,7 @@ def _forget_plan(state: State) -> None:
     """Promise nothing but the running jobs what they hold; an estimated end that has passed is now."""
     clock = state.clock[0]
     clock.n_profile = 1
-    state.steps[0].time = clock.now
+    state.steps[0] = clock.now
     for resource in range(state.units.shape[1]):
         state.unpromised[0, resource] = state.units[CAPACITY, resource]
     for i in range(clock.n_running):

@@ -25,7 +25,6 @@ def _put(state: State, at: int, job: int) -> None:
 
 @inlined
 def _sift_up(state: State, at: int) -> None:
-    """Move the job at a place towards the root until its parent comes before it."""
     job = state.lists[EVENTS, at]
     while at > 0:
         parent = (at - 1) // 2
@@ -38,7 +37,6 @@ def _sift_up(state: State, at: int) -> None:
 
 @inlined
 def _sift_down(state: State, at: int) -> None:
-    """Move the job at a place away from the root until it comes before its children."""
     job = state.lists[EVENTS, at]
     size = state.clock[0].n_events
     while True:
@@ -78,13 +76,11 @@ BATCHED = int(EventOrder.BATCHED)
 KIND = 1 << 40
 """Ranks of events are a kind and the turn of an event within it: how many jobs were started before one that ends, the
 number of one that arrives. Kinds are multiples of this number."""
-ON_TIME, OFF_TIME = 0, 2 * KIND
-"""Kinds of ends: on the estimate, and before or after it."""
+ON_TIME, OFF_TIME = 0, 2 * KIND  # kinds of ends: on the estimate, and before or after it
 RELEASE = (3 * KIND, KIND)
 """Kind of arrivals of jobs whose preceding job has ended, by `EventOrder`: an odd multiple, unlike those of ends."""
 
-NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2
-"""What `advance` found: no event at all, none until the time given, or one."""
+NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2  # what `advance` found: no event at all, none until the time given, or one
 
 
 @inlined

@@ -121,8 +121,7 @@ def next_block(state: State, block: int, end: int) -> int:
     return block
 
 
-FEW = 8
-"""Jobs that come at once and are put in order one by one, at most."""
+FEW = 8  # jobs that come at once and are put in order one by one, at most
 
 ARRIVAL, FIXED, AGEING = int(OrderKind.ARRIVAL), int(OrderKind.FIXED), int(OrderKind.AGEING)
 

@@ -11,8 +11,7 @@ from allocopt.cluster.multicore import ContentionConstants, PowerConstants
 from allocopt.errors import InvalidProblemError
 from allocopt.simulator.multicore.rates import speed_factor
 
-FEWEST = 12
-"""Measurements that the six constants of contention need: two for each."""
+FEWEST = 12  # measurements that the six constants of contention need: two for each
 _GB = 1000.0
 _LOWEST, _HIGHEST = (-1.0, 1e-3, -10.0, 0.0, 1e-1, 0.0), (-1e-4, 1e3, 10.0, 1e2, 1e3, 1e2)
 """Bounds of b, c, da, db, dc, dd with rates in GB/s."""

@@ -215,16 +215,15 @@ class SharedMemory:
             self._placement = change.placement
             self._tasks = [defaultdict(int) for _ in self._kinds]
             self._where, self._paces = {}, {}
-        touched = {processor for job in change.ended.tolist() for processor in self._leave(job)}
+        touched: set[int] = set()
+        for job in change.ended.tolist():
+            del self._paces[job]
+            for processor in self._where.pop(job):
+                del self._tasks[processor][job]
+                touched.add(processor)
         touched |= {processor for job in change.started.tolist() for processor in self._enter(job, change.placement)}
         affected = {job for processor in touched for job in self._set_paces(processor)}
         return [(job, min(self._paces[job].values()) / self._reference) for job in sorted(affected)]
-
-    def _leave(self, job: int) -> list[int]:
-        del self._paces[job]
-        for processor in self._where[job]:
-            del self._tasks[processor][job]
-        return self._where.pop(job)
 
     def _enter(self, job: int, placement: Placement) -> list[int]:
         share = placement.held_by(job)

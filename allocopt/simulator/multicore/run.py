@@ -46,19 +46,6 @@ def _next_place(state: State, multicore: Multicore, selection: int) -> int:
 
 
 @inlined
-def _leave_queue(state: State, multicore: Multicore, place: int) -> None:
-    """Take the job at a place out of the queue; what was searched of it stays known unless that was the next one."""
-    tally = multicore.tally[0]
-    dequeue(state, place)
-    if place == tally.best:
-        tally.sought_by = IDLE
-    if place < tally.best:
-        tally.best -= 1
-    if place < tally.sought:
-        tally.sought -= 1
-
-
-@inlined
 def _may_host(multicore: Multicore, job: int, node: int) -> bool:
     record, wanted = multicore.nodes[node], multicore.jobs[job]
     if wanted.fixed_node != IDLE and wanted.fixed_node != node:
@@ -160,11 +147,18 @@ def _put_task(state: State, multicore: Multicore, task: int, processor: int) -> 
 
 @inlined
 def _start_at(state: State, multicore: Multicore, place: int, selection: int) -> None:
-    """Start the job at a place of the queue, which _fits, on the cores that a selection takes."""
+    """Start the job at a place of the queue, which fits, on the cores that a selection takes."""
     task = queued(state, place)
     job = multicore.tasks[task].job
-    record = multicore.jobs[job]
-    _leave_queue(state, multicore, place)
+    record, tally = multicore.jobs[job], multicore.tally[0]
+    dequeue(state, place)
+    # What was searched of the queue stays known unless this was the next one.
+    if place == tally.best:
+        tally.sought_by = IDLE
+    if place < tally.best:
+        tally.best -= 1
+    if place < tally.sought:
+        tally.sought -= 1
     record.start = state.clock[0].now
     end = task + record.tasks
     while task < end:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.multicore import Machine
@@ -18,10 +17,9 @@ from allocopt.interruption import run_in_slices
 from allocopt.simulator.multicore.policies import Action, NodeSelection
 from allocopt.simulator.multicore.rates import count_energy
 from allocopt.simulator.multicore.run import decide, run_placed, run_policy, to_decision
-from allocopt.simulator.multicore.state import Execution, Multicore, new_simulation
+from allocopt.simulator.multicore.state import Execution, new_simulation
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import SchedulerError
-from allocopt.simulator.state import State
 from allocopt.traces.tasks import TaskWorkload
 
 
@@ -121,11 +119,12 @@ class MulticoreSimulation:
         self.machine = machine
         self.jobs = jobs
         self.state, self.multicore = new_simulation(machine, jobs, execution or Execution(), seed, fixed_nodes)
-        self._fresh = [array.copy() for array in _arrays(self.state, self.multicore)]
+        self._arrays = [np.asarray(array) for array in (*self.state, *self.multicore)]
+        self._fresh = [array.copy() for array in self._arrays]
 
     def reset(self, seed: int = 0) -> None:
         """Go back to before the first event."""
-        for kept, array in zip(self._fresh, _arrays(self.state, self.multicore), strict=True):
+        for kept, array in zip(self._fresh, self._arrays, strict=True):
             array[...] = kept
         self.multicore.word[0] = seed % 2**64
 
@@ -197,10 +196,6 @@ def replay(
     return simulation.schedule()
 
 
-def _arrays(state: State, multicore: Multicore) -> tuple[NDArray[Any], ...]:
-    return tuple(np.asarray(array) for array in (*state, *multicore))
-
-
 COLUMNS = ("job_id", "node", "start_s")
 DURATION = "duration_s"
 SECONDS = "a time in seconds"
@@ -223,11 +218,10 @@ def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
     known = {name.removeprefix("job"): name for name in names} | {name: name for name in names}
     jobs = PlacedJobs({}, {})
     for place, row in csv_rows(path, COLUMNS, "jobs"):
-        if row["job_id"] not in known:
-            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, the workload has no such job")
-        name = known[row["job_id"]]
-        if name in jobs.placed:
-            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, which comes twice")
+        name = known.get(row["job_id"])
+        if name is None or name in jobs.placed:
+            fault = "the workload has no such job" if name is None else "which comes twice"
+            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, {fault}")
         jobs.placed[name] = Placed(row["node"], number_at_least_0(path, place, row, "start_s", SECONDS))
         if DURATION in row:
             jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, SECONDS)

@@ -23,8 +23,7 @@ from allocopt.simulator.state import Records, State, new_state, record_dtype, re
 from allocopt.traces.tasks import TaskWorkload
 from allocopt.traces.workload import Workload
 
-IDLE = -1
-"""Stands in `Multicore.core_task` for no task, and elsewhere for no core and no node."""
+IDLE = -1  # stands in `Multicore.core_task` for no task, and elsewhere for no core and no node
 
 
 class TallyRecord(Protocol):

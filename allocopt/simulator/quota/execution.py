@@ -18,12 +18,9 @@ from allocopt.simulator.state import NOBODY
 from allocopt.traces.asax_queue import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
-LEAST_S = 1e-6
-"""Seconds of work below which a stage is over."""
-LEAST_NEEDED_S = 1e-9
-"""Seconds that a job needs at least, where something is divided by them."""
-ROUNDING = 1e-9
-"""Share of a memory that sums of shares may lose."""
+LEAST_S = 1e-6  # seconds of work below which a stage is over
+LEAST_NEEDED_S = 1e-9  # seconds that a job needs at least, where something is divided by them
+ROUNDING = 1e-9  # share of a memory that sums of shares may lose
 
 
 @dataclass
@@ -295,10 +292,6 @@ class QuotaExecution:
         """Return a schedule with what the jobs used."""
         kept = {each.name: getattr(schedule, each.name) for each in fields(Schedule)}
         return QuotaSchedule(**kept, jobs=self.jobs, accounts=self.accounts)
-
-    def is_one_over(self) -> bool:
-        """Whether a job has done its work, and its end is due at once."""
-        return any(one.is_over for one in self._jobs())
 
     def _jobs(self) -> Iterator[Progress]:
         return (one for allocation in self.allocations for one in allocation.jobs)

@@ -57,9 +57,8 @@ class Asking(QuotaScheduler):
             self._put = set()
             yield from easy_starts(view)
         elif self.answer > 0:
-            host, guest = self.question.allocation.number, self.question.guest
-            is_there = self.question.is_there
-            yield SetQuota(host, self.answer) if is_there else PlaceGuest(guest, host, self.answer)
+            asked, host = self.question, self.question.allocation.number
+            yield SetQuota(host, self.answer) if asked.is_there else PlaceGuest(asked.guest, host, self.answer)
         new = (one for one in self._questions(view) if (one.allocation.number, one.guest) not in self._put)
         self.question = next(new, None)
         if self.question is not None:

@@ -57,7 +57,7 @@ class QuotaScheduler(ABC):
         shown = QuotaView(view.now, cores, execution.jobs, queue, execution.allocations, view.rng)
         for allocation in over:
             self.ended(shown, allocation)
-        if execution.is_one_over():
+        if any(one.is_over for allocation in execution.allocations for one in allocation.jobs):
             return
         for decision in self.share(shown):
             yield decision
@@ -92,23 +92,20 @@ def easy_starts(view: QuotaView) -> Iterator[Start]:
 
 def _reservation(view: QuotaView, cores: int) -> tuple[float, int]:
     # When so many cores are expected to be free, and how many more are then.
-    releases = sorted(release for one in view.allocations for release in _releases(view.now, one))
+    releases = []
+    for one in view.allocations:
+        kept, host_end = 0, max(view.now, one.host.start_s + one.host.queued.job.walltime_s)
+        if one.guest is not None:
+            # It keeps its own.
+            kept = one.guest.queued.job.cores
+            releases.append((max(host_end, one.guest.start_s + one.guest.queued.job.walltime_s), kept))
+        releases.append((host_end, one.cores - kept))
     free = view.free_cores
-    for time, released in releases:
+    for time, released in sorted(releases):
         free += released
         if free >= cores:
             return time, free - cores
     return float("inf"), 0
-
-
-def _releases(now: float, allocation: Allocation) -> Iterator[tuple[float, int]]:
-    # When an allocation is expected to give back cores, and how many: a guest keeps its own.
-    guest = allocation.guest
-    kept = 0 if guest is None else guest.queued.job.cores
-    host_end = max(now, allocation.host.start_s + allocation.host.queued.job.walltime_s)
-    yield host_end, allocation.cores - kept
-    if guest is not None:
-        yield max(host_end, guest.start_s + guest.queued.job.walltime_s), kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +119,7 @@ class SpaceSharing(QuotaScheduler):
         return easy_starts(view)
 
 
-SOON_S = 1.0
-"""Seconds of work below which a job is about to end, and no longer a host."""
+SOON_S = 1.0  # seconds of work below which a job is about to end, and no longer a host
 
 
 @dataclass(frozen=True, slots=True)
