@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from allocopt.errors import UsageError
+from allocopt.simulator.quota.execution import Allocation, Progress, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
-from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
 from learned.asax.agent import Asax, Asked, Decision, Loss, Offer, first_fit, load_knowledge, performance_loss
 from learned.asax.trees import Leaf, State, read_experts

@@ -16,8 +16,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
 from allocopt.report.table import Cell
 from allocopt.reproduction import Records, ReproductionRequest
-from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
-from allocopt.simulator.quota.window import CoallocationScheduler
+from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
 from allocopt.traces.applications import CLUSTER_SIZES
 from allocopt.traces.asax_queue import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage

@@ -6,8 +6,7 @@ import numpy as np
 
 from allocopt.reproduction import Records
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
-from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
-from allocopt.simulator.quota.window import CoallocationScheduler
+from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S
 from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload

@@ -9,8 +9,7 @@ from allocopt.errors import UsageError
 
 DEFAULT_NAME = "first-high_gflops"  # what ``fcfs`` is on a multicore machine
 VOID_NAME = "void"
-VOID = -1
-"""The selection that selects nothing."""
+VOID = -1  # the selection that selects nothing
 
 
 class JobSelection(IntEnum):
