@@ -48,6 +48,8 @@ def _as(value: Any, kind: Any) -> Any:
     own = kind.__args__ if isinstance(kind, UnionType) else (kind,)
     if type(value) in own and (type(value) is not int or abs(value) <= LARGEST_INTEGER):
         return value  # nearly always, and before a solve that may take 0.3 ms
+    if type(value) is int and float in own:
+        return float(value)
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
         return _as_one_of(value, parts)

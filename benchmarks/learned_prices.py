@@ -22,10 +22,8 @@ from allocopt.solving.protocol import Solver
 from allocopt.traces.generators import uniform_workload
 from heuristics.topology.lns.solver import Lns
 from heuristics.topology.lns.state import Moves, State, Window
-from learned.prices.features import features_of
-from learned.prices.glance import begin_following, glance
-from learned.prices.network import SHIPPED, Prediction, load_parameters, predict
-from learned.prices.solver import LnsPrices
+from learned.prices.network import SHIPPED, Prediction, features_of, load_parameters, predict
+from learned.prices.solver import LnsPrices, begin_following, glance
 from learned.prices.training import EVALUATION_SEEDS
 from papers.pages import write_page
 

@@ -21,11 +21,10 @@ from plain_loop import plain_starts
 from allocopt.cluster.platform import Platform
 from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv, BatchSchedulingVectorEnv
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.kernels.run import run
 from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.rules import Backfill, QueueOrder, Rules
 from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Start
-from allocopt.simulator.simulate import simulate
+from allocopt.simulator.simulate import entries_of, simulate
 from allocopt.simulator.state import new_state
 from allocopt.simulator.view import View
 from allocopt.traces.lublin import lublin_workload
@@ -120,6 +119,7 @@ def kernel_times(workload: Workload, processors: int, scheduler: ListScheduler, 
     backfill_order = None if scheduler.backfill_order is None else scheduler.backfill_order.keys(workload, rng)
     pool = Platform.pool(processors)
     request = workload.processors[:, None].copy()
+    (whole,) = entries_of(scheduler, pool)
     seconds = []
     for _ in range(repeats + 1):
         state = new_state(
@@ -133,7 +133,7 @@ def kernel_times(workload: Workload, processors: int, scheduler: ListScheduler, 
             compression=scheduler.compression,
         )
         started = time.perf_counter()
-        run(state, 1_000_000_000)
+        whole(state, 1_000_000_000)
         seconds.append(time.perf_counter() - started)
     return Times(seconds[1:])
 

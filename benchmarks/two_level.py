@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.envs.dras.selectors import Observing
-from allocopt.envs.dras.task import Episodes, ObservationName, Options
+from allocopt.envs.dras.task import Episodes, ObservationName, Observing, Options
 from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.rules import Mode, Reservations
 from allocopt.simulator.schedule import Schedule, job_times, run_times

@@ -1,7 +1,10 @@
 """What all tables and figures share: what is asked of them, how they are measured, and numbers with their spread."""
 
+import csv
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, stdev
@@ -12,8 +15,11 @@ import numpy as np
 from allocopt.files.faults import bad_file
 from allocopt.plugins import option_values
 from allocopt.reproduction import Records, ReproductionRequest, ReproductionRow
+from allocopt.training import Training, TrainingProgress, TrainingRequest
 
 Record = dict[str, Any]
+Printed = dict[str, dict[str, float]]
+"""What a paper prints in a table or figure, by row and column."""
 T = TypeVar("T")
 PIECE = re.compile(r"seed (\d+)(?:[:,] )?(.*)")
 
@@ -22,28 +28,15 @@ PIECE = re.compile(r"seed (\d+)(?:[:,] )?(.*)")
 class Asked(ReproductionRequest):
     """A request and the options of all artifacts, of which each takes some.
 
-    Parameters
-    ----------
-    trained
-        Folder with trainings, whose weights are taken in place of the shipped ones; several trainings of an agent are
-        runs of which mean and spread are shown.
-    load
-        Load of Figure 10 of the DRAS paper outside its surge, positive.
-    agent
-        ``pg`` or ``a2c``.
-    entropy
-        Weight of the policy's entropy in a training; negative for the usual one.
-
-    Raises
-    ------
-    BadFileError
-        If there is no folder ``trained``.
+    Raises `BadFileError` if there is no folder ``trained``.
     """
 
+    # Folder with trainings, whose weights are taken in place of the shipped ones; several trainings of an agent are
+    # runs of which mean and spread are shown.
     trained: str = ""
-    load: float = 0.75
-    agent: str = "pg"
-    entropy: float = -1.0
+    load: float = 0.75  # That of Figure 10 of the DRAS paper outside its surge, positive
+    agent: str = "pg"  # Or ``a2c``
+    entropy: float = -1.0  # Weight of the policy's entropy in a training; negative for the usual one
 
     def __post_init__(self) -> None:
         if self.trained and not Path(self.trained).is_dir():
@@ -72,6 +65,15 @@ def mean_of(
     known = list(values)
     spread = stdev(known) if len(known) > 1 else None
     return Number(row, column, fmean(known), published, len(known) if n is None else n, spread)
+
+
+def means_over(numbers: Iterable[Number], row_of: Callable[[str], str]) -> Iterator[Number]:
+    """Return the means of the numbers that are known, by column and by what their rows are called together."""
+    groups: dict[tuple[str, str], list[Number]] = {}
+    for number in (number for number in numbers if number.ours is not None):
+        groups.setdefault((row_of(number.row), number.column), []).append(number)
+    for (row, column), group in groups.items():
+        yield mean_of(row, column, [float(one.ours or 0) for one in group], None, sum(one.n for one in group))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,20 @@ class Artifact:
 
     def rows(self, request: ReproductionRequest, records: Records) -> list[ReproductionRow]:
         """Return the rows of all pieces."""
-        return [
-            ReproductionRow(self.name, row, column, published, ours, spread, n)
-            for row, column, ours, published, n, spread in self.numbers(records)
-        ]
+        return [ReproductionRow(self.name, **number._asdict()) for number in self.numbers(records)]
 
     def _asked(self, request: ReproductionRequest) -> Asked:
         return Asked(request.data, request.is_quick, request.seeds, **self.options)
+
+
+def published(paper: str) -> dict[str, Printed]:
+    """Return what a paper prints, by table, from the ``published.toml`` of its folder."""
+    text = (Path(__file__).parent / paper / "published.toml").read_text(encoding="utf-8")
+    found = {}
+    for name, table in tomllib.loads(text).items():
+        columns = table.pop("columns")
+        found[name] = {row: dict(zip(columns, values, strict=True)) for row, values in table.items()}
+    return found
 
 
 def seed_and_name(piece: str) -> tuple[int, str]:
@@ -119,6 +128,18 @@ def seed_and_name(piece: str) -> tuple[int, str]:
     match = PIECE.fullmatch(piece)
     assert match is not None, piece
     return int(match[1]), match[2]
+
+
+def progress_of(training: Training, seed: int, name: str) -> list[TrainingProgress]:
+    """Train for a reproduction, and return what was measured after every update."""
+    with tempfile.TemporaryDirectory() as folder:
+        return list(training.train(TrainingRequest(Path(folder), seed, None, False, f"allocopt reproduce {name}")))
+
+
+def read_curve(path: Path) -> list[dict[str, float]]:
+    """Read the learning curve that a training wrote."""
+    with path.open(encoding="utf-8") as file:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
 
 
 def evenly(n: int, points: int) -> list[int]:

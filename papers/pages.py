@@ -1,21 +1,24 @@
 """Result pages: what was run, where, at which commit, and the tables and plots that came out."""
 
 import json
+import re
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Formatter
 from typing import Any
 
 from allocopt.files.writing import write_text
 from allocopt.report.provenance import package_versions, provenance
-from allocopt.report.table import aligned_table
+from allocopt.report.table import Cell, aligned_table
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "docs" / "results"
+RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
 Row = dict[str, Any]
 """A row that ``allocopt reproduce`` wrote."""
+ByRow = dict[str, dict[str, Row]]
+"""Rows by their names and columns."""
 
 
 def read_rows(folder: Path, name: str) -> list[Row]:
@@ -25,14 +28,27 @@ def read_rows(folder: Path, name: str) -> list[Row]:
     return rows
 
 
-def by_place(rows: Sequence[Row]) -> dict[tuple[str, str], Row]:
+def by_row(rows: Sequence[Row]) -> ByRow:
     """Return rows by their names and columns."""
-    return {(row["row"], row["column"]): row for row in rows}
+    found: ByRow = {}
+    for row in rows:
+        found.setdefault(row["row"], {})[row["column"]] = row
+    return found
+
+
+def ours(row: Row | None) -> Cell:
+    """Return what was measured; None where nothing was."""
+    return None if row is None else row["ours"]
 
 
 def measured_at(rows: Sequence[Row]) -> str:
     """Return the line that says at which commits some rows were measured."""
     return f"Rows measured at commit {', '.join(sorted({row['commit'] for row in rows}))}."
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """Return a table without columns of numbers."""
+    return aligned_table(header, rows, (None,) * len(header))
 
 
 def rows_table(rows: Sequence[Row], decimals: int = 2) -> str:
@@ -44,57 +60,68 @@ def rows_table(rows: Sequence[Row], decimals: int = 2) -> str:
 def claims_section(paper: str) -> str:
     """Return the section that says which claims of a paper came out, from its ``claims.toml``."""
     claims = tomllib.loads((Path(__file__).parent / paper / "claims.toml").read_text(encoding="utf-8"))["claims"]
-    header = ("of the paper", "claim", "as the paper claims", "here")
-    text = "Diagrams and settings claim nothing and are left out."
-    return f"## What the paper claims\n\n{text}\n\n" + aligned_table(header, claims, (None,) * len(header))
+    table = text_table(("of the paper", "claim", "as the paper claims", "here"), claims)
+    return f"## What the paper claims\n\nDiagrams and settings claim nothing and are left out.\n\n{table}"
 
 
-def pyplot(salt: str) -> Any:
-    """Return pyplot, set so that plots are the same whenever the figures are: text as text, names not at random."""
+def panels(salt: str, rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, list[Any]]:
+    """Return a figure and its panels; it is the same whenever what it shows is: text as text, names not at random."""
     import matplotlib as mpl
 
     mpl.use("svg")
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 9})
     from matplotlib import pyplot as plt
 
-    return plt
+    figure, grid = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False, **options)
+    return figure, list(grid.ravel())
 
 
-def saved(figure: Any, name: str, title: str) -> str:
-    """Write a plot as ``docs/results/NAME.svg``, and return what shows it on a page."""
+def save(figure: Any, name: str, legend_columns: int = 0) -> None:
+    """Write a figure as ``docs/results/NAME.svg``, if asked for with one legend of all panels below them."""
+    if legend_columns:
+        known = [panel.get_legend_handles_labels() for panel in figure.axes]
+        lines = {label: line for handles, labels in known for line, label in zip(handles, labels, strict=True)}
+        place = "outside lower center"
+        figure.legend(lines.values(), lines.keys(), loc=place, ncols=legend_columns, frameon=False)
     figure.savefig(RESULTS / f"{name}.svg", metadata={"Date": None})
-    return f"![{title}]({name}.svg)"
 
 
 def write_page(name: str, title: str, intent: str, sections: Sequence[str]) -> None:
     """Write ``docs/results/NAME.md``, and print it.
 
-    Parameters
-    ----------
-    name
-        Name of the page.
-    title
-        Its heading.
-    intent
-        What was measured, and how.
-    sections
-        Tables and findings, in order.
+    ``intent`` says what was measured, and how; sections are tables and findings, in order.
     """
+    _show("\n\n".join([f"# {title}", intent, _how(), *sections]), name)
+
+
+def write_template(module: str, name: str, places: Mapping[str, Any], is_quick: bool = False) -> None:
+    """Write ``docs/results/NAME.md`` from the text beside a module, and print it; if it is quick, only print it.
+
+    Beside ``page.py`` stands ``page.md``, with names in braces where ``places`` belong; ``claims`` and ``how``, the
+    command, are always known. A section with a place for which there is None is left out.
+    """
+    template = Path(module).with_suffix(".md")
+    known = {"how": _how(), "claims": claims_section(template.parent.name), **places}
+    sections = re.split("^(?=## )", template.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    wanted = {part: [known[place] for _, place, _, _ in Formatter().parse(part) if place] for part in sections}
+    text = "".join(part.format_map(known) for part, values in wanted.items() if None not in values).rstrip()
+    _show(text, "" if is_quick else name)
+
+
+def _show(text: str, name: str) -> None:
+    if name:
+        write_text(RESULTS / f"{name}.md", text + "\n")
+    print(text + "\n")
+
+
+def _how() -> str:
     facts = provenance()
     versions = ", ".join(f"{package} {version}" for package, version in package_versions().items())
     spec = sys.modules["__main__"].__spec__
     script = f"benchmarks/{Path(sys.argv[0]).name}" if spec is None else f"-m {spec.name}"
-    header = [
-        f"# {title}",
-        intent,
-        f"`python {' '.join([script, *map(_shown, sys.argv[1:])])}`, allocopt {facts.version}, commit {facts.commit}, "
-        f"{facts.machine}, Python {facts.python}; {versions}.",
-    ]
-    text = "\n\n".join([*header, *sections]) + "\n"
-    write_text(RESULTS / f"{name}.md", text)
-    print(text)
-
-
-def _shown(argument: str) -> str:
-    """Return an argument as a page shows it: of a path only the name, for folders differ from machine to machine."""
-    return Path(argument).name if Path(argument).is_absolute() else argument
+    # Of a path only the name, for folders differ from machine to machine.
+    arguments = (Path(one).name if Path(one).is_absolute() else one for one in sys.argv[1:])
+    return (
+        f"`python {' '.join([script, *arguments])}`, allocopt {facts.version}, commit {facts.commit}, "
+        f"{facts.machine}, Python {facts.python}; {versions}."
+    )

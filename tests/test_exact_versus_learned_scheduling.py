@@ -10,8 +10,7 @@ from support.knapsacks import value_of
 from support.simulations import assert_lawful
 
 from allocopt.envs.dras.reward import CAPABILITY, CAPACITY, Weights
-from allocopt.envs.dras.selectors import Observing
-from allocopt.envs.dras.task import Episodes, Options
+from allocopt.envs.dras.task import Episodes, Observing, Options
 from allocopt.problems.knapsack import Reward
 from allocopt.simulator.optimization import OptimizationScheduler, knapsack_of
 from allocopt.simulator.rules import Backfill, Mode, Reservations, Rules

@@ -229,7 +229,7 @@ def _platform(workload: "Workload", processors: int | None, per_node: int, topol
     size = workload.machine_processors if processors is None else processors // per_node
     if not size:
         fault = "the trace does not say how large its machine is; --processors does"
-        raise BadFileError(f"{workload.name}: MaxProcs: {fault}")
+        raise BadFileError(f"{workload.name}: {fault}")
     return Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
 
 

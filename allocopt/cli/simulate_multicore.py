@@ -125,7 +125,7 @@ def simulate_on_cores(
     """
     from allocopt.cluster.reading import read_machine
     from allocopt.errors import UsageError
-    from allocopt.simulator.multicore.policies import DEFAULT_NAME
+    from allocopt.simulator.multicore.policies import DEFAULT_NAME, get_action
     from allocopt.simulator.multicore.simulation import read_placed_jobs
     from allocopt.simulator.simulate import simulate
     from allocopt.traces.irmasim import read_irmasim
@@ -135,7 +135,7 @@ def simulate_on_cores(
             raise UsageError(f"--{name.replace('_', '-')} does not go with --platform")
     assert cores.platform is not None
     machine, jobs, execution = read_machine(cores.platform, cores.types), read_irmasim(trace), cores.how(kill_at_limit)
-    policy = DEFAULT_NAME if policy == "fcfs" else policy
+    policy = get_action(policy).name
     if cores.placement is not None and policy != DEFAULT_NAME:
         raise UsageError("--policy does not go with --placement, which says when and where jobs start")
     known = None if cores.placement is None else read_placed_jobs(cores.placement, jobs.names)

@@ -2,20 +2,20 @@
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 import gymnasium
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.envs.asked import jobsets_of, whole_number
-from allocopt.envs.fields import STAY
-from allocopt.envs.side_by_side import SideBySide
+from allocopt.envs.side_by_side import STAY, SideBySide, whole_number
 from allocopt.errors import UsageError
+from allocopt.traces.workload import Workload
 
 E = TypeVar("E", bound=SideBySide[Any])
 Seen = TypeVar("Seen")
@@ -23,56 +23,33 @@ Act = TypeVar("Act")
 
 
 class About(NamedTuple):
-    """What a task declares for its users, in Markdown; `docs/environments_page.py` makes a page of it.
-
-    Parameters
-    ----------
-    title
-        Name of the task.
-    episode
-        How an episode goes, and when it ends.
-    action, mask, seen
-        What an action is, which are legal and what becomes of others, and what an agent sees, with shapes and units.
-    meanings
-        What each number that it sees is, in their order, by a heading for the table.
-    rewards
-        Classes of rewards, of which the summaries are told; one of weights, of which the parameters are; or names with
-        what an episode adds up to.
-    options
-        The class of the argument ``options``, if there is one.
-    example
-        Code that plays an episode, or a link to where such stands.
-    """
+    """What a task declares for its users, in Markdown; `docs/environments_page.py` makes a page of it."""
 
     title: str
-    episode: str
-    action: str
-    mask: str
-    seen: str
-    meanings: dict[str, dict[str, str]]
+    episode: str  # how an episode goes, and when it ends
+    action: str  # what an action is
+    mask: str  # which are legal, and what becomes of others
+    seen: str  # what an agent sees, with shapes and units
+    meanings: dict[str, dict[str, str]]  # what each number that it sees is, in their order, by a heading for the table
+    # Classes of rewards, of which the summaries are told; one of weights, of which the parameters are; or names with
+    # what an episode adds up to.
     rewards: tuple[type, ...] | dict[str, str]
-    options: type | None = None
-    example: str = ""
+    options: type | None = None  # class of the argument ``options``, if there is one
+    example: str = ""  # code that plays an episode, or a link to where such stands
 
 
 class Task(ABC, Generic[E, Seen]):
     """An environment, but for chance: its arguments, checked, what an agent sees of episodes, and what it may do.
 
-    Parameters
-    ----------
-    jobsets
-        Those of which an episode takes one; None for some that are drawn, anew with every seed.
-
-    Raises
-    ------
-    UsageError
-        If there are none.
+    A task sets ``shape`` and ``n_actions``, or returns other spaces than those that follow from them. An episode takes
+    one of its jobsets; where they are None, some are drawn, anew with every seed.
     """
 
-    jobset_option: ClassVar[str] = "jobset"
-    """Under what name `reset` takes the number of a jobset."""
-    about: ClassVar["About"]
-    """What `docs/environments.md` says of it besides what stands here and in `__init__`."""
+    jobset_option: ClassVar[str] = "jobset"  # under what name `reset` takes the number of a jobset
+    about: ClassVar["About"]  # what `docs/environments.md` says of it besides what stands here and in `__init__`
+    most_seen: float = 1.0  # the largest number that an agent sees; none is negative
+    shape: tuple[int, ...]  # shape of what it sees
+    n_actions: int
 
     def __init__(self, jobsets: Sequence[Any] | None) -> None:
         if jobsets is not None and not jobsets:
@@ -84,13 +61,13 @@ class Task(ABC, Generic[E, Seen]):
     def episodes(self, count: int, rng: np.random.Generator) -> E:
         """Return episodes that have not begun; the generator draws jobsets where none are given."""
 
-    @abstractmethod
     def observation_space(self) -> gymnasium.Space[Any]:
         """Space of what an agent sees."""
+        return Box(0.0, self.most_seen, self.shape, np.float32)
 
-    @abstractmethod
     def action_space(self) -> gymnasium.Space[Any]:
         """Space of actions."""
+        return Discrete(self.n_actions)
 
     def look(self, episodes: E) -> tuple[Seen, BoolArray]:
         """Return what agents see and what they may do, the episodes in front."""
@@ -99,10 +76,7 @@ class Task(ABC, Generic[E, Seen]):
     def step(self, episodes: E, actions: NDArray[Any], jobsets: IntArray | None) -> tuple[FloatArray, BoolArray]:
         """Do what agents choose, or begin anew where a jobset is named; return rewards, and which episodes are over.
 
-        Raises
-        ------
-        UsageError
-            If there is no such action.
+        Raises `UsageError` if there is no such action.
         """
         return episodes.step(actions, jobsets)
 
@@ -121,9 +95,7 @@ class _Environment(Generic[E, Seen]):
     came to; that stays so until another one begins.
     """
 
-    task: ClassVar[type[Task[Any, Any]]]
-    """Whose arguments the environment takes."""
-    n_episodes: int
+    task: ClassVar[type[Task[Any, Any]]]  # whose arguments the environment takes
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -141,13 +113,7 @@ class _Environment(Generic[E, Seen]):
 
     @property
     def episodes(self) -> E:
-        """All that is known of the episodes.
-
-        Raises
-        ------
-        UsageError
-            If none has begun.
-        """
+        """All that is known of the episodes; raises `UsageError` if none has begun."""
         if self._episodes is None or self._over is None:
             raise UsageError("no episode has begun; call reset first")
         return self._episodes
@@ -160,10 +126,23 @@ class _Environment(Generic[E, Seen]):
         if seed is not None or self._over is None:
             self._task.reseed(self._episodes, rng)
         drawn = rng.integers(0, self._episodes.n_jobsets, count)
-        self._episodes.begin(jobsets_of(options, drawn, self._episodes.n_jobsets, self._task.jobset_option))
+        self._episodes.begin(self._named(options, drawn, self._episodes.n_jobsets))
         self._over = np.zeros(count, dtype=np.bool_)
         seen = self._look(self._episodes, self._over)
         return seen, {"action_mask": self._mask, **self._task.told(self._episodes)}
+
+    def _named(self, options: object, drawn: IntArray, n_jobsets: int) -> IntArray:
+        """Return the jobsets that a reset names, one for all episodes or one for each, or those that were drawn."""
+        name = self._task.jobset_option
+        if options is not None and not isinstance(options, Mapping):
+            raise UsageError(f"the options of a reset are {options!r}, must be a dictionary or None")
+        if options is None or name not in options:
+            return drawn
+        named = np.asarray(options[name], dtype=object).ravel()
+        if len(named) not in (1, len(drawn)):
+            raise UsageError(f"there are {len(named)} {name}s for {len(drawn)} episodes, must be 1 or as many")
+        numbers = np.array([whole_number(name, number, 0, n_jobsets - 1) for number in named], dtype=np.int64)
+        return np.broadcast_to(numbers, drawn.shape).copy()
 
     def _look(self, episodes: E, over: BoolArray) -> Seen:
         seen, legal = self._task.look(episodes)
@@ -186,43 +165,20 @@ class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Act], Generic[E, Seen
         self.action_space: gymnasium.Space[Any] = self._task.action_space()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode.
+        """Begin an episode; options may name its jobset as ``jobset`` (``offset`` in batch scheduling).
 
-        Parameters
-        ----------
-        seed
-            Where randomness begins anew.
-        options
-            ``jobset`` (``offset`` in batch scheduling): number of the jobset, instead of a random one.
-
-        Raises
-        ------
-        UsageError
-            If there is no such jobset.
+        Raises `UsageError` if there is no such jobset.
         """
         super().reset(seed=seed)
         seen, info = self._begin(1, self.np_random, seed, options)
         return _first(seen), {name: _plain(values[0]) for name, values in info.items()}
 
     def step(self, action: Act) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """Do what the agent chooses.
+        """Do what the agent chooses; no episode is cut short.
 
-        Parameters
-        ----------
-        action
-            One of ``action_space``.
-
-        Returns
-        -------
-        Seen, float, bool, bool, dict
-            The observation; the reward; whether the episode is over; False, as none is cut short; and in the
-            dictionary the ``action_mask``, whether the action could not be done (``invalid_action``), and at the end
-            what the episode has come to.
-
-        Raises
-        ------
-        UsageError
-            If there is no such action, or no episode has begun or it is over.
+        The dictionary has the ``action_mask``, whether the action could not be done (``invalid_action``), and at the
+        end what the episode has come to. Raises `UsageError` if there is no such action, or no episode has begun or it
+        is over.
         """
         episodes = self.running
         rewards, ended = self._task.step(episodes, np.array([action]), None)
@@ -236,18 +192,11 @@ class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Act], Generic[E, Seen
 
     def action_masks(self) -> BoolArray:
         """Return what may be chosen, as ``action_mask``; under this name sb3-contrib looks for it."""
-        mask: BoolArray = self._mask[0].astype(np.bool_)
-        return mask
+        return cast(BoolArray, self._mask[0].astype(np.bool_))
 
     @property
     def running(self) -> E:
-        """`episodes`, where the episode is not over.
-
-        Raises
-        ------
-        UsageError
-            If none has begun, or it is over.
-        """
+        """`episodes`; raises `UsageError` if none has begun, or it is over."""
         episodes = self.episodes
         if self._over is not None and self._over[0]:
             raise UsageError("the episode is over; call reset first")
@@ -279,22 +228,8 @@ class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], G
     def step(self, actions: NDArray[Any]) -> tuple[Seen, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Do what every agent chooses; where an episode was over, begin a new one instead.
 
-        Parameters
-        ----------
-        actions
-            One per environment.
-
-        Returns
-        -------
-        Seen, NDArray, NDArray, NDArray, dict
-            As of one environment, everything with the environments in front. What is known at the end of an episode
-            only stands in the dictionary if one has ended, with a flag per environment under the same name after an
-            underscore.
-
-        Raises
-        ------
-        UsageError
-            If there is no such action, or no episode has begun.
+        Everything is as of one environment, with the environments in front. What is known at the end of an episode only
+        stands in the dictionary if one has ended, with a flag per environment under the same name after an underscore.
         """
         episodes, begins, jobsets = self.episodes, self._over, None
         if begins is not None and begins.any():
@@ -312,6 +247,15 @@ class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], G
     def action_masks(self) -> BoolArray:
         """Return what may be chosen in each environment, as ``action_mask``."""
         return self._mask.astype(np.bool_)
+
+
+def check_sizes(jobs: Workload, machine: int, units: str) -> None:
+    """Raise `UsageError` if a job of a workload asks for more nodes or processors than there are."""
+    large = jobs.processors > machine
+    if large.any():
+        job = int(np.argmax(large))
+        fault = f"asks for {jobs.processors[job]} {units} of {machine}"
+        raise UsageError(f"job {jobs.ids[job]} of {jobs.name} {fault}; drop such jobs with Workload.fitting")
 
 
 def _first(seen: Any) -> Any:

@@ -1,40 +1,262 @@
-"""Episodes that are stepped together: which jobset each plays, what becomes of one that is over, and snapshots."""
+"""Episodes that are stepped together: what one holds, declared once, and what follows from it for many.
 
+A task declares the fields of its episodes in a named tuple ``Episode``, and with each where an episode finds it among
+the arrays of a batch: `Own`, `OwnByJob`, `OfJobs`, `OfTasks`, `OfJobset` or `Shared`. From that `Layout` makes memory
+layouts, numba's types and the arrays of many episodes; `step_kernel` and `describe_kernel` make the entries that step
+and describe them; `Compiled` is how Python calls those.
+"""
+
+import operator
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, Generic, TypeVar
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from functools import cache, reduce
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
-from numpy.typing import NDArray
+from numba import boolean, float32, float64, from_dtype, int64, types, void
+from numpy.typing import ArrayLike, NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.asked import actions_of
-from allocopt.envs.fields import STAY, Batch, Layout
 from allocopt.errors import UsageError
-from allocopt.kernels.compiled import inlined
+from allocopt.kernels.arrays import tuple_type
+from allocopt.kernels.compiled import inlined, kernel
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
-from allocopt.simulator.state import CAPACITY, FREE, Clock, JobRecord, Record, Records, State, new_state
+from allocopt.simulator.state import CAPACITY, FREE, STATE, Clock, JobRecord, Record, Records, State, new_state
 from allocopt.traces.workload import Workload
 
-__all__ = ["STAY", "Compiled", "SideBySide", "cleared", "first_state", "is_played", "put_records", "rewind", "settled"]
-
+T = TypeVar("T")
+E = TypeVar("E", bound=tuple[Any, ...])
 Seen = TypeVar("Seen")
 
+STAY = -1  # no jobset: an episode goes on, or stays where it ended; as an action, as all below 0, nothing is done
+MOST_SLOTS = 100_000  # of a queue or a window: what an agent sees of each must fit into a memory
 
-@inlined
-def is_played(batch: Batch, e: int, action: int, jobset: int) -> bool:
-    """Whether an action changes an episode: one that is over stays as it is, and one that begins anew ignores it."""
-    return jobset == STAY and action != STAY and batch.tally[e, 0].over == 0
+Own = Annotated[T, "[e]"]  # each episode has its own array, which changes while it is played
+OwnByJob = Annotated[T, "[e, : end_jobs - first_jobs]"]  # its own, of which it sees as much as its jobset has jobs
+OfJobs = Annotated[T, "[first_jobs:end_jobs]"]  # a row for each job of all jobsets; an episode sees those of its own
+OfTasks = Annotated[T, "[first_tasks:end_tasks]"]  # the same for each task
+OfJobset = Annotated[T, "[jobset]"]  # an array for each jobset
+Shared = Annotated[T, ""]  # the same for all episodes
+
+_STATE_PLACES = dict.fromkeys(State._fields, "[e]") | dict.fromkeys(("rules", "steps", "unpromised", "least"), "")
+_OF_JOBS = {"jobs": "[e, : end_jobs - first_jobs]", "request": "[first_jobs:end_jobs]"}
+_OF_TASKS = {"jobs": "records[e, : end_tasks - first_tasks]", "request": "[first_tasks:end_tasks]"}
+Simulation = Annotated[State, STATE, _STATE_PLACES | _OF_JOBS]  # its records are the jobs of the jobset
+TaskSimulation = Annotated[State, STATE, _STATE_PLACES | _OF_TASKS]  # its records are the tasks of the jobs
 
 
-@inlined
-def settled(batch: Batch, e: int, action: int, jobset: int, over: BoolArray) -> int:
-    """Write whether an episode is over, and keep what it came to; return the jobset it begins with, or ``STAY``."""
-    over[e] = jobset == STAY and batch.tally[e, 0].over != 0
-    if not over[e] or action == STAY:
-        return jobset
-    batch.tally[e, 1] = batch.tally[e, 0]
-    return int(batch.following[e])
+class EpisodeTally(Protocol):
+    """Where an episode stands, and what it has come to: fields that every task has."""
+
+    jobset: int  # whose jobs it plays
+    over: int  # 1 once it has ended
+    invalid: int  # 1 where the last action could not be done, and another was taken instead
+    reward: float  # what the last action gained
+
+
+class Batch(Protocol):
+    """Episodes side by side: an array for each declared field, by its name, and what follows."""
+
+    # Where each episode stands, where the one stood that was over last in its place, and zeros; shape ``(E, 3)``.
+    tally: Any
+    following: IntArray  # jobset with which each begins anew when it ends, or ``STAY``, shape ``(E,)``
+    jobs_at: IntArray  # first job of each jobset among all jobs, and the first one behind it, shape ``(S, 2)``
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the array of a declared field."""
+
+
+@cache
+def dtype_of(record: type) -> np.dtype[np.void]:
+    """Return the memory layout of a record, by the annotated fields of a class and of those that it derives from."""
+    hints = get_type_hints(record).items()
+    return np.dtype([(name, np.float64 if hint is float else np.int64) for name, hint in hints])
+
+
+def records(record: type, count: int = 1, **values: float) -> NDArray[np.void]:
+    """Return records with these values, 0 elsewhere."""
+    made = np.zeros(count, dtype=dtype_of(record))
+    for name, value in values.items():
+        made[name] = value
+    return made
+
+
+def _array_type(hint: Any, extras: list[Any]) -> types.Array:
+    """Return numba's type of a declared array: records, or numbers of as many dimensions as is annotated, else one."""
+    if get_origin(hint) is Records:
+        return types.Array(from_dtype(dtype_of(get_args(hint)[0])), 1, "C")
+    # The alias of numpy for arrays expands to shape and dtype of the element type; with numpy 2.5 to that type alone.
+    element = get_args(hint)[-1]
+    (element,) = get_args(element) or (element,)
+    return types.Array(from_dtype(np.dtype(element)), next((one for one in extras if isinstance(one, int)), 1), "C")
+
+
+class _Leaf(NamedTuple):
+    path: tuple[str, ...]
+    name: str
+    place: str
+    type: types.Array
+
+    @property
+    def is_own(self) -> bool:
+        return self.place.startswith("[e")
+
+
+class Layout(Generic[E]):
+    """All that follows from a declared episode; ``LAYOUT`` in its module.
+
+    Parameters
+    ----------
+    declared
+        A named tuple. A field that is a named tuple itself is annotated with numba's type of it, and where its fields
+        are found, behind the name of that array where it is another one.
+    counted
+        What jobsets differ in the number of: ``jobs``, and ``tasks`` where a job has several.
+    """
+
+    def __init__(self, declared: type[E], counted: tuple[str, ...] = ("jobs",)) -> None:
+        self._leaves: list[_Leaf] = []
+        classes: dict[str, Any] = {"__name__": declared.__module__}
+        self.episode, source = self._read(declared, classes)
+        kinds = {
+            leaf.name: leaf.type.copy(ndim=leaf.type.ndim + (leaf.is_own or leaf.place == "[jobset]"))
+            for leaf in self._leaves
+        }
+        kinds["following"] = types.Array(types.int64, 1, "C")
+        kinds |= {f"{name}_at": types.Array(types.int64, 2, "C") for name in counted}
+        # Class of a batch; pickles and stored kernels find it by the name of this layout.
+        self.made: Any = namedtuple("Batch", list(kinds), module=declared.__module__)  # type: ignore[misc]
+        self.made.__qualname__ = "LAYOUT.made"
+        self.batch = tuple_type(list(kinds.values()), self.made)
+        """Numba's type of a batch; `episode` is that of one episode."""
+        self.changing = (*(leaf.name for leaf in self._leaves if leaf.is_own), "following")
+        """Names of the arrays that change while episodes are played."""
+        lines = ["def episode_of(batch, e):", "    jobset = batch.tally[e, 0]['jobset']"]
+        for name in counted:
+            lines.append(f"    first_{name}, end_{name} = batch.{name}_at[jobset, 0], batch.{name}_at[jobset, 1]")
+        lines.append(f"    return {source}")
+        exec("\n".join(lines), classes)
+        self.one = cast(Callable[[Batch, int], E], classes["episode_of"])
+        """Returns an episode of a batch, as arrays that are parts of it; `episode_of` does so in kernels."""
+        self.episode_of = inlined(self.one)
+
+    def _read(self, record: Any, classes: dict[str, Any], path: tuple[str, ...] = (), *inner: Any) -> tuple[Any, str]:
+        """Note the fields of a named tuple; return numba's type of it, and Python that takes one out of a batch."""
+        classes[record.__name__] = record
+        found, parts = [], []
+        for number, (name, hint) in enumerate(get_type_hints(record, include_extras=True).items()):
+            base, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+            if hasattr(base, "_fields"):
+                kind, part = self._read(base, classes, (name,), *extras)
+            else:
+                place = inner[1][name] if inner else next(one for one in extras if isinstance(one, str))
+                kind = inner[0].types[number] if inner else _array_type(base, extras)
+                called, index = cast(re.Match[str], re.match(r"(\w*)(.*)", place)).groups()
+                self._leaves.append(_Leaf((*path, name), called or name, index, kind))
+                part = f"batch.{called or name}{index}"
+            found.append(kind)
+            parts.append(part)
+        return inner[0] if inner else tuple_type(found, record), f"{record.__name__}({', '.join(parts)})"
+
+    def side_by_side(self, count: int, episodes: Sequence[E], **sizes: ArrayLike) -> Batch:
+        """Return so many episodes of which none has begun, given one of each jobset.
+
+        What they own or share is that of the first, with room for every jobset. Sizes tell how much each jobset has of
+        what is counted, shape ``(S,)``, or where that begins and ends, ``(S, 2)``.
+        """
+        arrays = {}
+        for leaf in self._leaves:
+            values = [np.asarray(reduce(getattr, leaf.path, episode)) for episode in episodes]
+            if leaf.place.startswith("[first"):
+                arrays[leaf.name] = np.concatenate(values)
+            elif leaf.place == "[jobset]":
+                arrays[leaf.name] = _with_room(values, len(values))
+            else:
+                first = _with_room(values, 1)
+                arrays[leaf.name] = np.repeat(first, count, axis=0) if leaf.is_own else first[0]
+        # A call of a kernel takes as long as there are arrays, and these are of one kind.
+        arrays["tally"] = np.repeat(arrays["tally"], 3, axis=1)
+        arrays["tally"]["over"][:, 0] = 1
+        arrays["following"] = np.full(count, STAY)
+        for name, size in sizes.items():
+            ends = np.cumsum(size)
+            at = np.stack([ends - size, ends], axis=1) if np.ndim(size) == 1 else size
+            arrays[f"{name}_at"] = np.ascontiguousarray(at, dtype=np.int64)
+        return cast(Batch, self.made(**arrays))
+
+
+def _with_room(values: list[NDArray[Any]], count: int) -> NDArray[Any]:
+    """Return the first arrays behind each other, with zeros where one is smaller than another."""
+    room = np.zeros((count, *np.max([value.shape for value in values], axis=0)), values[0].dtype)
+    for place, value in zip(room, values, strict=False):
+        place[tuple(map(slice, value.shape))] = value
+    return room
+
+
+def stepping(layout: Layout[Any], act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
+    """Return ``step_all`` of a task, not compiled: begin an episode where a jobset is named, else act in it.
+
+    ``act(episode, action)`` writes the ``reward`` of the tally; ``begin(batch, e, jobset)`` begins with `cleared`.
+    """
+    episode_of = layout.episode_of
+
+    def step_all(batch: Batch, actions: IntArray, jobsets: IntArray, rewards: FloatArray, over: BoolArray) -> None:
+        for e in range(actions.size):
+            rewards[e] = 0.0
+            goes_on, is_stepped, follows = jobsets[e] == STAY, actions[e] >= 0, jobsets[e]
+            if goes_on and is_stepped and batch.tally[e, 0].over == 0:
+                act(episode_of(batch, e), actions[e])
+                rewards[e] = batch.tally[e, 0].reward
+            over[e] = goes_on and batch.tally[e, 0].over != 0
+            if over[e] and is_stepped:
+                batch.tally[e, 1] = batch.tally[e, 0]
+                follows = batch.following[e]
+            if follows != STAY:
+                begin(batch, e, follows)
+
+    # Stored kernels and those who compile them find it by its module.
+    step_all.__module__ = act.__module__
+    return step_all
+
+
+def step_kernel(layout: Layout[Any], act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
+    """Make an entry of `stepping`."""
+    step_all = stepping(layout, act, begin)
+    return kernel(void(layout.batch, int64[::1], int64[::1], float64[::1], boolean[::1]))(step_all)
+
+
+def describe_kernel(
+    layout: Layout[Any], mark_legal: Callable[..., None], describe: Callable[..., None], ndim: int
+) -> Callable[..., None]:
+    """Make an entry that writes what is seen of all episodes and what is legal, called as ``describe`` and ``_all``.
+
+    Both take an episode and an array: one of a flag per action, of which a single one is set where an episode is over,
+    and one of so many dimensions, all zeros then.
+    """
+    episode_of = layout.episode_of
+
+    def describe_all(batch: Batch, seen: Float32Array, legal: BoolArray) -> None:
+        for e in range(legal.shape[0]):
+            episode = episode_of(batch, e)
+            mark_legal(episode, legal[e])
+            describe(episode, seen[e])
+
+    describe_all.__module__, describe_all.__name__ = describe.__module__, f"{describe.__name__}_all"
+    return kernel(void(layout.batch, types.Array(float32, ndim + 1, "C"), boolean[:, ::1]))(describe_all)
 
 
 @inlined
@@ -73,20 +295,23 @@ def first_state(jobs: Workload, machine: int, rules: Rules, backfill: Backfill) 
     return state._replace(held=np.zeros((1, 1), dtype=np.int64), least=state.least[:, :0])
 
 
+def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Return a value as an integer; raise `UsageError`, which calls it by its name, if it is none or out of range."""
+    within = f"at least {least}" if most is None else f"within {least} .. {most}"
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise UsageError(f"the {name} is {value!r}, must be a whole number {within}") from None
+    if number < least or (most is not None and number > most):
+        raise UsageError(f"the {name} is {number}, must be {within}")
+    return number
+
+
 class SideBySide(ABC, Generic[Seen]):
     """Independent episodes that are stepped together, each over a jobset of its own.
 
     An episode that is over stays as it is and pays nothing, until `begin` names a jobset for its place, or at once
     where `follow` did. What it came to stays in `last` until another one is over in its place.
-
-    Parameters
-    ----------
-    n_jobsets
-        Number of jobsets.
-    n_actions
-        Number of actions.
-    batch
-        The arrays of the episodes.
     """
 
     def __init__(self, n_jobsets: int, n_actions: int, batch: Batch) -> None:
@@ -111,39 +336,24 @@ class SideBySide(ABC, Generic[Seen]):
     @property
     def invalid(self) -> IntArray:
         """1 where the last action could not be done, and another was taken instead, shape ``(E,)``."""
-        invalid: IntArray = self._batch.tally["invalid"][:, 0]
-        return invalid
+        return cast(IntArray, self._batch.tally["invalid"][:, 0])
 
     def begin(self, jobsets: IntArray) -> None:
         """Begin an episode wherever a jobset is named instead of ``STAY``, whether the one there is over or not."""
         self._play(self._stay, self._checked(jobsets))
 
     def follow(self, jobsets: IntArray) -> None:
-        """Say with which jobset each episode begins anew when it ends; ``STAY``, as at first, leaves it ended."""
+        """Tell with which jobset each episode begins anew when it ends; ``STAY``, as at first, leaves it ended."""
         self._batch.following[:] = self._checked(jobsets)
 
     def step(self, actions: NDArray[Any], jobsets: IntArray | None = None) -> tuple[FloatArray, BoolArray]:
-        """Carry out an action in every episode, and go on to its next decision.
+        """Carry out an action in every episode, and go on to its next decision; return rewards, and which are over.
 
-        Parameters
-        ----------
-        actions
-            Numbers of actions, shape ``(E,)``; one that cannot be done stands for the first that can.
-        jobsets
-            With which jobset an episode begins instead, or ``STAY``, shape ``(E,)``; None for none.
-
-        Returns
-        -------
-        FloatArray, BoolArray
-            Rewards, and which episodes are over, shape ``(E,)``; new arrays.
-
-        Raises
-        ------
-        UsageError
-            If there is no such action.
+        Actions are numbers, shape ``(E,)``; one that cannot be done stands for the first that can. Where a jobset is
+        named instead of ``STAY``, shape ``(E,)``, an episode begins instead. The arrays that are returned are new.
+        Raises `UsageError` if there is no such action.
         """
-        chosen = actions_of(actions, self.n_environments, self.n_actions)
-        return self._play(chosen, self._stay if jobsets is None else jobsets)
+        return self._play(self._numbers(actions), self._stay if jobsets is None else jobsets)
 
     @abstractmethod
     def observe(self) -> tuple[Seen, BoolArray]:
@@ -159,31 +369,35 @@ class SideBySide(ABC, Generic[Seen]):
     @abstractmethod
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]: ...
 
+    def _numbers(self, actions: ArrayLike) -> IntArray:
+        given = np.asarray(actions)
+        # Steps of one environment are so short that looking for the least and the largest would take a third of them.
+        is_one = self.n_environments == 1 and given.shape == (1,)
+        if is_one and given.dtype == np.int64 and 0 <= given.item() < self.n_actions:
+            return given
+        if given.shape != self._stay.shape:
+            raise UsageError(f"the actions have shape {given.shape}, must have {self._stay.shape}")
+        if given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= self.n_actions:
+            for action in given.tolist():
+                whole_number("action", action, 0, self.n_actions - 1)
+        return np.ascontiguousarray(given, dtype=np.int64)
+
     def _checked(self, jobsets: IntArray) -> IntArray:
         numbers = np.ascontiguousarray(jobsets, dtype=np.int64)
-        if numbers.shape != (self.n_environments,):
-            raise UsageError(f"the jobsets have shape {numbers.shape}, must have {(self.n_environments,)}")
-        if numbers.min() < STAY or numbers.max() >= self.n_jobsets:
-            wrong = numbers[(numbers < STAY) | (numbers >= self.n_jobsets)][0]
-            raise UsageError(f"the jobset is {wrong}, must be within 0 .. {self.n_jobsets - 1}; {STAY} stands for none")
+        if numbers.shape != self._stay.shape:
+            raise UsageError(f"the jobsets have shape {numbers.shape}, must have {self._stay.shape}")
+        wrong = numbers[(numbers < STAY) | (numbers >= self.n_jobsets)]
+        if wrong.size:
+            last = self.n_jobsets - 1
+            raise UsageError(f"the jobset is {wrong[0]}, must be within 0 .. {last}; {STAY} stands for none")
         return numbers
 
 
 class Compiled(SideBySide[Float32Array]):
-    """Episodes that are stepped in one compiled call.
+    """Episodes that are stepped in one compiled call; ``shape`` is that of what an agent sees."""
 
-    Parameters
-    ----------
-    n_jobsets, n_actions, batch
-        As in `SideBySide`.
-    shape
-        Shape of what an agent sees.
-    """
-
-    layout: ClassVar[Layout[Any]]
-    """What an episode holds."""
-    kernel: ClassVar[Callable[..., None]]
-    """Steps all; a static method."""
+    layout: ClassVar[Layout[Any]]  # what an episode holds
+    kernel: ClassVar[Callable[..., None]]  # steps all; a static method
 
     def __init__(self, n_jobsets: int, n_actions: int, batch: Batch, shape: tuple[int, ...]) -> None:
         super().__init__(n_jobsets, n_actions, batch)

@@ -5,6 +5,7 @@ is made of them to say.
 """
 
 import unicodedata
+from numbers import Integral
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -54,7 +55,9 @@ Node = Annotated[int, Field(ge=0, le=INT64_MAX)]
 
 
 def short_number(value: float) -> float:
-    """Return a whole number as an integer."""
+    """Return a whole number as an integer, an integer as it is."""
+    if isinstance(value, Integral):
+        return int(value)
     value = float(value)
     return int(value) if value.is_integer() and value < 1e15 else value
 

@@ -4,6 +4,7 @@ import gc
 import logging
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from allocopt.kernels.compiled import Kernel
 
 PACKAGES = ("allocopt", "formulations", "heuristics", "learned")
+MAKES_ENTRY = re.compile(r"^(@|\w+ = \w+_)kernel\(", re.MULTILINE)
+"""What modules with entries hold: a function that is one, or the result of a function that makes one."""
 LOOK_S, TELL_S = 0.05, 5.0  # between two looks at what is compiled, and between two signs of life
 
 logger = logging.getLogger("allocopt")
@@ -68,7 +71,7 @@ def all_kernels() -> "list[Kernel]":
     for package in PACKAGES:
         root = Path(cast(str, cast(Any, find_spec(package)).origin)).parent
         for path in sorted(root.rglob("*.py")):
-            if "\n@kernel(" in path.read_text(encoding="utf-8"):
+            if MAKES_ENTRY.search(path.read_text(encoding="utf-8")):
                 module = import_module(".".join((package, *path.relative_to(root).with_suffix("").parts)))
                 made = (value for value in vars(module).values() if isinstance(value, Kernel))
                 found += [entry for entry in made if entry.__module__ == module.__name__]

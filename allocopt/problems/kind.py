@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidSolutionError, UsageError
+from allocopt.files.faults import shown
 from allocopt.plugins import make_plugin, plugin_names
 from allocopt.problems.base import Problem, Sense
 
@@ -193,8 +194,17 @@ def get_kind(name: str) -> ProblemKind[Problem, object]:
 
 
 def kind_of(problem: Problem) -> ProblemKind[Problem, object]:
-    """Return the kind of a problem."""
-    return get_kind(problem.kind)
+    """Return the kind of a problem; raises `UsageError` for what is none."""
+    return get_kind(kind_name(problem))
+
+
+def kind_name(problem: Problem) -> str:
+    """Return the name of a problem's kind, installed or not; raises `UsageError` for what is no problem."""
+    name = getattr(problem, "kind", None)
+    if not isinstance(name, str):
+        fault = "must be a problem, such as one of the list that `read_problems(file)` returns"
+        raise UsageError(f"the problem is {shown(problem)}, {fault}")
+    return name
 
 
 def checked_solution(kind: ProblemKind[P, S], solution: object) -> S:

@@ -16,14 +16,8 @@ class Allocator(Protocol):
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Return what each job gets.
 
-        Parameters
-        ----------
-        names
-            Numbers of the jobs, as text.
-        request
-            Units of each resource that each of them asks for, shape ``(jobs, R)``; together no more than are free.
-        free
-            Units of each resource that are free on each node, shape ``(nodes, R)``.
+        Jobs are named by their numbers, as text. They ask for ``request`` units of each resource, shape ``(jobs, R)``,
+        together no more than are ``free`` on the nodes, shape ``(nodes, R)``.
         """
 
 
@@ -37,7 +31,7 @@ class DepthFirst:
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Give every job the first units that are left."""
         left = free.copy()
-        return [_fill(left, asked) for asked in request]
+        return [_take(left, first_units(left, asked)) for asked in request]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +40,18 @@ class BreadthFirst:
 
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Spread every job over the nodes."""
-        left = free.copy()
-        return [_spread(left, asked) for asked in request]
-
-
-def _fill(left: IntArray, asked: IntArray) -> Share:
-    return _take(left, first_units(left, asked))
-
-
-def _spread(left: IntArray, asked: IntArray) -> Share:
-    """Take units from all nodes alike, resource by resource; what is over comes from the first ones."""
-    units = np.zeros_like(left)
-    for resource, wanted in enumerate(asked):
-        available = left[:, resource]
-        level = _level(available, int(wanted))
-        units[:, resource] = np.minimum(available, level)
-        over = np.flatnonzero(available > level)[: int(wanted) - units[:, resource].sum()]
-        units[over, resource] += 1
-    return _take(left, units)
+        left, shares = free.copy(), []
+        for asked in request:
+            units = np.zeros_like(left)
+            for resource, wanted in enumerate(asked.tolist()):
+                available = left[:, resource]
+                level = _level(available, wanted)
+                units[:, resource] = np.minimum(available, level)
+                # What is over comes from the first ones.
+                over = np.flatnonzero(available > level)[: wanted - units[:, resource].sum()]
+                units[over, resource] += 1
+            shares.append(_take(left, units))
+        return shares
 
 
 def _level(available: IntArray, wanted: int) -> int:

@@ -1,6 +1,7 @@
 """A simulation that a scheduler written in Python, an allocator or an execution model takes part in."""
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -9,11 +10,12 @@ from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
 from allocopt.simulator.allocators import Allocator
 from allocopt.simulator.execution import Change, ExecutionModel, StagedModel
-from allocopt.simulator.kernels.backfilling import next_backfillable, shadow_of
+from allocopt.simulator.kernels.backfilling import list_pass, next_backfillable, shadow_of, start_waiting
+from allocopt.simulator.kernels.conservative import conservative_pass
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
 from allocopt.simulator.kernels.queue import place_in_queue
-from allocopt.simulator.kernels.run import scheduling_pass, start_waiting
 from allocopt.simulator.placement import Guests, Placement, Share
+from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import (
     Blame,
     Decision,
@@ -29,16 +31,18 @@ from allocopt.simulator.state import ENDED, EVENTS, RUNNING, STARTED, State
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 
-PATIENCE = 10_000
-"""Calls at its own wish in which a scheduler may leave jobs waiting although nothing is to come."""
+PATIENCE = 10_000  # calls at its own wish in which a scheduler may leave jobs waiting although nothing is to come
 IDLE_PATIENCE = 100_000
 """Calls at its own wish in which it may leave jobs waiting although nothing runs, whoever is still to come."""
-LONG_PATIENCE = 1_000_000
-"""Calls at its own wish between two starts or ends of jobs."""
+LONG_PATIENCE = 1_000_000  # calls at its own wish between two starts or ends of jobs
 
-BUILT_IN_KERNELS = (advance, scheduling_pass)
 PYTHON_KERNELS = (advance, next_backfillable, place_in_queue, shadow_of, start_waiting)
-"""Entries that a simulation calls from one scheduling point to the next, under a built-in scheduler and another one."""
+"""Entries that a simulation calls from one scheduling point to the next under a scheduler written in Python."""
+
+
+def built_in_pass(backfill: Backfill) -> Callable[[State], None]:
+    """Return the entry that lets a built-in scheduler decide, or do a part of that."""
+    return conservative_pass if backfill is Backfill.CONSERVATIVE else list_pass
 
 
 class Simulation:
@@ -51,7 +55,7 @@ class Simulation:
         state: State,
         allocator: Allocator | None,
         execution: ExecutionModel | None,
-        rng: np.random.Generator | None = None,
+        rng: np.random.Generator,
     ) -> None:
         self.state = state
         self.placement = None if allocator is None else Placement(platform, workload.ids)
@@ -97,21 +101,24 @@ class Simulation:
 
     def built_in_pass(self) -> None:
         """Let the built-in scheduler decide."""
-        scheduling_pass(self.state)
+        decide = built_in_pass(Backfill(self.state.rules["backfill"][0]))
+        decide(self.state)
         while self.state.clock["unfinished"][0]:
-            scheduling_pass(self.state)
+            decide(self.state)
         self._settle()
 
     def python_pass(self, scheduler: Scheduler) -> None:
         """Let a scheduler decide.
 
-        Raises `SchedulerError` if it raises, or decides what cannot be done; it names the scheduler, the job and the
-        time.
+        Raises `SchedulerError` if it raises, or decides what cannot be done; scheduler, job and time are named.
         """
         name = name_of(scheduler)
         with Blame(name, self.view.now):
             for decision in scheduler.schedule(self.view):
-                self._take(name, decision)
+                try:
+                    self._take(name, decision)
+                except InvalidSolutionError as error:
+                    raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
         self._settle()
         self._check_patience(name)
 
@@ -135,27 +142,24 @@ class Simulation:
     def _start(self, name: str, decision: Start) -> None:
         job = self._number(name, decision.job)
         if not start_waiting(self.state, job):
-            raise SchedulerError(f"{name} at time {self.view.now:g} s: {self._start_fault(job)}")
+            raise InvalidSolutionError(self._start_fault(job))
         if decision.nodes is None:
             return
         if self.placement is None:
             raise SchedulerError(f"{name} chooses nodes for job {self._ids[job]}, but the platform is a pool")
         share = self.placement.share_of(frozen_integers(decision.nodes), self.view.request[job])
-        self._hold(name, self.placement, job, share)
+        self.placement.hold(job, share, self.view.request[job])
 
     def _share(self, name: str, decision: PlaceGuest | SetQuota) -> None:
         if self.placement is not None or self._execution is None:
             raise SchedulerError(f"{name} shares units: that needs a pool, and an execution model for it")
         host = self._number(name, decision.host)
-        try:
-            if isinstance(decision, SetQuota):
-                self.guests.set_quota(host, decision.percent)
-                return
-            job = self._number(name, decision.job)
-            if not self.guests.start(job, host, decision.percent):
-                raise InvalidSolutionError(self._start_fault(job))
-        except InvalidSolutionError as error:
-            raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
+        if isinstance(decision, SetQuota):
+            self.guests.set_quota(host, decision.percent)
+            return
+        job = self._number(name, decision.job)
+        if not self.guests.start(job, host, decision.percent):
+            raise InvalidSolutionError(self._start_fault(job))
 
     def _wake_at(self, name: str, time: float) -> None:
         if not self.view.now < time < np.inf:
@@ -198,14 +202,11 @@ class Simulation:
             shares = [Share(frozen_integers(nodes), frozen_integers(units)) for nodes, units in placed]
         if len(shares) != len(jobs):
             raise SchedulerError(f"{name} places {len(shares)} jobs where {len(jobs)} have started")
-        for job, share in zip(jobs, shares, strict=True):
-            self._hold(name, placement, job, share)
-
-    def _hold(self, culprit: str, placement: Placement, job: int, share: Share) -> None:
         try:
-            placement.hold(job, share, self.view.request[job])
+            for job, share in zip(jobs, shares, strict=True):
+                placement.hold(job, share, self.view.request[job])
         except InvalidSolutionError as error:
-            raise SchedulerError(f"{culprit} at time {self.view.now:g} s: {error}") from None
+            raise SchedulerError(f"{name} at time {self.view.now:g} s: {error}") from None
 
     def _change_speeds(self, execution: ExecutionModel, started: IntArray) -> None:
         running = self._listed(RUNNING, "n_running")

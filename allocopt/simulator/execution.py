@@ -18,21 +18,11 @@ S = TypeVar("S", bound=Schedule, covariant=True)
 class Change(NamedTuple):
     """What has just changed on the machine.
 
-    Parameters
-    ----------
-    now
-        The time in seconds.
-    started, ended
-        Jobs that have just started, and that have ended since the last change.
-    running
-        All jobs that run now.
-    placement
-        Who holds what on which node; None where nodes are not tracked.
-    guests
-        The guest of each job that has one, by the number of the job.
+    Jobs in ``ended`` have ended since the last change. Where nodes are not tracked there is no placement; guests are by
+    the number of the job that has one.
     """
 
-    now: float
+    now: float  # the time in seconds
     started: IntArray
     ended: IntArray
     running: IntArray
@@ -95,10 +85,9 @@ class Locality:
         if change.placement is None:
             raise UsageError("the locality model needs a platform with nodes")
         for job in change.started.tolist():
-            share = change.placement.shares[job]
-            assert share is not None, "a job that runs holds something"
             span = max(1, self.most[job] - self.fewest[job])
-            spread = min(1.0, max(0.0, (len(share.nodes) - self.fewest[job]) / span))
+            nodes = len(change.placement.held_by(job).nodes)
+            spread = min(1.0, max(0.0, (nodes - self.fewest[job]) / span))
             penalty = (1 - spread) * self.packed_s[job] + spread * self.spread_s[job]
             yield job, float(self.run[job] / (self.run[job] + penalty))
 
@@ -110,17 +99,7 @@ class HopSlowdown:
     With h the mean over its pairs of nodes and h_1 the hops within a leaf, it takes ``1 + share * (h / h_1 - 1)`` times
     as long as recorded: no longer within one leaf, and ``1 + share`` times as long where pairs are twice as far apart.
 
-    Parameters
-    ----------
-    topology
-        How the nodes are connected; its hops are at least 1.
-    share
-        See above; not negative.
-
-    Raises
-    ------
-    UsageError
-        If the share is negative, or nodes of one leaf are no hop apart.
+    Raises `UsageError` if the share is negative, or nodes of one leaf are no hop apart.
     """
 
     topology: Topology
@@ -138,8 +117,7 @@ class HopSlowdown:
             raise UsageError("a slowdown by hops needs a platform with nodes")
         unit = HopFormula.of(self.topology, 1.0).scale
         for job in change.started.tolist():
-            share = change.placement.shares[job]
-            assert share is not None, "a job that runs holds something"
-            if len(share.nodes) > 1:
-                mean = hop_costs(self.topology, 1.0 / unit, [share.nodes])[0] / (len(share.nodes) - 1)
+            nodes = change.placement.held_by(job).nodes
+            if len(nodes) > 1:
+                mean = hop_costs(self.topology, 1.0 / unit, [nodes])[0] / (len(nodes) - 1)
                 yield job, float(1.0 / (1.0 + self.share * (mean / self.topology.hops[0] - 1.0)))

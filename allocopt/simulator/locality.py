@@ -23,29 +23,26 @@ from allocopt.simulator.execution import Change
 from allocopt.simulator.placement import Share
 
 
-class WorkloadType(IntEnum):
+class _Named(IntEnum):
+    @property
+    def label(self) -> str:
+        """Its name in files."""
+        return self.name.lower().replace("_", "-")
+
+
+class WorkloadType(_Named):
     """What bounds the speed of a job."""
 
     COMPUTE = 0  # computation, as of dgemm, a product of matrices: faster on few nodes
     NETWORK = 1  # the network, as of daxpy, a sum of vectors: faster on many nodes
     UNKNOWN = 2  # not known: the mean of the two
 
-    @property
-    def label(self) -> str:
-        """Its name in files."""
-        return self.name.lower()
 
-
-class Policy(IntEnum):
+class Policy(_Named):
     """On how many nodes a job is put."""
 
     DEPTH_FIRST = 0  # as few as possible
     BREADTH_FIRST = 1  # as many as possible
-
-    @property
-    def label(self) -> str:
-        """Its name in files."""
-        return self.name.lower().replace("_", "-")
 
 
 ALLOCATORS: Mapping[Policy, Allocator] = MappingProxyType(
@@ -79,13 +76,10 @@ class PenaltyTable:
     def __post_init__(self) -> None:
         lines = dict(self.lines)
         for policy in Policy:
-            known = [lines.get((kind, policy)) for kind in (WorkloadType.COMPUTE, WorkloadType.NETWORK)]
-            given = [line for line in known if line is not None]
+            known = (lines.get((kind, policy)) for kind in (WorkloadType.COMPUTE, WorkloadType.NETWORK))
+            given = [(line.base, line.per_gpu) for line in known if line is not None]
             if given:
-                mean = Line(
-                    sum(line.base for line in given) / len(given), sum(line.per_gpu for line in given) / len(given)
-                )
-                lines.setdefault((WorkloadType.UNKNOWN, policy), mean)
+                lines.setdefault((WorkloadType.UNKNOWN, policy), Line(*np.mean(given, axis=0).tolist()))
         for kind, policy in product(WorkloadType, Policy):
             place, line = f"locality of {kind.label} jobs, {policy.label}", lines.get((kind, policy))
             if line is None:
@@ -187,14 +181,11 @@ The paper prints no numbers (its Figure 2 is a picture). These are no measuremen
 sets only, so that the baselines come in the order of Table 1; see docs/cush.md. Fit your own with
 ``allocopt calibrate locality``.
 """
-SHARE = 0.7
-"""Largest request of the paper's job sets as a share of the cluster, chosen together with the coefficients."""
-
+SHARE = 0.7  # largest request of the paper's job sets as a share of the cluster, chosen together with the coefficients
 
 SPREAD, ALONE = "_unconsolidated", "null"
-_JOB = re.compile(r"\('(?P<name>(?P<family>[^']*?)(?: \(batch size (?P<batch>\d+)\))?)', (?P<gpus>\d+)\)")
-LOG_BATCH = 13.0
-"""Doublings of a batch of one that count as 1."""
+_JOB = re.compile(r"\('(?P<name>[^']*?(?: \(batch size \d+\))?)', (?P<gpus>\d+)\)")
+LOG_BATCH = 13.0  # doublings of a batch of one that count as 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,7 +232,7 @@ class Measurements:
     @property
     def families(self) -> tuple[str, ...]:
         """Jobs without their batch sizes."""
-        return tuple(sorted({_family(name) for jobs in self.curves.values() for name in jobs}))
+        return tuple(sorted({_parts(name)[0] for jobs in self.curves.values() for name in jobs}))
 
     def service(self, gpu_type: str, names: Sequence[str], length: FloatArray, gpus: IntArray) -> FloatArray:
         """Return how long jobs take under each `Policy`, shape ``(n, 2)``; under the better one it is ``length``."""
@@ -252,10 +243,12 @@ class Measurements:
 
     def traits(self, gpu_type: str, names: Sequence[str]) -> FloatArray:
         """Describe jobs: their family, log2 of the batch size over 13, and the GPU type, all within 0 .. 1."""
-        families = [[float(_family(name) == family) for family in self.families] for name in names]
-        batches = [[min(1.0, np.log2(_batch(name)) / LOG_BATCH)] for name in names]
-        types = [[float(gpu_type == known) for known in self.gpu_types] for _ in names]
-        return np.concatenate([families, batches, types], axis=1)
+        types, families = [float(gpu_type == known) for known in self.gpu_types], self.families
+        rows = []
+        for family, batch in map(_parts, names):
+            size = min(1.0, np.log2(batch) / LOG_BATCH)
+            rows.append([*(float(family == known) for known in families), size, *types])
+        return np.array(rows)
 
 
 def read_measurements(path: Path | str) -> Measurements:
@@ -307,10 +300,7 @@ def _curves(packed: Throughputs, spread: Throughputs) -> Mapping[str, Curve]:
     return MappingProxyType(curves)
 
 
-def _family(name: str) -> str:
-    return name.partition(" (batch size ")[0]
-
-
-def _batch(name: str) -> int:
-    rest = name.partition(" (batch size ")[2]
-    return int(rest[:-1]) if rest else 1
+def _parts(name: str) -> tuple[str, int]:
+    """Split the name of a job into its family and its batch size."""
+    family, _, rest = name.partition(" (batch size ")
+    return family, int(rest[:-1]) if rest else 1

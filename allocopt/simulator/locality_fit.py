@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from allocopt.errors import BadFileError, InvalidProblemError
 from allocopt.files.csv_rows import csv_rows
 from allocopt.files.faults import bad_file, shown
-from allocopt.files.models import VERSION, check_header, validated
+from allocopt.files.models import VERSION, FileModel, check_header, validated
 from allocopt.files.reading import parse_json, read_text
 from allocopt.files.writing import json_by_line, write_text
 from allocopt.simulator.locality import Line, PenaltyTable, Policy, WorkloadType
 
-FEWEST = 2
-"""Different numbers of GPUs that a line needs."""
+FEWEST = 2  # different numbers of GPUs that a line needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +86,7 @@ def _fit_one(workload: WorkloadType, policy: Policy, jobs: Sequence[Measured]) -
     )
 
 
-RUNS = 3
-"""Runs after which an application is classified."""
+RUNS = 3  # runs after which an application is classified
 
 
 @dataclass(slots=True)
@@ -109,14 +106,13 @@ class TypeClassifier:
         seen = self._seen.get(application, [])
         if len(seen) < self.runs:
             return WorkloadType.UNKNOWN
-        return min((WorkloadType.COMPUTE, WorkloadType.NETWORK), key=lambda kind: self._squares(kind, seen))
 
-    def _squares(self, kind: WorkloadType, seen: list[Measured]) -> float:
-        left = [
-            run.service_s - run.requested_s - float(self.table.lines[kind, run.policy].at(np.array([run.gpus]))[0])
-            for run in seen
-        ]
-        return float(np.square(left).sum())
+        def squares(kind: WorkloadType) -> float:
+            lines = [self.table.lines[kind, run.policy].at(np.array([run.gpus]))[0] for run in seen]
+            penalties = [run.service_s - run.requested_s for run in seen]
+            return float(np.square(np.subtract(penalties, lines)).sum())
+
+        return min((WorkloadType.COMPUTE, WorkloadType.NETWORK), key=squares)
 
 
 FORMAT = "allocopt-locality"
@@ -124,24 +120,21 @@ COLUMNS = ("workload", "policy", "gpus", "requested_s", "service_s")
 """Columns of measured jobs; others are ignored."""
 WORKLOADS = {kind.label: kind for kind in WorkloadType}
 POLICIES = {policy.label: policy for policy in Policy}
-MOST = 2.0**53
-"""Numbers beyond this are refused."""
+MOST = 2.0**53  # numbers beyond this are refused
 
 
-class LineModel(BaseModel):
+class LineModel(FileModel):
     """The line of a workload type and a policy."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
     workload: Literal["compute", "network", "unknown"]
     policy: Literal["depth-first", "breadth-first"]
-    base_s: FiniteFloat
-    per_gpu_s: FiniteFloat
+    base_s: float
+    per_gpu_s: float
 
 
-class TableModel(BaseModel):
+class TableModel(FileModel):
     """Coefficients of the locality model."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
     format: Literal["allocopt-locality"]
     version: int
     lines: list[LineModel]

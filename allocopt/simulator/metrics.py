@@ -22,20 +22,16 @@ from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.simulator.schedule import JobTimes, Schedule, job_times
 
-CLASS_RATIO = 4
-"""Largest size of a class over that of the class before."""
+CLASS_RATIO = 4  # largest size of a class over that of the class before
+STARVATION_S = 86_400.0
+HOP_COST = 1000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
     """How one measure is distributed over jobs.
 
-    Parameters
-    ----------
-    mean, median, maximum
-        As named.
-    percentile_95
-        What 95 % of the jobs do not exceed, interpolated linearly between jobs as the median is.
+    ``percentile_95`` is what 95 % of the jobs do not exceed, interpolated linearly between jobs as the median is.
     """
 
     mean: float
@@ -52,16 +48,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class JobStatistics:
-    """Some jobs, summarized.
+    """Some jobs, summarized: the distributions of the measures of `JobTimes`.
 
-    Parameters
-    ----------
-    wait_s, response_s, slowdown, bounded_slowdown
-        Distributions of the measures of `JobTimes`.
-    starved
-        Number of jobs that waited longer than the threshold.
-    mean_hop_cost
-        Mean hop cost of the jobs of several nodes; None where there are none or nodes are not known.
+    ``starved`` of them waited longer than the threshold. The mean hop cost is that of the jobs of several nodes; None
+    where there are none or nodes are not known.
     """
 
     jobs: int
@@ -75,15 +65,7 @@ class JobStatistics:
 
 @dataclass(frozen=True, slots=True)
 class SizeClass:
-    """The jobs whose number of processors lies within limits.
-
-    Parameters
-    ----------
-    fewest, most
-        The limits, both included.
-    statistics
-        Their measures.
-    """
+    """The jobs whose number of processors lies within limits, both included."""
 
     fewest: int
     most: int
@@ -122,54 +104,31 @@ class MeasuredJobs:
         kept = np.zeros(len(self.processors), dtype=np.bool_)
         kept[which] = True
         limits = CLASS_RATIO ** np.arange(32, dtype=np.int64)
-        classes = np.searchsorted(limits, self.processors)
+        fewest, classes = np.append(1, limits + 1), np.searchsorted(limits, self.processors)
         return tuple(
-            SizeClass(
-                1 if number == 0 else int(limits[number - 1]) + 1,
-                int(limits[number]),
-                self.statistics(kept & (classes == number)),
-            )
+            SizeClass(int(fewest[number]), int(limits[number]), self.statistics(kept & (classes == number)))
             for number in np.unique(classes[kept]).tolist()
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A span of time, in seconds; what is measured of the machine is measured within it."""
-
+class _Window(NamedTuple):
+    # A span of time, in seconds; what is measured of the machine is measured within it.
     start: float
     end: float
 
-    @property
-    def length(self) -> float:
-        """Length in seconds."""
-        return self.end - self.start
-
     def clip(self, times: FloatArray) -> FloatArray:
-        """Move times outside to the nearer end."""
         clipped: FloatArray = np.clip(times, self.start, self.end)
         return clipped
 
-    def mean(self, total: float) -> float:
-        """Mean over the window of what adds up to ``total`` over its seconds; 0 where the window has no length."""
-        return total / self.length if self.length > 0 else 0.0
+    def mean(self, since: FloatArray, until: FloatArray, weights: FloatArray | IntArray | float = 1.0) -> float:
+        """Mean over time of how many intervals are open, each with its weight; 0 where the window has no length."""
+        length = self.end - self.start
+        total = float(((self.clip(until) - self.clip(since)) * weights).sum())
+        return total / length if length > 0 else 0.0
 
 
-def utilization(schedule: Schedule, window: Window) -> float:
-    """Share of the machine's processor-seconds that jobs hold."""
-    start = schedule.start if schedule.held_from is None else schedule.held_from
-    held = window.clip(schedule.end) - window.clip(start)
-    return window.mean(float((held * schedule.workload.processors).sum())) / schedule.processors
-
-
-def mean_queue_length(schedule: Schedule, window: Window) -> float:
-    """Mean over time of the number of jobs that wait; a job waits from its release to its start."""
-    waited = window.clip(schedule.start) - window.clip(schedule.release)
-    return window.mean(float(waited.sum()))
-
-
-def max_queue_length(schedule: Schedule, window: Window) -> int:
-    """Largest number of jobs that wait at once; those that start as they are released never do."""
+def _max_queue_length(schedule: Schedule, window: _Window) -> int:
+    # Jobs that start as they are released never wait.
     released, started = np.sort(window.clip(schedule.release)), np.sort(window.clip(schedule.start))
     # The queue is longest right after some release.
     waiting = np.searchsorted(released, released, "right") - np.searchsorted(started, released, "right")
@@ -183,13 +142,9 @@ class _Changes(NamedTuple):
     change: IntArray
 
 
-def mean_fragmentation(schedule: Schedule, window: Window) -> tuple[float | None, ...] | None:
-    """Return the fragmentation of the idle nodes at each level below the top, the leaf level first.
-
-    It is a mean over the time in which nodes are idle, held by no job; None for a level if none ever is, and altogether
-    where the schedule has no nodes or no topology. The work grows as m log m in the number m of nodes started and ended
-    on.
-    """
+def _mean_fragmentation(schedule: Schedule, window: _Window) -> tuple[float | None, ...] | None:
+    # A mean over the time in which nodes are idle, held by no job; None for a level if none ever is. The work grows as
+    # m log m in the number m of nodes started and ended on.
     if schedule.nodes is None or schedule.topology is None:
         return None
     changes = _changes(schedule.start, schedule.end, schedule.nodes)
@@ -220,7 +175,7 @@ def _changes(start: FloatArray, end: FloatArray, nodes: Sequence[IntArray]) -> _
 def _mean_at_level(
     group_of: IntArray, changes: _Changes, last: IntArray, idle: IntArray, weights: FloatArray
 ) -> float | None:
-    """Mean fragmentation at a level; ``last`` holds the last change of every instant, ``weights`` its seconds."""
+    # ``last`` holds the last change of every instant, ``weights`` its seconds.
     total = float(weights.sum())
     if total <= 0:
         return None
@@ -233,37 +188,21 @@ def _mean_at_level(
     before = after - changes.change
     all_idle = int((sizes * sizes).sum())
     squares = np.concatenate(([all_idle], all_idle + np.cumsum(after * after - before * before)[last]))
-    scattered = 1.0 - squares / np.maximum(_most_squares(sizes, idle), 1)
-    return float((scattered * weights).sum() / total)
-
-
-def _most_squares(sizes: IntArray, idle: IntArray) -> IntArray:
-    """Largest sum of squares that numbers of idle nodes can give in groups of these sizes."""
+    # The largest sum of squares that as many idle nodes can give: they fill the largest groups.
     falling = np.sort(sizes)[::-1]
     nodes = np.concatenate(([0], np.cumsum(falling)))
-    squares = np.concatenate(([0], np.cumsum(falling * falling)))
     filled = np.searchsorted(nodes, idle, "right") - 1
-    most: IntArray = squares[filled] + (idle - nodes[filled]) ** 2
-    return most
-
-
-STARVATION_S = 86_400.0
-HOP_COST = 1000.0
+    most = np.concatenate(([0], np.cumsum(falling * falling)))[filled] + (idle - nodes[filled]) ** 2
+    scattered = 1.0 - squares / np.maximum(most, 1)
+    return float((scattered * weights).sum() / total)
 
 
 @dataclass(frozen=True, slots=True)
 class Trim:
     """Jobs left out of the metrics because the machine was filling or draining.
 
-    Parameters
-    ----------
-    first, last
-        Shares of the jobs, those submitted first and last, each rounded down to whole jobs; 0.1 is a tenth.
-
-    Raises
-    ------
-    UsageError
-        If a share is negative or nothing would be left.
+    These are shares of the jobs, those submitted first and last, each rounded down to whole jobs; 0.1 is a tenth.
+    Raises `UsageError` if a share is negative or nothing would be left.
     """
 
     first: float = 0.0
@@ -287,19 +226,11 @@ NO_TRIM = Trim()
 
 @dataclass(frozen=True, slots=True)
 class MachineUse:
-    """The machine between the first submission and the last end of the jobs measured.
+    """The machine between the first submission and the last end of the jobs measured, and the seconds between these.
 
-    Parameters
-    ----------
-    makespan_s
-        Seconds from the first submission to the last end.
-    utilization
-        Share of the processor-seconds that jobs held.
-    mean_queue_length, max_queue_length
-        Jobs that waited, over time.
-    fragmentation
-        See `allocopt.simulator.metrics`: one mean per level of the tree, the leaf level first; None where nodes
-        or topology are not known.
+    Utilization is the share of the processor-seconds that jobs held; queue lengths count the jobs that waited, over
+    time. Fragmentation (see `allocopt.simulator.metrics`) is one mean per level of the tree below the top, the leaf
+    level first, None where no node was ever idle; None altogether where nodes or topology are not known.
     """
 
     makespan_s: float
@@ -311,18 +242,9 @@ class MachineUse:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metrics:
-    """What is measured of a schedule.
+    """What is measured of a schedule: of its jobs, all that are not trimmed and by size, and of the machine.
 
-    Parameters
-    ----------
-    jobs
-        Over all jobs that are not trimmed.
-    by_size
-        Over those of each class of size, 1, 2 to 4, 5 to 16, 17 to 64, ... processors; classes without jobs left out.
-    starvation_s
-        Wait in seconds beyond which a job counts as starved.
-    starved
-        Ids of the jobs that starved, in the order of submission.
+    Jobs that wait longer than ``starvation_s`` seconds count as starved; their ids are in the order of submission.
     """
 
     jobs: JobStatistics
@@ -335,29 +257,21 @@ class Metrics:
 def measure(
     schedule: Schedule, trim: Trim = NO_TRIM, starvation_s: float = STARVATION_S, hop_cost: float = HOP_COST
 ) -> Metrics:
-    """Measure a schedule.
+    """Measure a schedule of at least one job; those that wait longer than ``starvation_s`` seconds count as starved.
 
     What is measured of the machine counts all jobs, trimmed ones too, but only while those that are kept are there:
     from their first submission to their last end.
-
-    Parameters
-    ----------
-    schedule
-        What to measure, at least one job.
-    trim
-        Which jobs to leave out.
-    starvation_s
-        Wait in seconds beyond which a job counts as starved.
     """
     kept, times = trim.kept(len(schedule.workload)), job_times(schedule)
     starved = times.wait_s > starvation_s
-    window = Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
+    window = _Window(float(schedule.workload.submit[kept].min()), float(schedule.end[kept].max()))
+    held_from = schedule.start if schedule.held_from is None else schedule.held_from
     machine = MachineUse(
-        window.length,
-        utilization(schedule, window),
-        mean_queue_length(schedule, window),
-        max_queue_length(schedule, window),
-        mean_fragmentation(schedule, window),
+        window.end - window.start,
+        window.mean(held_from, schedule.end, schedule.workload.processors) / schedule.processors,
+        window.mean(schedule.release, schedule.start),
+        _max_queue_length(schedule, window),
+        _mean_fragmentation(schedule, window),
     )
     measured = MeasuredJobs(schedule.workload.processors, times, starved, job_hop_costs(schedule, hop_cost))
     return Metrics(

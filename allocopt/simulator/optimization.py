@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from allocopt.arrays import IntArray
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.knapsack.problem import EQUAL_WEIGHTS, LEAST_ESTIMATE_S, KnapsackJob, KnapsackProblem, Reward
 from allocopt.simulator.scheduler import Decision, Start
@@ -27,25 +28,19 @@ class OptimizationScheduler:
     the selected ones start, in the order of the queue. There is one selection per scheduling point: under
     ``capability`` the best one may leave jobs waiting that would fit, and these are looked at again at the next event.
 
+    Raises `UsageError` if a number makes no sense, there is no such objective or solver, or the solver takes no
+    knapsacks; `MissingPackageError` if the solver needs a package that is not installed.
+
     Parameters
     ----------
     window
         Waiting jobs that are looked at, at least 1.
-    objective
-        ``capability`` (Eq. 1) or ``capacity`` (Eq. 2).
-    weights
-        w1, w2 and w3 of Eq. 1.
+    objective, weights
+        ``capability`` (Eq. 1, with the weights w1, w2 and w3) or ``capacity`` (Eq. 2).
     solver
         Name of an installed solver, or a solver object; ``dp`` takes one resource, ``auto`` any number.
     time_limit, iterations
         What it may spend on a selection, in seconds and in steps; None for no limit, and for the solver's default.
-
-    Raises
-    ------
-    UsageError
-        If a number makes no sense, there is no such objective or solver, or the solver does not take knapsacks.
-    MissingPackageError
-        If the solver needs a package that is not installed.
     """
 
     name: ClassVar[str] = "optimization"
@@ -94,19 +89,19 @@ def knapsack_of(
     view: View, jobs: list[int], reward: Reward, weights: tuple[float, float, float] = EQUAL_WEIGHTS
 ) -> KnapsackProblem:
     """Pose the selection from some waiting jobs with what is free now; the weights are w1, w2 and w3 of Eq. 1."""
-    resources = view.platform.resources
-    free, total = view.free.tolist(), np.asarray(view.platform.total).tolist()
-    requests = view.request[jobs].tolist()
+
+    def named(units: IntArray) -> dict[str, int]:
+        return dict(zip(view.platform.resources, units.tolist(), strict=True))
+
     estimates = np.maximum(view.estimate[jobs], LEAST_ESTIMATE_S).tolist()
-    ids = view.ids[jobs].tolist()
     return KnapsackProblem(
-        dict(zip(resources, free, strict=True)),
+        named(view.free),
         tuple(
-            KnapsackJob(str(ids[place]), dict(zip(resources, requests[place], strict=True)), view.waited(job), estimate)
-            for place, (job, estimate) in enumerate(zip(jobs, estimates, strict=True))
+            KnapsackJob(str(view.ids[job]), named(view.request[job]), view.waited(job), estimate)
+            for job, estimate in zip(jobs, estimates, strict=True)
         ),
         reward,
         tuple(weights),  # type: ignore[arg-type]
-        dict(zip(resources, total, strict=True)),
+        named(np.asarray(view.platform.total)),
         name=f"queue at {view.now:g} s",
     )

@@ -10,20 +10,12 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.platform import Platform
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
-from allocopt.simulator.kernels.run import start_waiting
+from allocopt.simulator.kernels.backfilling import start_waiting
 from allocopt.simulator.state import FREE, RUNNING, State
 
 
 class Share(NamedTuple):
-    """What a job gets.
-
-    Parameters
-    ----------
-    nodes
-        Distinct nodes, shape ``(k,)``.
-    units
-        Units of each resource on each of them, shape ``(k, R)``.
-    """
+    """What a job gets: distinct nodes, shape ``(k,)``, and units of each resource on each of them, shape ``(k, R)``."""
 
     nodes: IntArray
     units: IntArray
@@ -67,6 +59,12 @@ class Placement:
         used = units.any(axis=1)
         return Share(nodes[used], units[used])
 
+    def held_by(self, job: int) -> Share:
+        """Return the share of a job that has started."""
+        share = self.shares[job]
+        assert share is not None, "a job that runs holds something"
+        return share
+
     def hold(self, job: int, share: Share, request: IntArray) -> None:
         """Let a job hold its share.
 
@@ -82,8 +80,7 @@ class Placement:
 
     def release(self, job: int) -> None:
         """Let a job give back what it holds."""
-        share = self.shares[job]
-        assert share is not None, "a job that runs holds something"
+        share = self.held_by(job)
         self._holders.remove(job)
         self.free[share.nodes] += share.units
         self._idle[share.nodes] = (self.free[share.nodes] == self.capacity[share.nodes]).all(axis=1)
@@ -112,25 +109,18 @@ class Placement:
                 raise InvalidSolutionError(f"{name} gets {given} {resource}, it asks for {wanted}")
 
     def _shortage(self, nodes: IntArray, units: IntArray, place: int, resource: int) -> str:
-        node = nodes[place]
-        holders = [str(self._ids[job]) for job in sorted(self._holders) if self._holds(job, node, resource)]
+        node, holders = nodes[place], []
+        for job in sorted(self._holders):
+            share = self.held_by(job)
+            if share.units[share.nodes == node, resource].sum() > 0:
+                holders.append(str(self._ids[job]))
         asked, free = units[place, resource], self.free[node, resource]
         who = f"; held by job {', '.join(holders)}" if holders else ""
         return f"over-commits node {node}: gets {asked} {self._resources[resource]} of which {free} are free{who}"
 
-    def _holds(self, job: int, node: int, resource: int) -> bool:
-        share = self.shares[job]
-        return share is not None and bool(share.units[share.nodes == node, resource].sum() > 0)
-
 
 class Guest(NamedTuple):
-    """A job that runs on units which another one holds.
-
-    Parameters
-    ----------
-    percent
-        Its quota, in percent of these units.
-    """
+    """A job that runs on units which another one holds, and its quota in percent of these."""
 
     job: int
     percent: int
@@ -184,24 +174,21 @@ class Guests:
                 self._state.request[guest.job] = self._asked.pop(guest.job)
                 self.ended_at[guest.job] = float(self._state.clock["now"][0])
                 if guest.job not in gone:
-                    self._hold(guest.job)
-
-    def _hold(self, job: int) -> None:
-        units = self._state.request[job]
-        self._state.units[FREE] -= units
-        self._state.held[self._state.jobs["user"][job]] += units
+                    units = self._state.request[guest.job]
+                    self._state.units[FREE] -= units
+                    self._state.held[self._state.jobs["user"][guest.job]] += units
 
     def _check_host(self, job: int, host: int) -> None:
-        who, other = f"job {self._ids[job]}", f"job {self._ids[host]}"
+        who = f"job {self._ids[job]} is to be a guest of job {self._ids[host]}"
         if host not in self._state.lists[RUNNING, : self._state.clock["n_running"][0]]:
-            raise InvalidSolutionError(f"{who} is to be a guest of {other}, which does not run")
+            raise InvalidSolutionError(f"{who}, which does not run")
         if host in self._asked:
-            raise InvalidSolutionError(f"{who} is to be a guest of {other}, which is a guest itself")
+            raise InvalidSolutionError(f"{who}, which is a guest itself")
         if host in self._of:
-            raise InvalidSolutionError(f"{who} is to be a guest of {other}, which has one already")
+            raise InvalidSolutionError(f"{who}, which has one already")
         asked, held = self._state.request[job], self._state.request[host]
         if (asked > held).any():
-            raise InvalidSolutionError(f"{who} is to be a guest of {other}: it asks for {asked} units of its {held}")
+            raise InvalidSolutionError(f"{who}: it asks for {asked} units of its {held}")
 
     def _check_percent(self, percent: int) -> None:
         if not 0 < percent <= LARGEST_PERCENT:

@@ -17,14 +17,9 @@ GROUP = "allocopt.policies"
 BACKFILLS = {kind.name.lower().replace("_", "-"): kind for kind in Backfill}
 
 AnyScheduler = ListScheduler | Scheduler
-"""What decides who starts."""
 
 Policy = QueueOrder | AnyScheduler | Action
-"""What a name may stand for.
-
-A queue order, one with backfilling, a scheduler of its own, or a pair of selections for the tasks of a multicore
-machine.
-"""
+"""What a name may stand for; an action is a pair of selections for the tasks of a multicore machine."""
 
 
 def policy_names() -> list[str]:

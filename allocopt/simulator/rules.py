@@ -35,7 +35,7 @@ class Backfill(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a simulation does that no scheduler decides.
+    """What a simulation does that no scheduler decides. Raises `UsageError` if the event order is none.
 
     Parameters
     ----------
@@ -45,11 +45,6 @@ class Rules:
     dependencies
         Whether a job with a preceding job is submitted only when that has ended and the think time is over, not
         before its own submit time.
-
-    Raises
-    ------
-    UsageError
-        If the event order is none.
     """
 
     event_order: EventOrder = EventOrder.BATCHED
@@ -77,17 +72,9 @@ class OrderKind(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueueKeys:
-    """What orders the jobs of one workload.
+    """What orders the jobs of one workload: one value per job, in the workload's order, shape ``(n,)``.
 
-    Parameters
-    ----------
-    values
-        One value per job, in the workload's order, shape ``(n,)``; not NaN.
-
-    Raises
-    ------
-    UsageError
-        If a value is NaN.
+    Raises `UsageError` if a value is NaN.
     """
 
     kind: OrderKind
@@ -113,14 +100,10 @@ class QueueOrder(Protocol):
 class Mode(IntEnum):
     """How a job came to start (DRAS, section 3.2)."""
 
-    WAITING = 0
-    """It has not started."""
-    READY = 1
-    """It was chosen at level 1 and fitted."""
-    RESERVED = 2
-    """It was chosen at level 1 when it did not fit, and started by its reservation."""
-    BACKFILLED = 3
-    """It was chosen at level 2 and did not delay the reservation."""
+    WAITING = 0  # it has not started
+    READY = 1  # it was chosen at level 1 and fitted
+    RESERVED = 2  # it was chosen at level 1 when it did not fit, and started by its reservation
+    BACKFILLED = 3  # it was chosen at level 2 and did not delay the reservation
 
 
 class Level(IntEnum):

@@ -22,10 +22,8 @@ class Schedule:
         When each job joined the queue: its submit time, or later where it had to wait for a preceding job.
     start, end
         A job runs on ``[start, end)``, and holds its processors for as long.
-    nodes
-        Nodes of each job, where the platform has nodes; else None.
-    topology
-        How the nodes are connected; None where that is not known.
+    nodes, topology
+        Nodes of each job, where the platform has nodes, and how these are connected, where that is known; else None.
     held_from
         Where jobs were guests on processors that others held: from when on each job held its own, ``end`` if never.
     """
@@ -80,8 +78,6 @@ SLOWDOWN_BOUND_S = 10.0
 class JobTimes:
     """Measures of jobs in the schedule's order, each of shape ``(n,)``.
 
-    Notes
-    -----
     Feitelson, "Metrics for parallel job scheduling and their convergence", JSSPP 2001, doi:10.1007/3-540-45540-X_11.
     """
 

@@ -26,27 +26,16 @@ class Blame(Fence):
 
 
 class Start(NamedTuple):
-    """Start a waiting job now.
-
-    Parameters
-    ----------
-    nodes
-        The nodes it gets, where the platform has nodes; None leaves that to the allocator.
-    """
+    """Start a waiting job now, on the nodes given; None leaves these to the allocator, where the platform has nodes."""
 
     job: int
     nodes: IntArray | None = None
 
 
 class Reserve(NamedTuple):
-    """Promise a waiting job a start time; the scheduler is called again at that time.
+    """Promise a waiting job a start time, in seconds and later than now; the scheduler is called again at that time.
 
     A promise is a note: it is kept by the scheduler, not by the simulator.
-
-    Parameters
-    ----------
-    time
-        When it is to start, in seconds, later than now.
     """
 
     job: int
@@ -62,14 +51,9 @@ class Wait(NamedTuple):
 class PlaceGuest(NamedTuple):
     """Start a waiting job on units that a running one holds; an execution model says how they slow each other down.
 
-    The guest holds nothing of its own. When its host ends it holds what it asks for, and the rest becomes free.
-
-    Parameters
-    ----------
-    host
-        Number of a running job that has no guest and is none, and that holds at least what the guest asks for.
-    percent
-        Share of the host's units that the guest may use, above 0 and at most 90.
+    The host has no guest and is none, and holds at least what the guest asks for, who may use a share of the host's
+    units: above 0 and at most 90 percent. The guest holds nothing of its own. When its host ends it holds what it asks
+    for, and the rest becomes free.
     """
 
     job: int
@@ -78,15 +62,7 @@ class PlaceGuest(NamedTuple):
 
 
 class SetQuota(NamedTuple):
-    """Change the quota of the guest of a job.
-
-    Parameters
-    ----------
-    host
-        Number of the job that has the guest.
-    percent
-        Share of the host's units that the guest may use, above 0 and at most 90.
-    """
+    """Change the quota of the guest of a job: the share of the host's units, above 0 and at most 90 percent."""
 
     host: int
     percent: int
@@ -134,22 +110,15 @@ class Remembering(Protocol):
 class ListScheduler:
     """A queue order with backfilling: the built-in schedulers, which run wholly compiled.
 
+    Raises `UsageError` if these are not what they should be.
+
     Parameters
     ----------
-    order
-        Order of the queue.
-    backfill
-        Which jobs may overtake others.
     backfill_order
         Order in which jobs are tried for backfilling; None for that of the queue.
     compression
         Whether conservative backfilling plans all reservations anew when a job ends before its estimate. Without it
         reservations never move, and where users overestimate the machine stands idle for them.
-
-    Raises
-    ------
-    UsageError
-        If these are not what they should be.
     """
 
     order: QueueOrder

@@ -12,15 +12,17 @@ from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.interruption import run_in_slices
 from allocopt.kernels.ready import make_ready
 from allocopt.simulator.allocators import Allocator, DepthFirst
-from allocopt.simulator.engine import BUILT_IN_KERNELS, PYTHON_KERNELS, Simulation, name_of, never_ends, stalled
+from allocopt.simulator.engine import PYTHON_KERNELS, Simulation, built_in_pass, name_of, never_ends, stalled
 from allocopt.simulator.execution import ExecutionModel, MeasuringModel
-from allocopt.simulator.kernels.run import run
-from allocopt.simulator.multicore.policies import ACTION_NAMES, DEFAULT_NAME, Action, get_action
+from allocopt.simulator.kernels.backfilling import run
+from allocopt.simulator.kernels.conservative import run_conservative
+from allocopt.simulator.kernels.events import advance
+from allocopt.simulator.multicore.policies import ACTION_NAMES, Action, get_action
 from allocopt.simulator.registry import AnyScheduler, Policy, get_policy
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, QueueOrder, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import Blame, ListScheduler, Scheduler, SchedulerError, WithExecution
-from allocopt.simulator.state import State, new_state
+from allocopt.simulator.state import new_state
 from allocopt.traces.workload import Workload
 
 if TYPE_CHECKING:
@@ -29,14 +31,11 @@ if TYPE_CHECKING:
     from allocopt.simulator.multicore.state import Execution
     from allocopt.traces.tasks import TaskWorkload
 
-Observer = Callable[[Simulation], None]
-"""Called after every scheduling pass."""
-
+Observer = Callable[[Simulation], None]  # called after every scheduling pass
 
 S = TypeVar("S", bound=Schedule)
 
-Size = int | np.integer[Any]
-"""A number of processors, which stands for a pool of so many."""
+Size = int | np.integer[Any]  # a number of processors, which stands for a pool of so many
 
 
 @overload
@@ -98,8 +97,6 @@ def simulate(
     rules
         How events are taken and whether jobs are killed. None for the defaults, and for not killing them under a
         scheduler with an execution model of its own; for multicore machines ``execution`` says it.
-    seed
-        Fixes every random choice.
     demands
         Units that jobs ask for of the platform's resources but the first, by name, in the order of the workload.
     allocator
@@ -147,9 +144,9 @@ def simulate(
     )
     entries = entries_of(chosen, pool, execution, observer)
     make_ready(entries)
-    if entries == (run,):
+    if len(entries) == 1:
         # Each pass may look at every job.
-        run_in_slices(partial(run, simulation.state), max(1, 2**18 // len(workload)))
+        run_in_slices(partial(entries[0], simulation.state), max(1, 2**18 // len(workload)))
     else:
         while simulation.advance():
             if isinstance(chosen, ListScheduler):
@@ -169,11 +166,12 @@ def entries_of(
     observer: Observer | None = None,
 ) -> tuple[Callable[..., Any], ...]:
     """Return the kernels that `simulate` calls: one for all, or those for one scheduling point after the other."""
-    has_nodes = isinstance(platform, Platform) and platform.has_nodes
     if not isinstance(scheduler, ListScheduler):
         return PYTHON_KERNELS
-    runs_through = not has_nodes and execution is None and observer is None
-    return (run,) if runs_through else BUILT_IN_KERNELS
+    has_nodes = isinstance(platform, Platform) and platform.has_nodes
+    if not has_nodes and execution is None and observer is None:
+        return (run_conservative if scheduler.backfill is Backfill.CONSERVATIVE else run,)
+    return advance, built_in_pass(scheduler.backfill)
 
 
 def new_simulation(
@@ -195,13 +193,30 @@ def new_simulation(
     not go together.
     """
     machine = _platform(platform)
-    _check_kinds(workload, seed)
-    places = _allocator(machine, allocator)
+    if not isinstance(workload, Workload):
+        raise _no_workload(workload)
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise UsageError(f"the seed is {seed!r}, must be a whole number, not negative")
+    if machine.has_nodes:
+        allocator = allocator or DepthFirst()
+    elif allocator is not None:
+        raise UsageError("an allocator needs a platform with nodes, this one is a pool of processors")
     request = _requests(workload, machine, demands or {})
-    watched = is_watched or execution is not None
+    posed = workload, request, machine.total, rules or Rules()
     rng = np.random.default_rng(seed)
-    state = _state(workload, machine, request, scheduler, rules or Rules(), rng, track_running=watched)
-    return Simulation(workload, machine, state, places, execution, rng)
+    if isinstance(scheduler, ListScheduler):
+        state = new_state(
+            *posed,
+            scheduler.backfill,
+            _keys(scheduler.order, workload, rng),
+            None if scheduler.backfill_order is None else _keys(scheduler.backfill_order, workload, rng),
+            compression=scheduler.compression,
+            track_running=is_watched or execution is not None,
+        )
+    else:
+        # What the view tells of waiting jobs is by the rules of EASY.
+        state = new_state(*posed, Backfill.EASY, QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload))))
+    return Simulation(workload, machine, state, allocator, execution, rng)
 
 
 def _platform(platform: object) -> Platform:
@@ -214,21 +229,6 @@ def _platform(platform: object) -> Platform:
 
 def _no_workload(given: object) -> UsageError:
     return UsageError(f"the workload is {given!r}, must be a Workload; `read_workload` reads one from a file")
-
-
-def _check_kinds(workload: Workload, seed: int) -> None:
-    if not isinstance(workload, Workload):
-        raise _no_workload(workload)
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise UsageError(f"the seed is {seed!r}, must be a whole number, not negative")
-
-
-def _allocator(platform: Platform, allocator: Allocator | None) -> Allocator | None:
-    if platform.has_nodes:
-        return allocator or DepthFirst()
-    if allocator is not None:
-        raise UsageError("an allocator needs a platform with nodes, this one is a pool of processors")
-    return None
 
 
 def as_scheduler(scheduler: str | Policy) -> AnyScheduler:
@@ -264,8 +264,7 @@ def _simulate_tasks(
         raise UsageError(f"the platform is {platform!r}, must be a Machine where jobs are of tasks")
     if not isinstance(execution, Execution | None):
         raise UsageError(f"the execution is {execution!r}, must be an Execution where jobs are of tasks")
-    name = DEFAULT_NAME if scheduler == "fcfs" else scheduler
-    policy = get_action(name) if isinstance(name, str) else name
+    policy = get_action(scheduler) if isinstance(scheduler, str) else scheduler
     if not isinstance(policy, Action):
         raise UsageError(f"{name_of(policy)} is no policy of a multicore machine: {', '.join(ACTION_NAMES)}")
     if policy.jobs is None:
@@ -282,51 +281,19 @@ def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntA
     if unknown:
         known = ", ".join(platform.resources[1:]) or "none"
         raise UsageError(f"demands for {unknown[0]!r}: resources of this platform that can be asked for: {known}")
-    columns = [_column(workload, name, demands.get(name)) for name in platform.resources[1:]]
-    request = np.stack([workload.processors, *columns], axis=1)
+    columns = [workload.processors]
+    for name in platform.resources[1:]:
+        units = demands.get(name, np.zeros(len(workload), dtype=np.int64))
+        if np.shape(units) != (len(workload),) or np.asarray(units).dtype.kind not in "iu":
+            raise UsageError(f"demands for {name!r} must be {len(workload)} whole numbers, one for each job")
+        columns.append(frozen_integers(units))
+    request = np.stack(columns, axis=1)
     for name, units, total in zip(platform.resources, request.T, platform.total, strict=True):
         if units.min() < 0 or units.max() > total:
             job = int(np.argmax((units < 0) | (units > total)))
             fault = f"asks for {units[job]} {name}, the machine has {total}; --skip-oversized drops such jobs"
             raise InvalidProblemError(f"job {workload.ids[job]}", fault)
     return request
-
-
-def _column(workload: Workload, name: str, units: IntArray | None) -> IntArray:
-    if units is None:
-        return np.zeros(len(workload), dtype=np.int64)
-    if np.shape(units) != (len(workload),) or np.asarray(units).dtype.kind not in "iu":
-        raise UsageError(f"demands for {name!r} must be {len(workload)} whole numbers, one for each job")
-    return frozen_integers(units)
-
-
-def _state(
-    workload: Workload,
-    platform: Platform,
-    request: IntArray,
-    scheduler: ListScheduler | Scheduler,
-    rules: Rules,
-    rng: np.random.Generator,
-    *,
-    track_running: bool,
-) -> State:
-    if not isinstance(scheduler, ListScheduler):
-        arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
-        # What the view tells of waiting jobs is by the rules of EASY.
-        return new_state(workload, request, platform.total, rules, Backfill.EASY, arrival)
-    order = _keys(scheduler.order, workload, rng)
-    backfill_order = None if scheduler.backfill_order is None else _keys(scheduler.backfill_order, workload, rng)
-    return new_state(
-        workload,
-        request,
-        platform.total,
-        rules,
-        scheduler.backfill,
-        order,
-        backfill_order,
-        compression=scheduler.compression,
-        track_running=track_running,
-    )
 
 
 def _keys(order: QueueOrder, workload: Workload, rng: np.random.Generator) -> QueueKeys:

@@ -16,8 +16,7 @@ from allocopt.kernels.arrays import tuple_type
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.traces.workload import Workload
 
-NOBODY = -1
-"""Stands where there is no job."""
+NOBODY = -1  # stands where there is no job
 
 QUEUE, CANDIDATES, EVENTS, RUNNING, STARTED, ENDED = range(6)
 """Rows of `State.lists`.
@@ -55,7 +54,6 @@ class Clock(Protocol):
     n_planned: int  # jobs at the front of the queue that have a reservation
     unfinished: int  # part of a pass that is to go on, from 1, for it stopped to let the user interrupt; 0 after it
     examined: int  # jobs at the front of the queue of which none can start before a job ends
-    ended_early: int  # 1 when a job has ended before its estimate since the last pass
     indexed: int  # 1 while `State.least` describes the waiting jobs
     n_gone: int  # columns of the indexed queue whose job has left; they hold its complement
 
@@ -102,12 +100,6 @@ class JobRecord(Protocol):
     event_place: int  # its place in the heap of events
 
 
-class Step(Protocol):
-    """A step of the profile."""
-
-    time: float
-
-
 Record = TypeVar("Record", covariant=True)
 
 
@@ -136,9 +128,9 @@ class State(NamedTuple):
     lists: IntArray  # lists of jobs, shape ``(6, n)``; see ``QUEUE``
     units: IntArray  # units of each resource, shape ``(3, R)``; see ``FREE``
     held: IntArray  # units that each user's jobs hold, shape ``(U, R)``
-    # Conservative backfilling: times at which the steps of its profile begin, and the units that are not promised to
-    # anyone from then on, shape ``(K, R)``.
-    steps: Records[Step]
+    # Conservative backfilling: times at which the steps of its profile begin, shape ``(K,)``, and the units that nobody
+    # is promised from then on, shape ``(K, R)``.
+    steps: FloatArray
     unpromised: IntArray
     # Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
     # `allocopt.simulator.kernels.queue`. No rows where it does not.
@@ -146,17 +138,17 @@ class State(NamedTuple):
 
 
 def record_dtype(record: type) -> np.dtype[np.void]:
-    """Memory layout of a record."""
+    """Return the memory layout of a record."""
     fields = record.__annotations__.items()
     return np.dtype([(name, np.float64 if kind is float else np.int64) for name, kind in fields])
 
 
-CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE, STEP_DTYPE = map(record_dtype, (Clock, RulesRecord, JobRecord, Step))
+CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE = map(record_dtype, (Clock, RulesRecord, JobRecord))
 
 
-def records_type(dtype: np.dtype[np.void], dimensions: int = 1) -> Any:
-    """Numba type of an array of records."""
-    return types.Array(from_dtype(dtype), dimensions, "C")
+def records_type(dtype: np.dtype[np.void]) -> Any:
+    """Return the Numba type of records in a row."""
+    return types.Array(from_dtype(dtype), 1, "C")
 
 
 _MATRIX = int64[:, ::1]
@@ -165,7 +157,7 @@ STATE = tuple_type(
     (
         *map(records_type, (CLOCK_DTYPE, RULES_DTYPE, JOB_DTYPE)),
         *(_MATRIX, _MATRIX, _MATRIX, _MATRIX),
-        records_type(STEP_DTYPE),
+        float64[::1],
         _MATRIX,
         float64[:, ::1],
     ),
@@ -195,7 +187,12 @@ def new_state(
     )
     units = np.zeros((3, n_resources), dtype=np.int64)
     units[FREE] = units[CAPACITY] = capacity
-    numbers = _rules(rules, backfill, order, backfill_order)
+    clock: Any = np.zeros(1, dtype=CLOCK_DTYPE)
+    clock["now"], clock["wake"], clock["n_profile"] = -np.inf, np.inf, 1
+    tried = order if backfill_order is None else backfill_order
+    numbers: Any = np.zeros(1, dtype=RULES_DTYPE)
+    numbers["event_order"], numbers["order"], numbers["backfill"] = rules.event_order, order.kind, backfill
+    numbers["backfill_order"], numbers["own_backfill_order"] = tried.kind, backfill_order is not None
     numbers["compression"] = compression
     # Between two early ends, which undo all of it, a plan in the order of arrival comes out the same made later: jobs
     # start where they were promised to. Who looks at the running jobs may look at the reservations, too.
@@ -204,35 +201,17 @@ def new_state(
     )
     numbers["track_running"] = track_running or backfill >= Backfill.EASY
     return State(
-        clock=_clock(),
+        clock=clock,
         rules=numbers,
-        jobs=_jobs(workload, user, rules, order, order if backfill_order is None else backfill_order),
+        jobs=_jobs(workload, user, rules, order, tried),
         request=np.ascontiguousarray(request),
         lists=np.zeros((6, n), dtype=np.int64),
         units=units,
         held=np.zeros((len(users), n_resources), dtype=np.int64),
-        steps=np.full(steps, -np.inf).view(STEP_DTYPE),
+        steps=np.full(steps, -np.inf),
         unpromised=np.tile(capacity, (steps, 1)),
         least=np.zeros((1 + SIZE_CLASSES, n // BLOCK + 1 if has_index else 0)),
     )
-
-
-def _clock() -> Any:
-    clock = np.zeros(1, dtype=CLOCK_DTYPE)
-    clock["now"] = -np.inf
-    clock["wake"] = np.inf
-    clock["n_profile"] = 1
-    return clock
-
-
-def _rules(rules: Rules, backfill: Backfill, order: QueueKeys, backfill_order: QueueKeys | None) -> Any:
-    numbers = np.zeros(1, dtype=RULES_DTYPE)
-    numbers["event_order"] = rules.event_order
-    numbers["order"] = order.kind
-    numbers["backfill_order"] = order.kind if backfill_order is None else backfill_order.kind
-    numbers["own_backfill_order"] = backfill_order is not None
-    numbers["backfill"] = backfill
-    return numbers
 
 
 def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, backfill_order: QueueKeys) -> Any:
@@ -242,7 +221,12 @@ def _jobs(workload: Workload, user: IntArray, rules: Rules, order: QueueKeys, ba
     jobs["limit"] = workload.estimate if rules.kill_at_limit else np.inf
     jobs["think"] = workload.think_s
     jobs["preceding"] = workload.preceding_rows() if rules.dependencies else NOBODY
-    jobs["dependent"], jobs["next_dependent"] = _dependents(jobs["preceding"])
+    jobs["dependent"] = jobs["next_dependent"] = NOBODY
+    preceding, first, following = jobs["preceding"], jobs["dependent"], jobs["next_dependent"]
+    # The jobs that wait for the same one are chained in their order: the first is known to it, the next to each.
+    for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
+        following[job] = first[preceding[job]]
+        first[preceding[job]] = job
     jobs["user"] = user
     jobs["order_value"], jobs["order_rank"] = order.values, _ranks(order.values)
     ranks = jobs["order_rank"] if backfill_order is order else _ranks(backfill_order.values)
@@ -258,13 +242,3 @@ def _ranks(values: FloatArray) -> IntArray:
     ranks = np.empty(len(values), dtype=np.int64)
     ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
     return ranks
-
-
-def _dependents(preceding: IntArray) -> tuple[IntArray, IntArray]:
-    """Chain the jobs that wait for the same job, in their order: the first of each chain, and the next of each job."""
-    first = np.full(len(preceding), NOBODY)
-    following = np.full(len(preceding), NOBODY)
-    for job in np.flatnonzero(preceding != NOBODY)[::-1].tolist():
-        following[job] = first[preceding[job]]
-        first[preceding[job]] = job
-    return first, following

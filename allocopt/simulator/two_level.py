@@ -15,8 +15,7 @@ from allocopt.simulator.scheduler import Decision, SchedulerError, Start
 from allocopt.simulator.state import NOBODY
 from allocopt.simulator.view import View
 
-END = -1
-"""Stands for a slot: the scheduling instance ends, where there are no reservations."""
+END = -1  # stands for a slot: the scheduling instance ends, where there are no reservations
 
 PAPER_WINDOW = 50
 
@@ -29,16 +28,13 @@ class Choice:
     ----------
     number
         Choices before this one in the simulation.
-    jobs
-        Jobs in the window, in the order in which they joined the queue.
-    legal
-        Which of them may be chosen, at least one.
+    jobs, legal
+        Jobs in the window, in the order in which they joined the queue, and which of them may be chosen: at least one.
     holder
         The job that has the reservation, ``NOBODY`` at level 1 where that is not kept.
-    shadow
-        At level 2, when that job starts at the latest, in seconds.
-    spare
-        At level 2, units of each resource that may be held beyond that time, shape ``(R,)``.
+    shadow, spare
+        At level 2, when that job starts at the latest, in seconds, and units of each resource that may be held beyond
+        that time, shape ``(R,)``.
     can_end
         Whether ``END`` may be answered.
     """
@@ -72,14 +68,13 @@ class TwoLevelLog:
     holder: int = NOBODY  # the job that has the reservation, or ``NOBODY``
     choices: int = 0  # how many there were
 
+    @classmethod
+    def of(cls, jobs: int) -> "TwoLevelLog":
+        """Return the log before anything has happened."""
+        return cls(np.full(jobs, int(Mode.WAITING)), np.full(jobs, np.inf))
+
 
 @dataclass(slots=True, eq=False)
-class _Memory:
-    view: View | None = None
-    log: TwoLevelLog = field(default_factory=lambda: _empty_log(0))
-
-
-@dataclass(frozen=True, slots=True)
 class TwoLevelScheduler:
     """A selector's choices, carried out.
 
@@ -92,7 +87,8 @@ class TwoLevelScheduler:
     selector: Selector
     window: int = PAPER_WINDOW  # jobs among which it chooses, at least 1
     reservations: Reservations = Reservations.KEPT
-    _memory: _Memory = field(init=False, repr=False, compare=False, default_factory=_Memory)
+    log: TwoLevelLog = field(init=False, repr=False, default_factory=lambda: TwoLevelLog.of(0))  # the last simulation's
+    _view: View | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if not isinstance(self.selector, Selector):
@@ -103,26 +99,20 @@ class TwoLevelScheduler:
             choices = ", ".join(f"Reservations.{kind.name}" for kind in Reservations)
             raise UsageError(f"reservations is {self.reservations!r}, must be one of {choices}")
 
-    @property
-    def log(self) -> TwoLevelLog:
-        """What happened in the last simulation."""
-        return self._memory.log
-
     def schedule(self, view: View) -> Iterator[Decision]:
         """Start the job that has the reservation, and those that the selector chooses.
 
         A reservation is remembered here and not announced to the simulator, which would make a scheduling instance of
         the time promised: at that time a job ends, unless one ended before.
         """
-        memory = self._memory
-        if memory.view is not view:
-            memory.view, memory.log = view, _empty_log(len(view.ids))
-        kept = self.reservations is Reservations.KEPT
-        if kept and memory.log.holder != NOBODY and view.fits(memory.log.holder):
-            yield self._start(memory.log.holder, Mode.RESERVED)
-        if not kept or memory.log.holder == NOBODY:
+        if self._view is not view:
+            self._view, self.log = view, TwoLevelLog.of(len(view.ids))
+        log, kept = self.log, self.reservations is Reservations.KEPT
+        if kept and log.holder != NOBODY and view.fits(log.holder):
+            yield self._start(log.holder, Mode.RESERVED)
+        if not kept or log.holder == NOBODY:
             yield from self._first_level(view)
-        if memory.log.holder != NOBODY:
+        if log.holder != NOBODY:
             yield from self._second_level(view)
 
     def _first_level(self, view: View) -> Iterator[Decision]:
@@ -177,7 +167,3 @@ class TwoLevelScheduler:
         if job == self.log.holder:
             self.log.holder = NOBODY
         return Start(job)
-
-
-def _empty_log(jobs: int) -> TwoLevelLog:
-    return TwoLevelLog(np.full(jobs, int(Mode.WAITING)), np.full(jobs, np.inf))

@@ -22,16 +22,8 @@ NO_GUESTS: Mapping[int, Guest] = MappingProxyType({})
 class View:
     """The cluster at the present time, read only; jobs are numbered as in their workload.
 
-    Parameters
-    ----------
-    placement
-        Which job holds which nodes; None where nodes are not tracked.
-    guests
-        The guest of each job that has one, by the number of the job.
-    execution
-        How fast jobs run; None for speed 1.
-    rng
-        Source of randomness of the scheduler; None for one of seed 0.
+    ``guests`` tells the guest of each job that has one, by the number of the job, ``execution`` how fast jobs run, None
+    for speed 1, and ``rng`` is the scheduler's source of randomness.
     """
 
     __slots__ = (
@@ -54,7 +46,7 @@ class View:
         workload: Workload,
         platform: Platform,
         state: State,
-        placement: Placement | None,
+        placement: Placement | None,  # which job holds which nodes; None where nodes are not tracked
         guests: Mapping[int, Guest] = NO_GUESTS,
         execution: ExecutionModel | None = None,
         rng: np.random.Generator | None = None,
@@ -192,10 +184,7 @@ def _read_only(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def state_of(view: View) -> State:
-    """Return the simulation behind a view, for kernels that describe it; it must not be changed.
-
-    Its waiting jobs stand side by side.
-    """
+    """Return the simulation behind a view, its waiting jobs side by side, for kernels that read it."""
     if view._state.clock["n_gone"][0]:
         tidy_queue(view._state)
     return view._state

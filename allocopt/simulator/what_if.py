@@ -21,21 +21,12 @@ from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.traces.workload import Workload
 
-FIRST = "first"
-"""Name of the allocator that gives every job the first idle nodes."""
+FIRST = "first"  # name of the allocator that gives every job the first idle nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an allocator may spend on the jobs that start together.
-
-    Parameters
-    ----------
-    time_limit
-        Seconds; None for no limit.
-    iterations
-        Steps; None for the solver's own default.
-    """
+    """What jobs that start together may cost an allocator: seconds, None for no limit, and steps, None for its own."""
 
     time_limit: float | None = None
     iterations: int | None = None
@@ -43,15 +34,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What one combination gave.
-
-    Parameters
-    ----------
-    allocator, scheduler
-        Their names.
-    runtime_s
-        Seconds that the simulation took.
-    """
+    """What one combination gave, and the seconds that the simulation took."""
 
     allocator: str
     scheduler: str
@@ -68,8 +51,6 @@ class WhatIf:
     ----------
     workload
         The jobs, in whole nodes.
-    rules
-        How events are taken and whether jobs are killed.
     hop_slowdown
         How far jobs are slowed down by hops (`HopSlowdown`); 0 for not at all, so that allocators change no times.
     """
@@ -84,24 +65,20 @@ class WhatIf:
     def outcomes(self, allocators: Sequence[str], schedulers: Sequence[str]) -> Iterator[Outcome]:
         """Yield the outcome of every combination, one scheduler after the other.
 
-        Parameters
-        ----------
-        allocators
-            Names of topology solvers, or ``first``.
-        schedulers
-            Names as `as_scheduler` takes them, or ``window``: then the allocator allocates every period's window.
-
-        Raises
-        ------
-        UsageError
-            If there is none of a name, or it does not take the problem; before anything runs.
+        Allocators are names of topology solvers, or ``first``; schedulers names as `as_scheduler` takes them, or
+        ``window``: then the allocator allocates every period's window. Raises `UsageError` if there is none of a name,
+        or it does not take the problem; before anything runs.
         """
         # All names are tried before the first simulation.
-        runs = [(name, scheduler) for scheduler, name in product(schedulers, allocators)]
-        for name, scheduler in runs:
-            self._parts(name, scheduler)
-        for name, scheduler in runs:
-            yield self._outcome(name, scheduler)
+        runs = [(name, scheduler, *self._parts(name, scheduler)) for scheduler, name in product(schedulers, allocators)]
+        slows = HopSlowdown(self.topology, self.hop_slowdown) if self.hop_slowdown else None
+        platform = Platform.whole_nodes(self.topology)
+        for name, scheduler, chosen, places in runs:
+            started = time.perf_counter()
+            schedule = simulate(
+                self.workload, platform, chosen, self.rules, self.seed, allocator=places, execution=slows
+            )
+            yield Outcome(name, scheduler, schedule, measure(schedule), time.perf_counter() - started)
 
     def _parts(self, allocator: str, scheduler: str) -> tuple[AnyScheduler, Allocator | None]:
         time_limit, iterations = self.limits.time_limit, self.limits.iterations
@@ -114,21 +91,6 @@ class WhatIf:
         widest = [strategy for strategy in Strategy if strategy in solver.capabilities.strategies][-1]
         places = TopologyAllocator(self.topology, solver, widest.value, time_limit, iterations, seed=self.seed)
         return as_scheduler(scheduler), places
-
-    def _outcome(self, allocator: str, scheduler: str) -> Outcome:
-        chosen, places = self._parts(allocator, scheduler)
-        slows = HopSlowdown(self.topology, self.hop_slowdown) if self.hop_slowdown else None
-        started = time.perf_counter()
-        schedule = simulate(
-            self.workload,
-            Platform.whole_nodes(self.topology),
-            chosen,
-            self.rules,
-            self.seed,
-            allocator=places,
-            execution=slows,
-        )
-        return Outcome(allocator, scheduler, schedule, measure(schedule), time.perf_counter() - started)
 
 
 def _solver(name: str) -> Solver:

@@ -4,9 +4,11 @@ Beside it the allocator that asks a solver for the jobs of another scheduler, an
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from itertools import starmap
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,12 +19,10 @@ from allocopt.errors import InvalidProblemError, MissingPackageError, NoSolution
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.encoding import sequential_allocation
-from allocopt.simulator.allocators import DepthFirst
-from allocopt.simulator.engine import Simulation
 from allocopt.simulator.placement import Share, whole
-from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
+from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Decision, Start, Wait
-from allocopt.simulator.state import new_state
+from allocopt.simulator.simulate import new_simulation
 from allocopt.simulator.view import View
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Solver
@@ -34,23 +34,34 @@ from allocopt.traces.workload import Workload
 ROUNDING = 1e-9
 """Part of a period by which a job may miss the multiple that it was submitted at because times are rounded."""
 
-SHORTEST_S, LONGEST_S = 1e-3, 1e9
-"""Range of the period: beyond any that makes sense, and safe from rounding."""
+SHORTEST_S, LONGEST_S = 1e-3, 1e9  # range of the period: beyond any that makes sense, and safe from rounding
+
+LARGEST_SEED = 2**31
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
     """Jobs that start together."""
 
-    single: tuple[Start, ...]  # the one-node jobs, each with its node
+    single: dict[int, IntArray]  # the one-node jobs, each with its node
     jobs: tuple[int, ...]  # the other jobs, in the order of priority
     # Where those go, a problem over the idle nodes that remain, strategy ``free``; None where there are none.
     problem: TopologyProblem | None
 
-    def starts(self, allocation: Allocation) -> tuple[Start, ...]:
-        """Start all jobs, those of the problem where an allocation says."""
-        others = zip(self.jobs, allocation.nodes, strict=True)
-        return (*self.single, *(Start(job, nodes) for job, nodes in others))
+    @classmethod
+    def of(
+        cls, topology: Topology, idle: IntArray, asked: Mapping[int, Job], name: str, hop_cost: float = 1000.0
+    ) -> "Window":
+        """Give the first idle nodes to the jobs that ask for one, at no cost, and pose the problem of the others."""
+        single = [job for job, request in asked.items() if request.nodes == 1]
+        several = {job: request for job, request in asked.items() if request.nodes > 1}
+        first, rest = idle[: len(single), None], idle[len(single) :]
+        problem = TopologyProblem(topology, rest, tuple(several.values()), hop_cost, name) if several else None
+        return cls(dict(zip(single, first, strict=True)), tuple(several), problem)
+
+    def nodes(self, allocation: Allocation) -> dict[int, IntArray]:
+        """Return the nodes of all jobs, those of the problem where an allocation says."""
+        return self.single | dict(zip(self.jobs, allocation.nodes, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +69,7 @@ class WindowRule:
     """Which jobs start at a multiple of the period.
 
     The waiting jobs are taken by number of waiting periods, most first, then by nodes, fewest first, then by submission
-    and id, until one does not fit the idle nodes. One-node jobs, which have no cost, take the first ones. Raises
-    `UsageError` if the period is out of range.
+    and id, until one does not fit the idle nodes. Raises `UsageError` if the period is out of range.
     """
 
     period_s: float  # the period tau in seconds, ``SHORTEST_S`` to ``LONGEST_S``
@@ -79,42 +89,21 @@ class WindowRule:
         """Return which multiple of the period a time is nearest to."""
         return round(time / self.period_s)
 
-    def select(self, view: View) -> list[int]:
-        """Jobs of the window, in the order of priority; `view` is at a multiple of the period."""
+    def window(self, view: View, topology: Topology, name: str, hop_cost: float = 1000.0) -> Window:
+        """Select jobs; the view is of a cluster whose nodes are given away whole, at a multiple of the period."""
         queue = view.queue
         waited = np.array([view.waited(job) for job in queue.tolist()])
         periods = np.floor(waited / self.period_s + ROUNDING)
         order = queue[np.lexsort((view.ids[queue], view.submit[queue], view.processors[queue], -periods))]
-        fitting = np.cumsum(view.processors[order]) <= view.free_processors
-        chosen: list[int] = order[fitting].tolist()
-        return chosen
-
-    def window(self, view: View, topology: Topology, hop_cost: float = 1000.0, name: str = "window") -> Window:
-        """Select jobs, give nodes to those that ask for one, and pose the problem of the others.
-
-        The view is of a cluster whose nodes are given away whole, at a multiple of the period.
-        """
-        selected, idle = self.select(view), view.idle_nodes
-        single = [job for job in selected if view.processors[job] == 1]
-        several = [job for job in selected if view.processors[job] > 1]
-        first, rest = idle[: len(single), None], idle[len(single) :]
-        starts = tuple(Start(job, nodes) for job, nodes in zip(single, first, strict=True))
-        asked = tuple(Job(str(view.ids[job]), int(view.processors[job])) for job in several)
-        problem = TopologyProblem(topology, rest, asked, hop_cost, name) if several else None
-        return Window(starts, tuple(several), problem)
+        selected = order[np.cumsum(view.processors[order]) <= view.free_processors].tolist()
+        asked = {job: Job(str(view.ids[job]), int(view.processors[job])) for job in selected}
+        return Window.of(topology, view.idle_nodes, asked, name, hop_cost)
 
 
-LARGEST_SEED = 2**31
-
-
-@dataclass(frozen=True, slots=True)
-class Fallback:
+class Fallback(NamedTuple):
     """A window that was allocated sequentially."""
 
     time: float  # when, in seconds
-    # Its jobs of several nodes, and the idle nodes that they could have.
-    n_jobs: int
-    n_idle: int
     reason: str  # why the solver gave no allocation
 
 
@@ -175,39 +164,33 @@ class WindowScheduler:
             if len(view.queue):
                 yield Wait(due)
             return
-        window = self._rule.window(view, platform.topology, name=f"window at {due:g} s")
-        if window.problem is None:
-            yield from window.single
-        else:
-            yield from window.starts(self._allocate(window.problem.with_strategy(self._strategy), due))
+        window, allocation = self._rule.window(view, platform.topology, f"window at {due:g} s"), Allocation(())
+        if window.problem is not None:
+            allocation = self._allocate(window.problem.with_strategy(self._strategy), due)
+        yield from starmap(Start, window.nodes(allocation).items())
 
     def remarks(self) -> list[str]:
         """Say how many windows were allocated sequentially instead, one line per reason; nothing where none was."""
-        counts: dict[str, int] = {}
-        for fallback in self.log.fallbacks:
-            counts[fallback.reason] = counts.get(fallback.reason, 0) + 1
-        windows = self.log.n_windows
+        counts, windows = Counter(fallback.reason for fallback in self.log.fallbacks), self.log.n_windows
         return [f"{number} of {windows} windows allocated sequentially: {reason}" for reason, number in counts.items()]
 
     def _allocate(self, problem: TopologyProblem, time: float) -> Allocation:
         self.log.n_windows += 1
-        found = self._solve(problem, self._rule.number(time))
-        if isinstance(found, Allocation):
-            return found
-        self.log.fallbacks.append(Fallback(time, len(problem.jobs), len(problem.idle_nodes), found))
+        solver = self._solver
+        # A seed of its own for each window, whichever came before.
+        seed = int(np.random.default_rng((self.seed, self._rule.number(time))).integers(LARGEST_SEED))
+        fault = f"{solver.name} found no allocation"
+        if solver.refusal(problem) is not None:
+            fault = f"{solver.name} takes {solver.capabilities.largest}"
+        else:
+            try:
+                found = solve(problem, None, solver, self.time_limit, seed, iterations=self.iterations).solution
+                if isinstance(found, Allocation):
+                    return found
+            except NoSolutionError as error:
+                fault = f"{solver.name}: {error}"
+        self.log.fallbacks.append(Fallback(time, fault))
         return sequential_allocation(problem)
-
-    def _solve(self, problem: TopologyProblem, number: int) -> Allocation | str:
-        name = self._solver.name
-        if self._solver.refusal(problem) is not None:
-            return f"{name} takes {self._solver.capabilities.largest}"
-        seed = int(np.random.default_rng((self.seed, number)).integers(LARGEST_SEED))
-        try:
-            result = solve(problem, None, self._solver, self.time_limit, seed, iterations=self.iterations)
-        except NoSolutionError as error:
-            return f"{name}: {error}"
-        allocation = result.solution
-        return allocation if isinstance(allocation, Allocation) else f"{name} found no allocation"
 
 
 def _taken(solver: Solver, asked: str | None) -> Strategy:
@@ -244,31 +227,33 @@ class TopologyAllocator:
         """
         if free.shape[1] != 1 or free.max(initial=0) > 1:
             raise UsageError("a topology solver gives away whole nodes, this platform shares them")
-        idle = np.flatnonzero(free[:, 0])
-        sizes = request[:, 0]
-        single = sizes == 1
-        taken = int(single.sum())
-        shares: list[Share | None] = [None] * len(names)
-        for job, node in zip(np.flatnonzero(single).tolist(), idle[:taken], strict=True):
-            shares[job] = whole(node[None])
-        several = np.flatnonzero(~single).tolist()
-        if several:
-            window = tuple(Job(names[job], int(sizes[job])) for job in several)
-            problem = TopologyProblem(self.topology, idle[taken:], window, name=f"job {names[several[0]]} and others")
-            for job, nodes in zip(several, self._solve(problem).nodes, strict=True):
-                shares[job] = whole(nodes)
-        return [share for share in shares if share is not None]
+        asked = {job: Job(name, int(size)) for job, (name, size) in enumerate(zip(names, request[:, 0], strict=True))}
+        first = next((job.id for job in asked.values() if job.nodes > 1), None)
+        window = Window.of(self.topology, np.flatnonzero(free[:, 0]), asked, f"job {first} and others")
+        allocation = Allocation(())
+        if window.problem is not None:
+            what, limits = f"the window of {window.problem.name}", (self.time_limit, self.iterations)
+            allocation = _solved(window.problem, what, self.solver, self.strategy, self.seed, *limits)
+        nodes = window.nodes(allocation)
+        return [whole(nodes[job]) for job in range(len(names))]
 
-    def _solve(self, problem: TopologyProblem) -> Allocation:
-        result = solve(problem, self.strategy, self.solver, self.time_limit, self.seed, iterations=self.iterations)
-        allocation = result.solution
-        if not isinstance(allocation, Allocation):
-            raise NoSolutionError(f"solver {self.solver.name!r} found no allocation of the window of {problem.name}")
-        return allocation
+
+def _solved(
+    problem: TopologyProblem,
+    what: str,
+    solver: Solver,
+    strategy: str,
+    seed: int,
+    time_limit: float | None,
+    iterations: int | None,
+) -> Allocation:
+    result = solve(problem, strategy, solver, time_limit, seed, iterations=iterations)
+    if not isinstance(result.solution, Allocation):
+        raise NoSolutionError(f"solver {solver.name!r} found no allocation of {what}")
+    return result.solution
 
 
 Allocate = Callable[[TopologyProblem], Allocation]
-"""Decides where the jobs of a window go, so that the cluster can go on to the next."""
 
 
 def windows(
@@ -287,51 +272,34 @@ def windows(
 
     One-node jobs take the first idle nodes, at no cost; the others are a problem over the idle nodes that remain. Jobs
     run as long as was recorded and wait for no other job. They count whole nodes, none more than the cluster has: see
-    `Workload.in_nodes`, `Workload.fitting`.
+    `Workload.in_nodes`, `Workload.fitting`. Every window is allocated, those that are not yielded too, but not the ones
+    after the last that is asked for. Yielded are those of ``min_jobs`` (1 or more) to ``max_jobs`` jobs (None for no
+    limit), but for the first ``skip``; a number follows the prefix of their names, 000 for the first one yielded.
 
-    Parameters
-    ----------
-    period_s
-        Length of a period in seconds, positive.
-    allocate
-        Allocates every window, those that are not yielded too, but not the ones after the last that is asked for.
-    min_jobs, max_jobs
-        Least (1 or more) and greatest number of jobs of a window that is yielded; None for no upper limit.
-    skip
-        How many such windows to leave out at the beginning.
-    prefix
-        What their names begin with; a number follows, 000 for the first one yielded.
-
-    Raises
-    ------
-    UsageError
-        If the period or a limit makes no sense.
-    InvalidProblemError
-        If a job is larger than the cluster.
-    InvalidSolutionError
-        If ``allocate`` gives a node away that is not idle, or not as many as a job asks for.
+    Raises `UsageError` if the period, in seconds, or a limit makes no sense; `InvalidProblemError` if a job is larger
+    than the cluster; `InvalidSolutionError` if ``allocate`` gives a node away that is not idle, or not as many as a job
+    asks for.
     """
     _check_limits(min_jobs, max_jobs, skip)
-    if len(workload) and workload.processors.max() > topology.size:
+    rule = WindowRule(period_s)
+    if not len(workload):
+        return
+    if workload.processors.max() > topology.size:
         job = int(np.argmax(workload.processors > topology.size))
         asked = workload.processors[job]
         raise InvalidProblemError(
             f"job {workload.ids[job]}", f"asks for {asked} nodes, the cluster has {topology.size}"
         )
     largest = len(workload) if max_jobs is None else max_jobs
-    rule = WindowRule(period_s)
-    platform = Platform.whole_nodes(topology)
-    arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(workload)))
     rules = Rules(kill_at_limit=False, dependencies=False)
-    state = new_state(workload, workload.processors[:, None].copy(), platform.total, rules, Backfill.NONE, arrival)
-    simulation = Simulation(workload, platform, state, DepthFirst(), None)
+    simulation = new_simulation(workload, Platform.whole_nodes(topology), _Decided(()), rules)
     found = -skip
     while simulation.advance():
         due = rule.due(simulation.view.now)
         if due > simulation.view.now:
             simulation.python_pass(_Decided((Wait(due),)))
             continue
-        window = rule.window(simulation.view, topology, hop_cost, f"{prefix}-{max(found, 0):03d}")
+        window = rule.window(simulation.view, topology, f"{prefix}-{max(found, 0):03d}", hop_cost)
         allocation = Allocation(())
         if window.problem is not None:
             if min_jobs <= len(window.jobs) <= largest:
@@ -340,11 +308,10 @@ def windows(
                 found += 1
             allocation = allocate(window.problem)
             verify(window.problem, allocation)
-        simulation.python_pass(_Decided(window.starts(allocation)))
+        simulation.python_pass(_Decided(tuple(starmap(Start, window.nodes(allocation).items()))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Decided:
+class _Decided(NamedTuple):
     decisions: tuple[Decision, ...]
 
     def schedule(self, view: View) -> tuple[Decision, ...]:
@@ -375,10 +342,6 @@ def solver_allocator(name: str, strategy: str, iterations: int, rng: np.random.G
 
     def allocate(problem: TopologyProblem) -> Allocation:
         seed = int(rng.integers(LARGEST_SEED))
-        result = solve(problem, strategy, solver, None, seed, iterations=iterations)
-        allocation = result.solution
-        if not isinstance(allocation, Allocation):
-            raise NoSolutionError(f"solver {name!r} found no allocation of window {problem.name!r}")
-        return allocation
+        return _solved(problem, f"window {problem.name!r}", solver, strategy, seed, None, iterations)
 
     return allocate

@@ -16,7 +16,7 @@ from allocopt.errors import (
 from allocopt.kernels.ready import load_stored, make_ready, unloaded
 from allocopt.plugins import Fence
 from allocopt.problems.base import Problem
-from allocopt.problems.kind import kind_of
+from allocopt.problems.kind import kind_name, kind_of
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import IncumbentCallback, Solver
 from allocopt.solving.registry import get_solver, solver_names
@@ -92,7 +92,7 @@ def solve(
         raise UsageError(f"the seed is {seed}, must not be negative")
     if strategy is not None:
         problem = kind_of(problem).posed(problem, strategy)
-    chosen = get_solver(solver, None, problem.kind) if isinstance(solver, str) else solver
+    chosen = get_solver(solver, None, kind_name(problem)) if isinstance(solver, str) else solver
     check_takes(chosen, problem)
     if warm_start is not None:
         verify(problem, warm_start)

@@ -12,7 +12,7 @@ from allocopt.cluster.platform import Platform
 from allocopt.errors import UsageError
 from allocopt.report.simulate_row import SimulateRow
 from allocopt.simulator.metrics import measure
-from allocopt.simulator.multicore.policies import Action
+from allocopt.simulator.multicore.policies import Action, get_action
 from allocopt.simulator.multicore.state import Execution
 from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
@@ -207,10 +207,9 @@ class SimulateOnCoresTask(SimulationTask[TaskReplay]):
         for name, value in asked.items():
             if value is not None:
                 raise UsageError(f"{name} does not go with a multicore platform")
-        found = get_policy(self.policy, json.loads(self.options))
-        if not isinstance(found, Action):
-            raise UsageError(f"policy {self.policy!r} is none of a multicore platform, which are JOBS-NODES")
-        return found
+        if json.loads(self.options):
+            raise UsageError(f"policy {self.policy!r} has no options")
+        return get_action(self.policy)
 
 
 def _row(schedule: Schedule, started: float) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
+from allocopt.simulator.quota.execution import QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
-from allocopt.simulator.quota.state import QuotaView
 from allocopt.simulator.scheduler import Decision, PlaceGuest
 
 

@@ -1,21 +1,175 @@
-"""ASAX itself: which running job takes which waiting one, at which quota, and what is learned from how it went."""
+"""ASAX itself: what it has learned about applications, and which running job takes which waiting one at which quota.
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+The weights of the experts learn from the risk of what was done: Algorithm 1 of the ASAX paper, lines 1 to 13. A round
+goes on until some expert has gathered a risk above 1; then the weights are set anew. By default, following the errata,
+``alpha_t`` is proportional to ``exp(-gamma_t R_t)`` with R_t the risk of all rounds so far and
+``gamma_t = sqrt(2 ln n / t)``. The printed update multiplies the last weights by ``exp(-gamma r_t)`` instead: with a
+constant gamma this is the same thing, with a decreasing one it can lose all the time (docs/asax.md).
+
+The file is JSON: ``{"format": "allocopt-asax", "version": 1, "metrics": [..], "update": .., "horizon": ..,
+"applications": {NAME: {"alpha": [..], "round_risk": [..], "past_risk": [..], "rounds": t, "mixture_risk": x,
+"rate_sum": x}}}``.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from learned.asax.knowledge import Knowledge, Update
+from allocopt.files.faults import bad_file, shown
+from allocopt.files.models import check_header
+from allocopt.files.reading import parse_json, read_text
+from allocopt.files.writing import json_by_line, write_text
 from learned.asax.trees import Experts, State, read_experts
 
-ROUNDING = 1e-6
-"""Cores' worth of memory that sums may lose."""
-LEAST_LIKELY = 1e-9
-"""How likely any quota above 0 has to be to be drawn for a guest that is there."""
+ROUND_RISK = 1.0  # Risk of an expert beyond which a round ends (line 3)
+FORMAT, VERSION = "allocopt-asax", 1
+ARRAYS = ("alpha", "round_risk", "past_risk")
+NUMBERS = ("mixture_risk", "rate_sum")
+SUM_TOLERANCE = 1e-9
+ROUNDING = 1e-6  # Cores' worth of memory that sums may lose
+LEAST_LIKELY = 1e-9  # How likely any quota above 0 has to be to be drawn for a guest that is there
+
+
+class Update(StrEnum):
+    """How the weights follow from the risks at the end of a round."""
+
+    # From the risk of all rounds, at a rate that decreases with their number
+    CUMULATIVE = "cumulative"
+    # From the last weights and the risk of the last round (line 12), at a constant rate
+    AS_PRINTED = "as-printed"
+
+
+@dataclass
+class Weights:
+    """Weights of n experts; raises `UsageError` if there is no expert, or the horizon is not positive."""
+
+    n: int
+    update: Update = Update.CUMULATIVE
+    horizon: int = 1000  # Rounds for which the constant rate of ``as-printed`` is best
+    alpha: FloatArray = field(init=False)  # The weights, summing to 1, shape ``(n,)``
+    # Risk of each expert in the round that goes on, and in those that are over, shape ``(n,)``
+    round_risk: FloatArray = field(init=False)
+    past_risk: FloatArray = field(init=False)
+    rounds: int = field(init=False, default=0)  # Rounds that are over
+    # Risk of the mixture in all rounds: the sum of alpha times the experts' risks at that time
+    mixture_risk: float = field(init=False, default=0.0)
+    rate_sum: float = field(init=False, default=0.0)  # Sum of gamma over the rounds that are over
+
+    def __post_init__(self) -> None:
+        if self.n < 1 or self.horizon < 1:
+            raise UsageError(f"there are {self.n} experts and {self.horizon} rounds, must be at least one of each")
+        self.update = Update(self.update)
+        self.alpha = np.full(self.n, 1.0 / self.n)
+        self.round_risk, self.past_risk = np.zeros(self.n), np.zeros(self.n)
+
+    def gamma(self, t: int) -> float:
+        """Rate of round t, counted from 1."""
+        return math.sqrt(2 * math.log(self.n) / (t if self.update is Update.CUMULATIVE else self.horizon))
+
+    def add(self, risks: FloatArray) -> bool:
+        """Add each expert's risk of an action, in [0, 1] (line 10); return whether a round ended, with new weights."""
+        self.mixture_risk += float(self.alpha @ risks)
+        self.round_risk += risks
+        if self.round_risk.max() <= ROUND_RISK:
+            return False
+        self.rounds += 1
+        gamma = self.gamma(self.rounds)
+        self.rate_sum += gamma
+        self.past_risk += self.round_risk
+        if self.update is Update.CUMULATIVE:
+            logs = -gamma * self.past_risk
+        else:
+            logs = np.log(np.maximum(self.alpha, np.finfo(float).tiny)) - gamma * self.round_risk
+        raised = np.exp(logs - logs.max())
+        self.alpha = raised / raised.sum()
+        self.round_risk = np.zeros(self.n)
+        return True
+
+    @property
+    def excess_risk(self) -> float:
+        """Risk of the mixture less that of the best expert, over all rounds and the one that goes on (Eq. 4)."""
+        return self.mixture_risk - float((self.past_risk + self.round_risk).min())
+
+    @property
+    def risk_bound(self) -> float:
+        """Bound of the excess risk, ``ln n / gamma_t + 1/2 sum gamma_s``, t the present round (Theorem 1; errata)."""
+        gamma = self.gamma(self.rounds + 1)
+        return math.log(self.n) / gamma + (self.rate_sum + gamma) / 2 if gamma else 0.0
+
+
+@dataclass
+class Knowledge:
+    """Weights by application, for experts of these metrics; see `Weights`."""
+
+    metrics: tuple[str, ...]
+    update: Update = Update.CUMULATIVE
+    horizon: int = 1000
+    applications: dict[str, Weights] = field(init=False, default_factory=dict)
+
+    def of(self, application: str) -> Weights:
+        """Return the weights of an application, equal ones for one that has not been seen."""
+        if application not in self.applications:
+            self.applications[application] = Weights(len(self.metrics), self.update, self.horizon)
+        return self.applications[application]
+
+    def save(self, path: Path | str) -> None:
+        """Write all that is known."""
+        applications = {}
+        for name, weights in sorted(self.applications.items()):
+            arrays = {part: [float(value) for value in getattr(weights, part)] for part in ARRAYS}
+            numbers = {part: float(getattr(weights, part)) for part in NUMBERS}
+            applications[name] = {**arrays, "rounds": weights.rounds, **numbers}
+        header = {"format": FORMAT, "version": VERSION, "metrics": list(self.metrics)}
+        told = {"update": str(self.update), "horizon": self.horizon, "applications": applications}
+        write_text(Path(path), json_by_line({**header, **told}))
+
+
+def load_knowledge(path: Path | str, metrics: tuple[str, ...]) -> Knowledge:
+    """Read what was saved; raises `BadFileError` if the file is broken or of experts of other metrics than these."""
+    path = Path(path)
+    held = check_header(parse_json(read_text(path), path), path, FORMAT)
+    if held.get("metrics") != list(metrics):
+        raise bad_file(path, "metrics", f"are {held.get('metrics')}, the experts have {list(metrics)}")
+    update, horizon, applications = held.get("update"), held.get("horizon"), held.get("applications")
+    if not isinstance(update, str) or update not in list(Update):
+        raise bad_file(path, "update", f"is {shown(update)}, must be one of {', '.join(Update)}")
+    if type(horizon) is not int or horizon < 1:
+        raise bad_file(path, "horizon", f"is {shown(horizon)}, must be a whole number from 1 on")
+    if not isinstance(applications, dict):
+        raise bad_file(path, "applications", f"is {shown(applications)}, must be an object")
+    knowledge = Knowledge(metrics, Update(update), horizon)
+    for name, one in applications.items():
+        _fill(knowledge.of(name), one, f"applications.{name}", path)
+    return knowledge
+
+
+def _fill(weights: Weights, held: Any, place: str, path: Path) -> None:
+    if not isinstance(held, Mapping) or set(held) != {*ARRAYS, *NUMBERS, "rounds"}:
+        raise bad_file(path, place, f"must have the keys {', '.join((*ARRAYS, 'rounds', *NUMBERS))}")
+    for name in ARRAYS:
+        setattr(weights, name, _array(held[name], weights.n, f"{place}.{name}", path))
+    if abs(float(weights.alpha.sum()) - 1) > SUM_TOLERANCE:
+        raise bad_file(path, f"{place}.alpha", f"sums to {weights.alpha.sum():g}, must sum to 1")
+    if type(held["rounds"]) is not int or held["rounds"] < 0:
+        raise bad_file(path, f"{place}.rounds", f"is {shown(held['rounds'])}, must be a whole number from 0 on")
+    weights.rounds = held["rounds"]
+    weights.mixture_risk, weights.rate_sum = (
+        float(_array([held[name]], 1, f"{place}.{name}", path)[0]) for name in NUMBERS
+    )
+
+
+def _array(held: Any, count: int, place: str, path: Path) -> FloatArray:
+    good = isinstance(held, list) and len(held) == count
+    if not good or not all(type(value) in (int, float) and 0 <= value < np.inf for value in held):
+        raise bad_file(path, place, f"must hold {count} numbers from 0 on")
+    return np.array(held, dtype=np.float64)
 
 
 class Decision(NamedTuple):
@@ -42,7 +196,7 @@ class Offer(NamedTuple):
         return max(self.decision.percent / 100 * self.cores, self.idle_cores)
 
     def fulfils(self, asked: "Asked") -> bool:
-        """Whether it has the cores and the memory that a job asks for, and the cores that it keeps busy."""
+        """Whether it has the cores and the memory that a job asks for, and the cores that it keeps busy (3.2)."""
         return (
             asked.cores <= self.cores
             and asked.memory <= self.free_memory + ROUNDING
@@ -58,37 +212,23 @@ class Asked(NamedTuple):
     busy_cores: float = 0.0
 
 
-class Hosting(NamedTuple):
-    """A guest and its host, by their numbers, and the decision that brought them together."""
-
-    guest: int
-    host: int
-    decision: Decision
-
-
 class Loss(StrEnum):
     """What a host loses by its guest; the paper says it in two ways."""
 
+    # How far it is going to pass its limit, over the limit (section 3.2)
     LIMIT = "limit"
-    """How far it is going to pass its limit, over the limit (section 3.2)."""
+    # How much longer its work takes at present (section 4.4: 0 where nothing is degraded)
     DEGRADATION = "degradation"
-    """How much longer its work takes at present (section 4.4: 0 where nothing is degraded)."""
 
 
 def performance_loss(run_s: float, walltime_s: float, full_loss_at: float = 1.0) -> float:
-    """Loss of a job that took so long, or is going to: how far it passes its limit, in [0, 1] (section 3.2; errata).
-
-    The loss is 1 from ``full_loss_at`` times the limit beyond it on: 1 in section 3.2, 0.5 in section 4.4.
-    """
+    """Loss of a job: the share of its limit by which it passes it, over ``full_loss_at``, at most 1 (3.2; errata)."""
     return min(1.0, max(0.0, (run_s - walltime_s) / walltime_s) / full_loss_at)
 
 
 @dataclass
 class Asax:
-    """The learner (Algorithm 1).
-
-    Raises `UsageError` if the knowledge is that of other experts, or ``full_loss_at`` is not positive.
-    """
+    """The learner (Algorithm 1); raises `UsageError` if the knowledge is of other experts, or a number out of range."""
 
     experts: Experts  # The trees
     knowledge: Knowledge  # What is known of applications; it grows
@@ -121,8 +261,7 @@ class Asax:
     def decide(self, application: str, state: State, rng: np.random.Generator, is_shared: bool = False) -> Decision:
         """Draw a quota for a guest of a running job (lines 4 to 7).
 
-        Where the guest is there already, and stays, 0 is not drawn, and the smallest quota is taken where the experts
-        have nothing but 0 to say.
+        Where the guest is there already, and stays, 0 is not drawn, and the smallest quota is taken where all say 0.
         """
         table = self.experts.probabilities(state)
         likely = self.knowledge.of(application).alpha @ table
@@ -133,10 +272,7 @@ class Asax:
         return Decision(application, self.experts.actions[action], table[:, action])
 
     def learn(self, decision: Decision, loss: float) -> bool:
-        """Take the host's loss into account (lines 9 to 12), and say whether a round ended.
-
-        Raises `UsageError` if the loss is not in [0, 1].
-        """
+        """Learn from the host's loss, in [0, 1] (lines 9 to 12); return whether a round ended."""
         if not 0 <= loss <= 1:
             raise UsageError(f"the loss is {loss}, must be within 0 .. 1")
         return self.knowledge.of(decision.application).add(decision.likelihoods * loss)
@@ -147,18 +283,14 @@ class Asax:
         return {name: (weights.excess_risk, weights.risk_bound) for name, weights in known}
 
 
-def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[Hosting]:
-    """Go through the waiting jobs, and give each the first offer of a quota above 0 that has the room.
+def first_fit(guests: Sequence[Asked], offers: Iterable[Offer]) -> Iterator[tuple[int, int, Decision]]:
+    """Give each waiting job the first offer of a quota above 0 that fulfils it; yield guest, host and decision.
 
-    An offer has the room where the host has the cores and the free memory that the guest asks for, and its quota, or
-    what the host leaves idle, the cores that the guest keeps busy on average: what is offered must fulfil what a job
-    needs (section 3.2). A host takes one guest; one that was asked in vain learns nothing, for without a guest there is
-    no loss.
+    A host takes one guest; one that was asked in vain learns nothing, for without a guest there is no loss.
     """
     open_offers = [offer for offer in offers if offer.decision.percent > 0]
     for guest, asked in enumerate(guests):
-        fits = (place for place, offer in enumerate(open_offers) if offer.fulfils(asked))
-        place = next(fits, None)
+        place = next((place for place, offer in enumerate(open_offers) if offer.fulfils(asked)), None)
         if place is not None:
             offer = open_offers.pop(place)
-            yield Hosting(guest, offer.host, offer.decision)
+            yield guest, offer.host, offer.decision

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from allocopt.errors import UsageError
+from allocopt.simulator.quota.execution import Allocation, Progress, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
-from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota, Start
-from learned.asax.agent import Asax, Asked, Decision, Loss, Offer, first_fit, performance_loss
-from learned.asax.knowledge import load_knowledge
+from learned.asax.agent import Asax, Asked, Decision, Loss, Offer, first_fit, load_knowledge, performance_loss
 from learned.asax.trees import Leaf, State, read_experts
 
 
@@ -19,10 +18,10 @@ from learned.asax.trees import Leaf, State, read_experts
 class AsaxScheduler(QuotaScheduler):
     """Space sharing, and each job that still waits beside the first running one that offers a quota and has the room.
 
-    A running job's offer is drawn once, and again when the experts see it in another state, so that a refusal holds.
-    Running jobs are looked at by the cores that they leave idle, the most first. While jobs share, the learner looks at
-    them every ``period_s`` and whenever something happens: the loss that is foreseen for the host at the present rate
-    is what its last quota brought, and a new quota is drawn. A guest is not sent away.
+    Running jobs are looked at by the cores that they leave idle, the most first. An offer is drawn once, and again when
+    the experts see the job in another state, so that a refusal holds. While jobs share, the learner looks at them every
+    ``period_s`` and whenever something happens: the loss that is foreseen for the host is what its last quota brought,
+    and a new quota is drawn. A guest is not sent away.
     """
 
     asax: Asax = field(default_factory=Asax.untrained)  # The learner; it goes on learning
@@ -69,15 +68,14 @@ class AsaxScheduler(QuotaScheduler):
         if known is None or known[0] != leaves:
             known = leaves, self.asax.decide(application, state, view.rng)
             self._offers[allocation.number] = known
-        return Offer(allocation.number, allocation.cores, allocation.free_memory(), known[1], allocation.idle_cores())
+        return _offer_of(allocation, known[1])
 
     def _learn_from_refusals(self, view: QuotaView) -> None:
         asked = _asked(view)
         for one in view.allocations:
             if one.guest is None and one.number in self._offers:
                 decision = self._offers[one.number][1]
-                idle = Offer(one.number, one.cores, one.free_memory(), decision, one.idle_cores())
-                if decision.percent == 0 and any(map(idle.fulfils, asked)):
+                if decision.percent == 0 and any(map(_offer_of(one, decision).fulfils, asked)):
                     self.asax.learn(decision, min(1.0, self.idle_weight * one.idle_cores() / one.cores))
 
     def _look_again(self, view: QuotaView, allocation: Allocation) -> int:
@@ -96,6 +94,10 @@ class AsaxScheduler(QuotaScheduler):
         return performance_loss(run_s, host.queued.job.walltime_s, self.asax.full_loss_at)
 
 
+def _offer_of(host: Allocation, decision: Decision) -> Offer:
+    return Offer(host.number, host.cores, host.free_memory(), decision, host.idle_cores())
+
+
 def _asked(view: QuotaView) -> list[Asked]:
     waiting = (view.jobs[job].job for job in view.queue)
     return [Asked(job.cores, job.peak_memory() * job.cores, job.mean("cpu") * job.cores) for job in waiting]
@@ -109,11 +111,7 @@ def state_of(now: float, allocation: Allocation) -> State:
 
 @dataclass
 class AsaxPolicy(QuotaScheduler):
-    """`AsaxScheduler` with experts and knowledge from files.
-
-    Raises `BadFileError` if a file is not what it should be, `UsageError` if a number is out of range, or there is
-    no such loss.
-    """
+    """`AsaxScheduler` with files; raises `BadFileError` for a wrong one, `UsageError` if an option is out of range."""
 
     experts: str = ""  # File of the experts' trees; empty for those of the package
     knowledge: str = ""  # File of what was learned before; empty for nothing

@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,7 @@ class Leaf:
     """A row of a table."""
 
     condition: Range | StageKind  # Range of the metric, or kind of stage
-    happiness: Range  # Range of the happiness
+    happiness: Range
     probabilities: tuple[float, ...]  # How likely each action is, summing to 1
 
 
@@ -74,7 +74,7 @@ class Expert:
     """A tree: the leaf that a state falls into says how likely each action is."""
 
     metric: str  # ``cpu``, ``memory``, ``stage`` or ``interval``
-    leaves: tuple[Leaf, ...]  # Its leaves, each state in exactly one
+    leaves: tuple[Leaf, ...]  # Each state is in exactly one
 
     def leaf(self, state: State) -> Leaf:
         """Return the leaf of a state."""
@@ -84,8 +84,8 @@ class Expert:
     def _holds(self, leaf: Leaf, state: State) -> bool:
         if isinstance(leaf.condition, StageKind):
             return leaf.condition is StageKind(state.stage)
-        top = METRICS[self.metric][1]
-        return _within(leaf.condition, state.value(self.metric)) or leaf.condition[1] == state.value(self.metric) == top
+        value = state.value(self.metric)
+        return _within(leaf.condition, value) or leaf.condition[1] == value == METRICS[self.metric][1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Experts:
     """The trees of a site."""
 
     actions: tuple[int, ...]  # Quotas of the guest in percent of the host's cores, rising from 0
-    experts: tuple[Expert, ...]  # One tree for each metric
+    experts: tuple[Expert, ...]  # One for each metric
 
     def __len__(self) -> int:
         return len(self.experts)
@@ -109,27 +109,26 @@ class Experts:
 
 
 def read_experts(path: Path | str | None = None) -> Experts:
-    """Read a table; without a path the one that comes with the package.
-
-    Raises `BadFileError` if the file cannot be read, or an expert leaves a gap, has rows that overlap or do not sum
-    to 1; it names the expert and the row.
-    """
+    """Read a table, that of the package without a path; raises `BadFileError`, which names expert and row."""
     where = Path(str(files("learned.asax").joinpath(SHIPPED))) if path is None else Path(path)
     return experts_of(read_toml(where), where)
 
 
 def experts_of(held: Mapping[str, Any], where: Path | str) -> Experts:
     """Make the experts of a table; see `read_experts`."""
-    actions = _actions(held.get("actions"), where)
-    listed = held.get("experts")
+    actions, listed = held.get("actions"), held.get("experts")
+    if not isinstance(actions, list) or not actions or not all(type(action) is int for action in actions):
+        raise bad_file(where, "actions", f"is {shown(actions)}, must be a list of whole percents")
+    if actions[0] != 0 or any(after <= before for before, after in pairwise(actions)) or actions[-1] > LARGEST_PERCENT:
+        raise bad_file(where, "actions", f"are {actions}, must rise from 0 to at most {LARGEST_PERCENT}")
     if not isinstance(listed, list) or not listed:
         raise bad_file(where, "experts", "is missing or empty, must hold at least one expert")
-    experts = tuple(_expert(one, actions, f"experts[{index}]", where) for index, one in enumerate(listed))
+    experts = tuple(_expert(one, len(actions), f"experts[{index}]", where) for index, one in enumerate(listed))
     metrics = [expert.metric for expert in experts]
     for metric in metrics:
         if metrics.count(metric) > 1:
             raise bad_file(where, "experts", f"the metric {metric!r} has two experts")
-    return Experts(actions, experts)
+    return Experts(tuple(actions), experts)
 
 
 def _within(range_: Range, value: float) -> bool:
@@ -137,15 +136,7 @@ def _within(range_: Range, value: float) -> bool:
     return range_[0] <= value < range_[1] or value == range_[1] == math.inf
 
 
-def _actions(listed: Any, where: Path | str) -> tuple[int, ...]:
-    if not isinstance(listed, list) or not listed or not all(type(action) is int for action in listed):
-        raise bad_file(where, "actions", f"is {shown(listed)}, must be a list of whole percents")
-    if listed[0] != 0 or any(after <= before for before, after in pairwise(listed)) or listed[-1] > LARGEST_PERCENT:
-        raise bad_file(where, "actions", f"are {listed}, must rise from 0 to at most {LARGEST_PERCENT}")
-    return tuple(listed)
-
-
-def _expert(held: Any, actions: tuple[int, ...], place: str, where: Path | str) -> Expert:
+def _expert(held: Any, n_actions: int, place: str, where: Path | str) -> Expert:
     metric = held.get("metric") if isinstance(held, dict) else None
     if metric not in (*METRICS, STAGE):
         known = ", ".join((*METRICS, STAGE))
@@ -154,7 +145,7 @@ def _expert(held: Any, actions: tuple[int, ...], place: str, where: Path | str) 
     if not isinstance(rows, list) or not rows:
         raise bad_file(where, f"expert {metric!r}", "has no rows")
     leaves = tuple(
-        _leaf(row, metric, len(actions), f"expert {metric!r}, row {number}", where)
+        _leaf(row, metric, n_actions, f"expert {metric!r}, row {number}", where)
         for number, row in enumerate(rows, start=1)
     )
     _check_cover(metric, leaves, where)
@@ -195,19 +186,18 @@ def _range(held: Any, name: str, limits: Range, place: str, where: Path | str) -
 def _check_cover(metric: str, leaves: Sequence[Leaf], where: Path | str) -> None:
     if metric == STAGE:
         for kind in StageKind:
-            held = [leaf for leaf in leaves if leaf.condition is kind]
-            _check_cells(held, [f"stage {kind}"], metric, where)
+            _check_cells([leaf for leaf in leaves if leaf.condition is kind], f"stage {kind}", metric, where)
         return
     ranges = [leaf.condition for leaf in leaves if not isinstance(leaf.condition, StageKind)]
     edges = sorted({*METRICS[metric], *(edge for pair in ranges for edge in pair)})
     for low, high in pairwise(edges):
         held = [leaf for leaf, range_ in zip(leaves, ranges, strict=True) if range_[0] <= low and high <= range_[1]]
-        _check_cells(held, [f"{metric} {low:g} .. {high:g}"], metric, where)
+        _check_cells(held, f"{metric} {low:g} .. {high:g}", metric, where)
 
 
-def _check_cells(leaves: Sequence[Leaf], names: Sequence[str], metric: str, where: Path | str) -> None:
+def _check_cells(leaves: Sequence[Leaf], name: str, metric: str, where: Path | str) -> None:
     edges = sorted({*HAPPINESS, *(edge for leaf in leaves for edge in leaf.happiness)})
-    for name, (low, high) in product(names, pairwise(edges)):
+    for low, high in pairwise(edges):
         count = sum(leaf.happiness[0] <= low and high <= leaf.happiness[1] for leaf in leaves)
         if count != 1:
             fault = "no row holds" if count == 0 else f"{count} rows hold"

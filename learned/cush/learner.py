@@ -1,31 +1,57 @@
-"""Algorithm 1: both selectors learn from simulations of job sets, and workers average what they learned."""
+"""Both selectors of CuSH in torch, and Algorithm 1: they learn from simulations, and workers average what they learned.
+
+In an epoch, several simulations of each job set run side by side. The return of a step is
+``v_t = (sum over i >= t of gamma^(i - t) r_i) r_g``: discounted local rewards, times the mean normalized turnaround
+time of the episode where that is asked for. Rewards are negative, so that an episode that went worse has smaller
+returns. The baseline ``b_t`` is the mean of the returns of all simulations of the same job set, those of the other
+workers among them, at the same time ``t``: after as many timesteps, or after as many actions.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from torch import nn
 
-from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.envs.cush.jobsets import JobSet, Machine
+from allocopt.envs.cush.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import Policy
-from learned.cush.acting import Validator
-from learned.cush.modules import PolicyModule, SelectorModule
-from learned.cush.selectors import JOBS, POLICIES, Agent, PolicySelector, parts_of
-from learned.cush.simulations import Allocations, Clock, Played, Simulations, baseline, means_over, returns_of, times_by
-from learned.rl.learner import OptimizerName
-from learned.rl.networks import set_weights, weights_of
-from learned.rl.policy_gradient import Choices, PolicyGradient
+from learned.cush.policies import (
+    FILTERS,
+    HIDDEN,
+    JOBS,
+    N_NUMBERS,
+    POLICIES,
+    SIDE,
+    Agent,
+    ImageNetwork,
+    JobSelector,
+    LearnedPolicies,
+    PolicySelector,
+    Validator,
+    look,
+    parts_of,
+    starts_of,
+)
+from learned.rl.algorithms import Choices, OptimizerName, PolicyGradient, cumulative_rewards
+from learned.rl.networks import dense, masked, masked_log_softmax, set_weights, slot_layers, slot_logits, weights_of
+from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
+from learned.rl.state import Stateful
 from learned.rl.workers import Workers
+
+Clock = Literal["timesteps", "actions"]  # What counts as the same time for the baseline
+SlotRows = tuple[torch.Tensor, torch.Tensor]
+"""States of ``n`` choices: features ``(R, K)`` of the legal ones alone, and which are legal, ``(n, Q + 1)``."""
+MOMENTUM = 0.1  # Share of a batch in the running statistics of batch normalization
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Hyper-parameters of Algorithm 1; the defaults are the paper's.
-
-    Raises `UsageError` if validations do not fall on averages.
-    """
+    """Hyper-parameters of Algorithm 1, the paper's; raises `UsageError` if validations do not fall on averages."""
 
     epochs: int = 5000  # Epochs of the whole training, the last of which ends with an average and a validation
     optimizer: OptimizerName = "rmsprop"  # Of both selectors
@@ -35,7 +61,7 @@ class Settings:
     last_rate: float = 1.0  # Share of them that is left at the end
     gamma: float = 0.9  # Discount per step
     global_reward: bool = True  # Whether returns are multiplied by the mean normalized turnaround time of the episode
-    clock: Clock = "actions"  # What counts as the same time for the baseline
+    clock: Clock = "actions"
     policy_steps: int = 1  # Steps of the policy selector in an epoch, each along its share of the choices
     # Whether the mean return of the same job in all simulations is the baseline of the policy selector
     policy_baseline: bool = False
@@ -44,8 +70,7 @@ class Settings:
     ent_coef: float = 0.0
     final_ent_coef: float = 0.0
     max_grad_norm: float = float("inf")  # Norm that gradients are cut at
-    # Parts in which an epoch is played, one after the other; images of all job sets do not fit in memory
-    # together
+    # Parts in which an epoch is played, one after the other; images of all job sets do not fit in memory together
     chunks: int = 1
     average_every: int = 5  # Epochs K between two averages of the workers' parameters
     validate_every: int = 25  # Epochs between two validations, a multiple of K
@@ -57,12 +82,224 @@ class Settings:
             )
 
 
-class CushLearner:
-    """Both selectors on one machine; see `learned.rl.loop.Learner`.
+class SelectorModule(nn.Module):
+    """A job selector that learns: what `states` makes of observations to logits, shape ``(n, Q + 1)``."""
 
-    The policy selector may be one that does not learn. The seed fixes every random choice but that of job sets, which
-    workers have in common.
+    largest_batch: int  # Choices that it learns from together, at most; more do not fit in a cache
+
+    def states(self, observations: Float32Array, legal: BoolArray) -> SlotRows | torch.Tensor:
+        """Turn observations of ``n`` choices into what the module takes."""
+        raise NotImplementedError
+
+    def acting(self) -> JobSelector:
+        """Return what acts by the present weights."""
+        raise NotImplementedError
+
+
+class CompactModule(SelectorModule):
+    """The compact job selector; takes `SlotRows`, and acts without torch."""
+
+    largest_batch = 100_000
+
+    def __init__(self, network: CompactNetwork) -> None:
+        super().__init__()
+        self.actor = slot_layers(network)
+
+    def forward(self, states: SlotRows) -> torch.Tensor:
+        """Return logits, the smallest there are for illegal choices."""
+        return slot_logits(self.actor, *states)
+
+    def states(self, observations: Float32Array, legal: BoolArray) -> SlotRows:
+        """Keep the features of what is legal."""
+        return torch.from_numpy(observations[legal]), torch.from_numpy(legal)
+
+    def acting(self) -> JobSelector:
+        """Return what acts by the present weights."""
+        return SlotPolicy(pack_slots(weights_of(self)))
+
+
+class ImageModule(SelectorModule):
+    """The paper's job selector; takes images ``(n, Q + 1, T, units)``, and acts itself.
+
+    Batch normalization is by running statistics also while it learns, so that probabilities are those by which choices
+    were drawn; every batch that is learned from moves the statistics.
     """
+
+    largest_batch = 256
+
+    def __init__(self, network: ImageNetwork) -> None:
+        super().__init__()
+        choices = network.queue + 1
+        self.filters = nn.Conv2d(choices, FILTERS, SIDE)
+        self.norm = nn.BatchNorm2d(FILTERS, momentum=MOMENTUM)
+        self.output = nn.Linear(FILTERS * network.positions, choices)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """Return logits."""
+        found = torch.relu(self.filters(states))
+        norm = self.norm
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        # Copies, for gradients still need what was used when the statistics have moved.
+        mean, variance = norm.running_mean.clone(), norm.running_var.clone()
+        values = nn.functional.batch_norm(found, mean, variance, norm.weight, norm.bias)
+        if torch.is_grad_enabled():
+            with torch.no_grad():
+                new_variance, new_mean = torch.var_mean(found.detach(), dim=(0, 2, 3))
+                norm.running_mean.lerp_(new_mean, MOMENTUM)
+                norm.running_var.lerp_(new_variance, MOMENTUM)
+        logits: torch.Tensor = self.output(values.flatten(1))
+        return logits
+
+    def states(self, observations: Float32Array, legal: BoolArray) -> torch.Tensor:
+        """Return the images."""
+        return torch.from_numpy(observations)
+
+    def acting(self) -> JobSelector:
+        """Return itself."""
+        return self
+
+    def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
+        """Draw choices; see `learned.cush.policies.JobSelector.draw`."""
+        probability = masked_log_softmax(self._logits(observations), torch.from_numpy(legal)).exp().double()
+        below = probability.cumsum(1) <= torch.from_numpy(uniform)[:, None] * probability.sum(1, keepdim=True)
+        # Rounding must not lead beyond the last legal choice, which is to do nothing.
+        return np.asarray(below.sum(1).clamp(max=legal.shape[1] - 1).numpy())
+
+    def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
+        """Take the most probable choices; see `learned.cush.policies.JobSelector.best`."""
+        return np.asarray(masked(self._logits(observations), torch.from_numpy(legal)).argmax(1).numpy())
+
+    def _logits(self, observations: Float32Array) -> torch.Tensor:
+        with torch.no_grad():
+            logits: torch.Tensor = self(torch.from_numpy(observations))
+        return logits
+
+
+class PolicyModule(nn.Sequential):
+    """The policy selector: descriptions of jobs of so many traits to logits ``(n, 2)``."""
+
+    def __init__(self, traits: int) -> None:
+        super().__init__(*dense(traits + N_NUMBERS, HIDDEN, len(Policy), activation=nn.ReLU()))
+
+    def acting(self) -> LearnedPolicies:
+        """Return what acts by the present weights, without torch."""
+        return LearnedPolicies(weights_of(self))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocations:
+    """How the n jobs of some episodes were allocated."""
+
+    # Episode of each, and its number in the job set, shape ``(n,)``
+    episodes: IntArray
+    jobs: IntArray
+    described: Float32Array  # What the policy selector was told of it, shape ``(n, inputs)``
+    # The policy that was drawn, its penalty, and whether no other one has a smaller penalty, shape ``(n,)``
+    policies: IntArray
+    penalties: FloatArray
+    right: BoolArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Played:
+    """Whole episodes: T steps of E episodes, after which all are over."""
+
+    # Of the N choices where more than one thing could be done, step after step
+    observations: Float32Array
+    legal: BoolArray
+    slots: IntArray
+    acts: BoolArray  # Where these were, shape ``(T, E)``, N times true
+    runs: BoolArray  # Which episodes were not over yet, shape ``(T, E)``
+    rewards: FloatArray  # Shape ``(T, E)``
+    times: IntArray  # Timesteps passed before each step, shape ``(T, E)``
+    turnaround: FloatArray  # Mean normalized turnaround time of each episode, shape ``(E,)``
+    allocations: Allocations  # How all jobs were allocated
+
+
+class Simulations(Stateful):
+    """Episodes over job sets, of which so many ``groups`` are drawn for every epoch, each for some ``simulations``."""
+
+    state = ("_rng",)
+
+    def __init__(
+        self, jobsets: Sequence[JobSet], machine: Machine, groups: int, simulations: int, options: Options, seed: int
+    ) -> None:
+        self.episodes = Episodes(jobsets, machine, groups * simulations, options)
+        self.groups = np.repeat(np.arange(groups), simulations)
+        self._n_groups = groups
+        self._rng = np.random.default_rng((seed, 1))
+
+    def play(self, agent: Agent, generator: torch.Generator) -> Played:
+        """Draw job sets, and choices until every episode is over."""
+        count = len(self.episodes.jobsets)
+        drawn = self._rng.choice(count, self._n_groups, replace=count < self._n_groups)
+        episodes = self.episodes
+        episodes.begin(drawn[self.groups])
+        over = np.zeros(episodes.n_environments, dtype=np.bool_)
+        steps = []
+        while not over.all():
+            observations, legal = look(episodes)
+            uniform = torch.rand((2, len(over)), dtype=torch.float64, generator=generator).numpy()
+            slots = agent.jobs.draw(observations, legal, uniform[0])
+            starts = starts_of(episodes, slots, over)
+            policies = np.zeros(len(slots), dtype=np.int64)
+            how = agent.policies.draw(starts.described, starts.penalties, uniform[1][starts.episodes])
+            policies[starts.episodes] = how
+            open_choice = ~over & (legal.sum(axis=1) > 1)
+            runs, now = ~over, episodes.tally["now"].copy()
+            reward, over = episodes.step(slots, policies)
+            acted = observations[open_choice], legal[open_choice], slots[open_choice]
+            steps.append((*acted, open_choice, runs, reward, now, starts, how))
+        seen, masks, chosen, *framed, begun, allocated = zip(*steps, strict=True)
+        numbers, jobs, described, penalties = (np.concatenate(parts) for parts in zip(*begun, strict=True))
+        drawn_policies = np.concatenate(allocated)
+        paid = penalties[np.arange(len(jobs)), drawn_policies]
+        right = paid <= penalties.min(axis=1) + 1e-9
+        allocations = Allocations(numbers, jobs, described, drawn_policies, paid, right)
+        observations, legal, slots = (np.concatenate(parts) for parts in (seen, masks, chosen))
+        acts, runs, rewards, times = (np.array(parts) for parts in framed)
+        turnaround = episodes.metrics()["normalized_turnaround"]
+        return Played(observations, legal, slots, acts, runs, rewards, times, turnaround, allocations)
+
+
+def returns_of(played: Played, gamma: float, *, global_reward: bool) -> FloatArray:
+    """Return ``v_t`` of every step, shape ``(T, E)``, with or without the factor ``r_g``."""
+    returns = cumulative_rewards(played.rewards, np.zeros_like(played.runs), gamma)
+    return returns * played.turnaround if global_reward else returns
+
+
+def times_by(clock: Clock, played: Played) -> IntArray:
+    """Return the time of every step by a clock, shape ``(T, E)``."""
+    if clock == "timesteps":
+        return played.times
+    return np.broadcast_to(np.arange(len(played.times))[:, None], played.times.shape)
+
+
+def baseline(returns: FloatArray, times: IntArray, runs: BoolArray, groups: IntArray, workers: Workers) -> FloatArray:
+    """Return the mean return over simulations of a job set, by groups ``(E,)``, at the same time, shape ``(T, E)``."""
+    last = int(workers.largest(np.array([times[runs].max()], dtype=np.float64))[0])
+    size, means = (int(groups.max()) + 1, last + 1), np.zeros_like(returns)
+    means[runs] = _means_over(returns[runs], np.broadcast_to(groups, times.shape)[runs], times[runs], size, workers)
+    return means
+
+
+def _means_over(
+    values: FloatArray, groups: IntArray, numbers: IntArray, size: tuple[int, int], workers: Workers
+) -> FloatArray:
+    # For each value the mean of those of all workers with the same group and number, all below ``size``.
+    sums = np.zeros((2, *size))
+    np.add.at(sums[0], (groups, numbers), values)
+    np.add.at(sums[1], (groups, numbers), 1.0)
+    sums = workers.total(sums)
+    means: FloatArray = (sums[0] / np.maximum(sums[1], 1.0))[groups, numbers]
+    return means
+
+
+class CushLearner(Stateful):
+    """Both selectors on one machine, where that of policies may be fixed; see `learned.rl.loop.Learner`."""
+
+    state = ("_learners", "_simulations", "_generator", "_samples", "_epochs", "_measures", "best", "best_score")
 
     def __init__(
         self,
@@ -90,7 +327,7 @@ class CushLearner:
         self.best_score = np.inf
 
     def update(self, share: float) -> dict[str, float]:
-        """Play and learn for an epoch; see `learned.rl.loop.Learner.update`."""
+        """Play and learn for an epoch."""
         settings = self._settings
         if self._epochs == 0:
             self._average()
@@ -108,7 +345,9 @@ class CushLearner:
         if is_last or self._epochs % settings.average_every == 0:
             self._average()
         if is_last or self._epochs % settings.validate_every == 0:
-            self._keep_if_best()
+            self._measures = self._validator.measures(self.agent(), self._workers)
+            if self._measures["score"] < self.best_score:
+                self.best_score, self.best = self._measures["score"], self.weights()
         turnaround = float(np.mean([mean for _, mean in found]))
         return {
             "samples": float(self._samples),
@@ -124,39 +363,21 @@ class CushLearner:
 
     def weights(self) -> dict[str, Float32Array]:
         """Return the present parameters of both selectors."""
-        weights = {JOBS + name: values for name, values in weights_of(self._jobs).items()}
-        if isinstance(self._policies, PolicyModule):
-            weights |= {POLICIES + name: values for name, values in weights_of(self._policies).items()}
-        return weights
+        return {
+            prefix + name: values
+            for prefix, learner in self._learners.items()
+            for name, values in weights_of(learner.actor).items()
+        }
 
     def snapshot(self) -> dict[str, Any]:
         """Return all that later epochs depend on, of every worker."""
-        own = {
-            "learners": {name: learner.snapshot() for name, learner in self._learners.items()},
-            "simulations": self._simulations.snapshot(),
-            "generator": self._generator.get_state(),
-            "samples": self._samples,
-        }
-        return {
-            "workers": list(self._workers.gathered(own)),
-            "epochs": self._epochs,
-            "measures": dict(self._measures),
-            "best": dict(self.best),
-            "best_score": float(self.best_score),
-        }
+        return {"workers": list(self._workers.gathered(super().snapshot()))}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot of as many workers."""
         if len(snapshot["workers"]) != self._workers.count:
             raise ValueError(f"the snapshot is of {len(snapshot['workers'])} workers")
-        own = snapshot["workers"][self._workers.rank]
-        for name, learner in self._learners.items():
-            learner.restore(own["learners"][name])
-        self._simulations.restore(own["simulations"])
-        self._generator.set_state(own["generator"])
-        self._samples, self._epochs = own["samples"], snapshot["epochs"]
-        self._measures, self.best = dict(snapshot["measures"]), dict(snapshot["best"])
-        self.best_score = snapshot["best_score"]
+        super().restore(snapshot["workers"][self._workers.rank])
 
     def agent(self) -> Agent:
         """Return what acts by the present parameters."""
@@ -165,9 +386,8 @@ class CushLearner:
 
     def best_agent(self) -> Agent:
         """Go back to the best parameters, and return what acts by them."""
-        set_weights(self._jobs, parts_of(self.best, JOBS))
-        if isinstance(self._policies, PolicyModule):
-            set_weights(self._policies, parts_of(self.best, POLICIES))
+        for prefix, learner in self._learners.items():
+            set_weights(learner.actor, parts_of(self.best, prefix))
         return self.agent()
 
     def _selections(self, found: list[tuple[Allocations, float]]) -> Iterator[Choices]:
@@ -177,10 +397,14 @@ class CushLearner:
             returns = returns_of(part, settings.gamma, global_reward=settings.global_reward)
             times = times_by(settings.clock, part)
             expected = baseline(returns, times, part.runs, self._simulations.groups, self._workers)
-            advantages = advantages_of((returns - expected)[part.acts], settings)
+            advantages = _advantages_of((returns - expected)[part.acts], settings)
             self._samples += len(advantages)
             found.append((part.allocations, float(part.turnaround.mean())))
-            yield from selector_choices(self._jobs, part, advantages)
+            for first in range(0, len(part.slots), self._jobs.largest_batch):
+                some = slice(first, first + self._jobs.largest_batch)
+                states = self._jobs.states(part.observations[some], part.legal[some])
+                legal, slots = torch.from_numpy(part.legal[some]), torch.from_numpy(part.slots[some])
+                yield Choices(states, legal, slots, advantages[some])
 
     def _improve_policies(self, found: Sequence[Allocations], ent_coef: float) -> None:
         groups, settings = self._simulations.groups, self._settings
@@ -195,41 +419,22 @@ class CushLearner:
             self._learners[POLICIES].improve([Choices(*(tensor[some] for tensor in whole))], ent_coef)
 
     def _average(self) -> None:
-        for module in (self._jobs, self._policies):
-            if isinstance(module, torch.nn.Module):
-                self._workers.average(module)
-
-    def _keep_if_best(self) -> None:
-        self._measures = self._validator.measures(self.agent(), self._workers)
-        if self._measures["score"] < self.best_score:
-            self.best_score, self.best = self._measures["score"], self.weights()
-
-
-def selector_choices(jobs: SelectorModule, played: Played, advantages: torch.Tensor) -> Iterator[Choices]:
-    """Return what a job selector learns from, in batches that it takes."""
-    for first in range(0, len(played.slots), jobs.largest_batch):
-        some = slice(first, first + jobs.largest_batch)
-        legal = played.legal[some]
-        states = jobs.states(played.observations[some], legal)
-        yield Choices(states, torch.from_numpy(legal), torch.from_numpy(played.slots[some]), advantages[some])
+        for learner in self._learners.values():
+            self._workers.average(learner.actor)
 
 
 def policy_choices(found: Allocations, groups: IntArray, settings: Settings, workers: Workers) -> Choices:
-    """Return what the policy selector learns from: its return is minus the penalty.
-
-    Where there is a baseline, it is the mean return of the same job in all simulations.
-    """
+    """Return what the policy selector learns from: minus penalties, less the mean over a job's simulations if asked."""
     returns = -found.penalties
     if settings.policy_baseline:
         # Every job of every job set is started once in each simulation.
         size = int(groups.max()) + 1, int(found.jobs.max()) + 1
-        returns = returns - means_over(returns, groups[found.episodes], found.jobs, size, workers)
+        returns = returns - _means_over(returns, groups[found.episodes], found.jobs, size, workers)
     legal = torch.ones((len(returns), len(Policy)), dtype=torch.bool)
     described, policies = torch.from_numpy(found.described), torch.from_numpy(found.policies)
-    return Choices(described, legal, policies, advantages_of(returns, settings))
+    return Choices(described, legal, policies, _advantages_of(returns, settings))
 
 
-def advantages_of(differences: FloatArray, settings: Settings) -> torch.Tensor:
-    """Return advantages, over their standard deviation where that is asked for."""
+def _advantages_of(differences: FloatArray, settings: Settings) -> torch.Tensor:
     advantages = torch.from_numpy(differences).float()
     return advantages / (advantages.std() + 1e-8) if settings.scaled else advantages

@@ -1,35 +1,221 @@
-"""Policy ``cush``: a trained agent as a scheduler of simulations, which chooses jobs and how they are allocated."""
+"""Agents of CuSH: both selectors (sections 3.2, 3.3), how they act without torch, and ``cush``, one as a scheduler.
 
-from collections.abc import Iterator
+The job selector of the paper applies 16 filters of 2 x 2 to the image, then a rectifier, batch normalization and a
+dense layer with an output for every choice. The compact one, `CompactNetwork`, looks at the features of one choice at a
+time, with the same weights for all of them, so that neither the machine nor the queue has a say in its size. The policy
+selector has 10 hidden neurons.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from allocopt.arrays import Float32Array, FloatArray, IntArray
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.observation import n_features
-from allocopt.envs.cush.task import Kinds, LiveEpisode, Options
+from allocopt.envs.cush.task import DynamicTypes, Episodes, Kinds, LiveEpisode, Options
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.locality import Policy, WorkloadType
 from allocopt.simulator.scheduler import Decision, Start, Wait
 from allocopt.simulator.view import View
-from learned.cush.acting import idling_forbidden
-from learned.cush.selectors import (
-    FIXED,
-    JOBS,
-    POLICIES,
-    Agent,
-    FixedPolicies,
-    LearnedPolicies,
-    PolicySelector,
-    parts_of,
-)
 from learned.rl.slots import SlotPolicy, pack_slots
-from learned.weights import Card, find_weights, load_weights
+from learned.rl.workers import Workers
+from learned.weights import Card, Weights, check_shapes, find_weights, load_weights, two_layers
 
-GPUS = "gpus"
-"""The resource of a platform that policies are about."""
+JOBS, POLICIES = "jobs.", "policies."  # What the names of both networks' parameters begin with where they are together
+LEARNED, ORACLE = "learned", "oracle"
+FIXED = (*(policy.label for policy in Policy), ORACLE)
+"""What may stand in the place of the policy selector: one policy for all jobs, or the better one of each."""
+FILTERS, SIDE = 16, 2
+HIDDEN = 10
+N_NUMBERS = 3  # What a policy selector is told of a job beside its traits; see `Episodes.descriptions`
+GPUS = "gpus"  # The resource of a platform that policies are about
+
+
+@dataclass(frozen=True, slots=True)
+class ImageNetwork:
+    """Slots, rows of the image, and columns: CPUs and GPUs; raises `UsageError` if a filter has no place in it."""
+
+    queue: int
+    horizon: int
+    units: int
+
+    def __post_init__(self) -> None:
+        if self.horizon < SIDE:
+            raise UsageError(f"the horizon is {self.horizon}, must be at least {SIDE} for filters of {SIDE} x {SIDE}")
+
+    @property
+    def positions(self) -> int:
+        """Places of a filter in the image."""
+        return (self.horizon - SIDE + 1) * (self.units - SIDE + 1)
+
+
+def policy_shapes(inputs: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the policy selector's parameters by name, for so many numbers that describe a job."""
+    first = {"0.weight": (HIDDEN, inputs), "0.bias": (HIDDEN,)}
+    return {**first, "2.weight": (len(Policy), HIDDEN), "2.bias": (len(Policy),)}
+
+
+def parts_of(weights: Mapping[str, Float32Array], prefix: str) -> dict[str, Float32Array]:
+    """Return the parameters of one of the selectors."""
+    return {name.removeprefix(prefix): values for name, values in weights.items() if name.startswith(prefix)}
+
+
+class JobSelector(Protocol):
+    """Chooses a slot, or to do nothing, in many episodes at once; `learned.rl.slots.SlotPolicy` is one."""
+
+    def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
+        """Draw choices from what `Episodes.observe` returns, by random numbers within 0 .. 1, shape ``(E,)``."""
+
+    def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
+        """Take the most probable choices; see `draw`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearnedPolicies:
+    """The network of the policy selector; raises ValueError if a parameter is missing, or has another shape."""
+
+    weights: Weights
+
+    def __post_init__(self) -> None:
+        inputs = self.weights["0.weight"].shape[-1] if "0.weight" in self.weights else N_NUMBERS
+        check_shapes(policy_shapes(inputs), self.weights)
+
+    def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
+        """Draw policies of jobs that start by their probabilities and random numbers within 0 .. 1, shape ``(n,)``.
+
+        Descriptions have shape ``(n, inputs)``; only an oracle looks at penalties under each `Policy`, shape ``(n,
+        2)``.
+        """
+        logits = two_layers(self.weights, described, _rectified).astype(np.float64)
+        first = 1.0 / (1.0 + np.exp(np.clip(logits[:, 1] - logits[:, 0], -60.0, 60.0)))
+        return np.asarray((uniform >= first).astype(np.int64))
+
+    def best(self, described: Float32Array, penalties: FloatArray) -> IntArray:
+        """Take the most probable policies; see `draw`."""
+        return np.asarray(two_layers(self.weights, described, _rectified).argmax(axis=1), dtype=np.int64)
+
+
+def _rectified(values: Float32Array) -> Float32Array:
+    return np.maximum(values, np.float32(0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPolicies:
+    """What stands in the place of the policy selector, one of `FIXED`."""
+
+    how: str
+
+    def draw(self, described: Float32Array, penalties: FloatArray, uniform: FloatArray) -> IntArray:
+        """Return the policies, which nothing is drawn for; see `LearnedPolicies.draw`."""
+        return self.best(described, penalties)
+
+    def best(self, described: Float32Array, penalties: FloatArray) -> IntArray:
+        """Return the policies; see `LearnedPolicies.draw`."""
+        if self.how == ORACLE:
+            return np.asarray(penalties.argmin(axis=1), dtype=np.int64)
+        chosen = next(policy for policy in Policy if policy.label == self.how)
+        return np.full(len(described), int(chosen), dtype=np.int64)
+
+
+PolicySelector = LearnedPolicies | FixedPolicies
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A job selector and a policy selector."""
+
+    jobs: JobSelector
+    policies: PolicySelector
+
+
+MEANS = ("turnaround", "wait", "rewards", "penalty")  # Metrics of episodes that are told beside the score
+
+
+class _Starts(NamedTuple):
+    # The jobs that are about to start.
+
+    episodes: IntArray  # In which episode each does, rising, shape ``(n,)``
+    jobs: IntArray  # Their numbers in the job sets, shape ``(n,)``
+    described: Float32Array  # What the policy selector is told of them, shape ``(n, inputs)``
+    penalties: FloatArray  # Under each `Policy`, shape ``(n, 2)``
+
+
+def look(episodes: Episodes) -> tuple[Float32Array, BoolArray]:
+    """Return observations, and what agents may choose; see `idling_forbidden`."""
+    observations, legal = episodes.observe()
+    return observations, idling_forbidden(legal, episodes.tally["running"])
+
+
+def idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:
+    """Return legal choices, to do nothing only where something runs or nothing can start: no agent waits for ever."""
+    allowed = legal.copy()
+    allowed[:, -1] = (running > 0) | ~legal[:, :-1].any(axis=1)
+    return allowed
+
+
+def starts_of(episodes: Episodes, slots: IntArray, over: BoolArray) -> _Starts:
+    """Return the jobs in the chosen slots of the episodes that are not over."""
+    chosen = np.flatnonzero((slots < episodes.options.queue) & ~over)
+    places = chosen, slots[chosen]
+    return _Starts(chosen, episodes.jobs()[places], episodes.descriptions()[places], episodes.penalties()[places])
+
+
+def _best_step(agent: Agent, episodes: Episodes, over: BoolArray) -> BoolArray:
+    slots = agent.jobs.best(*look(episodes))
+    starts = starts_of(episodes, slots, over)
+    policies = np.zeros(len(slots), dtype=np.int64)
+    policies[starts.episodes] = agent.policies.best(starts.described, starts.penalties)
+    return episodes.step(slots, policies)[1]
+
+
+def run_agent(agent: Agent, episodes: Episodes) -> None:
+    """Play every job set in an episode of its own through, by the best choices."""
+    episodes.begin(np.arange(len(episodes.jobsets)))
+    over = np.zeros(episodes.n_environments, dtype=np.bool_)
+    while not over.all():
+        over = _best_step(agent, episodes, over)
+
+
+def run_dynamic(agent: Agent, types: DynamicTypes, episodes: Episodes, number: int) -> None:
+    """Play a job set of applications through by the best choices, whose types become known meanwhile."""
+    types.begin(number)
+    over = np.zeros(1, dtype=np.bool_)
+    while not over.all():
+        over = _best_step(agent, episodes, over)
+        types.look()
+
+
+def right_share(episodes: Episodes) -> float:
+    """Share of the started jobs that were allocated by their better policy."""
+    right = [
+        jobs.penalty[np.arange(len(jobs)), episodes.times(number)[2]] <= jobs.penalty.min(axis=1) + 1e-9
+        for number, jobs in enumerate(episodes.jobsets)
+    ]
+    return float(np.concatenate(right).mean())
+
+
+class Validator:
+    """Judges both selectors on job sets that they were not trained on; every worker plays every P-th of them."""
+
+    def __init__(self, jobsets: Sequence[JobSet], machine: Machine, options: Options, workers: Workers) -> None:
+        own = jobsets[workers.rank :: workers.count]
+        self._episodes = Episodes(own, machine, len(own), options) if own else None
+
+    def measures(self, agent: Agent, workers: Workers) -> dict[str, float]:
+        """Return means over the job sets: NTAT, the ``score``, those of `MEANS`, and the share of better policies."""
+        sums = np.zeros(3 + len(MEANS))
+        episodes = self._episodes
+        if episodes is not None:
+            run_agent(agent, episodes)
+            metrics, n = episodes.metrics(), len(episodes.jobsets)
+            sums[:2] = n, n * right_share(episodes)
+            sums[2:] = [metrics[name].sum() for name in ("normalized_turnaround", *MEANS)]
+        count, right, score, *means = workers.total(sums).tolist()
+        named = {f"validated_{name}": mean / count for name, mean in zip(MEANS, means, strict=True)}
+        return {"score": score / count, "right_policies": right / count, **named}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,10 +246,7 @@ class Trained:
 
 
 def load_trained(weights: str) -> Trained:
-    """Read an agent: one of `learned.weights.shipped_weights`, or a file that a training wrote.
-
-    Raises `UsageError` if there is no such file, `BadFileError` if it cannot be read, or is of another agent.
-    """
+    """Read an agent, shipped or from a file; raises `UsageError` if there is none, `BadFileError` if it is broken."""
     path = find_weights("cush", weights)
     trained = Trained(*load_weights(path, "cush"))
     if trained.card.network != "compact":
@@ -81,25 +264,19 @@ class _Simulation:
 
     view: View
     live: LiveEpisode
+    gpus: int  # Number of the platform's resource, 0 where there is none
     order: IntArray
     place: IntArray
     penalty: FloatArray
     chosen: IntArray
 
-    def ends(self, jobs: IntArray, timestep_s: float) -> IntArray:
-        # By which timestep they end, as far as that is known; later than now in any case.
-        penalty = self.penalty[jobs, self.chosen[jobs]]
-        ends = np.ceil((self.view.expected_end[jobs] + penalty) / timestep_s - 1e-9)
-        return np.asarray(np.maximum(ends, self.view.now // timestep_s + 1), dtype=np.int64)
-
 
 @dataclass(frozen=True, slots=True)
 class Cush:
-    """A trained agent.
+    """A trained agent, which decides at least once a timestep while something can start.
 
-    It decides as in training, once a timestep at least while something can start. Without ``kinds`` all jobs are of
-    an unknown type; a platform without GPUs has none that are asked for. Raises `UsageError` if there are no such
-    weights, the timestep is not positive, or the queue is negative, `BadFileError` if they cannot be read.
+    A platform without GPUs has none that are asked for. Raises `UsageError` if an option is out of range or there are
+    no such weights, `BadFileError` if they cannot be read.
     """
 
     # Machine that it was trained for, ``sierra`` or ``summit``, or a file that a training wrote
@@ -147,33 +324,37 @@ class Cush:
             if slot == self._options.queue:
                 yield Wait((view.now // self.timestep_s + 1) * self.timestep_s)
                 return
-            yield Start(self._started(simulation, slot))
-
-    def _started(self, simulation: _Simulation, slot: int) -> int:
-        job = int(simulation.order[simulation.live.slots()[slot]])
-        described = simulation.live.described(slot)
-        how = int(self._agent.policies.best(described, simulation.penalty[[job]])[0])
-        simulation.chosen[job] = how
-        self.policies[str(job)] = Policy(how)
-        return job
+            job = int(simulation.order[simulation.live.slots()[slot]])
+            described = simulation.live.described(slot)
+            how = int(self._agent.policies.best(described, simulation.penalty[[job]])[0])
+            simulation.chosen[job] = how
+            self.policies[str(job)] = Policy(how)
+            yield Start(job)
 
     def _set(self, simulation: _Simulation) -> None:
         view, place = simulation.view, simulation.place
         running = view.running
-        ends = simulation.ends(running, self.timestep_s)
+        penalty = simulation.penalty[running, simulation.chosen[running]]
+        # By which timestep they end, as far as that is known; later than now in any case.
+        known = np.ceil((view.expected_end[running] + penalty) / self.timestep_s - 1e-9)
+        ends = np.maximum(known, view.now // self.timestep_s + 1).astype(np.int64)
         sooner = np.lexsort((place[running], ends))
-        free = view.free[[0, self._gpus(view)]] if self._gpus(view) else np.array([view.free[0], 1])
+        free = view.free[[0, simulation.gpus]] if simulation.gpus else np.array([view.free[0], 1])
         simulation.live.set(
             int(view.now // self.timestep_s), np.sort(place[view.queue]), place[running[sooner]], ends[sooner], free
         )
 
     def _begun(self, view: View) -> _Simulation:
         n = len(view.ids)
-        kinds = self.kinds or Kinds(unknown_traits(n, self._traits), np.zeros((n, len(Policy))))
+        unknown = np.zeros((n, self._traits))
+        if self._traits == len(WorkloadType):
+            unknown[:, WorkloadType.UNKNOWN] = 1.0
+        kinds = self.kinds or Kinds(unknown, np.zeros((n, len(Policy))))
         if kinds.traits.shape != (n, self._traits) or kinds.penalty_s.shape != (n, len(Policy)):
             shapes, expected = (kinds.traits.shape, kinds.penalty_s.shape), ((n, self._traits), (n, len(Policy)))
             raise UsageError(f"kinds have shapes {shapes}, must have {expected} for these jobs and weights")
-        gpus = self._gpus(view)
+        names = view.platform.resources
+        gpus = names.index(GPUS) if GPUS in names[1:] else 0
         asked = view.request[:, [0, gpus]] if gpus else np.stack([view.request[:, 0], np.zeros(n, dtype=np.int64)], 1)
         total = view.platform.total
         machine = Machine(1, int(total[0]), max(1, int(total[gpus]) if gpus else 1))
@@ -182,17 +363,4 @@ class Cush:
         service = np.maximum(length[:, None] + kinds.penalty_s / self.timestep_s, 1e-9)
         jobs = JobSet(arrival, length, asked, service, kinds.traits)
         live = LiveEpisode(jobs, machine, self._options)
-        return _Simulation(view, live, order, np.argsort(order), kinds.penalty_s, np.zeros(n, dtype=np.int64))
-
-    def _gpus(self, view: View) -> int:
-        # Number of the platform's resource, 0 where there is none.
-        names = view.platform.resources
-        return names.index(GPUS) if GPUS in names[1:] else 0
-
-
-def unknown_traits(n: int, traits: int) -> FloatArray:
-    """Return what an agent is told of jobs of which nothing is known."""
-    told = np.zeros((n, traits))
-    if traits == len(WorkloadType):
-        told[:, WorkloadType.UNKNOWN] = 1.0
-    return told
+        return _Simulation(view, live, gpus, order, np.argsort(order), kinds.penalty_s, np.zeros(n, dtype=np.int64))

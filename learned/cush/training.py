@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,22 +14,18 @@ from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, read_measurements
 from allocopt.simulator.locality_fit import read_table
-from learned.cush.selectors import FIXED, LEARNED, FixedPolicies, ImageNetwork, PolicySelector
+from learned.cush.policies import FIXED, LEARNED, FixedPolicies, ImageNetwork, Validator
 from learned.rl.slots import CompactNetwork
-from learned.rl.training import DeclaredTraining, Trained, file_names
+from learned.rl.training import DeclaredTraining, Trained, file_names, option
 from learned.rl.workers import Workers, joined_workers
 
 if TYPE_CHECKING:
-    from learned.cush.learner import CushLearner, Settings
-    from learned.cush.modules import PolicyModule, SelectorModule
+    from learned.cush.learner import CushLearner, SelectorModule
 
 MACHINES = {"sierra": sierra, "summit": summit}
-VALIDATION_SEED = 900_000
-"""First seed of the job sets that validate; those that are trained on are drawn from the seeds below."""
-PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000
-"""Epochs of the paper, and of the shipped weights."""
-LARGEST_MEMORY, CHOICES = 200_000_000, 40
-"""Bytes of the images of choices that are kept, and choices of an episode, about."""
+VALIDATION_SEED = 900_000  # First seed of job sets that validate; those that are trained on have seeds below
+PUBLISHED_EPOCHS, USUAL_EPOCHS = 5000, 1000  # Epochs of the paper, and of the shipped weights
+LARGEST_MEMORY, CHOICES = 200_000_000, 40  # Bytes of images that are kept, and choices of an episode, about
 OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "image"}
 
 
@@ -38,22 +33,22 @@ OBSERVATION_OF: dict[str, ObservationName] = {"compact": "slots", "published": "
 class CushTraining(DeclaredTraining["CushLearner"]):
     """Trains a job selector and a policy selector for a machine."""
 
-    # ``sierra`` or ``summit``, and its number of nodes
-    machine: str = "sierra"
-    nodes: int = 128
-    settings: str = "usual"  # ``usual``: those of the shipped weights, or ``published``: those of the paper
-    network: str = "compact"  # Of the job selector: ``compact`` or ``published``
-    # ``learned``: by the policy selector; or ``depth-first``, ``breadth-first`` or ``oracle`` for all jobs
-    policies: str = LEARNED
-    epochs: int = 0  # Number of epochs; 0 for the usual number
+    machine: str = option("sierra", among=MACHINES)
+    nodes: int = option(128, least=1)  # Of that machine
+    # ``usual``: those of the shipped weights, or ``published``: those of the paper
+    settings: str = option("usual", among=("usual", "published"))
+    network: str = option("compact", among=OBSERVATION_OF)  # Of the job selector
+    # ``learned``: by the policy selector; or one for all jobs
+    policies: str = option(LEARNED, among=(LEARNED, *FIXED))
+    epochs: int = option(0, least=0)  # Number of epochs; 0 for the usual number
     # Job sets of an epoch, and simulations M of each, which are shared out among the workers
-    jobsets: int = 10
-    simulations: int = 24
-    average_every: int = 5  # Epochs K between two averages of the workers' parameters
-    pool: int = 2000  # Different job sets to train on
+    jobsets: int = option(10, least=1)
+    simulations: int = option(24, least=1)
+    average_every: int = option(5, least=1)  # Epochs K between two averages of the workers' parameters
+    pool: int = option(2000, least=1)  # Different job sets to train on
     # Job sets that validate, and epochs between two validations; the last epoch is validated in any case
-    validation: int = 128
-    every: int = 25
+    validation: int = option(128, least=1)
+    every: int = option(25, least=1)
     # File of fitted penalties as ``allocopt calibrate locality`` writes it, and seconds of a timestep; the
     # coefficients that come with the package if empty
     table: str = ""
@@ -64,17 +59,13 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     queue: int = 5
     horizon: int = 5
     # Learning rates; 0 for those of the settings
-    selector_rate: float = 0.0
-    policy_rate: float = 0.0
+    selector_rate: float = option(0.0, least=0)
+    policy_rate: float = option(0.0, least=0)
 
     name: ClassVar[str] = "cush"
 
     def __post_init__(self) -> None:
-        self.check_one_of(
-            machine=MACHINES, settings=("usual", "published"), network=OBSERVATION_OF, policies=(LEARNED, *FIXED)
-        )
-        self.check_at_least(1, "nodes", "jobsets", "simulations", "average_every", "pool", "validation", "every")
-        self.check_at_least(0, "epochs", "selector_rate", "policy_rate")
+        super().__post_init__()
         if self.table and self.measured:
             raise UsageError("give either a table of penalties or a file of measured throughputs")
         self.options()
@@ -89,12 +80,9 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     @property
     def n_updates(self) -> int:
         """Number of updates: one an epoch."""
-        return self.n_epochs
-
-    @property
-    def n_epochs(self) -> int:
-        """Number of epochs."""
         return self.epochs or (PUBLISHED_EPOCHS if self.settings == "published" else USUAL_EPOCHS)
+
+    n_epochs = n_updates
 
     def cluster(self) -> Machine:
         """Return the machine."""
@@ -113,8 +101,8 @@ class CushTraining(DeclaredTraining["CushLearner"]):
     def options(self) -> Options:
         """Return what episodes have in common.
 
-        As published, agents are rewarded for what the local rewards say and act in every timestep. As usual, they are
-        rewarded for what counts, and time passes by itself where nothing can start.
+        As published, agents are rewarded by the local rewards and act in every timestep; as usual, by what counts, and
+        time passes by itself where nothing can start.
         """
         published = self.settings == "published"
         reward = Weights() if published else Weights(waiting=0.0, normalized_turnaround=1.0)
@@ -151,58 +139,45 @@ class CushTraining(DeclaredTraining["CushLearner"]):
         return Trained(self.network, learner.best, told)
 
     def _learner(self, seed: int, workers: Workers) -> "CushLearner":
-        from learned.cush.acting import Validator
-        from learned.cush.learner import CushLearner
-        from learned.cush.simulations import Simulations
+        from learned.cush.learner import CompactModule, CushLearner, ImageModule, PolicyModule, Settings, Simulations
 
         if self.simulations % workers.count:
             raise UsageError(
                 f"{self.simulations} simulations cannot be shared out evenly among {workers.count} workers"
             )
         pool = self.draw(np.random.default_rng((seed, 0)).integers(0, VALIDATION_SEED, self.pool).tolist())
-        jobs, policies = self._networks(pool[0].traits.shape[1])
-        settings, own = self.hyperparameters(), self.simulations // workers.count
-        simulations = Simulations(pool, self.cluster(), self.jobsets // settings.chunks, own, self.options(), seed)
-        validator = Validator(self.validation_sets(), self.cluster(), self.options(), workers)
-        return CushLearner(jobs, policies, simulations, validator, settings, seed, workers)
-
-    def hyperparameters(self) -> "Settings":
-        """Return those of Algorithm 1."""
-        from learned.cush.learner import Settings
-
-        timing = partial(
-            Settings,
-            epochs=self.n_updates,
-            chunks=self.chunks,
-            average_every=self.average_every,
-            validate_every=self.every,
-        )
-        if self.settings == "published":
-            return timing(selector_rate=self.selector_rate or 1e-4, policy_rate=self.policy_rate or 1e-3)
-        return timing(
-            optimizer="adam",
-            selector_rate=self.selector_rate or (3e-3 if self.network == "compact" else 3e-4),
-            policy_rate=self.policy_rate or 1e-2,
-            last_rate=0.05,
-            gamma=1.0,
-            global_reward=False,
-            clock="timesteps",
-            policy_steps=8,
-            policy_baseline=True,
-            scaled=True,
-            ent_coef=0.01,
-            final_ent_coef=0.0,
-            max_grad_norm=0.5,
-        )
-
-    def _networks(self, traits: int) -> "tuple[SelectorModule, PolicyModule | PolicySelector]":
-        from learned.cush.modules import CompactModule, ImageModule, PolicyModule
-
+        traits = pool[0].traits.shape[1]
         jobs: SelectorModule
         if self.network == "compact":
             jobs = CompactModule(CompactNetwork(n_features(traits), critic=0))
         else:
             jobs = ImageModule(ImageNetwork(self.queue, self.horizon, self.cluster().units))
-        if self.policies == LEARNED:
-            return jobs, PolicyModule(traits)
-        return jobs, FixedPolicies(self.policies)
+        policies = PolicyModule(traits) if self.policies == LEARNED else FixedPolicies(self.policies)
+        settings = Settings(
+            self.n_updates,
+            selector_rate=self.selector_rate or 1e-4,
+            policy_rate=self.policy_rate or 1e-3,
+            chunks=self.chunks,
+            average_every=self.average_every,
+            validate_every=self.every,
+        )
+        if self.settings == "usual":
+            settings = replace(
+                settings,
+                optimizer="adam",
+                selector_rate=self.selector_rate or (3e-3 if self.network == "compact" else 3e-4),
+                policy_rate=self.policy_rate or 1e-2,
+                last_rate=0.05,
+                gamma=1.0,
+                global_reward=False,
+                clock="timesteps",
+                policy_steps=8,
+                policy_baseline=True,
+                scaled=True,
+                ent_coef=0.01,
+                max_grad_norm=0.5,
+            )
+        own = self.simulations // workers.count
+        simulations = Simulations(pool, self.cluster(), self.jobsets // settings.chunks, own, self.options(), seed)
+        validator = Validator(self.validation_sets(), self.cluster(), self.options(), workers)
+        return CushLearner(jobs, policies, simulations, validator, settings, seed, workers)

@@ -1,38 +1,39 @@
-"""Where agents of DRAS are trained: episodes side by side, over the jobsets of the phase that the training is in."""
+"""Where agents of DRAS are trained and judged: episodes side by side, over jobsets of a phase or a validation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.task import Episodes, Options
-from allocopt.envs.fields import STAY
+from allocopt.envs.side_by_side import STAY
 from allocopt.simulator.rules import Reservations
 from allocopt.traces.workload import Workload
+from learned.dras.jobsets import HOUR_S
+from learned.rl.slots import SlotPolicy, pack_slots
+from learned.rl.state import Stateful
 
-MOST_WEIGHT = 4.0
-"""How much more the rewards of a quiet jobset may count than usual."""
+MOST_WEIGHT = 4.0  # How much more the rewards of a quiet jobset may count than usual
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A phase of a training."""
+    """A phase of a training: ``sampled``, ``real`` or ``synthetic``."""
 
-    name: str  # ``sampled``, ``real`` or ``synthetic``
-    jobsets: tuple[Workload, ...]  # Its jobsets
+    name: str
+    jobsets: tuple[Workload, ...]
     share: float  # Share of the training that it takes, positive; the shares of all phases are scaled to a sum of 1
 
 
-class JobsetEnvironment:
-    """Episodes over the jobsets of one phase after the other; see `learned.rl.rollout.Environment`.
+class JobsetEnvironment(Stateful):
+    """Episodes over the jobsets of one phase after the other; see `learned.rl.algorithms.Environment`.
 
-    Used as it is, every episode that ends is followed by one of a random jobset of the phase. `begin_groups` begins
-    all episodes together instead, some on the same jobset, and they stay where they end.
-
-    Episodes on a machine of so many nodes have the options in common; the seed fixes the choice of jobsets.
+    Every episode that ends is followed by one of a random jobset of the phase, unless `begin_groups` begins all
+    together.
     """
+
+    state = ("episodes", "_rng", "_streams", "reward_scale", "_share")
 
     def __init__(self, phases: Sequence[Phase], machine: int, n_environments: int, options: Options, seed: int) -> None:
         jobsets = [jobs for phase in phases for jobs in phase.jobsets]
@@ -58,7 +59,7 @@ class JobsetEnvironment:
         return self
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         if not self._streams:
             self._streams = True
             self.episodes.begin(self.drawn(self.n_environments))
@@ -66,11 +67,7 @@ class JobsetEnvironment:
         return self.episodes.observe()
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Make a choice in every episode; see `learned.rl.rollout.Environment.step`.
-
-        Rewards are multiplied by the number of jobs of the episode, so that a job counts the same in long and short
-        ones, and by `jobset_weights`.
-        """
+        """Make a choice in every episode; rewards are multiplied by its jobs and its `jobset_weights`."""
         weights = self._weights[self.episodes.tally["jobset"]]
         rewards, ended = self.episodes.step(actions)
         if self._streams and ended.any():
@@ -91,30 +88,11 @@ class JobsetEnvironment:
         first, end = int(self._first[phase]), int(self._first[phase + 1])
         return first + self._rng.choice(end - first, count, replace=count > end - first)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        return {
-            "episodes": self.episodes.snapshot(),
-            "generator": self._rng.bit_generator.state,
-            "streams": int(self._streams),
-            "reward_scale": self.reward_scale,
-            "share": self._share,
-        }
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        self.episodes.restore(snapshot["episodes"])
-        self._rng.bit_generator.state = snapshot["generator"]
-        self._streams = bool(snapshot["streams"])
-        self.reward_scale = snapshot["reward_scale"]
-        self._share = snapshot["share"]
+class SeveralMachines(Stateful):
+    """Environments of several machines, as many episodes on each, for a *generic* agent (section 6.6)."""
 
-
-class SeveralMachines:
-    """Environments of several machines, as many episodes side by side on each, for a *generic* agent (section 6.6).
-
-    Who plays groups of episodes takes one machine after the other; steps are of the present machine.
-    """
+    state = ("_turn", "_environments")
 
     def __init__(self, environments: Sequence[JobsetEnvironment]) -> None:
         self._environments = tuple(environments)
@@ -144,23 +122,9 @@ class SeveralMachines:
         """Make a choice in every episode of the present machine."""
         return self._environments[self._turn].step(actions)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        return {"turn": self._turn, "machines": [environment.snapshot() for environment in self._environments]}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        self._turn = snapshot["turn"]
-        for environment, state in zip(self._environments, snapshot["machines"], strict=True):
-            environment.restore(state)
-
 
 def jobset_weights(jobsets: Sequence[Workload], machine: int, options: Options) -> FloatArray:
-    """Return how much rewards of each jobset count, so that a busy one does not count for many quiet ones.
-
-    That is the mean over the jobsets of the mean waits under FCFS with EASY, over that of the jobset; at most
-    `MOST_WEIGHT`.
-    """
+    """Return the mean wait under FCFS with EASY over that of each jobset, at most `MOST_WEIGHT`."""
     wait_s = mean_waits_s(first_come_first_served(jobsets, machine, options))
     return np.asarray(np.minimum(wait_s.mean() / np.maximum(wait_s, 1.0), MOST_WEIGHT))
 
@@ -180,3 +144,55 @@ def mean_waits_s(episodes: Episodes) -> FloatArray:
     tally = episodes.tally
     sizes = np.array([len(jobs) for jobs in episodes.jobsets])
     return np.asarray(tally["wait_s"] / sizes[tally["jobset"]])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waits:
+    """Waits of one policy on some jobsets."""
+
+    # Mean and longest wait in each jobset, in hours, shape ``(n,)``
+    mean_h: FloatArray
+    longest_h: FloatArray
+    total_reward: float  # Mean sum of an episode's rewards
+
+
+class Validator:
+    """Plays jobsets by a policy's best actions; longest waits over ``tolerated`` times EASY's add to the score."""
+
+    def __init__(self, jobsets: Sequence[Workload], machine: int, options: Options, tolerated: float = 1.25) -> None:
+        self._tolerated = tolerated
+        self._episodes = Episodes(jobsets, machine, len(jobsets), options)
+        self.reference = _waits(first_come_first_served(jobsets, machine, options))
+
+    def waits(self, weights: Mapping[str, Float32Array]) -> Waits:
+        """Play all jobsets through with the compact network of these weights."""
+        episodes, policy = self._episodes, SlotPolicy(pack_slots(weights))
+        episodes.begin(np.arange(len(episodes.jobsets)))
+        while not episodes.step(policy.best(*episodes.observe()))[1].all():
+            pass
+        return _waits(episodes)
+
+    def measures(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
+        """Compare a network's waits with those of FCFS and EASY.
+
+        The ``score``, less is better, is the mean ratio of mean waits, plus that of what ratios of longest waits
+        exceed.
+        """
+        waits = self.waits(weights)
+        wait_ratio = waits.mean_h / self.reference.mean_h
+        longest_ratio = waits.longest_h / self.reference.longest_h
+        return {
+            "wait_h": float(waits.mean_h.mean()),
+            "wait_ratio": float(wait_ratio.mean()),
+            "longest_ratio": float(longest_ratio.mean()),
+            "worst_longest_ratio": float(longest_ratio.max()),
+            "total_reward": waits.total_reward,
+            "score": float((wait_ratio + np.maximum(longest_ratio - self._tolerated, 0.0)).mean()),
+        }
+
+
+def _waits(episodes: Episodes) -> Waits:
+    # Where nobody waited, a second stands for it, so that ratios exist.
+    mean_h = np.maximum(mean_waits_s(episodes), 1.0) / HOUR_S
+    longest_h = np.maximum(episodes.tally["longest_wait_s"], 1.0) / HOUR_S
+    return Waits(mean_h, longest_h, float(episodes.tally["total_reward"].mean()))

@@ -6,10 +6,8 @@ gains in it: a baseline that knows the arrivals (Mao, Venkatakrishnan, Schwarzko
 reinforcement learning in input-driven environments", ICLR 2019). The critic estimates what is left. Time between two
 choices is anything from none to days, so the discount is per time.
 
-A policy may begin with what WFP3 chooses, the rule that starts the job of the greatest (wait / estimate)^3 x size.
-Trained from nothing, it first finds out that short jobs are worth it, and goes on to let others starve, before it finds
-what keeps both waits short. The logarithm of the rule's score is a sum of three features, so it is no more than a layer
-for the network to learn.
+A policy may begin with what WFP3 chooses, the rule that starts the job of the greatest (wait / estimate)^3 x size: its
+logarithm is a sum of three features. Trained from nothing, a policy lets long jobs starve for a while.
 """
 
 from collections.abc import Callable
@@ -23,27 +21,22 @@ from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.observation import FEATURES, LOG_UNIT
 from learned.dras.environment import JobsetEnvironment, SeveralMachines
 from learned.dras.jobsets import HOUR_S
-from learned.dras.networks import SlotActorCritic, SlotStates, joined, packed
-from learned.rl.networks import weights_of
-from learned.rl.rollout import Rollout
-from learned.rl.settings import A2cSettings
+from learned.rl.algorithms import Rollout, descend
+from learned.rl.networks import SlotActorCritic, SlotStates, slot_states, weights_of
 from learned.rl.slots import SlotPolicy, pack_slots
+from learned.rl.training import A2cSettings
 
-CHUNK = 8192
-"""Choices whose values and probabilities are computed together."""
-SCALE_MEMORY = 0.9
-"""Share of the old scale of the rewards that is kept at an update."""
+CHUNK = 8192  # Choices whose values and probabilities are computed together
+SCALE_MEMORY = 0.9  # Share of the old scale of the rewards that is kept at an update
 LOG_WAIT, LOG_ESTIMATE, LOG_SIZE = (FEATURES.index(name) for name in ("log_wait", "log_estimate", "log_size"))
-POWER = 3.0
-"""Of wait / estimate in WFP3."""
+POWER = 3.0  # Of wait / estimate in WFP3
 IMITATION_STEPS, IMITATION_BATCH, IMITATION_RATE = 300, 2048, 3e-3
-Act = Callable[[Float32Array, BoolArray], IntArray]
-"""Takes states and legal slots of episodes, and chooses a slot in each."""
+Act = Callable[[Float32Array, BoolArray], IntArray]  # Takes states and legal slots, returns a slot each
 
 
 @dataclass(frozen=True, slots=True)
-class PlayedEpisodes:
-    """Whole episodes, side by side: T steps of E episodes; those that are over do nothing."""
+class _PlayedEpisodes:
+    # Whole episodes, side by side: T steps of E episodes; those that are over do nothing.
 
     # Of the N choices, step after step; ``legal`` has shape ``(N, W)``
     states: SlotStates
@@ -56,7 +49,7 @@ class PlayedEpisodes:
 
 @dataclass(frozen=True, slots=True)
 class JobsetCollector:
-    """A `learned.rl.rollout.Collector` of whole episodes."""
+    """A `learned.rl.algorithms.Collector` of whole episodes."""
 
     groups: int = 4  # Jobsets at a time; the episodes side by side are shared out evenly among them
     horizon_h: float = 48.0  # Hours after which what happens counts for 1 / e
@@ -98,27 +91,24 @@ def drawing(model: SlotActorCritic, generator: torch.Generator) -> Act:
     )
 
 
-def play(environment: JobsetEnvironment, act: Act) -> PlayedEpisodes:
+def play(environment: JobsetEnvironment, act: Act) -> _PlayedEpisodes:
     """Act in all episodes, which have begun, until every one is over."""
     over = np.zeros(environment.n_environments, dtype=np.bool_)
-    parts, masks, taken, acts, rewards = ([] for _ in range(5))
-    times = [environment.episodes.now]
+    steps, times = [], [environment.episodes.now]
     while not over.all():
         states, legal = environment.episodes.observe()
         actions = act(states, legal)
         reward, ended = environment.step(actions)
-        parts.append(packed(states[~over], legal[~over]))
-        masks.append(legal[~over])
-        taken.append(actions[~over])
-        acts.append(~over)
-        rewards.append(reward)
+        steps.append((states[~over][legal[~over]], legal[~over], actions[~over], ~over, reward))
         times.append(environment.episodes.now)
         over = ended
-    legal_slots, chosen = (torch.from_numpy(np.concatenate(part)) for part in (masks, taken))
-    return PlayedEpisodes(joined(parts), legal_slots, chosen, np.array(acts), np.array(rewards), np.array(times))
+    rows, masks, taken, acts, rewards = zip(*steps, strict=True)
+    legal_slots, chosen = np.concatenate(masks), torch.from_numpy(np.concatenate(taken))
+    seen, legal_then = slot_states(rows, legal_slots), torch.from_numpy(legal_slots)
+    return _PlayedEpisodes(seen, legal_then, chosen, np.array(acts), np.array(rewards), np.array(times))
 
 
-def _judged(model: SlotActorCritic, played: PlayedEpisodes) -> tuple[torch.Tensor, torch.Tensor]:
+def _judged(model: SlotActorCritic, played: _PlayedEpisodes) -> tuple[torch.Tensor, torch.Tensor]:
     # The logarithm of the probability of every choice, and the critic's value of its state.
     probabilities, values = [], []
     for chosen in torch.split(torch.arange(len(played.actions)), CHUNK):
@@ -130,33 +120,27 @@ def _judged(model: SlotActorCritic, played: PlayedEpisodes) -> tuple[torch.Tenso
 
 
 def relative_rewards(rewards: FloatArray, times_s: FloatArray, jobsets: IntArray) -> FloatArray:
-    """Take from every reward what the episodes of the same jobset gained on average in the same span of time.
+    """Take from every reward ``(T, E)`` what the episodes of its jobset gained on average in the same span of time.
 
-    Rewards have shape ``(T, E)``, times before each step and after the last one ``(T + 1, E)``, jobsets ``(E,)``.
+    Times are those before each step and after the last one, shape ``(T + 1, E)``.
     """
     gained = np.concatenate((np.zeros((1, len(jobsets))), rewards.cumsum(axis=0)))
     relative = np.empty_like(rewards)
     for jobset in np.unique(jobsets):
         members = np.flatnonzero(jobsets == jobset)
         grid = np.unique(times_s[:, members])
-        curves = [np.interp(grid, *_last_of_equals(times_s[:, e], gained[:, e])) for e in members]
+        curves = []
+        for e in members:
+            last = np.append(times_s[1:, e] != times_s[:-1, e], True)
+            curves.append(np.interp(grid, times_s[last, e], gained[last, e]))
         mean = np.mean(curves, axis=0)
         for e in members:
             relative[:, e] = rewards[:, e] - np.diff(np.interp(times_s[:, e], grid, mean))
     return relative
 
 
-def _last_of_equals(times_s: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    last = np.append(times_s[1:] != times_s[:-1], True)
-    return times_s[last], values[last]
-
-
 def timed_advantages(rewards: FloatArray, discounts: FloatArray, values: FloatArray, gae_lambda: float) -> FloatArray:
-    """Generalized advantage estimates with a discount of its own at every step, shape ``(T, E)``.
-
-    Rewards and discounts have shape ``(T, E)``, values of the states before each step, and zeros, ``(T + 1, E)``;
-    rewards and values are 0 once an episode is over.
-    """
+    """Generalized advantage estimates, a discount for each step, shape ``(T, E)``; values are ``(T + 1, E)``."""
     advantages = np.zeros_like(rewards)
     later = np.zeros(rewards.shape[1])
     for t in range(len(rewards) - 1, -1, -1):
@@ -186,6 +170,4 @@ def imitate_wfp3(
         batch = torch.randint(len(played.actions), (IMITATION_BATCH,), generator=generator)
         probabilities = model.log_probabilities(played.states[batch], played.legal[batch])
         loss = -probabilities.gather(1, played.actions[batch, None]).mean()
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        descend(optimizer, list(model.actor.parameters()), loss, float("inf"))

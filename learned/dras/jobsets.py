@@ -23,23 +23,15 @@ WEEK_S = WEEK_DAYS * DAY_S
 EVALUATION_SEEDS = range(9000, 9020)
 """Seeds of the synthetic weeks that evaluations own; `SyntheticModel.week` draws them, trainings refuse them."""
 EVALUATION_LOAD = 0.85
-RUN_JITTER = 0.2
-"""Standard deviation of the logarithm by which drawn run times differ from those of the trace."""
-ESTIMATE_STEP_S = 300.0
-"""Users' estimates are rounded up to it."""
-HELD_OUT_SHARE = 0.2
-"""Share of a trace of unknown name that is held out, at its end."""
-
-
+RUN_JITTER = 0.2  # Standard deviation of the logarithm by which drawn run times differ from those of the trace
+ESTIMATE_STEP_S = 300.0  # Users' estimates are rounded up to it
+HELD_OUT_SHARE = 0.2  # Share of a trace of unknown name that is held out, at its end
 KNOWN = {"Theta-2018-01": range(7, 14)}
 """Held-out days of traces by the beginning of their names: days 8 to 14 of the Theta trace, its busiest week."""
 
 
 def held_out_of(name: str, n_days: int) -> range:
-    """Return which days of a trace of that name are held out.
-
-    Where nothing else is known these are its last fifth, begun at a whole week.
-    """
+    """Return which days of a trace are held out: its last fifth, begun at a whole week, unless its name is `KNOWN`."""
     for known, days in KNOWN.items():
         if name.startswith(known):
             return days
@@ -59,17 +51,12 @@ class Split:
         return np.asarray(self.workload.submit // DAY_S, dtype=np.int64)
 
     def spans(self, weeks: int = 1) -> tuple[Workload, ...]:
-        """Spans of so many whole weeks of which no day is held out, one after the other, in the order of time.
-
-        Those with few jobs, under a tenth of the usual number, are left out. Raises `UsageError` if there are
-        none.
-        """
+        """Return spans of so many weeks, none held out or nearly empty; raises `UsageError` if none is left."""
         found = []
-        length = weeks * WEEK_DAYS
-        for first in range(0, int(self.days.max()) + 1, length):
-            days = range(first, first + length)
-            chosen = np.flatnonzero((self.days >= first) & (self.days < first + length))
-            if len(chosen) and not set(self.held_out).intersection(days):
+        length, days = weeks * WEEK_DAYS, self.days
+        for first in range(0, int(days.max()) + 1, length):
+            chosen = np.flatnonzero((days >= first) & (days < first + length))
+            if len(chosen) and not set(self.held_out).intersection(range(first, first + length)):
                 found.append(self.workload.subset(chosen, first * DAY_S, f"{self.workload.name}, day {first + 1} on"))
         if not found:
             raise UsageError(f"{self.workload.name}: no whole span of {weeks} weeks is left to train on")
@@ -78,18 +65,14 @@ class Split:
 
     def training(self) -> Workload:
         """Return all jobs of days that are not held out, at their times."""
-        return self._part(held_out=False)
+        chosen = np.flatnonzero(~np.isin(self.days, self.held_out))
+        return self.workload.subset(chosen, name=f"{self.workload.name}, training days")
 
     def evaluation(self) -> Workload:
         """Return the jobs of the held-out days, at their times since the first of these days."""
-        part = self._part(held_out=True)
-        begin_s = float(part.submit.min() // DAY_S * DAY_S)
-        return part.subset(slice(None), begin_s)
-
-    def _part(self, *, held_out: bool) -> Workload:
-        chosen = np.flatnonzero(np.isin(self.days, self.held_out) == held_out)
-        name = f"{self.workload.name}, {'held-out' if held_out else 'training'} days"
-        return self.workload.subset(chosen, name=name)
+        chosen = np.flatnonzero(np.isin(self.days, self.held_out))
+        begin_s = float(self.days[chosen].min() * DAY_S)
+        return self.workload.subset(chosen, begin_s, f"{self.workload.name}, held-out days")
 
 
 def split_of(workload: Workload) -> Split:
@@ -123,8 +106,7 @@ def sampled_jobset(workload: Workload, n_jobs: int, rng: np.random.Generator, na
 def varied_jobset(workload: Workload, rng: np.random.Generator, jitter: float = RUN_JITTER) -> Workload:
     """Return the jobs with somewhat longer or shorter run times, of at least a second; estimates stay.
 
-    One such change moves all that follows in a busy schedule, so several variants of a jobset tell what a policy is
-    worth better than the jobset alone. The logarithms of the factors have the standard deviation ``jitter``.
+    One such change moves all that follows in a busy schedule, so variants tell better what a policy is worth.
     """
     run = np.rint(workload.run * np.exp(jitter * rng.standard_normal(len(workload))))
     return replace(workload, run=np.clip(run, 1.0, np.maximum(workload.estimate, 1.0)))
@@ -150,24 +132,17 @@ class SyntheticModel:
         return cls(workload, processors, weights / weights.sum())
 
     def week(self, seed: int, index: int, load: float | None, weeks: int = 1) -> Workload:
-        """Draw a week, or several in a row; seed and index fix it.
-
-        The load is the share of the machine's processor time that its jobs ask for; None for that of the trace. Raises
-        `UsageError` if it is not positive.
-        """
+        """Draw a week, or several; raises `UsageError` if the load, None for that of the trace, is not positive."""
         if load is not None and not load > 0:
             raise UsageError(f"the load is {load}, must be positive")
-        rng = np.random.default_rng((seed, index))
-        chosen, run, estimate = self._jobs((self._load() if load is None else load) * weeks, rng)
+        workload, rng = self.workload, np.random.default_rng((seed, index))
+        if load is None:
+            area_s = float((np.minimum(workload.run, workload.estimate) * workload.processors).sum())
+            load = area_s / (len(np.unique(workload.submit // DAY_S)) * DAY_S * self.processors)
+        chosen, run, estimate = self._jobs(load * weeks, rng)
         hours = rng.choice(WEEK_HOURS * weeks, size=len(chosen), p=np.tile(self.weights, weeks) / weeks)
         submit = np.sort(hours * HOUR_S + rng.uniform(0.0, HOUR_S, len(chosen)))
-        return _jobset(self.workload, np.floor(submit), chosen, run, estimate, f"synthetic-{seed}-{index}")
-
-    def _load(self) -> float:
-        workload = self.workload
-        n_days = len(np.unique(workload.submit // DAY_S))
-        area = float((np.minimum(workload.run, workload.estimate) * workload.processors).sum())
-        return area / (n_days * DAY_S * self.processors)
+        return _jobset(workload, np.floor(submit), chosen, run, estimate, f"synthetic-{seed}-{index}")
 
     def _jobs(self, load: float, rng: np.random.Generator) -> tuple[IntArray, FloatArray, FloatArray]:
         # Until they come closest to the load of a week; rows of the trace, run times and estimates.
@@ -189,12 +164,10 @@ class SyntheticModel:
         # Run time over estimate of a job whose run time is close to the chosen one's.
         workload = self.workload
         order = np.argsort(workload.run, kind="stable")
-        place = np.empty(len(order), dtype=np.int64)
-        place[order] = np.arange(len(order))
+        place = np.argsort(order)
         width = max(len(order) // 50, 1)
         near = np.clip(place[chosen] + rng.integers(-width, width + 1, len(chosen)), 0, len(order) - 1)
-        other = order[near]
-        return np.asarray(workload.run[other] / workload.estimate[other])
+        return np.asarray(workload.run[order[near]] / workload.estimate[order[near]])
 
 
 def _jobset(

@@ -1,6 +1,13 @@
-"""Policies ``dras-ppo``, ``dras-a2c``, ``dras-pg``, ``dras-dql`` and ``decima-pg``: trained agents as schedulers."""
+"""Policies ``dras-ppo``, ``dras-a2c``, ``dras-pg``, ``dras-dql`` and ``decima-pg``: trained agents as schedulers.
 
-from collections.abc import Iterator
+``dras-ppo`` may go on learning in operation (DRAS paper, sections 3.3 and 6.5: *dynamic*). From time to time the jobs
+that have ended in the last weeks, as they were submitted and as long as they really ran, and variants of them become
+jobsets, on which the agent is trained a little further by PPO at a low rate: by simulation, so that it never has to try
+anything on the machine. Other variants judge: the new weights are taken where they are better there beyond doubt, and
+the longest wait is no longer. Needs torch, at these times only.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -8,18 +15,21 @@ import numpy as np
 
 from allocopt.arrays import Float32Array
 from allocopt.envs.dras.reward import Weights
-from allocopt.envs.dras.selectors import Observing
-from allocopt.envs.dras.task import Options
+from allocopt.envs.dras.task import Observing, Options
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.scheduler import Decision
 from allocopt.simulator.two_level import TwoLevelLog, TwoLevelScheduler
-from allocopt.simulator.view import View
-from learned.dras.dynamic import LEAST_JOBS, Adaptation, ended_jobs
-from learned.dras.jobsets import DAY_S
-from learned.rl.slots import SlotPolicy, pack_slots
-from learned.rl.training import check_torch
+from allocopt.simulator.view import View, state_of
+from allocopt.traces.workload import Workload
+from learned.dras.environment import JobsetEnvironment, Phase, Validator, Waits
+from learned.dras.jobsets import DAY_S, varied_jobset
+from learned.rl.slots import CompactNetwork, SlotPolicy, pack_slots
+from learned.rl.training import PpoSettings, check_torch
 from learned.weights import find_weights, load_weights
+
+LEAST_JOBS = 100  # Jobs that must have ended for the agent to learn from them
+DOUBT = 2.0  # Standard errors by which new weights must be better than the old ones
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,10 +46,7 @@ class Agent:
 
 
 def load_agent(name: str, weights: str) -> Agent:
-    """Read the agent of a training such as ``dras-ppo``: one of `shipped_weights`, or a file that a training wrote.
-
-    Raises `UsageError` if there is no such file, `BadFileError` if it cannot be read, or is of another agent.
-    """
+    """Read an agent, shipped or from a file; raises `UsageError` if there is none, `BadFileError` if it is broken."""
     path = find_weights(name, weights)
     held, card = load_weights(path, name)
     try:
@@ -78,39 +85,93 @@ class AgentScheduler:
         return TwoLevelScheduler(selector, agent.window, self.reservations)
 
 
-@dataclass(frozen=True, slots=True)
 class DrasA2c(AgentScheduler):
     """``dras-a2c``; see `AgentScheduler`."""
 
-    name: ClassVar[str] = "dras-a2c"
+    name = "dras-a2c"
 
 
-@dataclass(frozen=True, slots=True)
 class DrasPg(AgentScheduler):
     """``dras-pg``; see `AgentScheduler`."""
 
-    name: ClassVar[str] = "dras-pg"
+    name = "dras-pg"
 
 
-@dataclass(frozen=True, slots=True)
 class DrasDql(AgentScheduler):
     """``dras-dql``; see `AgentScheduler`."""
 
-    name: ClassVar[str] = "dras-dql"
+    name = "dras-dql"
 
 
-@dataclass(frozen=True, slots=True)
 class DecimaPg(AgentScheduler):
     """``decima-pg``: no reservations and no second level, the ablation of the DRAS paper; see `AgentScheduler`."""
 
-    name: ClassVar[str] = "decima-pg"
-    reservations: ClassVar[Reservations] = Reservations.NONE
+    name = "decima-pg"
+    reservations = Reservations.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Adaptation:
+    """How an agent goes on learning."""
+
+    updates: int = 10  # Updates of PPO at a time, at least 1
+    learning_rate: float = 2e-4  # Of Adam; a tenth of the training's
+    environments: int = 16  # Episodes side by side, shared out evenly among the variants that are trained on
+    variants: int = 4  # Variants of what was seen that are trained on, at least 1
+    judging: int = 16  # Variants that judge, at least 2
+    seed: int = 0  # Fixes every random choice
+
+    def adapted(
+        self, weights: Mapping[str, Float32Array], jobs: Workload, machine: int, options: Options, number: int
+    ) -> dict[str, Float32Array]:
+        """Train an agent further on jobs that have ended; return the better weights, by `is_better`.
+
+        The options have the reward that it was trained for; ``number`` is how often it was trained further before.
+        """
+        import torch
+
+        from learned.dras.experience import JobsetCollector
+        from learned.rl.algorithms import PpoLearner
+        from learned.rl.networks import SlotActorCritic, set_weights, weights_of
+
+        rng = np.random.default_rng((self.seed, number))
+        seed = int(rng.integers(2**31))
+        trained, judging = ([varied_jobset(jobs, rng) for _ in range(n)] for n in (self.variants, self.judging))
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            model = SlotActorCritic(CompactNetwork.of(weights))
+        set_weights(model, weights)
+        environment = JobsetEnvironment([Phase("real", tuple(trained), 1.0)], machine, self.environments, options, seed)
+        settings = PpoSettings(n_epochs=2, batch_size=2048, learning_rate=self.learning_rate, ent_coef=0.001)
+        learner = PpoLearner(model, environment, settings, seed, JobsetCollector(groups=self.variants))
+        for update in range(self.updates):
+            learner.update(update / self.updates)
+        validator, new = Validator(judging, machine, options), weights_of(model)
+        return new if is_better(validator.waits(new), validator.waits(weights)) else dict(weights)
+
+
+def is_better(new: Waits, old: Waits) -> bool:
+    """Whether mean waits are shorter by more than `DOUBT` standard errors, and longest ones no longer on average."""
+    gain = 1.0 - new.mean_h / old.mean_h
+    beyond_doubt = gain.mean() > DOUBT * gain.std(ddof=1) / np.sqrt(len(gain))
+    return bool(beyond_doubt and new.longest_h.mean() <= old.longest_h.mean())
+
+
+def ended_jobs(view: View, since_s: float) -> Workload:
+    """Return the jobs that have ended, submitted at some time or later, with the run times that they really had."""
+    jobs = state_of(view).jobs
+    start, end, release = (np.asarray(jobs[name]) for name in ("start", "end", "release"))
+    ended = np.isfinite(start) & (end <= view.now)
+    rows = np.flatnonzero(ended & (release >= since_s))
+    run = np.maximum(end[rows] - start[rows], 1.0)
+    submit = release[rows] - release[rows].min(initial=np.inf)
+    return Workload("seen", np.arange(len(rows)), submit, run, view.processors[rows], view.estimate[rows])
 
 
 @dataclass(slots=True, eq=False)
 class _Operation:
-    # An agent that learns in operation: the simulation that it takes part in, what it has become there, when it was
-    # trained last, and how many times it was trained and changed.
+    # The simulation that an agent takes part in, what it has become there, when it was trained last, and how many
+    # times it was trained and changed.
     weights: dict[str, Float32Array]
     policy: SlotPolicy
     view: View | None = None
@@ -121,12 +182,9 @@ class _Operation:
 
 @dataclass(frozen=True, slots=True)
 class DrasPpo(AgentScheduler):
-    """``dras-ppo``, static or *dynamic*; see `AgentScheduler`.
+    """``dras-ppo``, static or *dynamic*, which raises `MissingPackageError` without torch; see `AgentScheduler`."""
 
-    Raises `UsageError` if a number is out of range, `MissingPackageError` if it is to learn and torch is not installed.
-    """
-
-    dynamic: bool = False  # Whether it goes on learning in operation; see `learned.dras.dynamic`. Needs torch.
+    dynamic: bool = False  # Whether it goes on learning in operation. Needs torch.
     # Days between two updates, and days back to which ended jobs are looked at
     period_days: float = 7.0
     memory_days: float = 14.0

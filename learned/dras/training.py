@@ -15,30 +15,34 @@ from allocopt.errors import UsageError
 from allocopt.simulator.rules import Reservations
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines
+from learned.dras.environment import JobsetEnvironment, Phase, SeveralMachines, Validator
 from learned.dras.jobsets import EVALUATION_LOAD, SyntheticModel, check_jobset_seed, sampled_jobset, split_of
-from learned.rl.settings import A2cSettings, DqlSettings, PgSettings, PpoSettings
 from learned.rl.slots import CompactNetwork
-from learned.rl.training import DeclaredTraining, Trained, file_names
+from learned.rl.training import (
+    A2cSettings,
+    DeclaredTraining,
+    DqlSettings,
+    PgSettings,
+    PpoSettings,
+    Settings,
+    Trained,
+    file_names,
+    option,
+)
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from learned.rl.learner import BestKept
-    from learned.rl.loop import Learner
+    from learned.rl.algorithms import BestKept, EnvironmentLearner
 
+    Agent = EnvironmentLearner[nn.Module, Settings]
 Place = JobsetEnvironment | SeveralMachines
 SHARES = {"sampled": 0.1, "real": 0.1, "synthetic": 0.8}
 """Phases by name, and which share of the training they take: the paper's 9, 9 and 82 of a hundred jobsets."""
-MOST_SAMPLED, MOST_SYNTHETIC = 32, 128
-"""Jobsets of these phases, over which the episodes go round."""
-GOALS = ("capability", "capacity")
-STARTS = ("random", "wfp3")
-MANY_REAL, VALIDATED_REAL = 10, 5
-"""Number of real jobsets from which on each fifth of them validates."""
-VALIDATION_SEED = 8000
-"""Seed of the synthetic weeks that validate; trainings must not take it."""
+MOST_SAMPLED, MOST_SYNTHETIC = 32, 128  # Jobsets of these phases, over which the episodes go round
+MANY_REAL, VALIDATED_REAL = 10, 5  # Number of real jobsets from which on each fifth of them validates
+VALIDATION_SEED = 8000  # Seed of the synthetic weeks that validate; trainings must not take it
 ACKNOWLEDGEMENTS = {
     "Theta": "Theta trace of January 2018, from the authors of CQGym (SPEAR, Illinois Institute of Technology)",
     "SDSC": "SDSC SP2 log, Parallel Workloads Archive, courtesy of the San Diego Supercomputer Center and V. Schenk",
@@ -53,33 +57,34 @@ class DrasTraining(DeclaredTraining["BestKept"]):
 
     trace: str = ""  # Workload file, or several separated by commas
     processors: int | str = 0  # Size of the machine, or sizes separated by commas; 0 for what the trace says
-    updates: int = 0  # Number of updates; 0 for the usual number
+    updates: int = option(0, least=0)  # 0 for the usual number
     # Phases in their order, separated by commas: some of ``sampled``, ``real`` and ``synthetic``
     phases: str = "sampled,real,synthetic"
-    environments: int = 0  # Episodes side by side; 0 for the usual number
-    window: int = 50  # Waiting jobs among which the agent chooses
-    weeks: int = 1  # Weeks of a real or synthetic jobset, in a row
+    environments: int = option(0, least=0)  # Episodes side by side; 0 for the usual number
+    window: int = option(50, least=1)  # Waiting jobs among which the agent chooses
+    weeks: int = option(1, least=1)  # Weeks of a real or synthetic jobset, in a row
     # Range of the loads of synthetic jobsets
     lowest_load: float = 0.7
     highest_load: float = 0.95
     # Number of synthetic jobsets at load 0.85 on which policies are validated. Where the trace has ten real
     # jobsets or more, policies are validated on every fifth of these too, and not trained on them.
-    validation: int = 24
+    validation: int = option(24, least=1)
     # Weeks in a row of real spans on which policies are validated in place of every fifth real jobset: all such
     # spans of the training days, so that a queue may build up as slowly as it does in operation; 0 for none
-    validated_weeks: int = 0
-    every: int = 0  # Updates between two validations; 0 for the usual number
+    validated_weeks: int = option(0, least=0)
+    every: int = option(0, least=0)  # Updates between two validations; 0 for the usual number
     # Ratio of the longest wait of a validated jobset to that under FCFS with EASY beyond which its excess
     # counts as much as the ratio of the mean waits
     tolerated: float = 1.25
-    goal: str = "capability"  # ``capability``: the paper's reward is Eq. 1, or ``capacity``: Eq. 2.
+    # The paper's reward: ``capability`` is Eq. 1, ``capacity`` Eq. 2
+    goal: str = option("capability", among=("capability", "capacity"))
     # Weights of that reward, and of minus the mean wait, the mean square wait and the longest wait of an
     # episode, in hours
     paper: float = 1.0
     mean_wait: float = 1000.0
     mean_square_wait: float = 0.0
     longest_wait: float = 30.0
-    learning_rate: float = 0.0  # Of Adam; 0 for the usual one
+    learning_rate: float = option(0.0, least=0)  # Of Adam; 0 for the usual one
 
     usual_updates: ClassVar[int]
     usual_environments: ClassVar[int] = 32
@@ -93,9 +98,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         phases = self.phases.split(",")
         if not set(phases) <= SHARES.keys() or len(set(phases)) != len(phases):
             raise UsageError(f"phases are {self.phases!r}, must be different ones of {', '.join(SHARES)}")
-        self.check_at_least(0, "updates", "environments", "every", "validated_weeks", "learning_rate")
-        self.check_at_least(1, "window", "weeks", "validation")
-        self.check_one_of(goal=GOALS)
+        super().__post_init__()
         paths, sizes = self.trace.split(","), str(self.processors).split(",")
         if len(sizes) not in (1, len(paths)) or not all(size.strip().isdecimal() for size in sizes):
             raise UsageError(
@@ -140,8 +143,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             raise UsageError(f"seed {VALIDATION_SEED} is reserved: its synthetic weeks validate")
 
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
-        from learned.dras.validation import Validator
-        from learned.rl.learner import BestKept
+        from learned.rl.algorithms import BestKept
 
         count = self.environments or self.usual_environments
         environments, validators = [], []
@@ -150,7 +152,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             environments.append(JobsetEnvironment(phases, machine, count, self.options(), seed))
             validators.append(Validator(validation, machine, self.options(), self.tolerated))
         environment = environments[0] if len(environments) == 1 else SeveralMachines(environments)
-        inner, policy = self._agent(environment, seed)
+        network = CompactNetwork(environment.episodes.options.shape(environment.episodes.machine)[1])
+        inner = self._agent(network, environment, seed)
 
         class Validated(BestKept):
             def judge(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
@@ -161,7 +164,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
                 environment.go_on_to(share)
                 return super().update(share)
 
-        return Validated(inner, policy, self.every or self.usual_every)
+        return Validated(inner, inner.model, self.every or self.usual_every)
 
     def result(self, learner: "BestKept") -> Trained:
         """Return the best policy's weights, and how it was trained."""
@@ -177,9 +180,7 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         return Trained("compact", learner.best, told)
 
     @abstractmethod
-    def _agent(self, environment: Place, seed: int) -> "tuple[Learner, nn.Module]":
-        # What learns in an environment, and its policy.
-        ...
+    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent": ...
 
     def _traces(self) -> list[tuple[Workload, int]]:
         # Each without jobs larger than its machine, and the machine's size.
@@ -200,9 +201,9 @@ class DrasTraining(DeclaredTraining["BestKept"]):
         model = SyntheticModel.fitted(training, machine)
         rng = np.random.default_rng((seed, 0))
         usual = int(np.mean([len(jobs) for jobs in real]))
-        loads = (self.lowest_load, self.highest_load)
-        drawn = range(self.validation)
-        validation = [model.week(VALIDATION_SEED, index, EVALUATION_LOAD, self.weeks) for index in drawn]
+        validation = [
+            model.week(VALIDATION_SEED, index, EVALUATION_LOAD, self.weeks) for index in range(self.validation)
+        ]
         if self.validated_weeks:
             validation += split.spans(self.validated_weeks)
         elif len(real) >= MANY_REAL:
@@ -212,7 +213,8 @@ class DrasTraining(DeclaredTraining["BestKept"]):
             "sampled": lambda: [sampled_jobset(training, usual, rng, f"sampled-{i}") for i in range(MOST_SAMPLED)],
             "real": lambda: real,
             "synthetic": lambda: [
-                model.week(seed, i, float(rng.uniform(*loads)), self.weeks) for i in range(MOST_SYNTHETIC)
+                model.week(seed, i, float(rng.uniform(self.lowest_load, self.highest_load)), self.weeks)
+                for i in range(MOST_SYNTHETIC)
             ],
         }
         return [Phase(name, tuple(makers[name]()), SHARES[name]) for name in self.phases.split(",")], validation
@@ -223,91 +225,73 @@ class DrasPpo(DrasTraining):
     """``dras-ppo``: proximal policy optimization; see `DrasTraining`."""
 
     # Policy to begin with: ``random``, or ``wfp3``, the rule's (`learned.dras.experience.imitate_wfp3`)
-    start: str = "random"
+    start: str = option("random", among=("random", "wfp3"))
 
-    name: ClassVar[str] = "dras-ppo"
-    usual_updates: ClassVar[int] = 250
-    usual_rate: ClassVar[float] = 2e-3
+    name = "dras-ppo"
+    usual_updates = 250
+    usual_rate = 2e-3
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.check_one_of(start=STARTS)
-
-    def _agent(self, environment: Place, seed: int) -> "tuple[Learner, nn.Module]":
+    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
         from learned.dras.experience import JobsetCollector, imitate_wfp3
-        from learned.dras.networks import SlotActorCritic
-        from learned.rl.actor_critic import PpoLearner
+        from learned.rl import algorithms, networks
 
-        model = SlotActorCritic(_network(environment))
+        model = networks.SlotActorCritic(network)
         if self.start == "wfp3":
             imitate_wfp3(model, environment, seed)
         settings = PpoSettings(
             n_epochs=2, batch_size=2048, learning_rate=self.rate, ent_coef=0.01, final_ent_coef=0.001
         )
-        return PpoLearner(model, environment, settings, seed, JobsetCollector()), model
+        return algorithms.PpoLearner(model, environment, settings, seed, JobsetCollector())
 
 
-@dataclass(frozen=True)
 class DrasA2c(DrasTraining):
     """``dras-a2c``: advantage actor critic; see `DrasTraining`."""
 
-    name: ClassVar[str] = "dras-a2c"
-    usual_updates: ClassVar[int] = 400
-    usual_environments: ClassVar[int] = 16
-    usual_rate: ClassVar[float] = 5e-3
+    name = "dras-a2c"
+    usual_updates = 400
+    usual_environments = 16
+    usual_rate = 5e-3
 
-    def _agent(self, environment: Place, seed: int) -> "tuple[Learner, nn.Module]":
+    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
         from learned.dras.experience import JobsetCollector
-        from learned.dras.networks import SlotActorCritic
-        from learned.rl.actor_critic import A2cLearner
+        from learned.rl import algorithms, networks
 
-        model = SlotActorCritic(_network(environment))
-        settings = A2cSettings(learning_rate=self.rate, gae_lambda=0.95)
-        return A2cLearner(model, environment, settings, seed, JobsetCollector()), model
+        model, settings = networks.SlotActorCritic(network), A2cSettings(learning_rate=self.rate, gae_lambda=0.95)
+        return algorithms.A2cLearner(model, environment, settings, seed, JobsetCollector())
 
 
-@dataclass(frozen=True)
 class DrasPg(DrasTraining):
     """``dras-pg``: the policy gradient with the paper's baseline; see `DrasTraining`."""
 
-    name: ClassVar[str] = "dras-pg"
-    usual_updates: ClassVar[int] = 1500
-    usual_every: ClassVar[int] = 20
-    usual_rate: ClassVar[float] = 2e-3
+    name = "dras-pg"
+    usual_updates = 1500
+    usual_every = 20
+    usual_rate = 2e-3
 
-    def _agent(self, environment: Place, seed: int) -> "tuple[Learner, nn.Module]":
-        from learned.dras.networks import SlotNetwork
-        from learned.rl.policy_gradient import PgLearner
+    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
+        from learned.rl import algorithms, networks
 
-        policy = SlotNetwork(_network(environment))
         settings = PgSettings(n_steps=32, learning_rate=self.rate, ent_coef=0.01)
-        return PgLearner(policy, environment, settings, seed), policy
+        return algorithms.PgLearner(networks.SlotNetwork(network), environment, settings, seed)
 
 
-@dataclass(frozen=True)
 class DecimaPg(DrasPg):
     """``decima-pg``: the policy gradient without reservations and second level; see `DrasTraining`."""
 
-    name: ClassVar[str] = "decima-pg"
-    reservations: ClassVar[Reservations] = Reservations.NONE
+    name = "decima-pg"
+    reservations = Reservations.NONE
 
 
-@dataclass(frozen=True)
 class DrasDql(DrasTraining):
     """``dras-dql``: deep Q-learning; see `DrasTraining`."""
 
-    name: ClassVar[str] = "dras-dql"
-    usual_updates: ClassVar[int] = 1500
-    usual_every: ClassVar[int] = 20
-    usual_rate: ClassVar[float] = 1e-3
+    name = "dras-dql"
+    usual_updates = 1500
+    usual_every = 20
+    usual_rate = 1e-3
 
-    def _agent(self, environment: Place, seed: int) -> "tuple[Learner, nn.Module]":
-        from learned.dras.networks import SlotNetwork
-        from learned.rl.q_learning import DqlLearner
+    def _agent(self, network: CompactNetwork, environment: Place, seed: int) -> "Agent":
+        from learned.rl import algorithms, networks
 
-        critic = SlotNetwork(_network(environment))
-        return DqlLearner(critic, environment, DqlSettings(learning_rate=self.rate, gamma=0.97), seed), critic
-
-
-def _network(environment: Place) -> CompactNetwork:
-    return CompactNetwork(environment.episodes.options.shape(environment.episodes.machine)[1])
+        settings = DqlSettings(learning_rate=self.rate, gamma=0.97)
+        return algorithms.DqlLearner(networks.SlotNetwork(network), environment, settings, seed)

@@ -13,21 +13,14 @@ from allocopt.errors import BadFileError
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.multicore.state import Execution
 from allocopt.traces.tasks import TaskWorkload
-from learned.weights import load_weights
+from learned.weights import load_weights, two_layers
 
-HIDDEN = 32
-"""Neurons of the hidden layer, whose activation is the hyperbolic tangent (IRMaSim, Figure 5)."""
-
-
-def preferences(weights: Mapping[str, Float32Array], seen: Float32Array) -> Float32Array:
-    """Apply an actor to observations ``(E, size)``; return a logit for each policy, shape ``(E, A)``."""
-    hidden = np.tanh(seen @ weights["0.weight"].T + weights["0.bias"])
-    return np.asarray(hidden @ weights["2.weight"].T + weights["2.bias"], dtype=np.float32)
+HIDDEN = 32  # Neurons of the hidden layer, whose activation is the hyperbolic tangent (IRMaSim, Figure 5)
 
 
 def most_preferred(weights: Mapping[str, Float32Array], seen: Float32Array, legal: BoolArray) -> IntArray:
     """Legal policy of the greatest logit, the first of equals, shape ``(E,)``."""
-    return np.asarray(np.where(legal, preferences(weights, seen), -np.inf).argmax(axis=1))
+    return np.asarray(np.where(legal, two_layers(weights, seen, np.tanh), -np.inf).argmax(axis=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +42,8 @@ class Agent:
     def play(self, machine: Machine, jobs: TaskWorkload, execution: Execution | None = None, seed: int = 0) -> Played:
         """Simulate jobs, under contention if nothing else is said; the policy that the agent prefers is applied.
 
-        But at level ``minimal`` the machine has to be as large as that of the training. The seed fixes what random
-        policies choose. Raises `BadFileError` if the weights are for machines of another size, `InvalidProblemError` if
-        there are no jobs, or one can never start; it is named.
+        The seed fixes what random policies choose. Raises `BadFileError` if the weights are for machines of another
+        size, `InvalidProblemError` if there are no jobs, or one can never start.
         """
         episodes = Episodes([jobs], machine, 1, execution, self.options, seed)
         inputs = self.weights["0.weight"].shape[1]
@@ -69,10 +61,7 @@ class Agent:
 
 
 def load_agent(path: Path | str) -> Agent:
-    """Read an agent that ``allocopt train irmasim`` wrote.
-
-    Raises `BadFileError` if the file cannot be read, or is of another training.
-    """
+    """Read an agent that ``allocopt train irmasim`` wrote; raises `BadFileError` if the file is no such one."""
     weights, card = load_weights(Path(path), "irmasim")
     settings = card.settings
     try:

@@ -1,29 +1,68 @@
-"""Where agents that select policies are trained: whole episodes side by side, rewarded relative to the policies."""
+"""Where agents that select policies are trained, rewarded relative to what the policies alone come to."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.cluster.irmasim import heterogeneous, homogeneous
 from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.task import Episodes, Options
+from allocopt.errors import UsageError
 from allocopt.simulator.multicore.state import Execution
+from allocopt.traces.npb import npb_batch
 from allocopt.traces.tasks import TaskWorkload
+from learned.rl.state import Stateful
+
+HETEROGENEOUS, HOMOGENEOUS = "heterogeneous", "homogeneous"
+SUBSET = (
+    "first-high_gflops",
+    "first-high_cores",
+    "first-low_power",
+    "low_mem_bw-high_gflops",
+    "low_mem_bw-high_cores",
+    "low_mem_bw-low_power",
+)
+"""The small subset of policies among which agents choose, where nothing else is said."""
+PAPERS: Mapping[str, Machine] = MappingProxyType({HETEROGENEOUS: heterogeneous(), HOMOGENEOUS: homogeneous()})
+"""The clusters on which IRMaSim was validated."""
 
 
-class WholeEpisodes:
-    """Episodes that begin together; see `learned.rl.rollout.Environment`.
+def machine_of(platform: str, types: str = "") -> Machine:
+    """Return one of `PAPERS`, or read a platform file, with a library's folder for types that it leaves out.
 
-    All take the same job set, and all begin anew after as many steps as the longest can have; one that is over before
-    does nothing until then. What an episode gains in a step is the reward of the options, over what a reference comes
-    to, and in addition the share of the work that was done in it: this adds up to the share by which it stays below
-    the reference. It is rewarded with what it gains beyond the mean of all.
-
-    References, shape ``(S,)`` and negative, are what an episode's rewards come to that counts as 0, one for each job
-    set. There must be at least 2 episodes side by side. The seed fixes the choice of job sets, and what random policies
-    choose.
+    Raises `UsageError` if it is neither, `BadFileError` if the file is not right.
     """
+    if platform in PAPERS:
+        return PAPERS[platform]
+    if not Path(platform.partition("#")[0]).exists():
+        known = ", ".join(PAPERS)
+        raise UsageError(f"there is no platform {platform!r}; it must be one of {known}, or a file")
+    from allocopt.cluster.reading import read_machine
+
+    return read_machine(platform, types or None)
+
+
+def jobsets_of(trace: str, jobs: int, batch: int) -> tuple[TaskWorkload, ...]:
+    """Read workloads of tasks, separated by commas; where none is named, draw NPB jobs by the seed ``batch``."""
+    if not trace:
+        return (npb_batch(jobs, np.random.default_rng(batch)),)
+    from allocopt.traces.irmasim import read_irmasim
+
+    return tuple(read_irmasim(path) for path in trace.split(","))
+
+
+class WholeEpisodes(Stateful):
+    """Episodes on the same random job set that begin together, at least 2; see `learned.rl.algorithms.Environment`.
+
+    All begin anew after as many steps as the longest can have. What an episode gains in a step is the reward over that
+    of a reference, negative and one for each job set, plus the share of the work that was done in it: this adds up to
+    the share by which it stays below the reference. It is rewarded with what it gains beyond the mean of all.
+    """
+
+    state = ("episodes", "_rng", "_at")
 
     def __init__(
         self,
@@ -44,11 +83,10 @@ class WholeEpisodes:
         self._taken = np.zeros(len(options.actions), dtype=np.int64)
         self.shares = np.zeros(len(options.actions))
         """Share of the decisions in which each policy was named, in the episodes that were over last, ``(A,)``."""
-        self.totals = np.zeros(count)
-        """What the rewards of the options added up to in these, shape ``(E,)``."""
+        self.totals = np.zeros(count)  # What the rewards of the options added up to in these, shape ``(E,)``
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         if self._at == 0:
             self._taken[:] = 0
             jobset = int(self._rng.integers(0, len(self.episodes.jobsets)))
@@ -69,10 +107,7 @@ class WholeEpisodes:
         return gained - gained.mean(), over & ~was_over
 
     def score(self, choose: Callable[[Float32Array, BoolArray], IntArray]) -> float:
-        """Play every job set once; return the mean share by which rewards stay below the references.
-
-        What chooses takes observations and legal actions, the episodes in front, and returns actions.
-        """
+        """Play every job set once; return the mean share by which rewards stay below the references."""
         mine = self.episodes
         played = Episodes(mine.jobsets, mine.machine, len(mine.jobsets), mine.execution, mine.options)
         played.begin(np.arange(len(mine.jobsets)))
@@ -81,22 +116,9 @@ class WholeEpisodes:
             over = played.step(choose(*played.observe()))[1]
         return float(1 + (played.tally["total_reward"] / self._references).mean())
 
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        return {"episodes": self.episodes.snapshot(), "generator": self._rng.bit_generator.state, "at": self._at}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        self.episodes.restore(snapshot["episodes"])
-        self._rng.bit_generator.state = snapshot["generator"]
-        self._at = snapshot["at"]
-
 
 def longest(jobsets: Sequence[TaskWorkload], machine: Machine, options: Options) -> int:
-    """Most decisions that an episode can have.
-
-    There is one at each submission and each end of a task, or at each start, where some job starts in every decision.
-    """
+    """Most decisions of an episode: one at each submission and each end of a task, or at each start alone."""
     return max(
         len(jobs) if _starts_always(jobs, machine, options) else len(jobs) + int(jobs.tasks.sum()) for jobs in jobsets
     )

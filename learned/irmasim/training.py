@@ -15,26 +15,19 @@ from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from learned.irmasim.agents import HIDDEN, most_preferred
-from learned.irmasim.environment import WholeEpisodes, policy_rewards
-from learned.irmasim.scenario import HETEROGENEOUS, jobsets_of, machine_of, policies_of
-from learned.rl.settings import A2cSettings, PgSettings
-from learned.rl.training import DeclaredTraining, Trained, file_names
+from learned.irmasim.environment import HETEROGENEOUS, SUBSET, WholeEpisodes, jobsets_of, machine_of, policy_rewards
+from learned.rl.training import A2cSettings, DeclaredTraining, PgSettings, Trained, file_names, option
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from learned.rl.learner import BestKept
+    from learned.rl.algorithms import BestKept
     from learned.rl.loop import Learner
 
 PG, A2C = "pg", "a2c"
 AGENTS = (PG, A2C)
-USUAL_RATES = {PG: 2e-2, A2C: 1e-2}
-"""Learning rates where none is given."""
-EVERY = 10
-"""Updates between two looks at what the actor comes to that always takes what it prefers."""
-SHARE = "share of "
-"""How the columns of a learning curve begin that tell how often each policy was named."""
+USUAL_RATES = {PG: 2e-2, A2C: 1e-2}  # Learning rates where none is given
+EVERY = 10  # Updates between two looks at what the actor comes to that always takes what it prefers
+SHARE = "share of "  # How the columns of a learning curve begin that tell how often each policy was named
 
 
 @dataclass(frozen=True)
@@ -45,29 +38,28 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
     types: str = ""  # Folder of IRMaSim's library of types, for a platform file that leaves types out; empty for none
     trace: str = ""  # Workload of tasks, or several separated by commas; empty for a batch of NPB jobs
     # Jobs of that batch, and the seed that draws it
-    jobs: int = 100
-    batch: int = 100
+    jobs: int = option(100, least=1)
+    batch: int = option(100, least=0)
     objective: str = "energy"  # ``energy``, ``makespan``, ``energy_delay``, or another reward of the environment
     level: str = "minimal"  # How much the agent is told: ``normal``, ``small`` or ``minimal``
-    agent: str = PG  # ``pg``: REINFORCE, or ``a2c``: actor-critic
+    agent: str = option(PG, among=AGENTS)  # ``pg``: REINFORCE, or ``a2c``: actor-critic
     model: str = ExecutionKind.CONTENTION.value  # ``contention`` or ``baseline``
-    policies: str = ""  # Names separated by commas, or ``all``; empty for the six of `learned.irmasim.scenario.SUBSET`
+    policies: str = ""  # Names separated by commas, or ``all``; empty for `learned.irmasim.environment.SUBSET`
     episodes: int = 4800  # Episodes of the training, at least as many as are played side by side
     environments: int = 16  # Episodes side by side, at least 2: as many in every update
-    learning_rate: float = 0.0  # Of Adam, at the start; it falls linearly to a twentieth. 0 for the usual one.
+    # Of Adam, at the start; it falls linearly to a twentieth. 0 for the usual one.
+    learning_rate: float = option(0.0, least=0)
     # Weight of the policy's entropy; rewards are shares of the objective, those of one decision about 1e-4
-    ent_coef: float = 6e-5
+    ent_coef: float = option(6e-5, least=0)
 
     name: ClassVar[str] = "irmasim"
     renamed_options: ClassVar[Mapping[str, str]] = {"entropy": "ent_coef"}
 
     def __post_init__(self) -> None:
-        self.check_one_of(agent=AGENTS)
+        super().__post_init__()
         if self.environments < 2 or self.episodes < self.environments:
             fault = f"{self.episodes} episodes, {self.environments} side by side"
             raise UsageError(f"there are {fault}; must be at least as many as side by side, and these at least 2")
-        self.check_at_least(1, "jobs")
-        self.check_at_least(0, "batch", "learning_rate", "ent_coef")
         self.options()
         self.execution()
 
@@ -77,30 +69,41 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         return f"{self.name}-{self.agent}-{self.objective}-{self.model}"
 
     @property
-    def n_updates(self) -> int:
-        """Number of updates."""
-        return self.updates
-
-    @property
     def updates(self) -> int:
         """Number of updates, which follows from that of episodes."""
         return self.episodes // self.environments
 
+    n_updates = updates
+
     def options(self) -> Options:
         """Return level, reward and policies of the environment."""
-        names = policies_of(self.policies)
+        names = tuple(self.policies.split(",")) if self.policies else SUBSET
         level, reward = cast(LevelName, self.level), cast(RewardName, self.objective)
-        return Options(level, reward, ACTION_NAMES if names is None else names)
+        return Options(level, reward, ACTION_NAMES if self.policies == "all" else names)
 
     def execution(self) -> Execution:
         """Return how jobs run."""
         return Execution(cast(ExecutionKind, self.model))
 
     def _learner(self, seed: int, workers: Workers) -> "BestKept":
-        from learned.rl.learner import BestKept
+        from torch import nn
+
+        from learned.rl.algorithms import A2cLearner, BestKept, PgLearner
+        from learned.rl.networks import ActorCritic, dense, scale_last_layer
 
         environment = self.environment(seed)
-        inner, actor = self._agent(environment, seed)
+        size, steps = environment.episodes.size, environment.horizon
+        rate = self.learning_rate or USUAL_RATES[self.agent]
+        actor = dense(size, HIDDEN, len(environment.episodes.options.actions), activation=nn.Tanh())
+        scale_last_layer(actor, 0.01)
+        inner: Learner
+        if self.agent == PG:
+            settings = PgSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
+            inner = PgLearner(actor, environment, settings, seed)
+        else:
+            model = ActorCritic(actor, dense(size, HIDDEN, 1, activation=nn.Tanh()))
+            of_critic = A2cSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
+            inner = A2cLearner(model, environment, of_critic, seed)
 
         class Watched(BestKept):
             more_is_better = True
@@ -139,21 +142,3 @@ class IrmasimTraining(DeclaredTraining["BestKept"]):
         options, execution = self.options(), self.execution()
         references = np.nanmean(policy_rewards(jobsets, machine, execution, options), axis=1)
         return WholeEpisodes(jobsets, machine, execution, options, references, self.environments, seed)
-
-    def _agent(self, environment: WholeEpisodes, seed: int) -> "tuple[Learner, nn.Module]":
-        from torch import nn
-
-        from learned.rl.actor_critic import A2cLearner
-        from learned.rl.networks import ActorCritic, dense, scale_last_layer
-        from learned.rl.policy_gradient import PgLearner
-
-        size, steps = environment.episodes.size, environment.horizon
-        rate = self.learning_rate or USUAL_RATES[self.agent]
-        actor = dense(size, HIDDEN, len(environment.episodes.options.actions), activation=nn.Tanh())
-        scale_last_layer(actor, 0.01)
-        if self.agent == PG:
-            settings = PgSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
-            return PgLearner(actor, environment, settings, seed), actor
-        model = ActorCritic(actor, dense(size, HIDDEN, 1, activation=nn.Tanh()))
-        of_critic = A2cSettings(n_steps=steps, learning_rate=rate, ent_coef=self.ent_coef)
-        return A2cLearner(model, environment, of_critic, seed), actor

@@ -1,13 +1,13 @@
 """The repair of the NSA paper as an environment to train in (section V-B), many repairs in one compiled call."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import boolean, float32, float64, int64, types, void
 
 from allocopt.arrays import BoolArray, Encoding, Float32Array, FloatArray, IntArray
-from allocopt.kernels.arrays import put, tuple_type
+from allocopt.kernels.arrays import FloatMatrix, IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
@@ -21,13 +21,13 @@ from heuristics.topology.annealing import (
     insert_job,
     remove_jobs,
 )
-from learned.nsa.kernels import LARGEST_JOB, asked_by_others, node_features, write_state
 from learned.nsa.networks import Shape
+from learned.nsa.solver import LARGEST_JOB, asked_by_others, node_features, write_state
+from learned.rl.state import Stateful
 
-REWARD_SCALE = 0.01
-"""What hops are multiplied by in a reward, so that most lie between -5 and 0."""
-WALK_STEPS = 100
-"""Steps of the walks that training states come from."""
+REWARD_SCALE = 0.01  # What hops are multiplied by in a reward, so that most lie between -5 and 0
+WALK_STEPS, MOST_REMOVED = 100, 2  # Steps of walks to train on, and jobs that a move removes at most (n_D)
+HOTTEST, COLDEST = 2.5, 0.0025  # Their temperatures, as multiples of the cost of a hop
 
 
 class WindowPool(NamedTuple):
@@ -44,35 +44,24 @@ class WindowPool(NamedTuple):
     bottom: float
     top: float
     scale: float
-    largest: float  # Most nodes that a job asks for, for the scale of the features
 
 
 class Repairs(NamedTuple):
-    """Where E environments are; rows are as long as the largest window asks for.
+    """Where E environments are; rows are as long as the largest window asks for."""
 
-    ``counters``, shape ``(5, E)``, are the window, moves made on it, jobs removed by the present move, jobs of these
-    placed again, and the length of the idle sequence.
-    """
-
-    counters: IntArray
-    jobs: IntArray  # Jobs in some order, the removed ones first
-    idle: IntArray  # The idle sequence
-    owners: IntArray  # Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``
-    costs: FloatArray  # Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``
-    totals: FloatArray  # As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``
+    # Window, moves made on it, jobs removed by the present move, those placed again, length of the idle sequence
+    counters: IntMatrix
+    jobs: IntMatrix  # Jobs in some order, the removed ones first
+    idle: IntMatrix  # The idle sequence
+    owners: Annotated[
+        IntArray, 3
+    ]  # Owner of each position in the working, the accepted and the best state, shape ``(3, E, M)``
+    costs: Annotated[FloatArray, 3]  # Costs of the jobs in the working and the accepted state, shape ``(2, E, J)``
+    totals: FloatMatrix  # As in `heuristics.topology.annealing.Walk`, shape ``(E, 2)``
 
 
 WINDOW, MOVES, REMOVED, PLACED, N_IDLE = range(5)
-WINDOW_POOL = tuple_type(
-    (
-        *(int64[::1], int64[::1], int64[::1], float32[::1], int64[::1], float64[::1]),
-        *(float64, float64, float64, float64),
-    ),
-    WindowPool,
-)
-REPAIRS = tuple_type(
-    (int64[:, ::1], int64[:, ::1], int64[:, ::1], int64[:, :, ::1], float64[:, :, ::1], float64[:, ::1]), Repairs
-)
+WINDOW_POOL, REPAIRS = record_type(WindowPool), record_type(Repairs)
 
 
 @helper(allocates=True)
@@ -86,14 +75,9 @@ def _encoding_of(pool: WindowPool, window: int) -> Encoding:
 
 @helper(allocates=True)
 def _walk_of(repairs: Repairs, e: int, m: int, n_jobs: int) -> Walk:
-    return Walk(
-        repairs.owners[0, e, :m],
-        repairs.owners[1, e, :m],
-        repairs.owners[2, e, :m],
-        repairs.costs[0, e, :n_jobs],
-        repairs.costs[1, e, :n_jobs],
-        repairs.totals[e],
-    )
+    owners, costs = repairs.owners, repairs.costs
+    working, accepted, best = owners[0, e, :m], owners[1, e, :m], owners[2, e, :m]
+    return Walk(working, accepted, best, costs[0, e, :n_jobs], costs[1, e, :n_jobs], repairs.totals[e])
 
 
 @helper(allocates=True)
@@ -131,8 +115,7 @@ def _start_move(pool: WindowPool, repairs: Repairs, rules: Rules, e: int, rng: n
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, RULES, types.npy_rng), allocates=True)
-def start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.Generator) -> None:
-    """Start a window and a move in every environment."""
+def _start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.Generator) -> None:
     counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
     for e in range(repairs.jobs.shape[0]):
         _start_window(pool, repairs, e, counts, rng)
@@ -142,22 +125,21 @@ def start_all(pool: WindowPool, repairs: Repairs, rules: Rules, rng: np.random.G
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, int64, float32[:, ::1], int64[::1]), allocates=True)
-def observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Float32Array, n_legal: IntArray) -> None:
-    """Write the state of every environment and its number of legal actions."""
+def _observe_all(pool: WindowPool, repairs: Repairs, n_features: int, states: Float32Array, n_legal: IntArray) -> None:
     for e in range(repairs.jobs.shape[0]):
         encoding = _encoding_of(pool, repairs.counters[WINDOW, e])
         m = encoding.groups.shape[1]
         first = 2 * pool.position_first[repairs.counters[WINDOW, e]]
         nodes = pool.nodes[first : first + 2 * m].reshape((2, m))
         waiting = repairs.jobs[e, repairs.counters[PLACED, e] : repairs.counters[REMOVED, e]]
-        size = encoding.sizes[waiting[0]] / pool.largest
-        others = asked_by_others(encoding.sizes, waiting) / pool.largest
+        size = encoding.sizes[waiting[0]] / LARGEST_JOB
+        others = asked_by_others(encoding.sizes, waiting) / LARGEST_JOB
         idle = repairs.idle[e, : repairs.counters[N_IDLE, e]]
         n_legal[e] = write_state(nodes, idle, size, others, n_features, states[e])
 
 
 @kernel(void(WINDOW_POOL, REPAIRS, RULES, int64[::1], float64[::1], boolean[::1], types.npy_rng), allocates=True)
-def step_all(
+def _step_all(
     pool: WindowPool,
     repairs: Repairs,
     rules: Rules,
@@ -166,11 +148,6 @@ def step_all(
     done: np.ndarray,
     rng: np.random.Generator,
 ) -> None:
-    """Place one job in every environment.
-
-    Where it was the last one of a move, the reward is minus the hop cost of the jobs of the move, the walk accepts or
-    rejects, and the next move begins, on a new window after the last step of the walk.
-    """
     counts = np.zeros(repairs.owners.shape[2], dtype=np.int64)
     block = np.empty(repairs.idle.shape[1], dtype=np.int64)
     for e in range(actions.size):
@@ -195,55 +172,32 @@ def step_all(
             _start_move(pool, repairs, rules, e, rng)
 
 
-def window_pool(problems: Sequence[TopologyProblem]) -> WindowPool:
-    """Put windows of one cluster and one hop cost into arrays."""
-    encodings = [encode(problem) for problem in problems]
-    first = encodings[0]
-    return WindowPool(
-        _offsets([encoding.n_idle for encoding in encodings]),
-        _offsets([len(encoding.sizes) for encoding in encodings]),
-        np.concatenate([encoding.groups.ravel() for encoding in encodings]),
-        np.concatenate([node_features(problem).ravel() for problem in problems]),
-        np.concatenate([encoding.sizes for encoding in encodings]),
-        first.weights,
-        first.bottom,
-        first.top,
-        first.scale,
-        float(LARGEST_JOB),
-    )
-
-
-def _offsets(lengths: Sequence[int]) -> IntArray:
-    return np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-
-
-class RepairEnvironment:
-    """E walks by annealing, each on a window of its own, whose repairs are the episodes.
+class RepairEnvironment(Stateful):
+    """E walks by annealing, each on a window of one cluster, whose repairs are the episodes.
 
     An episode places the jobs that a move removed, one an action. Its reward is 0 but for the last action, where it is
     minus their hop cost, in hops times `REWARD_SCALE`. Then the walk accepts or rejects, as in Algorithm 1, so that
     states are those that the solver meets; after its last step it begins anew on a random window.
-
-    All windows are of one cluster. A state has the shape of so many features and nodes. A move removes ``most_removed``
-    jobs at most (n_D); temperatures are multiples of the cost of a hop.
     """
 
-    def __init__(
-        self,
-        problems: Sequence[TopologyProblem],
-        shape: Shape,
-        n_environments: int,
-        seed: int,
-        most_removed: int = 2,
-        hottest: float = 2.5,
-        coldest: float = 0.0025,
-    ) -> None:
+    state = ("_repairs", "_rng")
+
+    def __init__(self, problems: Sequence[TopologyProblem], shape: Shape, n_environments: int, seed: int) -> None:
         self.n_environments = n_environments
         self._shape = shape
-        self._pool = window_pool(problems)
+        encodings = [encode(problem) for problem in problems]
+        first = encodings[0]
+        self._pool = WindowPool(
+            np.cumsum([0, *(encoding.n_idle for encoding in encodings)], dtype=np.int64),
+            np.cumsum([0, *(len(encoding.sizes) for encoding in encodings)], dtype=np.int64),
+            np.concatenate([encoding.groups.ravel() for encoding in encodings]),
+            np.concatenate([node_features(problem).ravel() for problem in problems]),
+            np.concatenate([encoding.sizes for encoding in encodings]),
+            *(first.weights, first.bottom, first.top, first.scale),
+        )
         self._reward_scale = REWARD_SCALE / self._pool.scale
-        temperatures = hottest * self._pool.scale, coldest * self._pool.scale
-        self._rules = Rules(*temperatures, WALK_STEPS, most_removed, False, True)
+        temperatures = HOTTEST * self._pool.scale, COLDEST * self._pool.scale
+        self._rules = Rules(*temperatures, WALK_STEPS, MOST_REMOVED, False, True)
         most_idle = int(np.diff(self._pool.position_first).max())
         most_jobs = int(np.diff(self._pool.job_first).max())
         self._repairs = Repairs(
@@ -255,30 +209,19 @@ class RepairEnvironment:
             np.zeros((n_environments, 2)),
         )
         self._rng = np.random.default_rng(seed)
-        start_all(self._pool, self._repairs, self._rules, self._rng)
+        _start_all(self._pool, self._repairs, self._rules, self._rng)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
-        """Return states and legal actions; see `learned.rl.rollout.Environment.observe`."""
+        """Return states and legal actions; see `learned.rl.algorithms.Environment.observe`."""
         n_features, n_actions = self._shape
         states = np.empty((self.n_environments, n_features * n_actions), dtype=np.float32)
         n_legal = np.empty(self.n_environments, dtype=np.int64)
-        observe_all(self._pool, self._repairs, n_features, states, n_legal)
+        _observe_all(self._pool, self._repairs, n_features, states, n_legal)
         return states.reshape(-1, n_features, n_actions), np.arange(n_actions) < n_legal[:, None]
 
     def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Place a job in every walk; see `learned.rl.rollout.Environment.step`."""
+        """Place a job in every walk; see `learned.rl.algorithms.Environment.step`."""
         rewards = np.empty(self.n_environments)
         done = np.empty(self.n_environments, dtype=np.bool_)
-        step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)
+        _step_all(self._pool, self._repairs, self._rules, actions, rewards, done, self._rng)
         return rewards * self._reward_scale, done
-
-    def snapshot(self) -> dict[str, Any]:
-        """Return all that changes."""
-        arrays = {name: array.copy() for name, array in self._repairs._asdict().items()}
-        return {**arrays, "generator": self._rng.bit_generator.state}
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
-        for name, array in self._repairs._asdict().items():
-            array[:] = snapshot[name]
-        self._rng.bit_generator.state = snapshot["generator"]

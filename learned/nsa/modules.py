@@ -8,14 +8,11 @@ tangent. Nothing else keeps the training from finding any other weights.
 import torch
 from torch import nn
 
-from learned.nsa.networks import Architecture, Convolution, Layer, Linear
+from learned.nsa.networks import CONVOLUTION, DENSE, Architecture, Layer
 
-GAINS = (200.0, 60.0, 2.0, 2.0, 2.0)
-"""Scales of torch's own initial weights, by feature."""
-N_NUMBERS = 2
-"""The first features are numbers of groups."""
-SPAN = 5
-"""Neighbours whose mean is taken from the weights of a dense layer."""
+GAINS = (200.0, 60.0, 2.0, 2.0, 2.0)  # Scales of torch's own initial weights, by feature
+N_NUMBERS = 2  # The first features are numbers of groups
+SPAN = 5  # Neighbours whose mean is taken from the weights of a dense layer
 
 
 class FeedForward(nn.Sequential):
@@ -35,11 +32,9 @@ class FeedForward(nn.Sequential):
 
 
 def _module(layer: Layer) -> nn.Module:
-    if isinstance(layer, Convolution):
+    if layer.kind == CONVOLUTION:
         return nn.Conv1d(layer.inputs, layer.outputs, layer.width, layer.stride)
-    if isinstance(layer, Linear):
-        return nn.Linear(layer.inputs, layer.outputs)
-    return nn.Tanh()
+    return nn.Linear(layer.inputs, layer.outputs) if layer.kind == DENSE else nn.Tanh()
 
 
 def sharpen_first_layer(network: FeedForward, n_features: int) -> None:
@@ -50,14 +45,9 @@ def sharpen_first_layer(network: FeedForward, n_features: int) -> None:
         weight = first.weight.view(len(first.weight), n_features, -1)
         for feature in range(n_features):
             values = weight[:, feature]
-            if feature < N_NUMBERS:
-                values = values - _local_mean(values, isinstance(first, nn.Linear))
+            if feature < N_NUMBERS and isinstance(first, nn.Linear):
+                padded = nn.functional.pad(values[:, None], (SPAN // 2, SPAN // 2), mode="replicate")
+                values = values - nn.functional.avg_pool1d(padded, SPAN, 1)[:, 0]
+            elif feature < N_NUMBERS:
+                values = values - values.mean(1, keepdim=True)
             weight[:, feature] = values * GAINS[feature]
-
-
-def _local_mean(values: torch.Tensor, is_dense: bool) -> torch.Tensor:
-    # Of all weights of a filter, or of the neighbours of each weight of a dense layer.
-    if not is_dense:
-        return values.mean(1, keepdim=True)
-    padded = nn.functional.pad(values[:, None], (SPAN // 2, SPAN // 2), mode="replicate")
-    return nn.functional.avg_pool1d(padded, SPAN, 1)[:, 0]

@@ -1,77 +1,64 @@
-"""The six networks of the NSA paper's Table II, as lists of layers; needs neither torch nor weights.
+"""The six networks of the NSA paper's Table II, as lists of layers, and their forward pass as a kernel, without torch.
 
 What the paper prints of a convolutional network ends with a dense layer of 256 values, which cannot be the last one: a
 hyperbolic tangent and a dense layer of 100 values follow here, one per action, as at the end of the others. The
-parameter counts printed for the convolutional networks (37,248, 42,097, 54,641) belong to no reading of the printed
-layers that was found; those of the fully connected ones hold if a node has five features.
+parameter counts printed for the convolutional networks belong to no reading of the printed layers that was found; those
+of the fully connected ones hold if a node has five features.
+
+The kernel takes one input at a time, in single precision. Inner loops run along what lies side by side in memory (the
+positions of a convolution, the outputs of a dense layer) and sum eight products at once, so that the compiler makes
+vector instructions of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
+from typing import NamedTuple
 
-Shape = tuple[int, int]
-"""Channels and length of what flows between two layers."""
+import numpy as np
+
+from allocopt.arrays import Float32Array, IntArray
+from allocopt.kernels.arrays import IntMatrix, put
+from allocopt.kernels.compiled import helper
+from learned.weights import check_shapes
+
+Shape = tuple[int, int]  # Channels and length of what flows between two layers
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A layer of a network, without parameters of its own."""
+CONVOLUTION, DENSE, TANH = range(3)  # Kinds of layers
+KIND, INPUTS, OUTPUTS, WIDTH, STRIDE, FIRST = range(6)  # Columns of `PackedNetwork.layers`
+
+
+class Layer(NamedTuple):
+    """A convolution over channels without padding, a dense layer that flattens its input, or a hyperbolic tangent."""
+
+    kind: int
+    inputs: int = 0
+    outputs: int = 0
+    width: int = 1
+    stride: int = 1
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """Shape of its weights, outputs and inputs first; empty where it has none."""
+        tails: dict[int, tuple[int, ...]] = {DENSE: (), CONVOLUTION: (self.width,)}
+        return (self.outputs, self.inputs, *tails[self.kind]) if self.kind in tails else ()
 
     @property
     def n_parameters(self) -> int:
         """Number of weights and biases."""
-        return 0
+        return prod(self.weight_shape) + self.outputs if self.weight_shape else 0
 
     def output(self, shape: Shape) -> Shape:
         """Shape of its output for an input of that shape; raises ValueError if it does not take it."""
-        return shape
-
-
-@dataclass(frozen=True, slots=True)
-class Convolution(Layer):
-    """A one-dimensional convolution of so many channels, with bias and without padding."""
-
-    inputs: int
-    outputs: int
-    width: int
-    stride: int
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of weights and biases."""
-        return self.outputs * (self.inputs * self.width + 1)
-
-    def output(self, shape: Shape) -> Shape:
-        """Shape of its output; see `Layer.output`."""
         channels, length = shape
-        if channels != self.inputs or length < self.width:
+        if self.kind == TANH:
+            return shape
+        is_dense = self.kind == DENSE
+        if not (channels * length == self.inputs if is_dense else channels == self.inputs and length >= self.width):
             raise ValueError(f"{self} does not take an input of shape {shape}")
-        return self.outputs, (length - self.width) // self.stride + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Linear(Layer):
-    """A dense layer with bias; it takes an input of any shape, flattened channel by channel."""
-
-    inputs: int
-    outputs: int
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of weights and biases."""
-        return self.outputs * (self.inputs + 1)
-
-    def output(self, shape: Shape) -> Shape:
-        """Shape of its output; see `Layer.output`."""
-        if shape[0] * shape[1] != self.inputs:
-            raise ValueError(f"{self} does not take an input of shape {shape}")
-        return 1, self.outputs
-
-
-@dataclass(frozen=True, slots=True)
-class Tanh(Layer):
-    """The hyperbolic tangent of every value."""
+        return (1, self.outputs) if is_dense else (self.outputs, (length - self.width) // self.stride + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +87,12 @@ class Architecture:
     def with_outputs(self, n: int) -> "Architecture":
         """Return the same network with another number of outputs of its last, dense layer."""
         last = self.layers[-1]
-        if not isinstance(last, Linear):
+        if last.kind != DENSE:
             raise ValueError(f"the last layer of {self.name} is {last}, must be dense")
-        return Architecture(self.name, self.input, (*self.layers[:-1], Linear(last.inputs, n)))
+        return Architecture(self.name, self.input, (*self.layers[:-1], last._replace(outputs=n)))
 
 
-def parameter_names(layers: Sequence[Layer]) -> list[tuple[str, str]]:
-    """Names of weight and bias of every layer that has them, as torch's ``Sequential`` counts layers."""
-    return [(f"{index}.weight", f"{index}.bias") for index, layer in enumerate(layers) if layer.n_parameters]
-
-
-Q = 100
-"""Nodes of the idle sequence that a state shows, and actions (Table I)."""
+Q = 100  # Nodes of the idle sequence that a state shows, and actions (Table I)
 CONVOLUTIONAL_FEATURES, DENSE_FEATURES = 4, 5
 PRINTED_PARAMETERS = {
     "fcn-1": 42_724, "fcn-2": 46_884, "fcn-3": 60_804, "cnn-1": 37_248, "cnn-2": 42_097, "cnn-3": 54_641,
@@ -120,18 +101,18 @@ PRINTED_PARAMETERS = {
 
 
 def _fully_connected(name: str, first: int, *others: int) -> Architecture:
-    sizes = (DENSE_FEATURES * Q, first, *others)
     layers: list[Layer] = []
-    for inputs, outputs in pairwise(sizes):
-        layers += [Linear(inputs, outputs), Tanh()]
-    return Architecture(name, (DENSE_FEATURES, Q), (*layers, Linear(sizes[-1], Q)))
+    for inputs, outputs in pairwise((DENSE_FEATURES * Q, first, *others, Q)):
+        layers += [Layer(DENSE, inputs, outputs), Layer(TANH)]
+    return Architecture(name, (DENSE_FEATURES, Q), tuple(layers[:-1]))
 
 
 def _convolutional(name: str, first: int, second: int) -> Architecture:
-    one, two = Convolution(CONVOLUTIONAL_FEATURES, first, 10, 1), Convolution(first, second, 5, 2)
+    one = Layer(CONVOLUTION, CONVOLUTIONAL_FEATURES, first, 10, 1)
+    two = Layer(CONVOLUTION, first, second, 5, 2)
     channels, length = two.output(one.output((CONVOLUTIONAL_FEATURES, Q)))
-    dense = (Linear(channels * length, 256), Tanh(), Linear(256, Q))
-    return Architecture(name, (CONVOLUTIONAL_FEATURES, Q), (one, Tanh(), two, *dense))
+    dense = (Layer(DENSE, channels * length, 256), Layer(TANH), Layer(DENSE, 256, Q))
+    return Architecture(name, (CONVOLUTIONAL_FEATURES, Q), (one, Layer(TANH), two, *dense))
 
 
 NETWORKS = {
@@ -145,3 +126,130 @@ NETWORKS = {
         _convolutional("cnn-3", 16, 8),
     )
 }
+
+
+class PackedNetwork(NamedTuple):
+    """Layers and weights of a network."""
+
+    layers: IntMatrix  # One row a layer: what a `Layer` says, and where its weights begin; shape ``(n, 6)``
+    # Of all layers one after the other; a dense layer's are transposed, all outputs of an input beside each
+    # other, and every layer's weights are followed by its biases
+    weights: Float32Array
+
+
+class Buffers(NamedTuple):
+    """Working space of the forward kernel: two arrays that take turns, and one for what filters read."""
+
+    one: Float32Array
+    other: Float32Array
+    patches: Float32Array
+
+
+def pack(architecture: Architecture, weights: Mapping[str, Float32Array]) -> PackedNetwork:
+    """Arrange a network for the kernel; raises ValueError if a parameter is missing or has another shape."""
+    rows, parts, first = [], [], 0
+    for index, layer in enumerate(architecture.layers):
+        rows.append([*layer, first])
+        if layer.weight_shape:
+            # As torch's `Sequential` names them
+            weight, bias = f"{index}.weight", f"{index}.bias"
+            check_shapes({weight: layer.weight_shape, bias: (layer.outputs,)}, weights)
+            parts += [(weights[weight].T if layer.kind == DENSE else weights[weight]).ravel(), weights[bias]]
+            first += layer.n_parameters
+    return PackedNetwork(np.array(rows, dtype=np.int64), np.concatenate(parts, dtype=np.float32))
+
+
+def buffers_for(architecture: Architecture) -> Buffers:
+    """Allocate the working space of a network."""
+    shapes = architecture.shapes()
+    most = max(channels * length for channels, length in shapes)
+    patches = [
+        layer.inputs * layer.width * length
+        for layer, (_, length) in zip(architecture.layers, shapes[1:], strict=True)
+        if layer.kind == CONVOLUTION
+    ]
+    return Buffers(*(np.zeros(size, dtype=np.float32) for size in (most, most, max(patches, default=0))))
+
+
+SATURATED = np.float32(6.4)  # Beyond it the hyperbolic tangent is 1 to within 6e-6
+
+
+@helper(allocates=True, fastmath=True, error_model="numpy")
+def rational_tanh(x: np.float32) -> np.float32:
+    """Hyperbolic tangent, by the ninth convergent of Lambert's continued fraction; within 2e-5 everywhere."""
+    x = np.float32(min(max(x, -SATURATED), SATURATED))
+    s = x * x
+    one = np.float32(1.0)
+    above = x * (
+        np.float32(34459425.0)
+        + s * (np.float32(4729725.0) + s * (np.float32(135135.0) + s * (np.float32(990.0) + s * one)))
+    )
+    below = np.float32(34459425.0) + s * (
+        np.float32(16216200.0) + s * (np.float32(945945.0) + s * (np.float32(13860.0) + s * np.float32(45.0)))
+    )
+    return np.float32(above / below)
+
+
+@helper(allocates=True, fastmath=True, error_model="numpy")
+def add_product(weights: Float32Array, inputs: Float32Array, outputs: Float32Array) -> None:
+    """Add ``inputs @ weights`` to ``outputs``, the weights of an input lying side by side."""
+    n, m = inputs.size, outputs.size
+    whole = n - n % 8
+    for i in range(0, whole, 8):
+        a, b, c, d = inputs[i], inputs[i + 1], inputs[i + 2], inputs[i + 3]
+        e, f, g, h = inputs[i + 4], inputs[i + 5], inputs[i + 6], inputs[i + 7]
+        rows = weights[i * m : (i + 8) * m]
+        for o in range(m):
+            outputs[o] += (a * rows[o] + b * rows[m + o] + c * rows[2 * m + o] + d * rows[3 * m + o]) + (
+                e * rows[4 * m + o] + f * rows[5 * m + o] + g * rows[6 * m + o] + h * rows[7 * m + o]
+            )
+    for i in range(whole, n):
+        row = weights[i * m : (i + 1) * m]
+        for o in range(m):
+            outputs[o] += inputs[i] * row[o]
+
+
+@helper(allocates=True)
+def apply_convolution(
+    layer: IntArray, weights: Float32Array, inputs: Float32Array, patches: Float32Array, outputs: Float32Array
+) -> int:
+    """Apply all filters, each a product of its weights with what each tap reads; return the size of the output."""
+    n_filters, n_channels = int(layer[OUTPUTS]), int(layer[INPUTS])
+    width, stride = int(layer[WIDTH]), int(layer[STRIDE])
+    taps, length = n_channels * width, inputs.size // n_channels
+    n = (length - width) // stride + 1
+    for tap in range(taps):
+        source, target = inputs[tap // width * length + tap % width :], patches[tap * n : (tap + 1) * n]
+        if stride == 1:
+            put(source[:n], target)
+        else:
+            for i in range(n):
+                target[i] = source[i * stride]
+    for index in range(n_filters):
+        channel = outputs[index * n : (index + 1) * n]
+        channel[:] = weights[n_filters * taps + index]
+        add_product(patches[: taps * n], weights[index * taps : (index + 1) * taps], channel)
+    return n * n_filters
+
+
+@helper(allocates=True, fastmath=True, error_model="numpy")
+def forward(network: PackedNetwork, buffers: Buffers, inputs: Float32Array) -> Float32Array:
+    """Return the outputs of a network for one input, in a buffer that the next call overwrites."""
+    source, target, size = inputs, buffers.one, inputs.size
+    spare = buffers.other
+    for index in range(network.layers.shape[0]):
+        layer = network.layers[index]
+        weights = network.weights[layer[FIRST] :]
+        if layer[KIND] == CONVOLUTION:
+            size = apply_convolution(layer, weights, source[:size], buffers.patches, target)
+        elif layer[KIND] == DENSE:
+            n, m = layer[INPUTS], layer[OUTPUTS]
+            put(weights[n * m : (n + 1) * m], target)
+            add_product(weights[: n * m], source[:size], target[:m])
+            size = m
+        else:
+            for i in range(size):
+                source[i] = rational_tanh(source[i])
+            continue
+        source, target, spare = target, spare, target
+    return source[:size]

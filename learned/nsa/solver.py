@@ -3,17 +3,28 @@
 Annealing whose repair puts each removed job, the largest first, where a trained network says. As published its
 reachable set is wider than DCAS (*relaxed*): that is strategy ``free``. Under ``dcas`` a move that leads to a crossing
 state is drawn again, some times at most (*strict*).
+
+A state of the repair (section V-B) is a matrix of ``q`` nodes by 4 or 5 features, kept feature by feature: parent
+switch and pod of the first q nodes of the idle sequence, numbered from 1 and divided by their number; nodes that the
+job asks for; mean number that the other removed jobs ask for; both divided by the most that a job asks for. The fifth
+feature, which the paper does not print, is 1 for every node. Places without a node hold 0.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numba import int64, types, void
 
+from allocopt.arrays import Encoding, Float32Array, IntArray
+from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.files.faults import bad_file
+from allocopt.kernels.arrays import record_type
+from allocopt.kernels.compiled import helper, kernel
+from allocopt.kernels.tree import ENCODING
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode, sequential_allocation
@@ -22,25 +33,160 @@ from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
-from heuristics.topology.annealing import MOST_JOBS, follow, rules_of, walk_from
+from heuristics.topology.annealing import (
+    DRAWS,
+    MOST_JOBS,
+    RULES,
+    WALK,
+    Rules,
+    Walk,
+    accept_or_not,
+    cost_at,
+    follow,
+    go_back,
+    insert_job,
+    is_non_crossing,
+    remove_jobs,
+    rules_of,
+    walk_from,
+)
 from heuristics.topology.schedule import Schedule
-from learned.nsa.forward import PackedNetwork, buffers_for, pack
-from learned.nsa.kernels import LARGEST_JOB, Guide, anneal_guided, node_features
-from learned.nsa.networks import NETWORKS, Architecture
+from learned.nsa.networks import NETWORKS, Architecture, Buffers, PackedNetwork, buffers_for, forward, pack
 from learned.weights import load_weights, shipped_file
 
-STEPS_PER_SLICE = 100
-"""Steps between two looks at the clock: some milliseconds."""
+LARGEST_JOB = 40.0  # Most nodes that a job of the paper's workload asks for: the scale of the third and fourth feature
+STEPS_PER_SLICE = 100  # Steps between two looks at the clock: some milliseconds
 WALKS = ("metropolis", "published")
+
+
+def node_features(problem: TopologyProblem) -> Float32Array:
+    """Parent switch and pod of every idle node, from 1, divided by their number, shape ``(2, m)``; 1 without groups.
+
+    On other trees the pod is the group just below the top.
+    """
+    groups = problem.topology.groups_of(problem.idle_nodes)
+    if not len(groups):
+        return np.ones((2, len(problem.idle_nodes)), dtype=np.float32)
+    tree = problem.topology
+    if isinstance(tree, FatTree):
+        counts = np.array([tree.pods * tree.leaves_per_pod, tree.pods])
+    else:
+        counts = tree.groups_of(np.arange(tree.size)).max(axis=1) + 1
+    return np.stack([(groups[level] + 1) / counts[level] for level in (0, -1)]).astype(np.float32)
+
+
+class Guide(NamedTuple):
+    """What the walk asks for first nodes."""
+
+    # The policy, and working space for it
+    network: PackedNetwork
+    buffers: Buffers
+    nodes: Annotated[Float32Array, 2]  # Switch and pod of every idle position as a state shows them, shape ``(2, m)``
+    # Shape of a state: 4 or 5, and q
+    n_features: int
+    n_actions: int
+    sharpness: float  # What logits are multiplied by before an action is drawn: 1 draws as the policy was trained
+
+
+GUIDE = record_type(Guide)
+
+
+@helper(allocates=True)
+def write_state(
+    nodes: Float32Array, idle: IntArray, size: float, others: float, n_features: int, state: Float32Array
+) -> int:
+    """Write the state of a repair, shape ``(n_features * q,)``; return how many actions are legal. See `Guide`."""
+    q = state.size // n_features
+    n = min(q, idle.size)
+    for i in range(n):
+        state[i] = nodes[0, idle[i]]
+        state[q + i] = nodes[1, idle[i]]
+    for feature in range(2, n_features):
+        value = size if feature == 2 else (others if feature == 3 else 1.0)
+        state[feature * q : feature * q + n] = value
+    for feature in range(n_features):
+        state[feature * q + n : (feature + 1) * q] = 0.0
+    return n
+
+
+@helper(allocates=True)
+def asked_by_others(sizes: IntArray, jobs: IntArray) -> float:
+    """Mean number of nodes of the jobs that are placed after the first one, 0 where there is none."""
+    asked = 0
+    for i in range(1, jobs.size):
+        asked += sizes[jobs[i]]
+    return asked / max(jobs.size - 1, 1)
+
+
+@helper(allocates=True)
+def draw_action(logits: Float32Array, sharpness: float, rng: np.random.Generator) -> int:
+    """Draw an action with probability proportional to ``exp(sharpness * logit)``; overwrites the logits."""
+    highest = logits.max()
+    total = 0.0
+    for i in range(logits.size):
+        total += np.exp(sharpness * (logits[i] - highest))
+        logits[i] = total
+    below = rng.random() * total
+    action = 0
+    while action < logits.size - 1 and logits[action] <= below:
+        action += 1
+    return action
+
+
+@helper(allocates=True)
+def _repair(
+    window: Encoding,
+    walk: Walk,
+    guide: Guide,
+    jobs: IntArray,
+    idle: IntArray,
+    n_idle: int,
+    block: IntArray,
+    counts: IntArray,
+    state: Float32Array,
+    rng: np.random.Generator,
+) -> None:
+    for i in range(jobs.size):
+        size = window.sizes[jobs[i]]
+        others = asked_by_others(window.sizes, jobs[i:]) / LARGEST_JOB
+        n = write_state(guide.nodes, idle[:n_idle], size / LARGEST_JOB, others, guide.n_features, state)
+        logits = forward(guide.network, guide.buffers, state)[:n]
+        first = draw_action(logits, guide.sharpness, rng)
+        n_idle = insert_job(walk.working, jobs[i], first, idle, n_idle, block[:size])
+        walk.working_costs[jobs[i]] = cost_at(window, block[:size], counts)
+
+
+@kernel(void(ENCODING, WALK, RULES, GUIDE, int64, int64, types.npy_rng), allocates=True)
+def anneal_guided(
+    window: Encoding, walk: Walk, rules: Rules, guide: Guide, first: int, last: int, rng: np.random.Generator
+) -> None:
+    """Take the steps ``first .. last - 1`` of neural simulated annealing (Algorithm 1); the walk changes in place.
+
+    Where it must be non-crossing, a move that crosses is drawn again, `DRAWS` times at most.
+    """
+    m, largest = walk.working.size, window.sizes.max()
+    jobs = np.arange(window.sizes.size)
+    idle = np.empty(m + largest, dtype=np.int64)
+    block = np.empty(largest, dtype=np.int64)
+    counts = np.zeros(m, dtype=np.int64)
+    state = np.empty(guide.n_features * guide.n_actions, dtype=np.float32)
+    most = min(rules.most_removed, jobs.size)
+    for step in range(first, last):
+        accepts = False
+        for _ in range(DRAWS):
+            count, n_idle = remove_jobs(window, walk, most, jobs, idle, rng)
+            _repair(window, walk, guide, jobs[:count], idle, n_idle, block, counts, state, rng)
+            accepts = not rules.non_crossing or is_non_crossing(walk.working, window.sizes)
+            if accepts:
+                break
+            go_back(walk)
+        if accepts:
+            accept_or_not(walk, rules, step, rng)
 
 
 @dataclass(frozen=True, slots=True)
 class Nsa(TopologySolver):
-    """Neural simulated annealing; one or two forward passes a step.
-
-    Raises `UsageError` if an option is out of range, or there is no such network, `BadFileError` if a file of
-    weights cannot be read.
-    """
+    """Neural simulated annealing; raises `UsageError` or `BadFileError` if options or weights cannot be taken."""
 
     # One of the paper's six, ``fcn-1`` to ``cnn-3``, whose weights come along; or a file of weights written by
     # ``allocopt train nsa``
@@ -97,18 +243,13 @@ class Nsa(TopologySolver):
         return Schedule(self.hottest, self.coldest, self.steps, self.most_removed)
 
     def _guide(self, problem: TopologyProblem) -> Guide:
-        architecture, packed = load_network(weights_path(self.network))
-        n_features, n_actions = architecture.input
-        nodes = node_features(problem)
-        largest, sharpness = float(LARGEST_JOB), float(self.sharpness)
-        return Guide(packed, buffers_for(architecture), nodes, largest, n_features, n_actions, sharpness)
+        architecture, network = load_network(weights_path(self.network))
+        buffers, nodes = buffers_for(architecture), node_features(problem)
+        return Guide(network, buffers, nodes, *architecture.input, float(self.sharpness))
 
 
 def weights_path(network: str) -> Path:
-    """File of the weights of a network that comes along, or that file itself.
-
-    Raises `UsageError` if there is no such network.
-    """
+    """File of the weights of a network that comes along, or that file itself; raises `UsageError` if there is none."""
     if network in NETWORKS:
         return shipped_file("nsa", network)
     path = Path(network)
@@ -118,10 +259,7 @@ def weights_path(network: str) -> Path:
 
 
 def load_network(path: Path) -> tuple[Architecture, PackedNetwork]:
-    """Return architecture and packed weights of a file.
-
-    Raises `BadFileError` if it cannot be read, or holds no network of the paper.
-    """
+    """Return architecture and packed weights of a file; raises `BadFileError` if it holds no network of the paper."""
     weights, card = load_weights(path)
     if card.network not in NETWORKS:
         raise bad_file(path, f"network is {card.network!r}, must be one of {', '.join(NETWORKS)}")

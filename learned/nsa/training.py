@@ -1,51 +1,52 @@
-"""Training ``nsa``: the repair operator of the NSA paper by PPO (section V-B)."""
+"""Training ``nsa``: the repair of the NSA paper by PPO (section V-B), on replays that begin on an idle cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from allocopt.errors import UsageError
+import numpy as np
+
+from allocopt.cluster.topology import FatTree
+from allocopt.problems.base import Strategy
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.simulator.window import windows
+from allocopt.solving.budget import Budget
+from allocopt.traces.generators import uniform_workload
+from allocopt.traces.workload import Workload
+from heuristics.topology.annealing import Annealing
 from learned.nsa.networks import NETWORKS
-from learned.rl.settings import PpoSettings
-from learned.rl.training import DeclaredTraining, Trained
+from learned.rl.training import DeclaredTraining, PpoSettings, Trained, check_training_seed, option
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from learned.rl.actor_critic import PpoLearner
+    from learned.rl.algorithms import PpoLearner
 
-LAST_GAIN = 0.1
-"""Scale of the last layer's initial weights: the first policy is nearly even."""
+
+LAST_GAIN = 0.1  # Scale of the last layer's initial weights: the first policy is nearly even
 UPDATES = {"fcn-1": 1000, "fcn-2": 1000, "fcn-3": 1000, "cnn-1": 600, "cnn-2": 600, "cnn-3": 700}
 """Updates of the shipped weights."""
-RANGES = (
-    ("updates", 0, 1_000_000_000),
-    ("environments", 1, 100_000),
-    ("window_epochs", 1, 10_000),
-    ("ent_coef", 0, 10),
-)
-"""Options with the least and the largest value that they take."""
+PAPER_CLUSTER = FatTree(10, 10, 10)  # 1,000 nodes, a pruned fat tree of radix 20 (section VI-A)
+PERIOD_S = 60.0  # Length of a period (Table I)
+WINDOWS_PER_EPOCH = 100
+JOBS_PER_EPOCH = 1_000  # Jobs of a workload that an epoch may use: more than enough for its windows
+REPLAY_STEPS = 300  # Steps of the annealing that decides how the cluster goes on from window to window
 
 
 @dataclass(frozen=True)
 class NsaTraining(DeclaredTraining["PpoLearner"]):
     """Trains one of the paper's networks."""
 
-    network: str = "cnn-3"  # ``fcn-1`` to ``cnn-3``
-    updates: int = 0  # Number of updates; 0 for as many as the shipped weights had
-    environments: int = 512  # Walks that are repaired side by side
-    window_epochs: int = 40  # Epochs of 100 windows to train on
-    # Weight of the policy's entropy, at least 0: a policy that always places a job in the same way is a poor
-    # repair operator, for the walk then returns to where it was
-    ent_coef: float = 0.03
+    network: str = option("cnn-3", among=NETWORKS)
+    updates: int = option(0, least=0, most=1_000_000_000)  # 0 for as many as the shipped weights had
+    environments: int = option(512, least=1, most=100_000)  # Walks that are repaired side by side
+    window_epochs: int = option(40, least=1, most=10_000)  # Epochs of 100 windows to train on
+    # Weight of the policy's entropy: a policy that always places a job in the same way is a poor repair operator, for
+    # the walk then returns to where it was
+    ent_coef: float = option(0.03, least=0, most=10)
 
     name: ClassVar[str] = "nsa"
     renamed_options: ClassVar[Mapping[str, str]] = {"entropy": "ent_coef"}
-
-    def __post_init__(self) -> None:
-        self.check_one_of(network=NETWORKS)
-        for name, least, most in RANGES:
-            if not least <= getattr(self, name) <= most:
-                raise UsageError(f"{name} is {getattr(self, name)}, must be within {least:,} .. {most:,}")
 
     @property
     def label(self) -> str:
@@ -72,8 +73,7 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
     def _learner(self, seed: int, workers: Workers) -> "PpoLearner":
         from learned.nsa.environment import RepairEnvironment
         from learned.nsa.modules import FeedForward, sharpen_first_layer
-        from learned.nsa.windows import training_windows
-        from learned.rl.actor_critic import PpoLearner
+        from learned.rl.algorithms import PpoLearner
         from learned.rl.networks import ActorCritic, scale_last_layer
 
         architecture = NETWORKS[self.network]
@@ -87,3 +87,23 @@ class NsaTraining(DeclaredTraining["PpoLearner"]):
 
     def _ppo(self) -> PpoSettings:
         return PpoSettings(ent_coef=self.ent_coef, final_ent_coef=self.ent_coef)
+
+
+def epoch_workload(workload: Workload, first: int, n_jobs: int) -> Workload:
+    """Return some consecutive jobs of a workload alone, the first submitted at time 0."""
+    return workload.subset(slice(first, first + n_jobs), float(workload.submit[first]))
+
+
+def training_windows(seed: int, n_epochs: int) -> Iterator[TopologyProblem]:
+    """Yield 100 windows of the paper's workload of every epoch; raises `UsageError` for seeds of evaluations."""
+    check_training_seed(seed)
+    workload = uniform_workload(n_epochs * JOBS_PER_EPOCH, np.random.default_rng(seed))
+    solver = Annealing()
+
+    def allocate(problem: TopologyProblem) -> Allocation:
+        result = solver.solve(problem.with_strategy(Strategy.DCAS), Budget(iterations=REPLAY_STEPS), seed)
+        return result.unless_interrupted().found()
+
+    for epoch in range(n_epochs):
+        jobs = epoch_workload(workload, epoch * JOBS_PER_EPOCH, JOBS_PER_EPOCH)
+        yield from islice(windows(jobs, PAPER_CLUSTER, PERIOD_S, allocate, min_jobs=1), WINDOWS_PER_EPOCH)

@@ -1,4 +1,7 @@
-"""The learner: windows with what is known of them, and one update from a batch of them."""
+"""The learner: the network in torch, windows with what is known of them, and one update from a batch of them.
+
+The network is the twin of `learned.prices.network.predict`, for many windows at once.
+"""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import InsertionState, insertion_state
@@ -17,25 +21,21 @@ from allocopt.problems.topology.encoding import allocation_of_owners, encode, ow
 from allocopt.problems.topology.tables import group_tree
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.state import Window
-from learned.prices.features import Features, features_of
-from learned.prices.glance import guided_state
-from learned.prices.insertion import insert_priced
-from learned.prices.lessons import dual_bound, explore, imitate
-from learned.prices.module import Batch, PriceNetwork
-from learned.prices.network import Prediction, Weights, network_of, predict
-from learned.prices.solver import LnsPrices
-from learned.rl.learner import ModelLearner, check_finite, descend
+from learned.prices.insertion import dual_bound, explore, imitate, insert_priced
+from learned.prices.network import SHAPES, Features, Prediction, Weights, features_of, network_of, predict
+from learned.prices.solver import LnsPrices, guided_state
+from learned.rl.algorithms import ModelLearner, descend
 
 HOTTEST, COLDEST = 0.14, 0.1
 """Temperatures of a search that begins from a good allocation of many jobs, in hops: as those of the solver."""
 MAX_GRAD_NORM = 1.0
+LARGEST_FIRST = 4.0  # Score of the largest job before anything is learned; others in proportion to their nodes
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Hyper-parameters."""
 
-    updates: int = 12_000  # Number of updates
     # Windows in an update, and large ones besides them
     batch: int = 24
     large_batch: int = 3
@@ -55,10 +55,96 @@ class Settings:
     improvement_steps: int = 2000
 
 
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Windows, their leaves and jobs one after the other; see `Features`."""
+
+    leaves: Tensor
+    jobs: Tensor
+    pod: Tensor  # Pod of every leaf, numbered through, shape ``(all leaves,)``
+    # Window of each
+    window_of_leaf: Tensor
+    window_of_job: Tensor
+    window_of_pod: Tensor
+    leaf_share: Tensor
+    pod_share: Tensor
+    job_share: Tensor
+
+    @classmethod
+    def of(cls, windows: Sequence[Features]) -> "Batch":
+        """Put windows together."""
+        n_leaves = [len(window.leaves) for window in windows]
+        n_jobs = [len(window.jobs) for window in windows]
+        n_pods = [int(window.pod.max()) + 1 for window in windows]
+        numbers = np.arange(len(windows))
+        first_pod = np.cumsum([0, *n_pods[:-1]])
+        pod = np.concatenate([window.pod for window in windows]) + np.repeat(first_pod, n_leaves)
+
+        def joined(name: str) -> Tensor:
+            return torch.from_numpy(np.concatenate([getattr(window, name) for window in windows]))
+
+        return cls(
+            joined("leaves"),
+            joined("jobs"),
+            torch.from_numpy(pod),
+            *(torch.from_numpy(np.repeat(numbers, counts)) for counts in (n_leaves, n_jobs, n_pods)),
+            *(joined(name)[:, None] for name in ("leaf_share", "pod_share", "job_share")),
+        )
+
+
+def _pool(rows: Tensor, group: Tensor, n_groups: int) -> Tensor:
+    return torch.zeros(n_groups, rows.shape[1]).index_add_(0, group, rows)
+
+
+def _initial(name: str, shape: tuple[int, ...], generator: torch.Generator) -> nn.Parameter:
+    # To begin with: prices low and even, all worths as the prices, the largest job first.
+    if len(shape) == 1:
+        return nn.Parameter(torch.tensor([-2.0, 0.0]) if name == "price_bias" else torch.zeros(shape))
+    value = torch.randn(shape, generator=generator)
+    if name == "price":
+        return nn.Parameter(value * torch.tensor([0.1, 0.0]))
+    scale = {"leaf_in": 1.0, "job_in": 1.0, "scores": 0.05}.get(name, 0.5)
+    return nn.Parameter(scale * (2.0 / shape[0]) ** 0.5 * value)
+
+
+class PriceNetwork(nn.Module):
+    """Prices of leaves, and scores of jobs, the seed fixing the weights to begin with; see `learned.prices.network`."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.parts = nn.ParameterDict({name: _initial(name, shape, generator) for name, shape in SHAPES.items()})
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Return prices and worths of all leaves, in units, and both scores of all jobs."""
+        parts = self.parts
+        n_windows, n_pods = int(batch.window_of_job[-1]) + 1, len(batch.window_of_pod)
+        leaves = torch.relu(batch.leaves @ parts["leaf_in"] + parts["leaf_in_bias"])
+        jobs = torch.relu(batch.jobs @ parts["job_in"] + parts["job_in_bias"])
+        pods = _pool(batch.pod_share * leaves, batch.pod, n_pods)
+        every = _pool(batch.leaf_share * leaves, batch.window_of_leaf, n_windows)
+        asked = _pool(batch.job_share * jobs, batch.window_of_job, n_windows)
+        of_window = every @ parts["leaf_all"] + asked @ parts["leaf_jobs"] + parts["leaf_bias"]
+        of_pods = of_window[batch.window_of_pod] + pods @ parts["leaf_pod"]
+        hidden = torch.relu(of_pods[batch.pod] + leaves @ parts["leaf_own"])
+        heads = hidden @ parts["price"] + parts["price_bias"]
+        prices = softplus(heads[:, 0])
+        worths = prices.detach() + heads[:, 1]
+        of_window = every @ parts["job_all"] + asked @ parts["job_jobs"] + parts["job_bias"]
+        hidden = torch.relu(of_window[batch.window_of_job] + jobs @ parts["job_own"])
+        scores = hidden @ parts["scores"] + parts["scores_bias"]
+        scores = scores + torch.stack((LARGEST_FIRST * batch.jobs[:, 2], torch.zeros(len(jobs))), dim=1)
+        return prices, worths, scores
+
+    def weights(self) -> Weights:
+        """Return the parameters as arrays."""
+        return Weights(*(self.parts[name].detach().numpy().copy() for name in SHAPES))
+
+
 class Case:
     """A window to learn from, and the best allocation of it that is known."""
 
-    def __init__(self, problem: TopologyProblem, known: Allocation | None = None) -> None:
+    def __init__(self, problem: TopologyProblem, known: Allocation) -> None:
         encoding = encode(problem)
         self.problem = problem
         self.tree: GroupTree = group_tree(encoding)
@@ -67,20 +153,18 @@ class Case:
         self.features: Features = features_of(self.tree, self.sizes)
         self.asked = float(self.sizes.sum())
         self.counts = np.zeros((len(self.sizes), len(self.features.leaves)), dtype=np.int64)
-        self.allocation: Allocation | None = None
-        self.known: IntArray | None = None
-        if known is not None:
-            self.learn_of(known)
+        self.learn_of(known)
         self._state = insertion_state(self.tree, int(self.distinct[-1]))._replace(tie_break=0.0)
 
     def learn_of(self, allocation: Allocation) -> None:
-        """Take an allocation for the best one that is known."""
-        self.allocation, self.known = allocation, self._counts(allocation)
-
-    def owners(self) -> IntArray:
-        """Return the job of every idle node in the best known allocation."""
-        assert self.allocation is not None
-        return owners_of(self.problem, self.allocation)
+        """Take an allocation for the best one that is known; ``known`` is what `counts` are for it."""
+        self.allocation = allocation
+        leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
+        n_leaves = len(self.tree.leaf_first) - 1
+        leaf[self.tree.leaf_positions] = np.repeat(np.arange(n_leaves), np.diff(self.tree.leaf_first))
+        owners = owners_of(self.problem, allocation)
+        self.known = np.zeros_like(self.counts)
+        np.add.at(self.known, (owners[owners >= 0], leaf[owners >= 0]), 1)
 
     def idle_state(self) -> InsertionState:
         """Return the state in which all nodes are idle."""
@@ -89,11 +173,9 @@ class Case:
 
     def bound(self, prices: FloatArray) -> tuple[float, FloatArray]:
         """Return the largest saving that prices leave possible, in hops, and its subgradient."""
-        spare = np.empty(len(prices))
+        spare, alone = np.empty(len(prices)), np.empty(len(self.distinct))
         state = self.idle_state()
-        return dual_bound(
-            self.tree, state, self.distinct, self.multiplicity, prices, spare, np.empty(len(self.distinct))
-        ), spare
+        return dual_bound(self.tree, state, self.distinct, self.multiplicity, prices, spare, alone), spare
 
     def first(self, worth: FloatArray, scores: FloatArray, fading: float) -> float:
         """Return what the first allocation saves, in hops; ``counts`` is set."""
@@ -111,20 +193,10 @@ class Case:
         savings: FloatArray = every**2 @ self.tree.weight / self.sizes
         return savings
 
-    def _counts(self, allocation: Allocation) -> IntArray:
-        leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
-        n_leaves = len(self.tree.leaf_first) - 1
-        leaf[self.tree.leaf_positions] = np.repeat(np.arange(n_leaves), np.diff(self.tree.leaf_first))
-        owners = owners_of(self.problem, allocation)
-        counts = np.zeros_like(self.counts)
-        np.add.at(counts, (owners[owners >= 0], leaf[owners >= 0]), 1)
-        return counts
-
 
 @dataclass(slots=True)
-class Gradients:
-    """By prices and worths of all leaves, in units, and order scores of all jobs; and which jobs have to move."""
-
+class _Gradients:
+    # By prices and worths of all leaves, in units, and order scores of all jobs; and which jobs have to move.
     prices: FloatArray
     worths: FloatArray
     order: FloatArray
@@ -134,6 +206,8 @@ class Gradients:
 
 class PriceLearner(ModelLearner):
     """Learns prices from windows, large ones among them; see `learned.rl.loop.Learner`."""
+
+    state = (*ModelLearner.state, "_rng", "_samples", "_updates")
 
     def __init__(self, cases: Sequence[Case], large: Sequence[Case], settings: Settings, seed: int) -> None:
         self.network = PriceNetwork(seed)
@@ -153,27 +227,28 @@ class PriceLearner(ModelLearner):
         if self._large and self._updates % self._settings.improvement_every == 0 and share >= self._settings.bound_only:
             self._improve_one()
         self._updates += 1
-        cases = self._draw()
+        cases = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
+        if self._large:
+            cases += [self._large[i] for i in self._rng.integers(len(self._large), size=self._settings.large_batch)]
         prices, worths, scores = self.network(Batch.of([case.features for case in cases]))
         told = [np.asarray(tensor.detach().numpy(), dtype=np.float64) for tensor in (prices, worths, scores[:, 0])]
-        gradients = Gradients(*(np.zeros(len(x)) for x in (*told, told[2], told[2])))
+        gradients = _Gradients(*(np.zeros(len(x)) for x in (*told, told[2], told[2])))
         bound = saved = 0.0
         leaf = job = 0
         for case in cases:
             leaves, jobs = slice(leaf, leaf + len(case.features.leaves)), slice(job, job + len(case.sizes))
             leaf, job = leaves.stop, jobs.stop
-            bound += self._learn_bound(case, told[0][leaves], gradients.prices[leaves])
+            most, spare = case.bound(case.features.unit * told[0][leaves])
+            bound += most / (case.asked * max(case.features.unit, 1e-9))
+            gradients.prices[leaves] += spare / case.asked
             if share >= self._settings.bound_only:
                 saved += self._learn_worths(case, told[1][leaves], told[2][jobs], gradients, leaves, jobs)
         loss = self._loss(prices, worths, scores, gradients) / len(cases)
         descend(self._optimizer, self._parameters, loss, MAX_GRAD_NORM)
-        check_finite(self._parameters)
+        self.check_finite()
         self._samples += len(cases)
-        return {
-            "samples": float(self._samples),
-            "mean_return": float(saved / len(cases)),
-            "bound": float(bound / len(cases)),
-        }
+        means = {"mean_return": float(saved / len(cases)), "bound": float(bound / len(cases))}
+        return {"samples": float(self._samples), **means}
 
     def predict(self, case: Case) -> Prediction:
         """Return what the network says of a window at present."""
@@ -181,20 +256,14 @@ class PriceLearner(ModelLearner):
         return prediction
 
     def snapshot(self) -> dict[str, Any]:
-        """Return weights, optimizer and generator."""
-        return {
-            **super().snapshot(),
-            "rng": self._rng.bit_generator.state,
-            "samples": self._samples,
-            "updates": self._updates,
-            "owners": {str(index): self._large[index].owners() for index in sorted(self._improved)},
-        }
+        """Return all that changes, the best known allocations of large windows among it."""
+        large = {str(index): self._large[index] for index in sorted(self._improved)}
+        owners = {index: owners_of(case.problem, case.allocation) for index, case in large.items()}
+        return {**super().snapshot(), "owners": owners}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot."""
         super().restore(snapshot)
-        self._rng.bit_generator.state = snapshot["rng"]
-        self._samples, self._updates = snapshot["samples"], snapshot["updates"]
         for index, owners in snapshot["owners"].items():
             self._improved.add(int(index))
             case = self._large[int(index)]
@@ -203,62 +272,41 @@ class PriceLearner(ModelLearner):
     def _improve_one(self) -> None:
         index = int(self._rng.integers(len(self._large)))
         case, settings = self._large[index], self._settings
-        if case.allocation is not None:
-            weights, steps = self.network.weights(), settings.improvement_steps
-            case.learn_of(improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
-            self._improved.add(index)
-
-    def _draw(self) -> list[Case]:
-        few = [self._cases[i] for i in self._rng.integers(len(self._cases), size=self._settings.batch)]
-        if not self._large:
-            return few
-        return few + [self._large[i] for i in self._rng.integers(len(self._large), size=self._settings.large_batch)]
-
-    def _learn_bound(self, case: Case, prices: FloatArray, gradient: FloatArray) -> float:
-        bound, spare = case.bound(case.features.unit * prices)
-        gradient += spare / case.asked
-        return bound / (case.asked * max(case.features.unit, 1e-9))
+        weights, steps = self.network.weights(), settings.improvement_steps
+        case.learn_of(improved(case.problem, case.allocation, weights, settings.fading, steps, self._rng))
+        self._improved.add(index)
 
     def _learn_worths(
-        self, case: Case, worth: FloatArray, scores: FloatArray, gradients: Gradients, leaves: slice, jobs: slice
+        self, case: Case, worth: FloatArray, scores: FloatArray, gradients: _Gradients, leaves: slice, jobs: slice
     ) -> float:
         settings, unit = self._settings, case.features.unit
         if unit == 0.0:
             return 0.0
-        if case.known is not None:
-            self._imitate(case, case.known, worth, scores, gradients.worths[leaves])
-        if 1 < len(case.sizes) <= settings.most_explored:
-            self._explore(case, worth, scores, gradients.order[jobs])
-        saved = case.first(unit * worth, scores, settings.fading)
-        if case.known is not None:
-            change = np.abs(case.savings(case.known) - case.savings(case.counts))
-            gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
-        return saved / (case.asked * unit)
-
-    def _imitate(
-        self, case: Case, known: IntArray, worth: FloatArray, scores: FloatArray, gradient: FloatArray
-    ) -> None:
-        settings, unit = self._settings, case.features.unit
         disturbed = unit * worth + settings.worth_noise * self._rng.standard_normal(len(worth))
         order = np.argsort(-(scores + settings.order_noise * self._rng.standard_normal(len(scores))), kind="stable")
         own = np.zeros(len(worth))
-        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, known, own)
-        gradient += settings.imitation * own
+        imitate(case.tree, case.idle_state(), case.sizes, order, disturbed, settings.fading, case.known, own)
+        gradients.worths[leaves] += settings.imitation * own
+        if 1 < len(case.sizes) <= settings.most_explored:
+            gradients.order[jobs] -= self._gain(case, worth, scores)
+        saved = case.first(unit * worth, scores, settings.fading)
+        change = np.abs(case.savings(case.known) - case.savings(case.counts))
+        gradients.moved[jobs], gradients.is_known[jobs] = change > 1e-9, 1.0 / len(case.sizes)
+        return saved / (case.asked * unit)
 
-    def _explore(self, case: Case, worth: FloatArray, scores: FloatArray, gradient: FloatArray) -> None:
+    def _gain(self, case: Case, worth: FloatArray, scores: FloatArray) -> FloatArray:
+        # How much more the better of disturbed orders save, along their disturbances.
         settings, unit = self._settings, case.features.unit
         noise = self._rng.standard_normal((settings.samples // 2, len(scores)))
         noise = np.vstack((noise, -noise))
         orders = scores + settings.order_noise * noise
         saved = explore(case.tree, case.idle_state(), case.sizes, unit * worth, orders, settings.fading, case.counts)
         gain = settings.exploration * 10.0 * (saved - saved.mean()) / (case.asked * unit * settings.samples)
-        gradient -= gain @ noise / settings.order_noise
+        return np.asarray(gain @ noise / settings.order_noise)
 
-    def _loss(
-        self, prices: torch.Tensor, worths: torch.Tensor, scores: torch.Tensor, gradients: Gradients
-    ) -> torch.Tensor:
+    def _loss(self, prices: Tensor, worths: Tensor, scores: Tensor, gradients: _Gradients) -> Tensor:
         # A loss that has these gradients.
-        def constant(array: FloatArray) -> torch.Tensor:
+        def constant(array: FloatArray) -> Tensor:
             return torch.from_numpy(array.astype(np.float32))
 
         total = (prices * constant(gradients.prices)).sum() + (worths * constant(gradients.worths)).sum()

@@ -1,67 +1,262 @@
-"""The network as plain arrays, and its forward pass without torch.
+"""What the network sees of a window, its parameters as plain arrays, and its forward pass without torch.
 
-Leaves and jobs are embedded one by one; what is pooled of them (all leaves of a pod, all leaves, all jobs, each
-weighted by its share of nodes) joins every one's second layer. So it does not matter how leaves, pods and jobs are
-numbered, nor how many there are.
+It sees shares and ratios, none of which grows with the cluster: every number of a leaf or a job is within 0 .. 1 and
+made of sums over all leaves, pods (the groups next above the leaves) and jobs. Leaves and jobs are embedded one by one;
+what is pooled of them (all leaves of a pod, all leaves, all jobs, each weighted by its share of nodes) joins every
+one's second layer. So it does not matter how leaves, pods and jobs are numbered, nor how many there are.
 """
 
 import os
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import float32, float64, types
+from numba import int64, types
 from numba.experimental import structref
 
-from allocopt.arrays import Float32Array, FloatArray
+from allocopt.arrays import Float32Array, FloatArray, IntArray
 from allocopt.errors import BadFileError
+from allocopt.kernels.arrays import put, record_type, stable_order
 from allocopt.kernels.compiled import helper, inlined, kernel
-from learned.prices.features import FEATURES, JOB_FEATURES, LEAF_FEATURES, Features
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from learned.weights import FOLDER, SUFFIX, read_weights
 
-SHIPPED = "lns-prices"
-"""Name of the weights that come with the package."""
-WIDTH = 32
-"""Numbers in the embedding of a leaf or a job."""
+OF_VALUE = 9  # Features of a number of idle nodes, which leaves and pods have alike
+LEAF_FEATURES, JOB_FEATURES = 2 * OF_VALUE + 16, 12
+MOST_SUMMED = 24  # Jobs of which sums of sizes are made; more of them reach nearly every sum
+SHIPPED = "lns-prices"  # Name of the weights that come with the package
+WIDTH = 32  # Numbers in the embedding of a leaf or a job
+Matrix = Annotated[Float32Array, 2]
+
+
+class Features(NamedTuple):
+    """What the network sees."""
+
+    leaves: Matrix  # Features of every leaf, shape ``(leaves, LEAF_FEATURES)``
+    jobs: Matrix  # Features of every job, shape ``(J, JOB_FEATURES)``
+    pod: IntArray  # Pod of every leaf, numbered from 0, shape ``(leaves,)``
+    # Idle nodes of every leaf as a share of all and of its pod's, shape ``(leaves,)``
+    leaf_share: Float32Array
+    pod_share: Float32Array
+    job_share: Float32Array  # Nodes of every job as a share of all that are asked for, shape ``(J,)``
+    unit: float  # Hops that a node saves at most per node of its job: the unit of prices
+
+
+class Tables(NamedTuple):
+    """What there is of every number x of nodes, ``0 .. most idle nodes of a pod``."""
+
+    # Jobs of at most x nodes, and their nodes together
+    jobs: IntArray
+    nodes: FloatArray
+    # The largest job of at most x nodes, and the smallest of more; 0 if there is none
+    below: IntArray
+    above: IntArray
+    filled: IntArray  # Largest sum of job sizes that is at most x
+    # Idle nodes of all leaves, and of all pods, that have more than x
+    leaves: FloatArray
+    pods: FloatArray
+
+
+FEATURES = record_type(Features)
+
+
+@inlined
+def _ratio(a: float, b: float) -> float:
+    return a / (a + b) if a + b > 0 else 0.0
+
+
+@inlined
+def _fill_sizes(tables: Tables, sizes: IntArray) -> None:
+    most = tables.jobs.size - 1
+    over = 0
+    for size in sizes:
+        if size <= most:
+            tables.jobs[size] += 1
+        elif over == 0 or size < over:
+            over = size
+    tables.above[most] = over
+    for x in range(most - 1, -1, -1):
+        tables.above[x] = x + 1 if tables.jobs[x + 1] > 0 else tables.above[x + 1]
+    for x in range(1, most + 1):
+        tables.below[x] = x if tables.jobs[x] > 0 else tables.below[x - 1]
+        tables.nodes[x] = tables.nodes[x - 1] + tables.jobs[x] * x
+        tables.jobs[x] += tables.jobs[x - 1]
+
+
+@inlined
+def _fill_sums(filled: IntArray, sizes: IntArray) -> None:
+    most = filled.size - 1
+    for x in range(1, most + 1):
+        filled[x] = -1
+    stride = (sizes.size + MOST_SUMMED - 1) // MOST_SUMMED
+    for j in range(0, sizes.size, stride):
+        for x in range(most, sizes[j] - 1, -1):
+            if filled[x - sizes[j]] >= 0:
+                filled[x] = x
+    for x in range(1, most + 1):
+        filled[x] = max(filled[x], filled[x - 1])
+
+
+@inlined
+def _fill_supply(supply: FloatArray, idle: IntArray) -> None:
+    for x in idle:
+        supply[x - 1] += x
+    for x in range(supply.size - 2, -1, -1):
+        supply[x] += supply[x + 1]
+
+
+@inlined
+def _write_value(
+    row: Float32Array, tables: Tables, supply: FloatArray, x: int, asked: float, n_jobs: int, total: float, largest: int
+) -> None:
+    row[0] = (tables.nodes[x] + x * (n_jobs - tables.jobs[x])) / asked
+    row[1] = tables.nodes[x] / asked
+    row[2] = tables.below[x] / x
+    row[3] = x / tables.above[x] if tables.above[x] > 0 else 1.0
+    row[4] = tables.filled[x] / x
+    row[5] = supply[x] / total
+    row[6] = _ratio(supply[x - 1], asked - tables.nodes[x - 1])
+    row[7] = _ratio(x, asked / n_jobs)
+    row[8] = _ratio(x, largest)
+
+
+@inlined
+def _write_job(
+    row: Float32Array, tables: Tables, n: int, asked: float, total: float, largest: int, most_leaf: int
+) -> None:
+    most = tables.jobs.size - 1
+    fits = n <= most
+    row[0] = n / asked
+    row[1] = n / total
+    row[2] = n / largest
+    row[3] = _ratio(n, most_leaf)
+    row[4] = _ratio(n, most)
+    row[5] = tables.leaves[n - 1] / total if fits else 0.0
+    row[6] = tables.pods[n - 1] / total if fits else 0.0
+    row[7] = (tables.leaves[n - 1] - tables.leaves[n]) / total if fits else 0.0
+    row[8] = (tables.pods[n - 1] - tables.pods[n]) / total if fits else 0.0
+    row[9] = 1.0 - tables.nodes[n] / asked if fits else 0.0
+
+
+@helper(allocates=True)
+def _pods_of(tree: GroupTree) -> tuple[IntArray, IntArray, float]:
+    # The pod of every leaf, the vertex of every pod, and the most hops that a node saves of those per node.
+    n_leaves = tree.leaf_first.size - 1
+    parent = np.full(tree.idle.size, tree.idle.size - 1)
+    for vertex in range(tree.idle.size):
+        for i in range(tree.first_child[vertex], tree.first_child[vertex + 1]):
+            parent[tree.children[i]] = vertex
+    number = np.full(tree.idle.size, -1)
+    vertex_of = np.empty(n_leaves, dtype=np.int64)
+    pod = np.empty(n_leaves, dtype=np.int64)
+    n_pods = 0
+    for leaf in range(n_leaves):
+        vertex = parent[leaf]
+        if number[vertex] < 0:
+            number[vertex] = n_pods
+            vertex_of[n_pods] = vertex
+            n_pods += 1
+        pod[leaf] = number[vertex]
+    unit, vertex = 0.0, 0
+    while vertex < tree.idle.size - 1:
+        unit += tree.weight[vertex]
+        vertex = parent[vertex]
+    return pod, vertex_of[:n_pods].copy(), unit
+
+
+@kernel(FEATURES(GROUP_TREE, int64[::1]), allocates=True)
+def features_of(tree: GroupTree, sizes: IntArray) -> Features:
+    """Look at a window of jobs of these sizes, shape ``(J,)``."""
+    n_leaves, n_jobs = tree.leaf_first.size - 1, sizes.size
+    pod, vertex_of, unit = _pods_of(tree)
+    n_pods = vertex_of.size
+    leaf_idle, pod_idle = tree.idle[:n_leaves], tree.idle[vertex_of]
+    total, asked, largest = float(tree.idle[-1]), float(sizes.sum()), sizes.max()
+    most, most_leaf = pod_idle.max(), leaf_idle.max()
+    whole, real = np.zeros((4, most + 1), dtype=np.int64), np.zeros((3, most + 1))
+    tables = Tables(whole[0], real[0], whole[1], whole[2], whole[3], real[1], real[2])
+    _fill_sizes(tables, sizes)
+    _fill_sums(tables.filled, sizes[stable_order(sizes)])
+    _fill_supply(tables.leaves, leaf_idle)
+    _fill_supply(tables.pods, pod_idle)
+    most_of_pod, squares = np.zeros(n_pods, dtype=np.int64), np.zeros(n_pods)
+    leaves_of = np.zeros(n_pods)
+    for leaf in range(n_leaves):
+        leaves_of[pod[leaf]] += 1
+        most_of_pod[pod[leaf]] = max(most_of_pod[pod[leaf]], leaf_idle[leaf])
+        squares[pod[leaf]] += float(leaf_idle[leaf]) ** 2
+    of_pods = np.empty((n_pods, OF_VALUE), dtype=np.float32)
+    for i in range(n_pods):
+        _write_value(of_pods[i], tables, tables.pods, pod_idle[i], asked, n_jobs, total, largest)
+    pods_hhi = (pod_idle / total * (pod_idle / total)).sum()
+    jobs_hhi = ((sizes / asked) ** 2).sum()
+    leaf_share, pod_share = np.empty(n_leaves, dtype=np.float32), np.empty(n_leaves, dtype=np.float32)
+    leaves, jobs = np.empty((n_leaves, LEAF_FEATURES), np.float32), np.empty((n_jobs, JOB_FEATURES), np.float32)
+    out = Features(leaves, jobs, pod, leaf_share, pod_share, np.empty(n_jobs, np.float32), unit)
+    for leaf in range(n_leaves):
+        row, i, x = out.leaves[leaf], pod[leaf], leaf_idle[leaf]
+        rest = pod_idle[i] - x
+        _write_value(row, tables, tables.leaves, x, asked, n_jobs, total, largest)
+        put(of_pods[i], row[OF_VALUE : 2 * OF_VALUE])
+        row[18] = x / pod_idle[i]
+        row[19] = 1.0 / leaves_of[i]
+        row[20] = x / most_of_pod[i]
+        row[21] = squares[i] / (float(pod_idle[i]) * pod_idle[i])
+        row[22] = x / most_leaf
+        row[23] = pod_idle[i] / most
+        row[24] = tables.nodes[rest] / asked
+        row[25] = tables.filled[rest] / rest if rest > 0 else 1.0
+        row[26] = tree.weight[leaf] / unit if unit > 0 else 0.0
+        row[27] = asked / total
+        row[28] = largest / asked
+        row[29] = jobs_hhi
+        row[30] = pods_hhi
+        row[31] = pod_idle[i] / total
+        row[32] = _ratio(most, largest)
+        row[33] = _ratio(most_leaf, largest)
+        out.leaf_share[leaf] = x / total
+        out.pod_share[leaf] = x / pod_idle[i]
+    for j in range(n_jobs):
+        row = out.jobs[j]
+        _write_job(row, tables, sizes[j], asked, total, largest, most_leaf)
+        row[10] = asked / total
+        row[11] = jobs_hhi
+        out.job_share[j] = sizes[j] / asked
+    return out
 
 
 class Weights(NamedTuple):
-    """The parameters, matrices with one row per input; ``W`` is the width."""
+    """The parameters, matrices with one row per input, of `SHAPES`."""
 
-    # From the features of a leaf to its embedding, shapes ``(LEAF_FEATURES, W)`` and ``(W,)``
-    leaf_in: Float32Array
+    # From the features of leaves and of jobs to their embeddings
+    leaf_in: Matrix
     leaf_in_bias: Float32Array
-    # The same for jobs, shapes ``(JOB_FEATURES, W)`` and ``(W,)``
-    job_in: Float32Array
+    job_in: Matrix
     job_in_bias: Float32Array
-    # Second layer of a leaf: its embedding, those of its pod, of all leaves, of all jobs, ``(W, W)`` each;
-    # ``(W,)``
-    leaf_own: Float32Array
-    leaf_pod: Float32Array
-    leaf_all: Float32Array
-    leaf_jobs: Float32Array
+    # Second layer of a leaf: from its embedding, those of its pod, of all leaves, of all jobs
+    leaf_own: Matrix
+    leaf_pod: Matrix
+    leaf_all: Matrix
+    leaf_jobs: Matrix
     leaf_bias: Float32Array
-    # Second layer of a job: its embedding, those of all leaves, of all jobs, ``(W, W)`` each; ``(W,)``
-    job_own: Float32Array
-    job_all: Float32Array
-    job_jobs: Float32Array
+    # Second layer of a job: from its embedding, those of all leaves, of all jobs
+    job_own: Matrix
+    job_all: Matrix
+    job_jobs: Matrix
     job_bias: Float32Array
-    # Heads of leaves, price and worth, shapes ``(W, 2)`` and ``(2,)``
-    price: Float32Array
+    # Heads of leaves, price and worth, and those of jobs, order and destruction
+    price: Matrix
     price_bias: Float32Array
-    # Heads of jobs, the order and the destruction, shapes ``(W, 2)`` and ``(2,)``
-    scores: Float32Array
+    scores: Matrix
     scores_bias: Float32Array
 
 
 class Prediction(NamedTuple):
     """What the network says of a window."""
 
-    # Hops per node of every leaf, none negative, by which the bound is computed, shape ``(leaves,)``
-    prices: FloatArray
-    # Hops per node of every leaf by which jobs are inserted: what a node there is worth to those that come
-    # later, up to a constant, shape ``(leaves,)``
+    prices: FloatArray  # Hops per node of every leaf, none negative, by which the bound is computed
+    # Hops per node of every leaf by which jobs are inserted: what it is worth to later ones, up to a constant
     worth: FloatArray
     order: FloatArray  # Jobs with higher scores are inserted first, shape ``(J,)``
     destruction: FloatArray  # Jobs with higher scores are removed more often, shape ``(J,)``
@@ -81,9 +276,7 @@ SHAPES: dict[str, tuple[int, ...]] = {
     "scores": (WIDTH, 2),
     "scores_bias": (2,),
 }
-_MATRIX, _VECTOR = float32[:, ::1], float32[::1]
-WEIGHTS = types.NamedTuple(tuple(_MATRIX if len(shape) == 2 else _VECTOR for shape in SHAPES.values()), Weights)
-PREDICTION = types.NamedUniTuple(float64[::1], 4, Prediction)
+WEIGHTS, PREDICTION = record_type(Weights), record_type(Prediction)
 
 
 @structref.register
@@ -117,41 +310,22 @@ def _add_product(row: Float32Array, matrix: Float32Array, out: Float32Array) -> 
 
 
 @inlined
-def _add_columns(matrix: Float32Array, columns: Float32Array, out: Float32Array) -> None:
-    # With all leaves on the inside, vector instructions have enough to do.
+def _set_positive(row: Float32Array) -> None:
+    for i in range(row.size):
+        # `max` minds numbers that are none, and is no vector instruction.
+        row[i] = row[i] if row[i] > np.float32(0.0) else np.float32(0.0)
+
+
+@inlined
+def _finish_columns(matrix: Float32Array, columns: Float32Array, out: Float32Array) -> None:
+    # Adds the product and cuts at zero. With all leaves on the inside, vector instructions have enough to do.
     for k in range(WIDTH):
         target = out[k]
         for i in range(columns.shape[0]):
             factor, column = matrix[i, k], columns[i]
             for leaf in range(column.size):
                 target[leaf] += factor * column[leaf]
-
-
-@inlined
-def _set(row: Float32Array, out: Float32Array) -> None:
-    for k in range(WIDTH):
-        out[k] = row[k]
-
-
-@inlined
-def _set_positive(out: Float32Array) -> None:
-    for k in range(WIDTH):
-        # `max` minds numbers that are none, and is no vector instruction.
-        out[k] = out[k] if out[k] > np.float32(0.0) else np.float32(0.0)
-
-
-@inlined
-def _add_scaled(row: Float32Array, share: float, out: Float32Array) -> None:
-    for k in range(WIDTH):
-        out[k] += share * row[k]
-
-
-@inlined
-def _set_positive_columns(out: Float32Array) -> None:
-    for k in range(out.shape[0]):
-        row = out[k]
-        for leaf in range(row.size):
-            row[leaf] = row[leaf] if row[leaf] > np.float32(0.0) else np.float32(0.0)
+        _set_positive(target)
 
 
 @inlined
@@ -160,15 +334,6 @@ def _add_head(hidden: Float32Array, head: Float32Array, out: Float32Array) -> No
         factor, row = head[k], hidden[k]
         for leaf in range(out.size):
             out[leaf] += factor * row[leaf]
-
-
-@inlined
-def _heads(hidden: Float32Array, head: Float32Array, bias: Float32Array) -> "tuple[np.floating[Any], np.floating[Any]]":
-    first, second = bias[0], bias[1]
-    for k in range(WIDTH):
-        first += hidden[k] * head[k, 0]
-        second += hidden[k] * head[k, 1]
-    return first, second
 
 
 @helper(allocates=True)
@@ -183,7 +348,8 @@ def _pooled(features: Features, leaves: Float32Array, jobs: Float32Array) -> tup
             pods[features.pod[leaf], k] += features.pod_share[leaf] * leaves[k, leaf]
             pooled[0, k] += features.leaf_share[leaf] * leaves[k, leaf]
     for job in range(n_jobs):
-        _add_scaled(jobs[job], features.job_share[job], pooled[1])
+        for k in range(WIDTH):
+            pooled[1, k] += features.job_share[job] * jobs[job, k]
     return pods, pooled
 
 
@@ -194,11 +360,10 @@ def predict(weights: Weights, features: Features) -> Prediction:
     leaves = np.empty((WIDTH, n_leaves), dtype=np.float32)
     for k in range(WIDTH):
         leaves[k] = weights.leaf_in_bias[k]
-    _add_columns(weights.leaf_in, features.leaves.T.copy(), leaves)
-    _set_positive_columns(leaves)
+    _finish_columns(weights.leaf_in, features.leaves.T.copy(), leaves)
     jobs = np.empty((n_jobs, WIDTH), dtype=np.float32)
     for job in range(n_jobs):
-        _set(weights.job_in_bias, jobs[job])
+        put(weights.job_in_bias, jobs[job])
         _add_product(features.jobs[job], weights.job_in, jobs[job])
         _set_positive(jobs[job])
     pods, pooled = _pooled(features, leaves, jobs)
@@ -207,14 +372,13 @@ def predict(weights: Weights, features: Features) -> Prediction:
     _add_product(pooled[1], weights.leaf_jobs, of_window)
     of_pods = np.empty_like(pods)
     for pod in range(pods.shape[0]):
-        _set(of_window, of_pods[pod])
+        put(of_window, of_pods[pod])
         _add_product(pods[pod], weights.leaf_pod, of_pods[pod])
     hidden = np.empty((WIDTH, n_leaves), dtype=np.float32)
     for k in range(WIDTH):
         for leaf in range(n_leaves):
             hidden[k, leaf] = of_pods[features.pod[leaf], k]
-    _add_columns(weights.leaf_own, leaves, hidden)
-    _set_positive_columns(hidden)
+    _finish_columns(weights.leaf_own, leaves, hidden)
     value, worth = np.full(n_leaves, weights.price_bias[0]), np.full(n_leaves, weights.price_bias[1])
     _add_head(hidden, weights.price[:, 0], value)
     _add_head(hidden, weights.price[:, 1], worth)
@@ -223,52 +387,45 @@ def predict(weights: Weights, features: Features) -> Prediction:
         x = np.float64(value[leaf])
         out.prices[leaf] = features.unit * (max(x, 0.0) + np.log1p(np.exp(-abs(x))))
         out.worth[leaf] = out.prices[leaf] + features.unit * worth[leaf]
-    _set(weights.job_bias, of_window)
+    put(weights.job_bias, of_window)
     _add_product(pooled[0], weights.job_all, of_window)
     _add_product(pooled[1], weights.job_jobs, of_window)
     of_job = np.empty(WIDTH, dtype=np.float32)
     for job in range(n_jobs):
-        _set(of_window, of_job)
+        put(of_window, of_job)
         _add_product(jobs[job], weights.job_own, of_job)
         _set_positive(of_job)
-        order, out.destruction[job] = _heads(of_job, weights.scores, weights.scores_bias)
-        out.order[job] = order + 4.0 * features.jobs[job, 2]
+        order, destruction = weights.scores_bias[0], weights.scores_bias[1]
+        for k in range(WIDTH):
+            order += of_job[k] * weights.scores[k, 0]
+            destruction += of_job[k] * weights.scores[k, 1]
+        out.order[job], out.destruction[job] = order + 4.0 * features.jobs[job, 2], destruction
     return out
 
 
 def load_parameters(name: str) -> Weights:
-    """Return the shipped parameters, or those of a file, read once as long as it does not change.
-
-    Raises `BadFileError` if the file cannot be read, or holds another network.
-    """
-    return _load(*_place(name))
+    """Return the shipped parameters, or those of a file; raises `BadFileError` if it holds no such network."""
+    return _load(name)[0]
 
 
 def load_network(name: str) -> Network:
     """Return `load_parameters` as kernels are handed them."""
-    return _load_network(*_place(name))
+    return _load(name)[1]
 
 
-def _place(name: str) -> tuple[Path, int]:
-    if name == SHIPPED:
-        return FOLDER / f"{SHIPPED}{SUFFIX}", 0
-    path = Path(name)
+def _load(name: str) -> tuple[Weights, Network]:
+    path = FOLDER / f"{SHIPPED}{SUFFIX}" if name == SHIPPED else Path(name)
     # Unlike `Path.exists` it takes a name that is too long for one that is not there.
-    return path, path.stat().st_mtime_ns if os.path.exists(path) else 0
+    return _read_once(path, path.stat().st_mtime_ns if os.path.exists(path) else 0)
 
 
 @lru_cache(maxsize=4)
-def _load_network(path: Path, changed_ns: int) -> Network:
-    network: Network = network_of(_load(path, changed_ns))
-    return network
-
-
-@lru_cache(maxsize=4)
-def _load(path: Path, changed_ns: int) -> Weights:
+def _read_once(path: Path, changed_ns: int) -> tuple[Weights, Network]:
     arrays, _ = read_weights(path)
     for name, shape in SHAPES.items():
         if name not in arrays:
             raise BadFileError(f"{path}: has no array {name!r}, was not written by allocopt train lns-prices")
         if arrays[name].shape != shape:
             raise BadFileError(f"{path}: {name} has shape {arrays[name].shape}, must be {shape}: train it again")
-    return Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
+    weights = Weights(*(np.ascontiguousarray(arrays[name]) for name in SHAPES))
+    return weights, network_of(weights)

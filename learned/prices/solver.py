@@ -1,10 +1,19 @@
-"""Solver ``lns-prices``: the large neighbourhood search of ``lns``, guided by what a network says of the window."""
+"""Solver ``lns-prices``: the large neighbourhood search of ``lns``, begun by one glance of a network at the window."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+from numba import float64, int64, types
+
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
+from allocopt.kernels.arrays import put, stable_order
+from allocopt.kernels.compiled import helper, kernel
+from allocopt.kernels.insertion import fill_tables, idle_state, single_job_savings
+from allocopt.kernels.random import folded
+from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import Budget
@@ -14,24 +23,44 @@ from allocopt.solving.run import Run
 from allocopt.topology import TopologySolver
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.solver import LARGEST, MOST_IDLE, Lns
-from heuristics.topology.lns.state import START_KERNELS, Moves, State, Window
-from learned.prices.glance import begin_guided, guided_state
-from learned.prices.network import SHIPPED, load_network, network_of
+from heuristics.topology.lns.state import (
+    MOVES,
+    START_KERNELS,
+    STATE,
+    Holdings,
+    Moves,
+    State,
+    Window,
+    begin_at,
+    no_holdings,
+    note_nodes,
+)
+from learned.prices.insertion import bound_alone, insert_priced
+from learned.prices.network import (
+    NETWORK,
+    SHIPPED,
+    Network,
+    Prediction,
+    Weights,
+    features_of,
+    load_network,
+    network_of,
+    predict,
+)
 
 INSERTION_S, SHARE = 2e-10, 0.5
 """Time of an insertion per idle node and node of the largest job, and the part of the time that a glance may take."""
 MOST_HUNT = 1000.0
 WORSE, RIVALS = 0.9, 4
 """Share of the steps that begin with the job that regrets its place most, at the predicted prices, and of how many."""
+FEW_JOBS, TOLERANCE = 30, 0.15
+"""Number of jobs up to which every job is charged exactly, and the relative error of the charge beyond."""
+BEGUN = types.Tuple((STATE, float64))
 
 
 @dataclass(frozen=True, slots=True)
 class LnsPrices(Lns):
-    """Inserts jobs where a network's prices say, then searches on around these prices.
-
-    The network is called once. It tells what a node of every leaf is worth to the other jobs, in which order to insert
-    them, and which are likely to be moved again. Its prices prove a bound.
-    """
+    """Inserts jobs where a network's prices say, then searches on around these prices, which prove a bound."""
 
     hottest: float = 0.7
     coldest: float = 0.05
@@ -72,23 +101,22 @@ class LnsPrices(Lns):
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
-        return (network_of, begin_guided, *START_KERNELS, search_neighbourhoods)
+        return (network_of, _begin_guided, *START_KERNELS, search_neighbourhoods)
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Search from the warm start, or the first allocation if that is better; see `TopologySolver.search`."""
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        if _seconds(problem) > SHARE * run.clock.remaining():
+        largest, n_jobs = int(problem.sizes.max()), len(problem.jobs)
+        # A glance at most, about: an insertion for every distinct size, and a bound.
+        seconds = INSERTION_S * len(problem.idle_nodes) * largest * 2 * min(n_jobs, largest)
+        if seconds > SHARE * run.clock.remaining():
             return Lns(self.steps).search(problem, run, budget, seed)
-        window, moves = Window.of(problem), self.moves(len(problem.jobs))
-        state, most = self.begin(window, moves, seed)
+        window, moves, network = Window.of(problem), self.moves(n_jobs), load_network(self.weights)
+        state, most = guided_state(window, network, self.fading, self.hunt, self.most_removed, moves, seed)
         run.prove(window.cost(most))
-        cooling = self._cooling(len(problem.jobs), warm=True)
+        cooling = self._cooling(n_jobs, warm=True)
         return self._walk(window, self._better(window, state, moves, run), run, budget, cooling)
-
-    def begin(self, window: Window, moves: Moves, seed: int) -> tuple[State, float]:
-        """Glance at a window; return where to begin, and what no allocation saves more than, in hops."""
-        return guided_state(window, load_network(self.weights), self.fading, self.hunt, self.most_removed, moves, seed)
 
     def moves(self, n_jobs: int) -> Moves:
         """Say how to move with so many jobs, guided."""
@@ -96,7 +124,90 @@ class LnsPrices(Lns):
         return moves._replace(worse=WORSE, rivals=RIVALS, guidance=self.guidance, fading=self.fading)
 
 
-def _seconds(problem: TopologyProblem) -> float:
-    # A glance at most, about: an insertion for every distinct size, and a bound.
-    largest = int(problem.sizes.max())
-    return INSERTION_S * len(problem.idle_nodes) * largest * 2 * min(len(problem.jobs), largest)
+class Glance(NamedTuple):
+    """What is seen of a window at one glance."""
+
+    prediction: Prediction  # Prices, worths and scores
+    alone: FloatArray  # What each job would save if it had all idle nodes for itself, in hops, shape ``(J,)``
+    # The same less what it would pay at the predicted prices; as ``alone`` where no bound was asked for
+    priced: FloatArray
+    most: float  # No allocation saves more, by the predicted prices, in hops; infinity where that was not asked for
+    saving: float  # What the first allocation saves, in hops
+    holdings: Holdings  # Who holds what in it; savings are not computed
+
+
+@helper(allocates=True)
+def follow(tree: GroupTree, sizes: IntArray, prediction: Prediction, fading: float, is_bounded: bool) -> Glance:
+    """Insert jobs of these sizes as a prediction says, and compute the bounds, that of its prices if asked for."""
+    largest = sizes.max()
+    state = idle_state(tree, largest, 0.0)
+    fill_tables(tree, state, largest)
+    alone = single_job_savings(tree, state, largest)
+    for size in range(1, largest + 1):
+        alone[size] /= size
+    most, priced = np.inf, alone.copy()
+    if is_bounded:
+        of_size = np.bincount(sizes)
+        distinct = np.flatnonzero(of_size)
+        values = np.empty(distinct.size)
+        most = bound_alone(tree, state, distinct, of_size[distinct], prediction.prices, values)
+        for r in range(distinct.size):
+            priced[distinct[r]] = values[r]
+    counts = np.empty((sizes.size, prediction.worth.size), dtype=np.int64)
+    order = stable_order(-prediction.order)
+    tolerance = 0.0 if sizes.size <= FEW_JOBS else TOLERANCE
+    saving = insert_priced(tree, state, sizes, order, prediction.worth, fading, tolerance, counts)
+    holdings = no_holdings(sizes)
+    for job in range(sizes.size):
+        note_nodes(holdings, counts[job], job)
+    return Glance(prediction, alone[sizes], priced[sizes], most, saving, holdings)
+
+
+@helper(allocates=True)
+def glance(tree: GroupTree, sizes: IntArray, weights: Weights, fading: float, is_bounded: bool) -> Glance:
+    """Ask the network, and follow it; see `follow`."""
+    return follow(tree, sizes, predict(weights, features_of(tree, sizes)), fading, is_bounded)
+
+
+@helper(allocates=True)
+def begin_following(
+    tree: GroupTree,
+    sizes: IntArray,
+    prediction: Prediction,
+    fading: float,
+    hunt: float,
+    most_removed: int,
+    moves: Moves,
+    seed: int,
+) -> tuple[State, float]:
+    """Begin the guided search by a prediction; return its state, and what no allocation saves more than, in hops."""
+    seen = follow(tree, sizes, prediction, fading, True)
+    state = begin_at(tree, sizes, seen.holdings, seen.priced, most_removed, moves, seed)
+    put(prediction.worth, state.groups.worth)
+    put(prediction.prices, state.groups.price)
+    put(hunt * prediction.destruction, state.search.eagerness)
+    return state, min(seen.alone.sum(), seen.most)
+
+
+@kernel(BEGUN(GROUP_TREE, int64[::1], NETWORK, float64, float64, int64, MOVES, int64), allocates=True)
+def _begin_guided(
+    tree: GroupTree,
+    sizes: IntArray,
+    network: Network,
+    fading: float,
+    hunt: float,
+    most_removed: int,
+    moves: Moves,
+    seed: int,
+) -> tuple[State, float]:
+    prediction = predict(network.weights, features_of(tree, sizes))
+    return begin_following(tree, sizes, prediction, fading, hunt, most_removed, moves, seed)
+
+
+def guided_state(
+    window: Window, network: Network, fading: float, hunt: float, most_removed: int, moves: Moves, seed: int
+) -> tuple[State, float]:
+    """Begin the guided search of a window; see `begin_following`."""
+    sizes = window.encoding.sizes
+    state, most = _begin_guided(window.tree, sizes, network, fading, hunt, most_removed, moves, folded(seed))
+    return state, float(most)

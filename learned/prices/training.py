@@ -15,20 +15,16 @@ from allocopt.simulator.window import solver_allocator, windows
 from allocopt.solving.registry import get_solver
 from allocopt.solving.solve import solve
 from allocopt.traces.generators import uniform_workload
-from learned.rl.training import DeclaredTraining, Trained, check_training_seed
+from learned.rl.training import DeclaredTraining, Trained, check_training_seed, option
 from learned.rl.workers import Workers
 
 if TYPE_CHECKING:
-    from learned.prices.learner import PriceLearner, Settings
+    from learned.prices.learner import PriceLearner
 
-MOST_IDLE = 4000
-"""Idle nodes of the largest windows to train on."""
-MOST_EXACT, STATES = 8, 50_000
-"""Jobs up to which ``exact`` is asked for the optimum, and how hard it tries."""
-EVALUATION_SEEDS = range(1_000_000, 2_000_000)
-"""Seeds of windows that nothing is trained on, besides those of the shipped ones."""
-UNSEEN = FatTree(25, 4, 10)
-"""The cluster that no window to train on comes from: that of the NSA paper's repository."""
+MOST_IDLE = 4000  # Idle nodes of the largest windows to train on
+MOST_EXACT, STATES = 8, 50_000  # Jobs up to which ``exact`` is asked for the optimum, and how hard it tries
+EVALUATION_SEEDS = range(1_000_000, 2_000_000)  # Of windows that nothing is trained on, besides the shipped ones
+UNSEEN = FatTree(25, 4, 10)  # The cluster that no window to train on comes from: that of the NSA paper's repository
 ALLOCATORS = (("greedy", "free"), ("best-fit", "free"), ("sequential", "scas"), ("annealing", "dcas"))
 
 
@@ -36,17 +32,13 @@ ALLOCATORS = (("greedy", "free"), ("best-fit", "free"), ("sequential", "scas"), 
 class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
     """Trains the network of `lns-prices` on windows of the paper's workload on clusters of many shapes."""
 
-    updates: int = 12_000  # Number of updates
-    windows: int = 1500  # Windows of the paper's cluster, and as many of other shapes
-    large_windows: int = 300  # Windows of 300 to 4,000 idle nodes
+    updates: int = option(12_000, least=1)
+    windows: int = option(1500, least=1)  # Windows of the paper's cluster, and as many of other shapes
+    large_windows: int = option(300, least=0)  # Windows of 300 to 4,000 idle nodes
     # Steps of the search whose allocations are imitated in windows that ``exact`` does not prove
-    label_steps: int = 20_000
+    label_steps: int = option(20_000, least=1)
 
     name: ClassVar[str] = "lns-prices"
-
-    def __post_init__(self) -> None:
-        self.check_at_least(1, "updates", "windows", "label_steps")
-        self.check_at_least(0, "large_windows")
 
     @property
     def n_updates(self) -> int:
@@ -61,20 +53,22 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
 
     def card_settings(self) -> dict[str, Any]:
         """Return all settings by name, those of the learner among them."""
-        return {**asdict(self), **asdict(self._settings())}
+        from learned.prices.learner import Settings
+
+        return {**asdict(self), **asdict(Settings())}
 
     def result(self, learner: "PriceLearner") -> Trained:
         """Return the network."""
         return Trained("prices", learner.network.weights()._asdict(), {})
 
     def _learner(self, seed: int, workers: Workers) -> "PriceLearner":
-        from learned.prices.learner import Case, PriceLearner
+        from learned.prices.learner import Case, PriceLearner, Settings
 
         rng = np.random.default_rng(seed)
         few = [*paper_like(rng, self.windows), *of_any_shape(rng, self.windows)]
         many = large(rng, self.large_windows, MOST_IDLE)
         cases = [Case(problem, self._best_known(problem)) for problem in few]
-        return PriceLearner(cases, [Case(p, self._best_known(p)) for p in many], self._settings(), seed)
+        return PriceLearner(cases, [Case(p, self._best_known(p)) for p in many], Settings(), seed)
 
     def _best_known(self, problem: TopologyProblem) -> Allocation:
         if len(problem.jobs) <= MOST_EXACT:
@@ -84,14 +78,9 @@ class LnsPricesTraining(DeclaredTraining["PriceLearner"]):
         found: Allocation = result.found()
         return found
 
-    def _settings(self) -> "Settings":
-        from learned.prices.learner import Settings
 
-        return Settings(updates=self.updates)
-
-
-def replayed(rng: np.random.Generator, topology: FatTree, count: int, most: int = 40) -> Iterator[TopologyProblem]:
-    """Replay the NSA paper's workload, with jobs of at most ``most`` nodes, by some simple allocator."""
+def _replayed(rng: np.random.Generator, topology: FatTree, count: int, most: int = 40) -> Iterator[TopologyProblem]:
+    # The NSA paper's workload, with jobs of at most ``most`` nodes, by some simple allocator.
     name, strategy = ALLOCATORS[int(rng.integers(len(ALLOCATORS)))]
     allocate = solver_allocator(name, strategy, 100, rng)
     # As busy as the paper's cluster: arrivals that ask for a fifth more than there is.
@@ -106,7 +95,7 @@ def paper_like(rng: np.random.Generator, count: int) -> Iterator[TopologyProblem
     """Yield windows of the paper's cluster."""
     while count > 0:
         some = min(count, 100)
-        yield from replayed(rng, FatTree(10, 10, 10), some)
+        yield from _replayed(rng, FatTree(10, 10, 10), some)
         count -= some
 
 
@@ -118,7 +107,7 @@ def of_any_shape(rng: np.random.Generator, count: int) -> Iterator[TopologyProbl
         topology = FatTree(pods, leaves, nodes)
         if (pods, leaves) == (UNSEEN.pods, UNSEEN.leaves_per_pod) or not 300 <= topology.size <= 4000:
             continue
-        for problem in replayed(rng, topology, 10, int(rng.integers(15, 61))):
+        for problem in _replayed(rng, topology, 10, int(rng.integers(15, 61))):
             found += 1
             yield problem
 
@@ -132,11 +121,5 @@ def large(rng: np.random.Generator, count: int, most_idle: int) -> Iterator[Topo
         most = int(rng.integers(20, 80))
         mean = (2 + most) / 2
         n_jobs = max(4, round(n_idle * rng.uniform(0.8, 1.0) / mean))
-        yield synthetic_problem(
-            FatTree(pods, leaves, nodes),
-            min(n_idle, pods * leaves * nodes),
-            n_jobs,
-            rng,
-            nodes=(2, most),
-            mean_run=float(rng.uniform(3.0, 15.0)),
-        )
+        topology, mean_run = FatTree(pods, leaves, nodes), float(rng.uniform(3.0, 15.0))
+        yield synthetic_problem(topology, min(n_idle, topology.size), n_jobs, rng, nodes=(2, most), mean_run=mean_run)

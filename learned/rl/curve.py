@@ -49,9 +49,9 @@ def line_plot(title: str, x: str, y: str, lines: Mapping[str, tuple[FloatArray, 
         _text(WIDTH / 2, HEIGHT - 12, x, "middle"),
         _text(12, MARGIN - 16, y, "start"),
     ]
-    for tick in across.ticks():
+    for tick in across.ticks:
         parts.append(_text(across.at(tick), HEIGHT - MARGIN + 16, f"{tick:.3g}", "middle"))
-    for tick in up.ticks():
+    for tick in up.ticks:
         level = up.at(tick)
         parts.append(f'<path d="M{MARGIN} {level:.1f}H{WIDTH - MARGIN / 2}" stroke="#ddd"/>')
         parts.append(_text(MARGIN - 6, level + 4, f"{tick:.4g}", "end"))
@@ -68,12 +68,10 @@ class _Scale:
         self.low, self.high = float(values.min()), float(values.max())
         self.first = first
         self.factor = (last - first) / (self.high - self.low or 1.0)
+        self.ticks = np.linspace(self.low, self.high, N_TICKS).tolist()
 
     def at(self, value: float) -> float:
         return self.first + self.factor * (float(value) - self.low)
-
-    def ticks(self) -> list[float]:
-        return [float(tick) for tick in np.linspace(self.low, self.high, N_TICKS)]
 
 
 def _text(x: float, y: float, text: str, anchor: str, colour: str = "black") -> str:

@@ -23,12 +23,11 @@ from allocopt.files.writing import write_bytes
 from allocopt.interruption import interruption_held
 from allocopt.training import TrainingProgress, TrainingRequest
 from learned.rl.curve import write_curve
+from learned.rl.state import HasState
 from learned.rl.workers import ALONE, Workers, any_of, is_leader
 
 NAME = "checkpoint.pt"
 BETWEEN_CHECKPOINTS_S = 30.0
-N_TIMES = 2
-"""Columns of the learning curve before what an update measured: its number, and seconds."""
 NOT_TENSORS = (
     *(ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError),
     *(struct.error, zlib.error, zipfile.BadZipFile, pickle.UnpicklingError),
@@ -36,17 +35,11 @@ NOT_TENSORS = (
 """What archives and torch raise for bytes that hold something else."""
 
 
-class Learner(Protocol):
+class Learner(HasState, Protocol):
     """What learns."""
 
     def update(self, share: float) -> dict[str, float]:
         """Make one update and return what it measured, when a share of the training is finished, 0 at the first."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """Everything that later updates depend on, for a checkpoint; where several workers learn, of all of them."""
-
-    def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go back to a snapshot."""
 
 
 def run_updates(
@@ -54,29 +47,17 @@ def run_updates(
 ) -> Iterator[TrainingProgress]:
     """Make all updates that are left, yielding after each; the caller writes the weights at the end.
 
-    Parameters
-    ----------
-    identity
-        What must be the same for a checkpoint to be of this training.
-    workers
-        The processes that run this loop together, of which the first one writes files.
-
-    Raises
-    ------
-    UsageError
-        If the folder holds a training and this one does not go on with it, or the other way round; if another worker
-        has died.
-    BadFileError
-        If the checkpoint cannot be read or written.
-    KeyboardInterrupt
-        If it is interrupted; what was done so far can be gone on from.
+    The identity is what must be the same for a checkpoint to be of this training. Of the workers that run this loop
+    together, the first one writes files. Raises what `check_folder` and `read_checkpoint` do, `UsageError` if another
+    worker has died, and `KeyboardInterrupt` if it is interrupted, after which what was done can be gone on from.
     """
     rows = _begin(learner, request, identity)
     started = saved = time.monotonic()
     before = rows[-1]["seconds"] if rows else 0.0
     if len(rows) == total:
         # A crash may have come between the last checkpoint and the weights, which the caller writes.
-        yield TrainingProgress(total, total, {name: rows[-1][name] for name in list(rows[-1])[N_TIMES:]})
+        measures = {name: value for name, value in rows[-1].items() if name not in ("update", "seconds")}
+        yield TrainingProgress(total, total, measures)
     while len(rows) < total:
         with interruption_held() as interrupted:
             measures = learner.update(len(rows) / total)
@@ -116,10 +97,10 @@ def _begin(learner: Learner, request: TrainingRequest, identity: dict[str, Any])
 
 
 def check_folder(request: TrainingRequest) -> None:
-    """Make the folder; worth calling before a training prepares what takes long.
+    """Make the folder.
 
-    Raises `UsageError` if it holds a training and this one does not go on with it, or the other way round,
-    `BadFileError` if nothing can be written to it.
+    Raises `UsageError` if it holds a training and this one begins, or the other way round, `BadFileError` if nothing
+    can be written to it.
     """
     folder = request.folder
     # Unlike `Path.exists` it takes a name that is too long for one that is not there.
@@ -139,23 +120,25 @@ def check_folder(request: TrainingRequest) -> None:
 
 
 def write_checkpoint(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
-    """Write the state of a training.
-
-    The identity is what makes it this training and no other: numbers and texts. The state is of tensors, arrays,
-    numbers, texts, and lists and dicts of these.
-    """
+    """Write the state of a training: tensors, arrays, numbers, texts, and lists and dicts of these."""
     buffer = io.BytesIO()
     torch.save({"identity": identity, "state": _tensors(state)}, buffer)
     write_bytes(folder / NAME, buffer.getvalue())
 
 
 def read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """Read the state of a training; arrays come back as arrays.
-
-    Raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read, or is damaged.
-    """
+    """Read a state; raises `UsageError` if it is that of another training, `BadFileError` if it cannot be read."""
     path = folder / NAME
-    held = _load(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
+    try:
+        # Torch does not look at the checksums.
+        is_whole = zipfile.ZipFile(io.BytesIO(data)).testzip() is None
+        held = torch.load(io.BytesIO(data), weights_only=True) if is_whole else None
+    except NOT_TENSORS:
+        raise _damaged(path) from None
     known, state = (held.get(part) if isinstance(held, dict) else None for part in ("identity", "state"))
     if not isinstance(known, dict) or not isinstance(state, dict):
         raise _damaged(path)
@@ -168,20 +151,6 @@ def read_checkpoint(folder: Path, identity: dict[str, Any]) -> dict[str, Any]:
 
 def _damaged(path: Path) -> BadFileError:
     return bad_file(path, "is damaged, or no checkpoint of this training; begin anew in another folder")
-
-
-def _load(path: Path) -> Any:
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise bad_file(path, f"cannot be read: {os_fault(error)}") from None
-    try:
-        # Torch does not look at the checksums.
-        if zipfile.ZipFile(io.BytesIO(data)).testzip() is not None:
-            raise _damaged(path)
-        return torch.load(io.BytesIO(data), weights_only=True)
-    except NOT_TENSORS:
-        raise _damaged(path) from None
 
 
 def _tensors(value: Any) -> Any:

@@ -1,9 +1,12 @@
 """Policies over masked, discrete actions, their critics, and the parameters of modules as arrays.
 
-An illegal action gets the smallest logit there is, so that its probability is zero (NSA paper, section V-B2).
+An illegal action gets the smallest logit there is, so that its probability is zero (NSA paper, section V-B2). The
+compact network (`learned.rl.slots`) takes dense states in the algorithms without a critic, and packed ones in those
+with one: a window of fifty slots has few legal ones as a rule, and empty slots cost neither room nor work there.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +14,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from allocopt.arrays import Float32Array
+from allocopt.arrays import BoolArray, Float32Array
+from learned.rl.slots import LEAK, CompactNetwork
 
 
 def masked(values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
@@ -49,11 +53,11 @@ class ActorCritic(Policy):
         self.actor = actor
         self.critic = critic
 
-    def log_probabilities(self, states: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    def log_probabilities(self, states: Any, legal: torch.Tensor) -> torch.Tensor:
         """Logarithms of the probabilities of all actions; see `Policy`."""
         return masked_log_softmax(self.actor(states), legal)
 
-    def values(self, states: torch.Tensor) -> torch.Tensor:
+    def values(self, states: Any) -> torch.Tensor:
         """Values of states; see `Policy`."""
         values: torch.Tensor = self.critic(states).squeeze(1)
         return values
@@ -82,3 +86,77 @@ def weights_of(module: nn.Module) -> dict[str, Float32Array]:
 def set_weights(module: nn.Module, weights: Mapping[str, Float32Array]) -> None:
     """Set the parameters of a module; raises RuntimeError if names or shapes are others."""
     module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
+
+
+def slot_layers(network: CompactNetwork) -> nn.Sequential:
+    """Return the layers that look at one slot: features to one value."""
+    return dense(network.features, network.first, network.second, 1, activation=nn.LeakyReLU(LEAK))
+
+
+def slot_logits(layers: nn.Module, rows: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+    """Return logits of slots from the features of legal ones, shape ``(n, W)``, the smallest there are for others."""
+    logits = rows.new_full(legal.shape, torch.finfo(rows.dtype).min)
+    logits[legal] = layers(rows).squeeze(-1)
+    return logits
+
+
+class SlotNetwork(nn.Module):
+    """The compact network's actor or Q-network: states ``(B, W, K)`` to one value per slot, ``(B, W)``.
+
+    A slot is empty where its first feature is 0; its value is 0 and costs nothing.
+    """
+
+    def __init__(self, network: CompactNetwork) -> None:
+        super().__init__()
+        self.actor = slot_layers(network)
+
+    def forward(self, states: torch.Tensor) -> torch.Tensor:
+        """Apply the network to every slot that is not empty."""
+        occupied = states[:, :, 0] != 0
+        values = states.new_zeros(states.shape[:2])
+        values[occupied] = self.actor(states[occupied]).squeeze(-1)
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class SlotStates:
+    """States of ``n`` choices with ``R`` legal slots in all."""
+
+    rows: torch.Tensor  # Features of the legal slots, choice after choice, slots rising, shape ``(R, K)``
+    first: torch.Tensor  # Where each choice's rows begin, and where the last one's end, shape ``(n + 1,)``
+    pooled: torch.Tensor  # Mean and greatest value of every feature over the rows of a choice, shape ``(n, 2 K)``
+
+    def __len__(self) -> int:
+        return len(self.pooled)
+
+    def __getitem__(self, chosen: torch.Tensor) -> "SlotStates":
+        """Return some choices, by their numbers."""
+        begin, counts = self.first[chosen], self.first[chosen + 1] - self.first[chosen]
+        first = torch.cat((counts.new_zeros(1), counts.cumsum(0)))
+        places = torch.arange(int(first[-1])) + torch.repeat_interleave(begin - first[:-1], counts)
+        return SlotStates(self.rows[places], first, self.pooled[chosen])
+
+
+def slot_states(rows: Sequence[Float32Array], legal: BoolArray) -> SlotStates:
+    """Join features ``(r, K)`` of the legal slots of many choices, in their order; every choice has a legal slot."""
+    whole, counts = np.concatenate(rows), legal.sum(axis=1)
+    first = np.concatenate(([0], np.cumsum(counts)))
+    means = np.add.reduceat(whole, first[:-1], axis=0) / counts[:, None].astype(np.float32)
+    pooled = np.concatenate((means, np.maximum.reduceat(whole, first[:-1], axis=0)), axis=1)
+    return SlotStates(*(torch.from_numpy(array) for array in (whole, first, pooled)))
+
+
+class SlotActorCritic(ActorCritic):
+    """The compact network with its critic, which looks at the pooled features; takes `SlotStates`."""
+
+    def __init__(self, network: CompactNetwork) -> None:
+        critic = (2 * network.features, network.critic, 1)
+        super().__init__(slot_layers(network), dense(*critic, activation=nn.LeakyReLU(LEAK)))
+
+    def log_probabilities(self, states: SlotStates, legal: torch.Tensor) -> torch.Tensor:
+        """Logarithms of the probabilities of all actions; see `Policy`."""
+        return torch.log_softmax(slot_logits(self.actor, states.rows, legal), dim=1)
+
+    def values(self, states: SlotStates) -> torch.Tensor:
+        """Values of states; see `Policy`."""
+        return super().values(states.pooled)

@@ -7,18 +7,18 @@ greatest value of every feature.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import boolean, float32, float64, int64, void
+from numba import boolean, float32, float64, int64
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.kernels.arrays import tuple_type
+from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import helper, kernel
 from learned.weights import check_shapes
 
-LEAK = 0.01
-"""Slope of the leaky rectifier below zero, torch's own."""
+LEAK = 0.01  # Slope of the leaky rectifier below zero, torch's own
 SLOPE = np.float32(LEAK)
 
 
@@ -46,50 +46,32 @@ class CompactNetwork:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the parameters by name."""
-        shapes: dict[str, tuple[int, ...]] = {
-            "actor.0.weight": (self.first, self.features),
-            "actor.0.bias": (self.first,),
-            "actor.2.weight": (self.second, self.first),
-            "actor.2.bias": (self.second,),
-            "actor.4.weight": (1, self.second),
-            "actor.4.bias": (1,),
-        }
-        if self.critic:
-            shapes |= {
-                "critic.0.weight": (self.critic, 2 * self.features),
-                "critic.0.bias": (self.critic,),
-                "critic.2.weight": (1, self.critic),
-                "critic.2.bias": (1,),
-            }
+        actor, critic = (self.features, self.first, self.second, 1), (2 * self.features, self.critic, 1)
+        shapes: dict[str, tuple[int, ...]] = {}
+        for part, sizes in (("actor", actor), ("critic", critic if self.critic else ())):
+            for index, (inputs, outputs) in enumerate(pairwise(sizes)):
+                # As torch's `Sequential` counts layers with rectifiers between them
+                shapes |= {f"{part}.{2 * index}.weight": (outputs, inputs), f"{part}.{2 * index}.bias": (outputs,)}
         return shapes
 
 
 class PackedSlots(NamedTuple):
-    """The weights of a compact network's actor as kernels take them, each layer's transposed."""
+    """Transposed weights of a compact network's actor, and its biases, as kernels take them."""
 
-    # Shapes ``(K, first)`` and ``(first,)``
-    one: Float32Array
+    one: Annotated[Float32Array, 2]
     one_bias: Float32Array
-    # Shapes ``(first, second)`` and ``(second,)``
-    two: Float32Array
+    two: Annotated[Float32Array, 2]
     two_bias: Float32Array
-    # Shapes ``(second,)`` and ``(1,)``
     three: Float32Array
     three_bias: Float32Array
-    hidden: Float32Array  # Working space, shape ``(2, max(first, second))``
+    hidden: Annotated[Float32Array, 2]  # Working space, shape ``(2, max(first, second))``
 
 
-PACKED_SLOTS = tuple_type(
-    (*(float32[:, ::1], float32[::1], float32[:, ::1], float32[::1]), *(float32[::1], float32[::1], float32[:, ::1])),
-    PackedSlots,
-)
+PACKED_SLOTS = record_type(PackedSlots)
 
 
 def pack_slots(weights: Mapping[str, Float32Array]) -> PackedSlots:
-    """Arrange the weights of a compact network's actor; each caller needs its own working space.
-
-    Raises `ValueError` if they are not those of a compact network.
-    """
+    """Arrange a compact network's actor, for one caller; raises ValueError if the weights are not those of one."""
     network = CompactNetwork.of(weights)
     arrays = [np.ascontiguousarray(weights[f"actor.{index}.weight"].T, dtype=np.float32) for index in (0, 2)]
     biases = [np.array(weights[f"actor.{index}.bias"], dtype=np.float32) for index in (0, 2, 4)]
@@ -145,20 +127,13 @@ def _write_values(network: PackedSlots, state: Float32Array, legal: BoolArray, v
 _ARRAYS = (float32[:, :, ::1], boolean[:, ::1])
 
 
-@kernel(void(PACKED_SLOTS, *_ARRAYS, float64[::1], float32[::1], int64[::1]), allocates=True, error_model="numpy")
-def draw_actions(
-    network: PackedSlots,
-    states: Float32Array,
-    legal: BoolArray,
-    uniform: FloatArray,
-    values: Float32Array,
-    actions: IntArray,
-) -> None:
+@kernel(int64[::1](PACKED_SLOTS, *_ARRAYS, float64[::1]), allocates=True, error_model="numpy")
+def draw_actions(network: PackedSlots, states: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
     """Draw an action of every episode by the softmax of the network's values over the legal slots.
 
-    Every one of the states ``(E, W, K)`` has a legal slot, ``(E, W)``. Random numbers ``(E,)`` are within 0 .. 1,
-    values ``(W,)`` are working space, actions ``(E,)`` are written.
+    Every one of the states ``(E, W, K)`` has a legal slot, ``(E, W)``. Random numbers ``(E,)`` are within 0 .. 1.
     """
+    actions, values = np.zeros(legal.shape[0], dtype=np.int64), np.empty(legal.shape[1], dtype=np.float32)
     for e in range(actions.size):
         end = _write_values(network, states[e], legal[e], values)
         most = values[_best_slot(legal[e], values, end)]
@@ -174,24 +149,22 @@ def draw_actions(
                 left -= values[slot]
                 if left < 0.0:
                     break
+    return actions
 
 
-@kernel(void(PACKED_SLOTS, *_ARRAYS, float32[::1], int64[::1]), allocates=True, error_model="numpy")
-def best_actions(
-    network: PackedSlots, states: Float32Array, legal: BoolArray, values: Float32Array, actions: IntArray
-) -> None:
-    """Take the legal slot of the greatest value in every episode, the first of equals; see `draw_actions`."""
+@kernel(int64[::1](PACKED_SLOTS, *_ARRAYS), allocates=True, error_model="numpy")
+def best_actions(network: PackedSlots, states: Float32Array, legal: BoolArray) -> IntArray:
+    """Return the legal slot of the greatest value in every episode, the first of equals; see `draw_actions`."""
+    actions, values = np.zeros(legal.shape[0], dtype=np.int64), np.empty(legal.shape[1], dtype=np.float32)
     for e in range(actions.size):
         end = _write_values(network, states[e], legal[e], values)
         actions[e] = _best_slot(legal[e], values, end)
+    return actions
 
 
 @dataclass(slots=True, eq=False)
 class SlotPolicy:
-    """A compact network that acts: one choice at a time as an `allocopt.envs.dras.selectors.Policy`, or many at once.
-
-    Another network may be put in its place.
-    """
+    """A compact network that acts: one choice at a time as an `allocopt.envs.dras.task.Policy`, or many at once."""
 
     network: PackedSlots
 
@@ -201,12 +174,8 @@ class SlotPolicy:
 
     def best(self, observations: Float32Array, legal: BoolArray) -> IntArray:
         """Return the best legal slots of many choices; see `best_actions`."""
-        values, chosen = np.zeros(legal.shape[1], dtype=np.float32), np.zeros(len(legal), dtype=np.int64)
-        best_actions(self.network, observations, legal, values, chosen)
-        return chosen
+        return np.asarray(best_actions(self.network, observations, legal))
 
     def draw(self, observations: Float32Array, legal: BoolArray, uniform: FloatArray) -> IntArray:
         """Draw legal slots of many choices; see `draw_actions`."""
-        values, chosen = np.zeros(legal.shape[1], dtype=np.float32), np.zeros(len(legal), dtype=np.int64)
-        draw_actions(self.network, observations, legal, uniform, values, chosen)
-        return chosen
+        return np.asarray(draw_actions(self.network, observations, legal, uniform))

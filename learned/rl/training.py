@@ -1,12 +1,12 @@
 """What every training is: a declaration of network, learner and settings, and the command that runs it.
 
-Needs no torch but where something is trained.
+Needs no torch but where something is trained. Settings are named as Stable-Baselines3 names them.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -22,17 +22,14 @@ if TYPE_CHECKING:
     from learned.rl.loop import Learner
 
 L = TypeVar("L", bound="Learner")
+T = TypeVar("T")
 RESERVED = {11: "instances/paper.jsonl", 12: "instances/repo.jsonl", 13: "instances/burst.jsonl"}
 """Seeds of the shipped windows, as `instances/generate.sh` passes them to ``allocopt generate``."""
-LARGEST_SEED = 2**63 - 1
-"""What every generator of random numbers takes, torch's among them."""
+LARGEST_SEED = 2**63 - 1  # What every generator of random numbers takes, torch's among them
 
 
 def check_training_seed(seed: int) -> None:
-    """Raise `UsageError` for a seed out of range and for one whose windows evaluations use.
-
-    A training draws its workloads from its seed in the same way as ``allocopt generate windows --seed``.
-    """
+    """Raise `UsageError` for a seed out of range or of windows that evaluations use: both draw them in the same way."""
     if not 0 <= seed <= LARGEST_SEED:
         raise UsageError(f"the seed is {seed}, must be within 0 .. {LARGEST_SEED}")
     if seed in RESERVED:
@@ -45,6 +42,11 @@ def check_torch() -> None:
         raise MissingPackageError("training needs the package 'torch', which is not installed: allocopt[train]")
 
 
+def option(default: T, least: float | None = None, most: float | None = None, among: Collection[T] | None = None) -> T:
+    """Declare an option of a `DeclaredTraining` that has a range, or is one of some values."""
+    return field(default=default, metadata={"least": least, "most": most, "among": among})
+
+
 class Trained(NamedTuple):
     """What a training writes: name of the architecture, weights, and what is told of them besides the settings."""
 
@@ -55,14 +57,15 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class DeclaredTraining(ABC, Generic[L]):
-    """A training whose fields are its options; see `allocopt.training.Training`.
-
-    One that is made with an option out of range raises `UsageError`.
-    """
+    """A training whose fields are its options, checked when it is made; see `allocopt.training.Training`."""
 
     name: ClassVar[str]
-    renamed_options: ClassVar[Mapping[str, str]] = {}
-    """Options that had another name once, by that name."""
+    renamed_options: ClassVar[Mapping[str, str]] = {}  # Options that had another name once, by that name
+
+    def __post_init__(self) -> None:
+        for declared in fields(self):
+            if declared.metadata:
+                _check(declared.name, getattr(self, declared.name), **declared.metadata)
 
     @property
     def label(self) -> str:
@@ -125,19 +128,6 @@ class DeclaredTraining(ABC, Generic[L]):
                         self._write(learner, request, begun_at)
                     yield progress
 
-    def check_one_of(self, **known: Collection[str]) -> None:
-        """Raise `UsageError` unless these fields are among what is known."""
-        for name, values in known.items():
-            if getattr(self, name) not in values:
-                raise UsageError(f"{name} is {getattr(self, name)!r}, must be one of {', '.join(values)}")
-
-    def check_at_least(self, least: float, *names: str) -> None:
-        """Raise `UsageError` unless these fields are so large."""
-        for name in names:
-            if not getattr(self, name) >= least:
-                fault = "must not be negative" if least == 0 else f"must be at least {least:g}"
-                raise UsageError(f"{name} is {getattr(self, name)}, {fault}")
-
     def _write(self, learner: L, request: TrainingRequest, commit: str) -> None:
         network, weights, told = self.result(learner)
         settings = {**self.card_settings(), **told}
@@ -145,6 +135,67 @@ class DeclaredTraining(ABC, Generic[L]):
         write_weights(request.folder / "weights.safetensors", weights, card)
 
 
+def _check(name: str, value: Any, least: float | None, most: float | None, among: Collection[Any] | None) -> None:
+    if among is not None and value not in among:
+        raise UsageError(f"{name} is {value!r}, must be one of {', '.join(among)}")
+    if least is None:
+        return
+    if most is not None and not least <= value <= most:
+        raise UsageError(f"{name} is {value}, must be within {least:,} .. {most:,}")
+    if not value >= least:
+        fault = "must not be negative" if least == 0 else f"must be at least {least:g}"
+        raise UsageError(f"{name} is {value}, {fault}")
+
+
 def file_names(paths: str) -> str:
     """Return files that are separated by commas without their folders."""
     return ",".join(Path(path).name for path in paths.split(","))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What all algorithms have in common."""
+
+    n_steps: int = 16  # Steps of every environment between two updates
+    learning_rate: float = 1e-3  # Of Adam, at the start; it falls linearly to a twentieth at the end
+    gamma: float = 1.0  # Discount of rewards, per step
+    max_grad_norm: float = 0.5  # Norm that gradients are cut at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PgSettings(Settings):
+    """Settings of the policy gradient without a critic, ``ent_coef`` the weight of the policy's entropy."""
+
+    ent_coef: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class A2cSettings(Settings):
+    """Settings of A2C: one gradient step per update."""
+
+    # Weights of the policy's entropy, and of the critic's squared error
+    ent_coef: float = 0.01
+    vf_coef: float = 0.5
+    gae_lambda: float = 1.0  # Decay of the generalized advantage estimate; 1 for sums of rewards
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PpoSettings(A2cSettings):
+    """Settings of PPO."""
+
+    learning_rate: float = 1.5e-3
+    gae_lambda: float = 0.95
+    # Passes over the steps of an update; where steps are cheap, new ones teach more than a second pass
+    n_epochs: int = 1
+    batch_size: int = 512  # Samples of one gradient step
+    clip_range: float = 0.2  # How far the ratio of new to old probability may count, away from 1
+    final_ent_coef: float = 0.005  # Weight of the entropy at the end; it moves linearly
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DqlSettings(Settings):
+    """Settings of deep Q-learning: the probability of a random action, multiplied by a decay at every update."""
+
+    exploration_initial_eps: float = 1.0
+    exploration_decay: float = 0.995
+    exploration_final_eps: float = 0.0

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"
-"""Variables in which every worker is told of the others."""
+COUNT, LOCAL_RANK = "WORLD_SIZE", "LOCAL_RANK"  # Variables in which every worker is told of the others
 
 
 class Workers:
@@ -31,10 +30,8 @@ class Workers:
     Where there are several, every method raises `UsageError` if another one has died.
     """
 
-    rank: int = 0
-    """Number of this one, from 0; the first one writes files and speaks."""
-    count: int = 1
-    """Their number P."""
+    rank: int = 0  # Number of this one, from 0; the first one writes files and speaks
+    count: int = 1  # Their number P
 
     def total(self, values: FloatArray) -> FloatArray:
         """Return the sums over all of them."""
@@ -52,8 +49,7 @@ class Workers:
         return [state]
 
 
-ALONE = Workers()
-"""One process; it holds nothing."""
+ALONE = Workers()  # One process; it holds nothing
 
 
 def is_leader(workers: Workers) -> bool:
@@ -63,8 +59,7 @@ def is_leader(workers: Workers) -> bool:
 
 def any_of(workers: Workers, *flags: bool) -> tuple[bool, ...]:
     """Return for each flag whether one of the processes has set it."""
-    found = workers.largest(np.array(flags, dtype=np.float64))
-    return tuple(bool(value) for value in found)
+    return tuple((workers.largest(np.array(flags, dtype=np.float64)) > 0).tolist())
 
 
 class _Joined(Workers):
@@ -114,10 +109,7 @@ class _Joined(Workers):
 
 @contextmanager
 def joined_workers() -> Iterator[Workers]:
-    """Join the workers that this process was started with, and leave them in the end; one alone is on its own.
-
-    Raises `UsageError` if they cannot be joined.
-    """
+    """Join the workers that this process was started with, or none; raises `UsageError` if they cannot be joined."""
     if int(os.environ.get(COUNT, "1")) == 1:
         yield ALONE
         return

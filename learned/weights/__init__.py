@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
@@ -24,10 +24,8 @@ FOLDER, SUFFIX = Path(__file__).parent, ".safetensors"
 class Card:
     """What a file of weights says of itself."""
 
-    # Names of the training that made it and of the architecture
     training: str
-    network: str
-    # The training's seed, and its number of updates
+    network: str  # Name of the architecture
     seed: int
     updates: int
     # Of the program
@@ -48,10 +46,7 @@ def shipped_file(training: str, weights: str) -> Path:
 
 
 def find_weights(training: str, weights: str) -> Path:
-    """Return the file of one of `shipped_weights`, or that file itself.
-
-    Raises `UsageError` if there is no such file.
-    """
+    """Return the file of one of `shipped_weights`, or that file itself; raises `UsageError` if there is none."""
     shipped = shipped_weights(training)
     path = shipped_file(training, weights) if weights in shipped else Path(weights)
     if not path.exists():
@@ -61,10 +56,7 @@ def find_weights(training: str, weights: str) -> Path:
 
 
 def load_weights(path: Path, training: str | None = None) -> tuple[dict[str, Float32Array], Card]:
-    """Read weights, once as long as the file does not change; see `read_weights`.
-
-    Raises `BadFileError` if the file cannot be read, or is of another training than the one that is asked for.
-    """
+    """Read weights, once as long as the file does not change; raises `BadFileError` also if of another training."""
     try:
         changed_ns = path.stat().st_mtime_ns
     except OSError as error:
@@ -81,11 +73,7 @@ def _read_once(path: Path, changed_ns: int) -> tuple[dict[str, Float32Array], Ca
 
 
 def read_weights(path: Path) -> tuple[dict[str, Float32Array], Card]:
-    """Read weights and what is said of them.
-
-    Raises `BadFileError` if the file cannot be read, was not written by `write_weights`, or holds what is no finite
-    number.
-    """
+    """Read weights and their card; raises `BadFileError` unless `write_weights` wrote the file."""
     from safetensors import SafetensorError, safe_open
 
     if os.path.isdir(path):
@@ -118,6 +106,14 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> Non
     for name, shape in shapes.items():
         if weights[name].shape != shape:
             raise ValueError(f"parameter {name!r} has shape {weights[name].shape}, must be {shape}")
+
+
+def two_layers(
+    weights: Weights, inputs: Float32Array, activation: Callable[[Float32Array], Float32Array]
+) -> Float32Array:
+    """Apply layers ``0`` and ``2`` of `learned.rl.networks.dense`, an activation between them, to rows of inputs."""
+    hidden = activation(inputs @ weights["0.weight"].T + weights["0.bias"])
+    return np.asarray(hidden @ weights["2.weight"].T + weights["2.bias"], dtype=np.float32)
 
 
 def _card(text: str | None) -> Card:

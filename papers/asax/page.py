@@ -1,33 +1,30 @@
-"""The ASAX paper's Tables 2 and 3 and its Figure 3 by simulation, beside what it prints."""
+"""The ASAX paper's Tables 2 and 3 and its Figure 3 by simulation, beside what it prints.
+
+With them a bound, by a linear program, on how short the queue can be at all with one guest a host.
+"""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linprog
 
 from allocopt.arrays import FloatArray, IntArray
-from allocopt.problems.coallocation.interference import Interference
-from allocopt.report.table import Cell, aligned_table
-from allocopt.reproduction import ReproductionRequest, ReproductionRow
-from allocopt.simulator.quota.scheduler import QuotaScheduler
-from allocopt.simulator.quota.window import CoallocationScheduler
+from allocopt.problems.coallocation.interference import Interference, Sharing, Tenant, slowdowns
+from allocopt.report.table import Cell
+from allocopt.reproduction import Records, ReproductionRequest
+from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
 from allocopt.traces.applications import CLUSTER_SIZES
+from allocopt.traces.asax_queue import QueuedJob
+from allocopt.traces.job_profile import ProfiledJob, Stage
 from learned.asax.agent import Loss
-from papers.asax.bound import bounds
-from papers.asax.configuration import (
-    BETWEEN_S,
-    FULL_LOSS_AT,
-    LESSONS,
-    SEEDS,
-    WALLTIME_FACTOR,
-    learner,
-    queue_of,
-    simulated,
-)
-from papers.asax.tables import FIGURE_THREE, THREE, TWO
-from papers.pages import claims_section, write_page
+from papers.artifact import Artifact
+from papers.asax import tables
+from papers.asax.tables import LESSONS, SEEDS, THREE, learner, queue_of, simulated
+from papers.pages import by_row, text_table, write_template
 
 SEED = 1
 """Ten queues of seeds 10 .. 19: the expert table was written looking at other ones, of seeds 100 .. 104, 200 .. 214."""
@@ -37,38 +34,99 @@ FIRST_SEED = 30_000
 LOSSES = {"limit": (Loss.LIMIT, 0.0), "degradation": (Loss.DEGRADATION, 0.0), "limit, idle counted": (Loss.LIMIT, 1.0)}
 PARTS = {"queue 1": slice(0, 1), "queues 1 .. 7": slice(0, 7), "8 .. 14": slice(7, 14), "15 .. 20": slice(14, LESSONS)}
 LAST = PARTS["15 .. 20"]
-VIEWS = (THREE, TWO, FIGURE_THREE)
+
+RUN_FACTORS = (1.1, 1.5)
+QUOTAS = tuple(range(10, 100, 10))
+ROUNDING = 1e-9
 
 
-def updates(records: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return in how many queues a learner that begins with nothing set weights anew."""
-    counts = [run["updates"] for cores in CLUSTER_SIZES for run in records[f"{cores}: asax"]["runs"]]
-    return (
-        f"`asax` set the weights of its experts anew 0 times in {counts.count(0)} of {len(counts)} queues, at most "
-        f"{max(counts):g} in the others: its rows are those of the equal mixture, little of them is learned. Assumed, "
-        f"for the paper prints neither: `paging = {Interference().paging:g}` is what memory beyond what there is "
-        "costs, and a guest's peak of memory and mean use of cores are known before it runs."
-    )
+@dataclass
+class _Kind:
+    # Stages that are alike: of jobs of one workflow and size, with the seconds that all of them take alone.
+    job: ProfiledJob
+    stage: Stage
+    work_s: float = 0.0
 
 
-def learning(sequences: int) -> str:
+def _uses_of(kinds: Sequence[_Kind]) -> Iterator[tuple[FloatArray, int, int]]:
+    """Yield every second in which an allocation can be used: what is done of each kind, its cores, and who is there."""
+    alone = np.eye(len(kinds))
+    for host, owner in zip(alone, kinds, strict=True):
+        yield host, owner.job.cores, 1
+        for guest, other in zip(alone, kinds, strict=True):
+            size = other.job.cores / owner.job.cores
+            if size <= 1 and owner.job.peak_memory() + size * other.job.peak_memory() <= 1 + ROUNDING:
+                # Quotas that come to the same stand there once.
+                for of_host, of_guest in {_speeds(owner, other, percent) for percent in QUOTAS}:
+                    yield of_host * host + of_guest * guest, owner.job.cores, 2
+
+
+def _speeds(host: _Kind, guest: _Kind, percent: int) -> tuple[float, float]:
+    quotas = (1 - percent / 100, percent / 100)
+    tenants = [Tenant(one.job.cores, one.stage, quota) for one, quota in zip((host, guest), quotas, strict=True)]
+    slow = slowdowns(tenants, host.job.cores, Sharing.SHARES, Interference())
+    return round(float(1 / slow[0]), 9), round(float(1 / slow[1]), 9)
+
+
+def _least_core_s(queue: Sequence[QueuedJob], run_factor: float) -> float:
+    """Return the core-seconds that allocations take at least.
+
+    All work is done in allocations of one job, or of one and a guest, at the rates of the execution model; which stages
+    meet, when and for how long is free, jobs may be interrupted, and run times together grow by a factor at most.
+    """
+    kinds: dict[tuple[str, int, int], _Kind] = {}
+    for one in queue:
+        for place, stage in enumerate(one.job.profile):
+            kind = kinds.setdefault((one.application, one.job.cores, place), _Kind(one.job, stage))
+            kind.work_s += stage.share * one.job.remaining_s
+    done, cores, present = zip(*_uses_of(list(kinds.values())), strict=True)
+    work = np.array([kind.work_s for kind in kinds.values()])
+    longest = [run_factor * work.sum()]
+    found = linprog(cores, [present], longest, np.column_stack(done), work, method="highs", bounds=(0, None))
+    assert found.fun is not None, found.message
+    return float(found.fun)
+
+
+def _least_makespan_s(queue: Sequence[QueuedJob], cores: int, run_factor: float) -> float:
+    # By the cores, and by the job that would end last alone.
+    last = max(one.submit_s + one.job.remaining_s for one in queue) - min(one.submit_s for one in queue)
+    return max(_least_core_s(queue, run_factor) / cores, last)
+
+
+def _bounds(seeds: Sequence[int]) -> str:
+    lines: list[list[Cell]] = []
+    for cores in CLUSTER_SIZES:
+        for factor in RUN_FACTORS:
+            gains, changes = [], []
+            for seed in seeds:
+                queue = queue_of(seed, cores)
+                base = simulated(queue, cores, SpaceSharing(), seed)
+                ratio = _least_makespan_s(queue, cores, factor) / base.makespan_s
+                changes.append(100 * (ratio - 1))
+                gains.append(100 * base.cpu_utilization * (1 / ratio - 1))
+            shown = (f"{np.mean(values):.1f} ± {np.std(values):.1f}" for values in (gains, changes))
+            lines.append([cores, f"{100 * (factor - 1):.0f}", *shown])
+    header = ("cores", "run time at most +%", "CPU over space sharing, at most + points", "makespan, at least +%")
+    return text_table(header, lines)
+
+
+def _learning(sequences: int) -> str:
     """Return how far a learner is from the exact model: a line for each cluster and loss."""
     lines: list[list[Cell]] = []
     for cores in CLUSTER_SIZES:
         seeds = np.arange(FIRST_SEED, FIRST_SEED + sequences * LESSONS).reshape(sequences, LESSONS)
-        exact = responses(cores, seeds, [[CoallocationScheduler("assignment")] * LESSONS] * sequences)
+        exact = _responses(cores, seeds, [[CoallocationScheduler("assignment")] * LESSONS] * sequences)
         for name, loss in LOSSES.items():
             going_on = [[learner(*loss)] * LESSONS for _ in range(sequences)]
-            gaps = 100 * (responses(cores, seeds, going_on) / exact - 1)
+            gaps = 100 * (_responses(cores, seeds, going_on) / exact - 1)
             new = [[learner(*loss) for _ in range(LESSONS)] for _ in range(sequences)]
-            fresh = 100 * (responses(cores, seeds[:, LAST], new) / exact[:, LAST] - 1)
+            fresh = 100 * (_responses(cores, seeds[:, LAST], new) / exact[:, LAST] - 1)
             parts = [*(gaps[:, part] for part in PARTS.values()), fresh]
             lines.append([cores, name, *(f"{part.mean():.1f} ± {part.std() / part.size**0.5:.1f}" for part in parts)])
-    header = ("cores", "loss", *PARTS, "the last ones, knowing nothing")
-    return aligned_table(header, lines, (None,) * len(header))
+    return text_table(("cores", "loss", *PARTS, "the last ones, knowing nothing"), lines)
 
 
-def responses(cores: int, seeds: IntArray, schedulers: Sequence[Sequence[QuotaScheduler]]) -> FloatArray:
+def _responses(cores: int, seeds: IntArray, schedulers: Sequence[Sequence[QuotaScheduler]]) -> FloatArray:
     """Return the mean responses of queues, each under its scheduler; a scheduler that comes again goes on learning."""
 
     def response_s(seed: int, scheduler: QuotaScheduler) -> float:
@@ -78,30 +136,19 @@ def responses(cores: int, seeds: IntArray, schedulers: Sequence[Sequence[QuotaSc
     return np.array([list(map(response_s, row, column)) for row, column in pairs])
 
 
-def shown(value: float | None, spread: float | None = None) -> str:
-    """Write a number, with its spread."""
-    if value is None:
+def _view(artifact: Artifact, request: ReproductionRequest, records: Records) -> str:
+    """Return a line for each place, a column for each number: ours, and the paper's in brackets where it prints one."""
+    rows = [row.as_dict() for row in artifact.rows(request, records)]
+    columns = list(dict.fromkeys(row["column"] for row in rows))
+    lines = [[place, *(_shown(found.get(column)) for column in columns)] for place, found in by_row(rows).items()]
+    return f"## {artifact.title}\n\n{text_table(['', *columns], lines)}"
+
+
+def _shown(row: Mapping[str, Any] | None) -> str:
+    if row is None or row["ours"] is None:
         return "-"
-    return f"{value:.2f}" if spread is None else f"{value:.2f} ± {spread:.2f}"
-
-
-def wide(rows: Sequence[ReproductionRow]) -> str:
-    """One line for each place, one column for each number: ours, and the paper's in brackets where it prints one."""
-    columns = list(dict.fromkeys(row.column for row in rows))
-    places: dict[str, dict[str, ReproductionRow]] = {}
-    for row in rows:
-        places.setdefault(row.row, {})[row.column] = row
-    lines: list[list[Cell]] = []
-    for place, found in places.items():
-        line: list[Cell] = [place]
-        for column in columns:
-            row_of = found.get(column)
-            text = "-" if row_of is None else shown(row_of.ours, row_of.spread)
-            if row_of is not None and row_of.published is not None:
-                text += f" ({row_of.published:.3g})"
-            line.append(text)
-        lines.append(line)
-    return aligned_table(["", *columns], lines, (None,) * (1 + len(columns)))
+    spread = "" if row["spread"] is None else f" ± {row['spread']:.2f}"
+    return f"{row['ours']:.2f}{spread}" + ("" if row["published"] is None else f" ({row['published']:.3g})")
 
 
 def main() -> None:
@@ -109,38 +156,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one queue a line; the page is not written")
     quick = parser.parse_args().quick
+    queues, sequences = (1, 1) if quick else (SEEDS, SEQUENCES)
     request = ReproductionRequest(Path(), quick, (SEED,))
-    records: Mapping[str, Mapping[str, Any]] = {piece: THREE.measure(request, piece) for piece in THREE.pieces(request)}
-    sections = [f"## {view.title}\n\n{wide(view.rows(request, records))}" for view in VIEWS]
-    sections = [claims_section("asax"), updates(records), *sections]
-    sections += [
-        "## How far utilization can rise\n\nA linear program: all work is done in allocations of one job, or of one "
-        "and a guest, at the rates of the execution model, the memory heeded; which stages meet and when is "
-        "free, jobs may be interrupted, and no order is kept. So no scheduler with one guest a host gets further. The "
-        "makespan is also at least that of the job that would end last alone.\n\n"
-        f"{bounds(range(SEED * SEEDS, SEED * SEEDS + (1 if quick else SEEDS)))}",
-        "## Learning over the queues\n\nMean response over that of the exact model, +%, while a learner sees "
-        f"{LESSONS} queues one after the other; mean ± standard error over {1 if quick else SEQUENCES} such sequences "
-        "of their own seeds. The last column is of the queues of the one before it, by learners that know nothing.\n\n"
-        f"{learning(1 if quick else SEQUENCES)}",
-    ]
-    if quick:
-        print("\n\n".join(sections))
-        return
-    write_page(
-        "asax",
-        "The ASAX paper's tables, done again",
-        f"The queue of 45 jobs on 64, 128 and 256 cores, {SEEDS} queues (seeds {SEEDS * SEED} .. "
-        f"{SEEDS * SEED + SEEDS - 1}), mean ± standard deviation, the paper's value in brackets. Submissions are "
-        f"{BETWEEN_S:g} s apart on average, limits {WALLTIME_FACTOR:g} times the run time alone, the loss is full at "
-        f"{FULL_LOSS_AT:g} of the limit beyond it. `asax` begins every queue knowing nothing, `asax, trained` after "
-        f"{LESSONS} other queues. Its loss is how far the host passes its limit, under *degradation* how much longer "
-        "its work takes, and under *idle counted* a refusal also loses what stays idle. Jobs follow the lines of Table "
-        "2 for their cluster. `static-50` gives half to whoever has the cores, `static-50-memory` also looks at "
-        "the memory. `coallocation-scip` knows all profiles and solves a window whenever something happens. CPU % is "
-        "of the cluster, *of allotted* of what the quotas entitle to, as in the paper's Table 2.",
-        sections,
-    )
+    records = {piece: THREE.measure(request, piece) for piece in THREE.pieces(request)}
+    views = [_view(artifact, request, records) for artifact in (THREE, tables.TWO, tables.FIGURE_THREE)]
+    updates = [run["updates"] for cores in CLUSTER_SIZES for run in records[f"{cores}: asax"]["runs"]]
+    places = {
+        "queues": SEEDS,
+        "first": SEED * SEEDS,
+        "last": SEED * SEEDS + SEEDS - 1,
+        "between": tables.BETWEEN_S,
+        "walltime": tables.WALLTIME_FACTOR,
+        "full": tables.FULL_LOSS_AT,
+        "lessons": LESSONS,
+        "sequences": sequences,
+        "not_once": updates.count(0),
+        "runs": len(updates),
+        "most": max(updates),
+        "paging": Interference().paging,
+        "views": "\n\n".join(views),
+        "bounds": _bounds(range(SEED * SEEDS, SEED * SEEDS + queues)),
+        "learning": _learning(sequences),
+    }
+    write_template(__file__, "asax", places, quick)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -12,13 +11,13 @@ from allocopt.envs.cush.jobsets import HELD_OUT, JobSet, Machine, draw_jobsets, 
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import BACKFILLS, RULES, list_values, policies_of
-from learned.cush.acting import run_agent
-from learned.cush.policies import Trained, load_trained
-from learned.cush.selectors import Agent
+from learned.cush.policies import Agent, Trained, load_trained, run_agent
 from learned.cush.training import CushTraining
-from papers.artifact import Asked, evenly
-from papers.cush.published import CUSH
+from papers.artifact import Asked, published
 
+PUBLISHED = published("cush")
+TABLE_ONE = PUBLISHED["table1"]
+CUSH = "CuSH"
 MACHINES = {"sierra": sierra, "summit": summit}
 FIXED = ("depth-first", "breadth-first")
 BASELINES = tuple(f"{rule}, {policy}" for rule in RULES for policy in FIXED)
@@ -27,11 +26,6 @@ METHODS = (CUSH, *BASELINES, *(f"{rule}, oracle" for rule in RULES))
 
 SETS, QUICK_SETS = 1000, 100
 """Held-out job sets of a run."""
-SHORT_EPOCHS, QUICK_EPOCHS = 200, 20
-"""Epochs of a training that is made for one number of a figure, and where the run is quick."""
-
-Curve = list[dict[str, float]]
-"""What was measured after every epoch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +55,7 @@ class Outcomes:
 
 
 def unseen(asked: Asked) -> range:
-    """Seeds of the job sets that neither the locality model nor a training has seen."""
+    """Return the seeds of the job sets that neither the locality model nor a training has seen."""
     return range(HELD_OUT, HELD_OUT + asked.size(SETS, QUICK_SETS))
 
 
@@ -98,7 +92,6 @@ def _outcomes(
     sets: Mapping[str, FloatArray],
     times: Sequence[tuple[IntArray, IntArray, IntArray]],
 ) -> Outcomes:
-    """Put the jobs of all sets one after the other."""
     pairs = list(zip(jobsets, times, strict=True))
     return Outcomes(
         sets=sets,
@@ -141,20 +134,3 @@ def agents_for(folder: str, machine: str) -> list[Trained]:
     """Return the agents in a folder for a machine, by their seeds, or the one that is shipped."""
     paths = usual_trainings(folder, machine)
     return [load_trained(str(path / "weights.safetensors")) for path in paths] or [load_trained(machine)]
-
-
-def train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
-    """Train, and return the best agent and what was measured after every epoch."""
-    from learned.cush.learner import CushLearner
-    from learned.rl.workers import ALONE
-
-    learner: CushLearner = training.learner(seed, ALONE)
-    curve = [learner.update(epoch / training.n_epochs) for epoch in range(training.n_epochs)]
-    return learner.best_agent(), curve
-
-
-def points_of(curve: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, list[float]]:
-    """Return ten epochs of a curve, evenly spread, and what was measured after them."""
-    places = evenly(len(curve), 10)
-    found = {"epoch": [float(place + 1) for place in places]}
-    return found | {name: [float(curve[place][name]) for place in places] for name in names}

@@ -1,38 +1,97 @@
-"""Figure 4: how CuSH gets better. Figures 5 and 7: by class of job. Figure 8: by size of the cluster; horizons.
+"""Table 1: CuSH and the baselines on both machines. Figure 4: how CuSH gets better.
 
-The paper shows bars without numbers. In the text it says that on 16 nodes shortest job first is better than CuSH, and
-CuSH than everything on more. Horizons (section 4.2.2) matter to the paper's network only, whose images have so many
-rows; it is trained on a small cluster here.
+Figures 5 and 7: by class of job. Figure 8: by size of the cluster; horizons. The paper shows bars without numbers. In
+the text it says that on 16 nodes shortest job first is better than CuSH, and CuSH than everything on more. Horizons
+(section 4.2.2) matter to the paper's network only, whose images have so many rows; it is trained on a small cluster
+here.
+
+Figure 6: which policy is chosen for which type of job, and what the policy selector is worth. Beside the figure stand
+trainings without a policy selector, and with the measured model, where the better policy depends on the job and on the
+GPUs; and types that become known (section 3.1), job set after job set.
 """
 
-import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import numpy as np
 
 from allocopt.arrays import BoolArray, FloatArray
+from allocopt.envs.cush.jobsets import HELD_OUT, draw_application_sets
+from allocopt.envs.cush.task import DynamicTypes, Episodes, Options
 from allocopt.reproduction import Records
+from allocopt.simulator.locality import SIERRA_TABLE, Policy, WorkloadType
+from allocopt.simulator.locality_fit import TypeClassifier
 from heuristics.scheduling.job_selection import RULES
-from learned.cush.selectors import Agent
+from learned.cush.policies import Agent, Validator, right_share, run_dynamic
 from learned.cush.training import USUAL_EPOCHS, CushTraining
-from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
+from learned.rl.workers import ALONE
+from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, read_curve, seed_and_name
 from papers.cush.configuration import (
     BASELINES,
+    CUSH,
     FIXED,
+    MACHINES,
     METHODS,
-    QUICK_EPOCHS,
-    SHORT_EPOCHS,
-    Curve,
+    PUBLISHED,
+    TABLE_ONE,
     Outcomes,
     agents_for,
     best_turnaround,
     held_out,
     of_agent,
     of_baseline,
-    points_of,
     runs_of,
-    train_now,
+    unseen,
     usual_trainings,
 )
-from papers.cush.published import CUSH, HORIZON_TURNAROUND, TABLE_ONE
+
+SHORT_EPOCHS, QUICK_EPOCHS = 200, 20
+"""Epochs of a training that is made for one number of a figure, and where the run is quick."""
+RATIO, RIGHT = "NTAT over the best baseline", "right policies %"
+Curve = list[dict[str, float]]
+"""What was measured after every epoch."""
+
+COLUMNS = {"NTAT": "normalized_turnaround", "wait": "wait", "rewards": "rewards", "penalty": "penalty"}
+"""Metrics by the heading of their column; the paper prints the first three."""
+
+
+def _record_of_one(asked: Asked, piece: str) -> Record:
+    runs = runs_of(asked, *piece.split(": "))
+    means = [
+        {column: run.mean(metric) for column, metric in COLUMNS.items()}
+        | {RIGHT: 100 * float(np.mean(run.policy == run.better))}
+        for run in runs
+    ]
+    return {"runs": means, "sets": len(next(iter(runs[0].sets.values())))}
+
+
+def _numbers_of_one(records: Records) -> Iterator[Number]:
+    """Yield means over the job sets, and CuSH's over those of the best baseline."""
+    for name in MACHINES:
+        for method in METHODS:
+            row = f"{name}: {method}"
+            runs, printed = records[row]["runs"], TABLE_ONE.get(row, {})
+            n = records[row]["sets"] * len(runs)
+            for column in (*COLUMNS, RIGHT):
+                yield mean_of(row, column, [run[column] for run in runs], printed.get(column), n)
+        row, baselines = f"{name}: {CUSH}", [f"{name}: {method}" for method in BASELINES]
+        best = min(fmean(run["NTAT"] for run in records[baseline]["runs"]) for baseline in baselines)
+        ratios = [run["NTAT"] / best for run in records[row]["runs"]]
+        expected = TABLE_ONE[row]["NTAT"] / min(TABLE_ONE[baseline]["NTAT"] for baseline in baselines)
+        yield mean_of(row, RATIO, ratios, expected, records[row]["sets"] * len(ratios))
+
+
+ONE = Artifact(
+    "cush-table1",
+    "Table 1 of the CuSH paper: CuSH and the baselines on Sierra and Summit",
+    lambda asked: [f"{machine}: {method}" for machine in MACHINES for method in METHODS],
+    _record_of_one,
+    _numbers_of_one,
+    ("trained",),
+)
 
 SHOWN = {
     "score": ("NTAT", "normalized_turnaround"),
@@ -43,18 +102,32 @@ SHOWN = {
 """Columns of Figure 4, and metrics of job sets, by what a training measures."""
 
 
-def curve_for(asked: Asked, seed: int) -> Curve:
-    """Return the curve of a usual training for Sierra: the first in the folder, or that of a training made now."""
+def _train_now(training: CushTraining, seed: int) -> tuple[Agent, Curve]:
+    """Train, and return the best agent and what was measured after every epoch."""
+    from learned.cush.learner import CushLearner
+
+    learner: CushLearner = training.learner(seed, ALONE)
+    curve = [learner.update(epoch / training.n_epochs) for epoch in range(training.n_epochs)]
+    return learner.best_agent(), curve
+
+
+def _points_of(curve: Curve, names: Iterable[str]) -> dict[str, list[float]]:
+    """Return ten epochs of a curve, evenly spread, and what was measured after them."""
+    places = evenly(len(curve), 10)
+    found = {"epoch": [float(place + 1) for place in places]}
+    return found | {name: [float(curve[place][name]) for place in places] for name in names}
+
+
+def _curve_for(asked: Asked, seed: int) -> Curve:
+    # Of the first usual training for Sierra in the folder, or of one made now.
     for path in usual_trainings(asked.trained, "sierra"):
-        with (path / "curve.csv").open(encoding="utf-8") as file:
-            return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
-    return train_now(CushTraining(epochs=asked.size(USUAL_EPOCHS, QUICK_EPOCHS)), seed)[1]
+        return read_curve(path / "curve.csv")
+    return _train_now(CushTraining(epochs=asked.size(USUAL_EPOCHS, QUICK_EPOCHS)), seed)[1]
 
 
 def _record_of_four(asked: Asked, piece: str) -> Record:
-    """Schedule the job sets that validate by a baseline, or train."""
     if piece.startswith("seed "):
-        return points_of(curve_for(asked, seed_and_name(piece)[0]), list(SHOWN))
+        return _points_of(_curve_for(asked, seed_and_name(piece)[0]), SHOWN)
     training = CushTraining()
     found = of_baseline(training.validation_sets(), training.cluster(), piece)
     return {name: [found.mean(metric)] for name, (_, metric) in SHOWN.items()}
@@ -65,12 +138,11 @@ def _numbers_of_four(records: Records) -> Iterator[Number]:
     n = CushTraining().validation
     for piece, record in records.items():
         epochs = record.get("epoch", [None])
-        table = TABLE_ONE["sierra"][CUSH if "epoch" in record else piece]
-        printed = {"score": table.turnaround, "validated_wait": table.wait, "validated_rewards": table.rewards}
+        table = TABLE_ONE[f"sierra: {CUSH if 'epoch' in record else piece}"]
         for name, (column, _) in SHOWN.items():
             for epoch, value in zip(epochs, record[name], strict=True):
                 at = column if epoch is None else f"{column} after epoch {epoch:.0f}"
-                yield Number(piece, at, value, printed.get(name) if epoch == epochs[-1] else None, n)
+                yield Number(piece, at, value, table.get(column) if epoch == epochs[-1] else None, n)
 
 
 FOUR = Artifact(
@@ -111,7 +183,6 @@ def class_means(classes: Classes, by: FloatArray, values: Mapping[str, FloatArra
 
 
 def _by_class(name: str, title: str, means: Callable[[Outcomes], dict[str, dict[str, float]]]) -> Artifact:
-
     def numbers(records: Records) -> Iterator[Number]:
         for method, record in records.items():
             runs = record["runs"]
@@ -141,6 +212,7 @@ SEVEN = _by_class(
     lambda run: class_means(SIZES, run.share, {"penalty": run.service - run.length}),
 )
 
+HORIZONS = PUBLISHED["horizons"]
 NODES = (16, 32, 64, 128)
 HORIZON_NODES, HORIZON_EPOCHS = 16, 300
 """Nodes of the cluster on which horizons are compared, and epochs of these trainings."""
@@ -153,7 +225,7 @@ def _record_of_eight(asked: Asked, piece: str) -> Record:
         return _horizon(asked, int(piece.split()[1]), seed)
     size, whose = piece.split(": ")
     training = CushTraining(nodes=int(size.split()[0]), epochs=asked.size(SHORT_EPOCHS, QUICK_EPOCHS))
-    agent: Agent = train_now(training, seed)[0] if whose == OWN else agents_for(asked.trained, "sierra")[0].agent()
+    agent: Agent = _train_now(training, seed)[0] if whose == OWN else agents_for(asked.trained, "sierra")[0].agent()
     machine = training.cluster()
     jobsets = held_out(machine, asked)
     found = of_agent(agent, jobsets, machine, training.queue)
@@ -163,14 +235,11 @@ def _record_of_eight(asked: Asked, piece: str) -> Record:
 
 def _horizon(asked: Asked, horizon: int, seed: int) -> dict[str, float]:
     """Train the paper's network with a horizon, and return its turnaround on the held-out job sets."""
-    from learned.cush.acting import Validator
-    from learned.rl.workers import ALONE
-
     epochs = asked.size(HORIZON_EPOCHS, QUICK_EPOCHS)
     training = CushTraining(
         nodes=HORIZON_NODES, network="published", horizon=horizon, epochs=epochs, jobsets=5, simulations=8
     )
-    agent, _ = train_now(training, seed)
+    agent, _ = _train_now(training, seed)
     jobsets = held_out(training.cluster(), asked)
     validator = Validator(jobsets, training.cluster(), training.options(), ALONE)
     return {"NTAT": validator.measures(agent, ALONE)["score"], "sets": float(len(jobsets))}
@@ -181,7 +250,7 @@ def _numbers_of_eight(records: Records) -> Iterator[Number]:
     for piece, record in records.items():
         sets, ours = int(record["sets"]), record["NTAT"]
         if piece.startswith("horizon "):
-            yield Number(piece, "NTAT", ours, HORIZON_TURNAROUND[int(piece.split()[1])], sets)
+            yield Number(piece, "NTAT", ours, HORIZONS[piece]["NTAT"], sets)
             continue
         yield Number(piece, "NTAT of CuSH", ours, None, sets)
         for rule in RULES:
@@ -193,9 +262,130 @@ EIGHT = Artifact(
     "Figure 8 of the CuSH paper: CuSH and the baselines by size of the cluster; horizons",
     lambda asked: [
         *(f"{nodes} nodes: {whose}" for nodes in NODES for whose in (OWN, OTHER)),
-        *(f"horizon {horizon}" for horizon in HORIZON_TURNAROUND),
+        *HORIZONS,
     ],
     _record_of_eight,
     _numbers_of_eight,
+    ("trained",),
+)
+
+ALMOST = 0.99
+MEASURED = Path("gpu_colocation") / "gavel_physical_cluster_throughputs.json.gz"
+"""Where the measured throughputs are among the data."""
+RATIOS, CURVE, DYNAMIC = "policies by type", "policies while it learns", "types not known at first"
+WITHOUT, ORACLE_GAIN = "policies", "measured"
+WAYS = ("learned", "depth-first", "breadth-first", "oracle")
+
+APPLICATIONS = 12
+UNKNOWN_SHARE = 0.3
+"""Share of the jobs of the training whose type is hidden."""
+CAMPAIGN_SETS, CAMPAIGNS, QUICK_CAMPAIGNS = 10, 20, 2
+"""Job sets that follow each other, and how many times this is done with nothing known at first."""
+
+
+def _keys_of_six(asked: Asked) -> list[str]:
+    return [RATIOS, CURVE, DYNAMIC, *(f"{kind}: {way}" for kind in (WITHOUT, ORACLE_GAIN) for way in WAYS)]
+
+
+def _record_of_six(asked: Asked, piece: str) -> Record:
+    if piece == RATIOS:
+        return _ratios(asked)
+    if piece == CURVE:
+        curve = _curve_for(asked, asked.seeds[0])
+        below = [epoch for epoch, point in enumerate(curve, 1) if point["right_drawn"] < ALMOST]
+        return {**_points_of(curve, ("right_drawn",)), "from": max(below, default=0) + 1}
+    epochs = asked.size(SHORT_EPOCHS, QUICK_EPOCHS)
+    if piece == DYNAMIC:
+        return _right_by_set(asked, CushTraining(unknown_share=UNKNOWN_SHARE, epochs=epochs))
+    kind, way = piece.split(": ")
+    training = CushTraining(policies=way, epochs=epochs)
+    if kind == ORACLE_GAIN:
+        training = replace(training, measured=str(asked.data / MEASURED))
+    return _compared(asked, training)
+
+
+def _ratios(asked: Asked) -> Record:
+    """Return how the agents allocate each type of job on the held-out job sets of Sierra."""
+    machine = MACHINES["sierra"]()
+    jobsets = held_out(machine, asked)
+    kinds = np.concatenate([jobs.traits.argmax(axis=1) for jobs in jobsets])
+    agents = agents_for(asked.trained, "sierra")
+    chosen = [of_agent(one.agent(), jobsets, machine, one.queue).policy for one in agents]
+    wanted = ((WorkloadType.COMPUTE, Policy.DEPTH_FIRST), (WorkloadType.NETWORK, Policy.BREADTH_FIRST))
+    shares = {
+        f"{kind.label} jobs that are allocated {policy.label}, %": float(
+            np.mean([(policies[kinds == kind] == policy).mean() for policies in chosen])
+        )
+        for kind, policy in wanted
+    }
+    return {"shares": shares, "jobs": len(kinds) * len(agents)}
+
+
+def _right_by_set(asked: Asked, training: CushTraining) -> Record:
+    """Train with jobs of unknown types, and return the share of right policies in one job set after the other."""
+    agent, _ = _train_now(training, asked.seeds[0])
+    machine, shares = training.cluster(), []
+    for campaign in range(asked.size(CAMPAIGNS, QUICK_CAMPAIGNS)):
+        first = HELD_OUT + campaign * CAMPAIGN_SETS
+        sets = draw_application_sets(machine, SIERRA_TABLE, range(first, first + CAMPAIGN_SETS), APPLICATIONS)
+        classifier, row = TypeClassifier(SIERRA_TABLE), []
+        for one in sets:
+            episodes = Episodes([one.jobs], machine, 1, Options(training.queue, skips_forced=True))
+            run_dynamic(agent, DynamicTypes(classifier, episodes, [one]), episodes, 0)
+            row.append(right_share(episodes))
+        shares.append(row)
+    return {"right": [float(share) for share in np.mean(shares, axis=0)], "campaigns": [float(len(shares))]}
+
+
+def _compared(asked: Asked, training: CushTraining) -> Record:
+    """Train, and return what the agent, and the baselines, make of held-out job sets."""
+    agent, _ = _train_now(training, asked.seeds[0])
+    jobsets, machine = training.draw(unseen(asked)), training.cluster()
+    found = of_agent(agent, jobsets, machine, training.queue)
+    turnaround = found.mean("normalized_turnaround")
+    penalty = np.concatenate([jobs.penalty for jobs in jobsets])
+    # No other policy has a smaller one.
+    is_right = penalty[np.arange(len(penalty)), found.policy] <= penalty.min(axis=1) + 1e-9
+    return {
+        "NTAT": turnaround,
+        "wait": found.mean("wait"),
+        "penalty": found.mean("penalty"),
+        RIGHT: 100 * float(is_right.mean()),
+        RATIO: turnaround / best_turnaround(jobsets, machine),
+        "sets": float(len(jobsets)),
+    }
+
+
+def _numbers_of_six(records: Records) -> Iterator[Number]:
+    ratios, curve, dynamic = records[RATIOS], records[CURVE], records[DYNAMIC]
+    for column, value in ratios["shares"].items():
+        yield Number(RATIOS, column, 100 * value, PUBLISHED["types"][RATIOS][RIGHT], ratios["jobs"])
+    for epoch, share in zip(curve["epoch"], curve["right_drawn"], strict=True):
+        yield Number(CURVE, f"{RIGHT} drawn in epoch {epoch:.0f}", 100 * share)
+    column = f"epoch from which over {100 * ALMOST:.0f} % are right"
+    yield Number(CURVE, column, curve["from"], PUBLISHED["learning"][CURVE][column])
+    for number, share in enumerate(dynamic["right"], 1):
+        yield Number(DYNAMIC, f"{RIGHT} in job set {number}", 100 * share, None, int(dynamic["campaigns"][0]))
+    for kind in (WITHOUT, ORACLE_GAIN):
+        yield from _way_numbers(kind, {way: records[f"{kind}: {way}"] for way in WAYS})
+
+
+def _way_numbers(kind: str, records: Mapping[str, Mapping[str, Any]]) -> Iterator[Number]:
+    """Yield what each way to choose policies comes to, and how much of the oracle's gain the learned one has."""
+    for way, record in records.items():
+        for column in ("NTAT", "wait", "penalty", RIGHT, RATIO):
+            yield Number(f"{kind}: {way}", column, record[column], None, int(record["sets"]))
+    for column in ("penalty", "wait", "NTAT"):
+        fixed = min(float(records[way][column]) for way in ("depth-first", "breadth-first"))
+        gain, most = (fixed - float(records[way][column]) for way in ("learned", "oracle"))
+        yield Number(f"{kind}: learned", f"% of the oracle's gain in {column}", 100 * gain / most if most else None)
+
+
+SIX = Artifact(
+    "cush-figure6",
+    "Figure 6 of the CuSH paper: policies by type of job; without a policy selector; as measured",
+    _keys_of_six,
+    _record_of_six,
+    _numbers_of_six,
     ("trained",),
 )

@@ -3,11 +3,8 @@
 The paper prints curves; of its text are the rewards at the end, by its own reward on a month of the full trace.
 """
 
-import csv
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +16,14 @@ from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Reservations
 from allocopt.simulator.two_level import END, Selector
 from allocopt.traces.workload import Workload
-from allocopt.training import TrainingRequest, get_training
+from allocopt.training import get_training
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.scheduling.two_level import AtRandom, Following, InOrder, bin_packing
+from learned.dras.environment import Validator
 from learned.dras.policies import load_agent
 from learned.dras.training import DrasTraining
-from learned.dras.validation import Validator
 from learned.weights import find_weights, read_weights
-from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, seed_and_name
+from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, progress_of, read_curve, seed_and_name
 from papers.dras.configuration import (
     AGENTS,
     LEADER,
@@ -41,16 +38,12 @@ from papers.dras.configuration import (
 
 ORDERS = ("sampled,real,synthetic", "real,sampled,synthetic", "synthetic,real,sampled", "real")
 """Phases in the orders of Figure 5; the last is the paper's training with real jobsets only."""
-
 ORDERED = "DRAS-PG"
 """The agent of Figure 5."""
-
 UPDATES, QUICK_UPDATES = 1_000, 10
 """Updates of a training of Figure 5, and of any training where the run is quick."""
-
 GOAL = ("goal", "paper", "mean_wait", "longest_wait", "tolerated")
 """Settings of a training that say what for."""
-
 QUICK_JOBSETS = 2
 POINTS = 10
 """Points of a curve that are rows."""
@@ -73,20 +66,13 @@ def _training(method: str, asked: Asked, updates: int = 0, phases: str = ORDERS[
 
 
 def _curve_of(training: DrasTraining, seed: int, name: str) -> Record:
-    with tempfile.TemporaryDirectory() as folder:
-        request = TrainingRequest(Path(folder), seed, None, False, f"allocopt reproduce {name}")
-        progress = list(training.train(request))
-    return _columns([{**point.measures, "update": point.done} for point in progress])
+    progress = progress_of(training, seed, name)
+    return curve_record([{**point.measures, "update": point.done} for point in progress])
 
 
-def read_curve(path: Path) -> Record:
-    """Read the learning curve that a training wrote."""
-    with path.open(encoding="utf-8") as file:
-        return _columns(list(csv.DictReader(file)))
-
-
-def _columns(rows: list[dict[str, Any]]) -> Record:
-    return {name: [float(row[name]) for row in rows] for name in ("update", "samples", *MEASURES)}
+def curve_record(curve: Sequence[Mapping[str, float]]) -> Record:
+    """Return the columns of a curve that are shown."""
+    return {name: [float(point[name]) for point in curve] for name in ("update", "samples", *MEASURES)}
 
 
 def curve_numbers(row: str, record: Mapping[str, Any]) -> Iterator[Number]:
@@ -161,7 +147,7 @@ def _record_of_six(asked: Asked, piece: str) -> Record:
         seed = seed_and_name(where)[0]
         for path in trainings(asked.trained, method, THETA):
             if read_weights(path)[1].seed == seed:
-                return read_curve(path.with_name("curve.csv"))
+                return curve_record(read_curve(path.with_name("curve.csv")))
         trace_of(THETA, asked)
         return _curve_of(_training(method, asked, asked.size(0, QUICK_UPDATES)), seed, SIX.name)
     training = _training(LEADER, asked)

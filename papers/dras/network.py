@@ -1,4 +1,4 @@
-"""The paper's network (Table 3), in torch and without it: its sizes, an update, and one decision at a time.
+"""The paper's network (Table 3), in torch and without it: its sizes, and the times of decisions and updates.
 
 It looks at rows of two numbers, two rows per job of the window and one per node. A convolution with one 1x2 filter
 makes one value of each row; two dense layers without bias and with leaky rectifiers follow, and an output layer with
@@ -10,16 +10,22 @@ weights of the first ``r`` nodes, a run of rows ``a .. b - 1`` of value ``v`` ad
 is read per run instead of one row of weights per node. Where all nodes differ, nothing is lost.
 """
 
-from collections.abc import Mapping
+import time
+import timeit
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from allocopt.arrays import Float32Array
-from learned.rl.networks import Policy, masked_log_softmax
-from learned.rl.slots import LEAK
+from learned.rl.algorithms import Rollout, actor_critic_loss, descend
+from learned.rl.networks import Policy, SlotNetwork, masked_log_softmax, weights_of
+from learned.rl.slots import LEAK, CompactNetwork, SlotPolicy, pack_slots
+from learned.rl.training import A2cSettings
 from learned.weights import check_shapes
 
 ROWS_PER_JOB = 2
@@ -29,16 +35,8 @@ ROWS_PER_JOB = 2
 class PaperNetwork:
     """Sizes of the paper's network.
 
-    Parameters
-    ----------
-    jobs
-        Jobs that one input shows: those of the window, or 1 for ``dras-dql``.
-    nodes
-        Nodes of the machine.
-    first, second
-        Neurons of the fully connected layers.
-    outputs
-        Values of the output layer.
+    ``jobs`` are those that one input shows, the window's or 1 for ``dras-dql``; ``first`` and ``second`` are the
+    neurons of the fully connected layers.
     """
 
     jobs: int
@@ -52,15 +50,8 @@ class PaperNetwork:
         """Rows of the input, and neurons of the convolutional layer."""
         return ROWS_PER_JOB * self.jobs + self.nodes
 
-    @property
-    def n_parameters(self) -> int:
-        """Number of weights and biases."""
-        filter_and_bias = 3
-        dense = self.rows * self.first + self.first * self.second + self.second * self.outputs
-        return filter_and_bias + dense + self.outputs
-
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the parameters by name."""
+        """Return the shapes of the parameters by name."""
         return {
             "filter.weight": (1, 2),
             "filter.bias": (1,),
@@ -72,19 +63,18 @@ class PaperNetwork:
 
 
 THETA_NODES, THETA_LAYERS = 4360, (4000, 1000)
-CORI_NODES, CORI_LAYERS = 12_076, (10_000, 4000)
 WINDOW = 50
 """Jobs of the paper's window."""
 
 
-def paper_network(agent: str, nodes: int, layers: tuple[int, int], window: int = WINDOW) -> PaperNetwork:
+def paper_network(agent: str, nodes: int, layers: tuple[int, int]) -> PaperNetwork:
     """Return the network of an agent: ``dql``, ``pg``, ``a2c`` or ``ppo``.
 
     ``a2c`` and ``ppo`` have one output more than the window: actor and critic share all layers but the last.
     """
     if agent == "dql":
         return PaperNetwork(1, nodes, *layers, 1)
-    return PaperNetwork(window, nodes, *layers, window + (agent in ("a2c", "ppo")))
+    return PaperNetwork(WINDOW, nodes, *layers, WINDOW + (agent in ("a2c", "ppo")))
 
 
 class PaperModule(nn.Module):
@@ -105,17 +95,9 @@ class PaperModule(nn.Module):
         return self._rest(self.first(self.filter(states).squeeze(-1)))
 
     def job_values(self, states: torch.Tensor) -> torch.Tensor:
-        """Apply a network of one job to every job of a window.
+        """Apply a network of one job to every job of a window: states ``(B, 2 W + nodes, 2)`` to values ``(B, W)``.
 
-        Parameters
-        ----------
-        states
-            Rows of W jobs and of all nodes, shape ``(B, 2 W + nodes, 2)``.
-
-        Returns
-        -------
-        torch.Tensor
-            Outputs, shape ``(B, W)``. What the nodes add to the first layer is computed once for all jobs.
+        What the nodes add to the first layer is computed once for all jobs.
         """
         rows = self.filter(states).squeeze(-1)
         jobs, nodes = rows[:, : -self.network.nodes], rows[:, -self.network.nodes :]
@@ -125,77 +107,41 @@ class PaperModule(nn.Module):
         return self._rest(of_jobs + of_nodes[:, None]).squeeze(-1)
 
     def _rest(self, first: torch.Tensor) -> torch.Tensor:
-        """Apply what follows the first dense layer's sums."""
         outputs: torch.Tensor = self.output(self.activation(self.second(self.activation(first))))
         return outputs
 
 
-class PaperJobValues(nn.Module):
-    """The paper's DQL network, one job at a time: states of a whole window to a value per job."""
-
-    def __init__(self, network: PaperNetwork) -> None:
-        super().__init__()
-        self.module = PaperModule(network)
-
-    def forward(self, states: torch.Tensor) -> torch.Tensor:
-        """Values, shape ``(B, W)``."""
-        return self.module.job_values(states)
-
-
-class PaperActorCritic(Policy):
-    """The paper's A2C and PPO network: its last output is the critic's."""
-
+class _PaperActorCritic(Policy):
+    # The network of A2C and PPO: its last output is the critic's.
     def __init__(self, network: PaperNetwork) -> None:
         super().__init__()
         self.module = PaperModule(network)
 
     def log_probabilities(self, states: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
-        """Logarithms of the probabilities of all actions, shape ``(batch, actions)``."""
-        logits = self.module(states)[:, :-1]
-        return masked_log_softmax(logits, legal)
+        return masked_log_softmax(self.module(states)[:, :-1], legal)
 
     def values(self, states: torch.Tensor) -> torch.Tensor:
-        """Values of states, shape ``(batch,)``."""
         values: torch.Tensor = self.module(states)[:, -1]
         return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowNetwork:
-    """The weights of a network as `outputs` takes them.
-
-    Parameters
-    ----------
-    network
-        Its sizes.
-    filter_weight, filter_bias
-        Of the convolution, shapes ``(2,)`` and ``(1,)``.
-    job_weights
-        Of the first layer, for the rows of jobs, shape ``(2 jobs, first)``.
-    node_sums
-        Sums of the first layer's weights for the rows of the first nodes, shape ``(nodes + 1, first)``.
-    second, output, output_bias
-        Of the layers that follow, transposed: shapes ``(first, second)``, ``(second, outputs)`` and ``(outputs,)``.
-    """
+    """The weights of a network, arranged for one state at a time without torch."""
 
     network: PaperNetwork
-    filter_weight: Float32Array
+    filter_weight: Float32Array  # Of the convolution, shapes ``(2,)`` and ``(1,)``
     filter_bias: Float32Array
-    job_weights: Float32Array
-    node_sums: Float32Array
+    job_weights: Float32Array  # Of the first layer, for the rows of jobs, shape ``(2 jobs, first)``
+    node_sums: Float32Array  # Sums of its weights for the rows of the first nodes, shape ``(nodes + 1, first)``
+    # Of the layers that follow, transposed: shapes ``(first, second)``, ``(second, outputs)`` and ``(outputs,)``
     second: Float32Array
     output: Float32Array
     output_bias: Float32Array
 
     @classmethod
     def of(cls, network: PaperNetwork, weights: Mapping[str, Float32Array]) -> "RowNetwork":
-        """Arrange weights.
-
-        Raises
-        ------
-        ValueError
-            If one is missing, or has another shape.
-        """
+        """Arrange weights; raises `ValueError` if one is missing, or has another shape."""
         check_shapes(network.shapes(), weights)
         first = weights["first.weight"].T
         n_job_rows = ROWS_PER_JOB * network.jobs
@@ -216,51 +162,81 @@ class RowNetwork:
         )
 
     def outputs(self, state: Float32Array) -> Float32Array:
-        """Return the outputs for one state.
+        """Return the outputs for one state, rows of W jobs and of nodes of shape ``(2 W + nodes, 2)``.
 
-        Parameters
-        ----------
-        state
-            Rows of jobs and of nodes, shape ``(rows, 2)``.
+        A network of W jobs has one row of outputs, a network of one job a row for each.
         """
         rows = state @ self.filter_weight + self.filter_bias
-        n_job_rows = ROWS_PER_JOB * self.network.jobs
-        first = rows[:n_job_rows] @ self.job_weights + self._of_nodes(rows[n_job_rows:])
-        return self._rest(np.asarray(first, dtype=np.float32))
-
-    def job_values(self, state: Float32Array, n_jobs: int) -> Float32Array:
-        """Return the values of the first jobs of a window by a network of one job.
-
-        Parameters
-        ----------
-        state
-            Rows of W jobs and of nodes, shape ``(2 W + nodes, 2)``.
-        n_jobs
-            How many jobs to value; the others' rows are not looked at.
-
-        Returns
-        -------
-        Float32Array
-            Shape ``(n_jobs,)``.
-        """
-        of_nodes = self._of_nodes(state[-self.network.nodes :] @ self.filter_weight + self.filter_bias)
-        jobs = state[: ROWS_PER_JOB * n_jobs] @ self.filter_weight + self.filter_bias
-        first = jobs.reshape(n_jobs, ROWS_PER_JOB) @ self.job_weights
-        return np.asarray(self._rest(np.asarray(first + of_nodes, dtype=np.float32))[:, 0])
-
-    def _of_nodes(self, rows: Float32Array) -> Float32Array:
-        """Return what the nodes add to the first layer."""
-        ends = np.append(np.flatnonzero(rows[1:] != rows[:-1]) + 1, len(rows))
-        values = np.append(rows[ends - 1], np.float32(0.0))
-        return np.asarray((values[:-1] - values[1:]) @ self.node_sums[ends])
-
-    def _rest(self, first: Float32Array) -> Float32Array:
-        """Apply what follows the first layer's sums."""
-        second = leaky(first) @ self.second
-        return np.asarray(leaky(second) @ self.output + self.output_bias)
+        jobs, nodes = rows[: -self.network.nodes], rows[-self.network.nodes :]
+        ends = np.append(np.flatnonzero(nodes[1:] != nodes[:-1]) + 1, len(nodes))
+        values = np.append(nodes[ends - 1], np.float32(0.0))
+        of_nodes = (values[:-1] - values[1:]) @ self.node_sums[ends]
+        first = jobs.reshape(-1, ROWS_PER_JOB * self.network.jobs) @ self.job_weights + of_nodes
+        second = _leaky(np.asarray(first, dtype=np.float32)) @ self.second
+        return np.asarray(_leaky(second) @ self.output + self.output_bias)
 
 
-def leaky(values: Float32Array) -> Float32Array:
-    """Apply the leaky rectifier in place."""
+def _leaky(values: Float32Array) -> Float32Array:
     np.maximum(values, values * np.float32(LEAK), out=values)
     return values
+
+
+RUNNING, CHOICES, FEATURES, REPEATS = 34, 30, 21, 30
+"""Running jobs in the states, the most there can be; choices of an update, about ten scheduling instances."""
+
+
+def _state(rng: np.random.Generator) -> Float32Array:
+    nodes = np.repeat(rng.random((RUNNING, 2)), -(-THETA_NODES // RUNNING), axis=0)[:THETA_NODES]
+    return np.concatenate((rng.random((2 * WINDOW, 2)), nodes)).astype(np.float32)
+
+
+def _median_ms(what: Callable[[], Any], repeats: int = REPEATS) -> float:
+    what()  # Does not count
+    return 1e3 * float(np.median(timeit.repeat(what, timer=time.process_time, repeat=repeats, number=1)))
+
+
+def decision_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Time decisions on Theta with random weights; yield what, milliseconds, and how many they may be."""
+    given = _state(rng)
+    for agent in ("pg", "a2c", "ppo", "dql"):
+        network = paper_network(agent, THETA_NODES, THETA_LAYERS)
+        weights = {name: rng.normal(0, 0.02, shape).astype(np.float32) for name, shape in network.shapes().items()}
+        rows = RowNetwork.of(network, weights)
+        ms = _median_ms(partial(rows.outputs, given))
+        yield f"decision, paper's network, {agent}", ms, 15.0 if agent == "dql" else 5.0
+    policy = SlotPolicy(pack_slots(weights_of(SlotNetwork(CompactNetwork(FEATURES)))))
+    slots, legal = rng.random((WINDOW, FEATURES)).astype(np.float32), np.ones(WINDOW, dtype=np.bool_)
+    yield "decision, compact network", _median_ms(lambda: policy(slots, legal), 300), 0.2
+
+
+def update_times(rng: np.random.Generator) -> Iterator[tuple[str, float, float]]:
+    """Time gradient steps of the paper's networks; yield what `decision_times` yields."""
+    states = torch.from_numpy(np.stack([_state(rng) for _ in range(CHOICES)]))
+    legal, actions = torch.ones(CHOICES, WINDOW, dtype=torch.bool), torch.arange(CHOICES)
+    gains = torch.from_numpy(rng.normal(size=CHOICES)).float()
+    rollout = Rollout(states, legal, actions, gains, gains, gains, 0.0)
+    shared = _PaperActorCritic(paper_network("ppo", THETA_NODES, THETA_LAYERS))
+    policy = PaperModule(paper_network("pg", THETA_NODES, THETA_LAYERS))
+    values = PaperModule(paper_network("dql", THETA_NODES, THETA_LAYERS))
+
+    def gradient() -> torch.Tensor:
+        taken: torch.Tensor = masked_log_softmax(policy(states), legal).gather(1, actions[:, None]).squeeze(1)
+        return -(taken * gains).mean()
+
+    def difference() -> torch.Tensor:
+        with torch.no_grad():
+            targets = gains + values.job_values(states).max(1).values
+        taken: torch.Tensor = values.job_values(states).gather(1, actions[:, None]).squeeze(1)
+        squares: torch.Tensor = (targets - taken).square()
+        return squares.mean()
+
+    losses: tuple[tuple[str, nn.Module, Callable[[], torch.Tensor]], ...] = (
+        ("a2c, ppo", shared, lambda: actor_critic_loss(shared, rollout, A2cSettings())[0]),
+        ("pg", policy, gradient),
+        ("dql", values, difference),
+    )
+    for name, module, loss in losses:
+        parameters = list(module.parameters())
+        optimizer = torch.optim.Adam(parameters, lr=1e-3)
+        step = lambda o=optimizer, p=parameters, compute=loss: descend(o, p, compute(), 0.5)  # noqa: E731
+        yield f"update, paper's network, {name}", _median_ms(step, 5), 1000.0

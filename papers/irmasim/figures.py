@@ -1,14 +1,17 @@
-"""Figure 1: jobs on a fast and a slow node. Figures 7 and 8: batches. Figure 9: the policies.
+"""Figure 1: jobs on a fast and a slow node. Figures 7 and 8: batches. Figure 9: the policies. Figures 10, 11: agents.
 
 The paper says neither how many jobs the batches have nor their policy; here jobs start in the order of their
 submission. Of Figure 1 it names neither the clocks, here the first and the last of Table III, nor what the benchmarks
-of class A execute: here that is what Table IV says of class C, scaled by the sizes that define the classes.
+of class A execute: here that is what Table IV says of class C, scaled by the sizes that define the classes. Of what
+agents come to choose it prints pictures, and names neither the policies nor the numbers of episodes.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
+from allocopt.arrays import FloatArray
 from allocopt.cluster.irmasim import cluster_of
 from allocopt.cluster.multicore import Machine
 from allocopt.reproduction import Records
@@ -17,14 +20,24 @@ from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.npb import TABLE_FOUR, npb_batch
 from allocopt.traces.tasks import TaskWorkload
-from learned.irmasim.scenario import HETEROGENEOUS, HOMOGENEOUS, PAPERS, SUBSET, jobsets_of
-from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
-from papers.irmasim.published import BELOW_HETEROGENEOUS, BELOW_HOMOGENEOUS, POWER_HOMOGENEOUS, WORST_OF_LU
+from learned.irmasim.agents import Agent
+from learned.irmasim.environment import (
+    HETEROGENEOUS,
+    HOMOGENEOUS,
+    PAPERS,
+    SUBSET,
+    jobsets_of,
+    machine_of,
+    policy_rewards,
+)
+from learned.irmasim.training import SHARE, IrmasimTraining
+from papers.artifact import Artifact, Asked, Number, Record, evenly, mean_of, means_over, published, seed_and_name
 
+PUBLISHED = published("irmasim")
+KINDS = [str(kind) for kind in ExecutionKind]
 FIRST_COME = "first-high_gflops"
 NODES = {3.4: "fast", 1.7: "slow"}
 """The nodes of Figure 1 by clock in GHz."""
-TIMES = 10
 CLASS_A = {"ep": ("ep.C", 2.0**28 / 2.0**32), "lu": ("lu.C", (64 / 162) ** 3)}
 """The benchmark of class C, and the work of class A over its: random numbers of ep, points of lu's grid."""
 
@@ -32,7 +45,7 @@ CLASS_A = {"ep": ("ep.C", 2.0**28 / 2.0**32), "lu": ("lu.C", (64 / 162) ** 3)}
 def workload() -> TaskWorkload:
     """Return ten jobs of ep.A, then ten of lu.A, submitted at once."""
     known = {one.name: one for one in TABLE_FOUR}
-    ran = [(name, known[of], share) for name, (of, share) in CLASS_A.items() for _ in range(TIMES)]
+    ran = [(name, known[of], share) for name, (of, share) in CLASS_A.items() for _ in range(10)]
     n = len(ran)
     instructions = np.array([one.instructions * share for _, one, share in ran])
     ipc, ones = np.array([one.ipc for _, one, _ in ran]), np.ones(n, dtype=np.int64)
@@ -71,17 +84,16 @@ def _two_nodes(asked: Asked, piece: str) -> Record:
 
 
 def _slowdowns(records: Records) -> Iterator[Number]:
-    """Yield the slowdowns by benchmark and node, and the times of all jobs."""
     for model, record in records.items():
         start, end, alone = (np.array(record[name]) for name in ("start", "end", "alone"))
         places = list(zip(record["benchmark"], record["node"], strict=True))
         for benchmark in CLASS_A:
             for node in NODES.values():
                 times = ((end - start) / alone)[[place == (benchmark, node) for place in places]]
-                is_printed = (benchmark, node, model) == ("lu", "fast", ExecutionKind.CONTENTION)
-                worst, row = WORST_OF_LU if is_printed else None, f"{model}: {benchmark}.A, {node} node"
+                row, most = f"{model}: {benchmark}.A, {node} node", "most times as long as alone"
                 yield Number(row, "mean times as long as alone", float(times.mean()), None, len(times))
-                yield Number(row, "most times as long as alone", float(times.max()), worst, len(times))
+                printed = PUBLISHED["figure1"].get(row, {}).get(most)
+                yield Number(row, most, float(times.max()), printed, len(times))
         for job, node, first, last in zip(record["job"], record["node"], start, end, strict=True):
             yield Number(f"{model}: job {job}, {node} node", "start s", float(first))
             yield Number(f"{model}: job {job}, {node} node", "end s", float(last))
@@ -90,7 +102,7 @@ def _slowdowns(records: Records) -> Iterator[Number]:
 ONE = Artifact(
     "irmasim-figure1",
     "Figure 1 of the IRMaSim paper: ep.A and lu.A on a fast and a slow node",
-    lambda asked: [str(kind) for kind in ExecutionKind],
+    lambda asked: KINDS,
     _two_nodes,
     _slowdowns,
 )
@@ -101,8 +113,9 @@ BELOW = "baseline below contention"
 MEASURES = ("makespan s", "energy kJ", "mean power W")
 
 
-def _batches(name: str, cluster: str, below: Mapping[str, float], power: Mapping[str, float]) -> Artifact:
-    """Return a figure of batches of growing size on one of the paper's clusters, beside percentages and watts."""
+def _batches(number: int, cluster: str) -> Artifact:
+    """Return a figure of batches of growing size on one of the paper's clusters."""
+    below, power = PUBLISHED[f"figure{number}"][BELOW], PUBLISHED.get(f"power{number}", {})
 
     def record(asked: Asked, piece: str) -> Record:
         size, kind = piece.split(" jobs: ")
@@ -119,29 +132,27 @@ def _batches(name: str, cluster: str, below: Mapping[str, float], power: Mapping
     def numbers(records: Records) -> Iterator[Number]:
         for piece, found in records.items():
             for column in MEASURES:
-                published = power.get(piece.split(": ")[1]) if column == MEASURES[-1] else None
-                yield mean_of(piece, column, found[column], published)
+                yield mean_of(piece, column, found[column], power.get(piece.split(": ")[1], {}).get(column))
         for piece, found in records.items():
             size, kind = piece.split(": ")
             other = f"{size}: {ExecutionKind.CONTENTION}"
             if kind == ExecutionKind.BASELINE and other in records:
-                for column, published in below.items():
-                    pairs = zip(found[column], records[other][column], strict=True)
+                for measure in MEASURES[:2]:
+                    pairs = zip(found[measure], records[other][measure], strict=True)
                     shares = [100 * (1 - one / reference) for one, reference in pairs]
-                    yield mean_of(f"{size}: {BELOW}", f"{column.split()[0]} %", shares, published)
+                    column = f"{measure.split()[0]} %"
+                    yield mean_of(f"{size}: {BELOW}", column, shares, below[column])
 
-    number = name.removeprefix("irmasim-figure")
     return Artifact(
-        name,
+        f"irmasim-figure{number}",
         f"Figure {number} of the IRMaSim paper: makespan and energy on the {cluster} cluster",
-        lambda asked: [f"{size} jobs: {kind}" for size in asked.size(SIZES, SIZES[:2]) for kind in ExecutionKind],
+        lambda asked: [f"{size} jobs: {kind}" for size in asked.size(SIZES, SIZES[:2]) for kind in KINDS],
         record,
         numbers,
     )
 
 
-SEVEN = _batches("irmasim-figure7", HOMOGENEOUS, BELOW_HOMOGENEOUS, POWER_HOMOGENEOUS)
-EIGHT = _batches("irmasim-figure8", HETEROGENEOUS, BELOW_HETEROGENEOUS, {})
+SEVEN, EIGHT = _batches(7, HOMOGENEOUS), _batches(8, HETEROGENEOUS)
 
 JOBS = 100
 FIRST_BATCH = 100
@@ -151,7 +162,7 @@ WORST, WORST_OF_SUBSET = "worst of all above the least, %", "worst of the subset
 
 
 def _policies(asked: Asked, piece: str) -> Record:
-    """Simulate a batch under all 36 policies, or, quick, under those of the subset among which agents choose."""
+    # All 36 policies, or, quick, those of the subset among which agents choose.
     seed, kind = seed_and_name(piece)
     jobs = jobsets_of("", JOBS, FIRST_BATCH + seed)[0]
     execution = Execution(ExecutionKind(kind))
@@ -164,7 +175,7 @@ def _policies(asked: Asked, piece: str) -> Record:
 
 def _energies(records: Records) -> Iterator[Number]:
     """Yield energies by policy, and by how much per cent the greatest is above the least."""
-    for kind in ExecutionKind:
+    for kind in KINDS:
         of = [record for piece, record in records.items() if piece.endswith(f": {kind}")]
         for name in of[0]:
             yield mean_of(f"{kind}: {name}", ENERGY, [record[name] for record in of])
@@ -172,13 +183,107 @@ def _energies(records: Records) -> Iterator[Number]:
             yield mean_of(f"{kind}: {name}", RATIO, above)
         for column, names in ((WORST, list(of[0])), (WORST_OF_SUBSET, SUBSET)):
             energies = [[record[name] for name in names] for record in of]
-            yield mean_of(f"{kind}", column, [100 * (max(values) / min(values) - 1) for values in energies])
+            yield mean_of(kind, column, [100 * (max(values) / min(values) - 1) for values in energies])
 
 
 NINE = Artifact(
     "irmasim-figure9",
     "Figure 9 of the IRMaSim paper: energy by policy on the heterogeneous cluster",
-    lambda asked: [f"seed {seed}: {kind}" for seed in asked.seeds for kind in ExecutionKind],
+    lambda asked: [f"seed {seed}: {kind}" for seed in asked.seeds for kind in KINDS],
     _policies,
     _energies,
 )
+
+QUICK_EPISODES = 320
+WINDOW = 10
+"""Updates over which shares are averaged."""
+FAVOURED = 0.5
+"""A policy is favoured once it is named in more than this share of all decisions, up to the end of the training."""
+POINTS = 48
+"""Points of a curve that are rows."""
+OVER_BEST, UNTIL, SHARE_AT_END = "energy over the best policy", "episodes until favoured", "share at the end"
+FIRST_ENERGY, LAST_ENERGY = "energy over the best policy, first episodes", "energy over the best policy, last episodes"
+ENDS = (OVER_BEST, LAST_ENERGY, UNTIL, SHARE_AT_END)
+
+
+def _convergence(asked: Asked, piece: str, model: ExecutionKind) -> Record:
+    usual = IrmasimTraining()
+    training = IrmasimTraining(
+        agent=asked.agent,
+        model=model.value,
+        episodes=asked.size(usual.episodes, QUICK_EPISODES),
+        ent_coef=usual.ent_coef if asked.entropy < 0 else asked.entropy,
+    )
+    learner = training.learner(seed_and_name(piece)[0])
+    rows = [learner.update(update / training.updates) for update in range(training.updates)]
+    machine, jobs = machine_of(training.platform), jobsets_of(training.trace, training.jobs, training.batch)[0]
+    alone = -policy_rewards([jobs], machine, training.execution(), training.options())[0]
+    played = Agent(learner.last(), training.options()).play(machine, jobs, training.execution())
+    return {
+        "episodes": [row["episodes"] for row in rows],
+        "energy": [-row["mean_return"] for row in rows],
+        "shares": [[row[SHARE + name] for name in training.options().actions] for row in rows],
+        "policies": list(training.options().actions),
+        "alone": alone.tolist(),
+        "played": played.schedule.energy_j,
+        "named": dict(played.shares),
+    }
+
+
+def _convergence_numbers(records: Records) -> Iterator[Number]:
+    ends: list[Number] = []
+    for piece, record in records.items():
+        of_piece = [Number(piece, column, value) for column, value in _findings(record).items()]
+        yield from of_piece
+        ends += of_piece
+        shares = smoothed_shares(np.array(record["shares"]))
+        for number, policy in enumerate(record["policies"]):
+            for at in evenly(len(shares), POINTS):
+                column = f"share at episode {record['episodes'][at]:.0f}"
+                yield Number(f"{piece}, {policy}", column, float(shares[at, number]))
+    yield from means_over(ends, lambda row: "all seeds")
+
+
+def smoothed_shares(shares: FloatArray) -> FloatArray:
+    """Average shares over the last updates, shape ``(U, A)``."""
+    sums = np.concatenate((np.zeros((1, shares.shape[1])), shares.cumsum(axis=0)))
+    last = np.arange(1, len(shares) + 1)
+    first = np.maximum(last - WINDOW, 0)
+    return np.asarray((sums[last] - sums[first]) / (last - first)[:, np.newaxis])
+
+
+def favoured_from(shares: FloatArray) -> int | None:
+    """Return the first update from which on one policy is favoured up to the end; None where none is."""
+    smoothed = smoothed_shares(shares)
+    not_yet = np.flatnonzero(smoothed[:, int(smoothed[-1].argmax())] <= FAVOURED)
+    first = int(not_yet[-1]) + 1 if not_yet.size else 0
+    return first if first < len(shares) else None
+
+
+def _findings(record: Mapping[str, Any]) -> dict[str, float | None]:
+    shares, best = np.array(record["shares"]), min(record["alone"])
+    first = favoured_from(shares)
+    energy = np.array(record["energy"]) / best
+    return {
+        OVER_BEST: record["played"] / best,
+        UNTIL: None if first is None else record["episodes"][first],
+        SHARE_AT_END: float(smoothed_shares(shares)[-1].max()),
+        FIRST_ENERGY: float(energy[:WINDOW].mean()),
+        LAST_ENERGY: float(energy[-WINDOW:].mean()),
+        **{f"named at the end: {name}": share for name, share in record["named"].items()},
+    }
+
+
+def _agents(number: int, model: ExecutionKind, by: str) -> Artifact:
+    return Artifact(
+        f"irmasim-figure{number}",
+        f"Figure {number} of the IRMaSim paper: what the agent comes to choose, {by}",
+        lambda asked: [f"seed {seed}" for seed in asked.seeds],
+        lambda asked, piece: _convergence(asked, piece, model),
+        _convergence_numbers,
+        ("agent", "entropy"),
+    )
+
+
+TEN = _agents(10, ExecutionKind.BASELINE, "by the baseline model")
+ELEVEN = _agents(11, ExecutionKind.CONTENTION, "with contention")

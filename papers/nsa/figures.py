@@ -3,10 +3,8 @@
 The paper prints curves and bars without numbers, but that NSA-500 with FCN-1 costs 0.27 % more than SA-1000.
 """
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -27,16 +25,15 @@ from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
 from allocopt.topology import OneShot
 from allocopt.traces.workload import Workload
-from allocopt.training import TrainingRequest
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.topology.annealing import AnnealingAsPublished
 from learned.nsa.networks import NETWORKS
 from learned.nsa.solver import Nsa
-from learned.nsa.training import NsaTraining
-from learned.nsa.windows import PAPER_CLUSTER, epoch_workload
-from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
-from papers.nsa.configuration import (
+from learned.nsa.training import PAPER_CLUSTER, NsaTraining, epoch_workload
+from papers.artifact import Artifact, Asked, Number, Record, mean_of, progress_of, seed_and_name
+from papers.nsa.tables import (
     LEADER,
+    PUBLISHED,
     RANDOM_REPAIR,
     Method,
     epoch_keys,
@@ -56,9 +53,7 @@ def _curve_record(asked: Asked, piece: str) -> Record:
     """Train a network with few updates; its full curve is written by ``allocopt train nsa``."""
     seed, network = seed_and_name(piece)
     full, quick = NsaTraining(network, UPDATES), NsaTraining(network, QUICK_UPDATES, window_epochs=QUICK_WINDOW_EPOCHS)
-    with tempfile.TemporaryDirectory() as folder:
-        request = TrainingRequest(Path(folder), seed, None, False, f"allocopt reproduce {FOUR.name}")
-        progress = list(asked.size(full, quick).train(request))
+    progress = progress_of(asked.size(full, quick), seed, FOUR.name)
     return {
         "returns": [point.measures["mean_return"] for point in progress],
         "samples": [point.measures["samples"] for point in progress],
@@ -83,12 +78,10 @@ FOUR = Artifact(
 )
 
 STEPS, QUICK_STEPS = (500, 600, 700, 800, 900, 1000), (500, 1000)
-PRINTED_IMPROVEMENT = {("fcn-1", 500): -0.27, ("cnn-3", 500): 1.34}
 RANDOM = "random repair"
 
 
 def _methods_of_five(every_steps: Sequence[int]) -> dict[str, Method]:
-    """Methods by name; beside the networks the same walk with random repair."""
     methods = {LEADER: nsa_500()}
     for steps in every_steps:
         methods[f"SA-{2 * steps}"] = Method(AnnealingAsPublished(), "free", 2 * steps)
@@ -104,9 +97,9 @@ def _numbers_of_five(records: Records) -> Iterator[Number]:
     for steps in (steps for steps in STEPS if f"SA-{2 * steps}" in every[0]["cost"]):
         row, walk = f"{steps} steps", f"SA-{2 * steps}"
         for network in (*NETWORKS, RANDOM):
-            label, published = f"{network} NSA-{steps}", PRINTED_IMPROVEMENT.get((network, steps))
+            label, column = f"{network} NSA-{steps}", f"{network} Impr. % on {walk}"
             gains = [improvement(record["cost"], label, walk) for record in every]
-            yield mean_of(row, f"{network} Impr. % on {walk}", gains, published, n)
+            yield mean_of(row, column, gains, PUBLISHED["figure5"].get(row, {}).get(column), n)
             for measure in ("cost", "ms"):
                 yield mean_of(row, f"{network} {measure}", [record[measure][label] for record in every], None, n)
         for measure in ("cost", "ms"):
@@ -125,9 +118,9 @@ JOBS = 300
 """Consecutive jobs of an epoch of Figure 6, each epoch alone on an idle cluster."""
 PERIODS_S = (10, 20, 30, 40, 50, 60)
 CLUSTER = Platform.whole_nodes(PAPER_CLUSTER)
-QUEUES = (("FCFS", Backfill.NONE), ("EASY", Backfill.EASY))
+QUEUES = {"FCFS": Backfill.NONE, "EASY": Backfill.EASY}
 """What starts jobs at every event; EASY is the paper's BF."""
-JOB_BY_JOB = (("sequential", "scas"), ("best-fit", "free"), ("dp", "scas"))
+JOB_BY_JOB = {"sequential": "scas", "best-fit": "free", "dp": "scas"}
 """Solver and strategy of a window that is one job."""
 
 
@@ -137,6 +130,11 @@ class JobByJob:
 
     allocator: Allocator
 
+    @classmethod
+    def by(cls, solver: str, strategy: str) -> "JobByJob":
+        """Return what places every job by a solver, as a window of its own."""
+        return cls(TopologyAllocator(PAPER_CLUSTER, get_solver(solver), strategy))
+
     def place(self, names: Sequence[str], request: IntArray, free: IntArray) -> list[Share]:
         """Give every job its nodes, then the next job its own of those that are left."""
         left, shares = free.copy(), []
@@ -144,18 +142,6 @@ class JobByJob:
             shares += self.allocator.place([name], request[job : job + 1], left)
             left[shares[-1].nodes] = 0
         return shares
-
-
-def job_by_job() -> dict[tuple[str, str], tuple[ListScheduler, JobByJob]]:
-    """Return scheduler and allocator by the names of queue and solver."""
-    return {
-        (queue, solver): (
-            ListScheduler(FirstComeFirstServed(), backfill),
-            JobByJob(TopologyAllocator(PAPER_CLUSTER, get_solver(solver), strategy)),
-        )
-        for queue, backfill in QUEUES
-        for solver, strategy in JOB_BY_JOB
-    }
 
 
 class OneByOne(OneShot):
@@ -168,8 +154,7 @@ class OneByOne(OneShot):
         """Place the jobs in their order."""
         free = np.zeros((PAPER_CLUSTER.size, 1), dtype=np.int64)
         free[problem.idle_nodes] = 1
-        one_job = JobByJob(TopologyAllocator(PAPER_CLUSTER, get_solver("dp"), "scas"))
-        shares = one_job.place([job.id for job in problem.jobs], problem.sizes[:, None], free)
+        shares = JobByJob.by("dp", "scas").place([job.id for job in problem.jobs], problem.sizes[:, None], free)
         return Allocation(tuple(share.nodes for share in shares))
 
 
@@ -183,35 +168,50 @@ WINDOWED: dict[str, tuple[str | Solver, str, int | None]] = {
 """Solver, strategy and steps of the windowed methods."""
 
 
-def measured(
-    workload: Workload, scheduler: ListScheduler | WindowScheduler, allocator: Allocator | None
-) -> dict[str, float]:
-    """Simulate an epoch; return the mean hop cost of the jobs of two or more nodes, and the mean wait of all."""
-    schedule = simulate(workload, CLUSTER, scheduler, allocator=allocator)
-    costs = job_hop_costs(schedule)
-    assert costs is not None
-    return {"cost": float(np.nanmean(costs)), "wait s": float(job_times(schedule).wait_s.mean())}
+@dataclass(frozen=True)
+class Compared:
+    """A method of Figure 6: a queue, or ``windows`` with their period; who allocates, and what runs that."""
+
+    method: str
+    allocation: str
+    period_s: int | None
+    scheduler: ListScheduler | WindowScheduler
+    allocator: Allocator | None = None
+
+    def measure(self, workload: Workload) -> dict[str, float]:
+        """Simulate an epoch; return the mean hop cost of the jobs of two or more nodes, and the mean wait of all."""
+        schedule = simulate(workload, CLUSTER, self.scheduler, allocator=self.allocator)
+        costs = job_hop_costs(schedule)
+        assert costs is not None
+        return {"cost": float(np.nanmean(costs)), "wait s": float(job_times(schedule).wait_s.mean())}
+
+
+def compared(seed: int = 0) -> Iterator[Compared]:
+    """Yield the methods of Figure 6: FCFS and EASY with every allocator, windows with every solver and period."""
+    for queue, backfill in QUEUES.items():
+        for name, strategy in JOB_BY_JOB.items():
+            scheduler = ListScheduler(FirstComeFirstServed(), backfill)
+            yield Compared(queue, name, None, scheduler, JobByJob.by(name, strategy))
+    for name, (solver, strategy, steps) in WINDOWED.items():
+        for period in PERIODS_S:
+            windows = WindowScheduler(period, solver, strategy, iterations=steps, seed=seed)
+            yield Compared("windows", name, period, windows)
 
 
 def _record_of_six(asked: Asked, piece: str) -> Record:
     workload = epoch_workload(read_paper_workload(asked), JOBS * (epoch_of(piece) - 1), JOBS)
-    found = {
-        f"{queue}, {solver}": measured(workload, scheduler, allocator)
-        for (queue, solver), (scheduler, allocator) in job_by_job().items()
-    }
-    for name, (solver, strategy, steps) in WINDOWED.items():
-        for period in PERIODS_S:
-            scheduler = WindowScheduler(period, solver, strategy, iterations=steps, seed=seed_and_name(piece)[0])
-            found[f"windows of {period} s, {name}"] = measured(workload, scheduler, None)
+    found = {}
+    for one in compared(seed_and_name(piece)[0]):
+        of = "" if one.period_s is None else f" of {one.period_s} s"
+        found[f"{one.method}{of}, {one.allocation}"] = one.measure(workload)
     return found
 
 
 def _numbers_of_six(records: Records) -> Iterator[Number]:
     for method in next(iter(records.values())):
         for measure in ("cost", "wait s"):
-            yield mean_of(
-                method, measure, [record[method][measure] for record in records.values()], None, JOBS * len(records)
-            )
+            values = [record[method][measure] for record in records.values()]
+            yield mean_of(method, measure, values, None, JOBS * len(records))
 
 
 SIX = Artifact(

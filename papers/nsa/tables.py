@@ -1,76 +1,176 @@
 """Table III: SA and NSA by steps; Table IV: NSA against SCAS to proof, and against SCIP with a limit of 30 s.
 
-Beside them stands what the paper does not print: proper annealing, and equal wall time.
+They are of epochs of windows of the paper's workload file, advanced by NSA. All nodes are idle when an epoch begins,
+and every decision period is a window, which all methods solve; jobs start as NSA with 500 steps decides (section VI-C).
+The paper does not print where in the file an epoch begins: here the file is cut into as many equal stretches as there
+are epochs. Beside the tables stands what the paper does not print: proper annealing, and equal wall time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from allocopt.arrays import IntArray
+from allocopt.files.faults import bad_file
 from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.tables import Blocks
 from allocopt.reproduction import Records
+from allocopt.simulator.window import windows
 from allocopt.solving.budget import Budget
-from allocopt.solving.result import Status
+from allocopt.solving.protocol import Solver
+from allocopt.solving.result import Result, Status
+from allocopt.solving.solve import solve
+from allocopt.traces.reading import read_workload
+from allocopt.traces.workload import Workload
 from formulations.topology.scip_paper import Paper, ScipPaper
 from heuristics.topology.annealing import Annealing, AnnealingAsPublished
 from learned.nsa.solver import Nsa
-from papers.artifact import Artifact, Asked, Number, Record, mean_of, seed_and_name
-from papers.nsa.configuration import (
-    LEADER,
-    RANDOM_REPAIR,
-    Method,
-    epoch_keys,
-    epoch_of,
-    epoch_record,
-    improvement,
-    nsa_500,
-    solved_windows,
-)
-from papers.nsa.published import TABLE_FOUR, TABLE_FOUR_MEAN, TABLE_THREE, TABLE_THREE_MEAN, TableFour, TableThree
+from learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S, epoch_workload
+from papers.artifact import Artifact, Asked, Number, Printed, Record, means_over, published, seed_and_name
+
+PUBLISHED = published("nsa")
+WORKLOAD = "tjap/data_large_1800_40.txt.gz"
+"""The workload file of the authors' repository hpcschedule, in the folder with the data."""
+LEAST_JOBS = 3_000
+"""Jobs that the epochs of Figure 6 take together; the file has 100,000."""
+EPOCHS, WINDOWS = 10, 100
+QUICK_EPOCHS, QUICK_WINDOWS = 2, 30
+LEADER = "NSA-500"
+
+
+def read_paper_workload(asked: Asked) -> Workload:
+    """Read the paper's workload; raises `BadFileError` where it is missing or cut."""
+    workload = read_workload(asked.data / WORKLOAD)
+    if len(workload) < LEAST_JOBS:
+        raise bad_file(asked.data / WORKLOAD, f"holds {len(workload):,} jobs, must hold at least {LEAST_JOBS:,}")
+    return workload
+
+
+def epoch_keys(asked: Asked) -> list[str]:
+    """Return the keys of all epochs for all seeds."""
+    n = asked.size(EPOCHS, QUICK_EPOCHS)
+    return [f"seed {seed}, epoch {epoch}" for seed in asked.seeds for epoch in range(1, n + 1)]
+
+
+def epoch_of(key: str) -> int:
+    """Return the epoch of a key, counted from 1."""
+    return int(seed_and_name(key)[1].split(",")[0].removeprefix("epoch "))
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method that solves every window: with how many steps, None for its own default, and seconds for a window."""
+
+    solver: Solver | str
+    strategy: str
+    steps: int | None = None
+    time_limit: float | None = None
+
+    def solve(self, problem: TopologyProblem, seed: int) -> Result:
+        """Solve a window."""
+        return solve(problem, self.strategy, self.solver, self.time_limit, seed, iterations=self.steps)
+
+
+Methods = Mapping[str, Method]
+RANDOM_REPAIR = Annealing(hottest=2.5, coldest=0.0025, most_removed=2)
+"""NSA without its network: the same walk, temperatures and moves."""
+
+
+def nsa_500(network: str = "cnn-3") -> Method:
+    """NSA as the paper compares it: 500 steps, relaxed."""
+    return Method(Nsa(network), "free", 500)
+
+
+def solved_windows(
+    asked: Asked, key: str, methods: Methods, timed: Methods = MappingProxyType({})
+) -> Iterator[tuple[TopologyProblem, dict[str, Result]]]:
+    """Yield the windows of an epoch with the answers of all methods, `LEADER` among them, which decides what starts.
+
+    Those that are ``timed`` get as many steps as fit the time of `LEADER`, measured on the window itself.
+    """
+    seed, epoch = seed_and_name(key)[0], epoch_of(key)
+    workload = read_paper_workload(asked)
+    stretch = len(workload) // EPOCHS
+    jobs = epoch_workload(workload, (epoch - 1) * stretch, min(stretch, JOBS_PER_EPOCH))
+    answers: dict[str, Result] = {}
+
+    def allocate(problem: TopologyProblem) -> Allocation:
+        chosen: Allocation = answers[LEADER].found()
+        return chosen
+
+    every = windows(jobs, PAPER_CLUSTER, PERIOD_S, allocate, min_jobs=1)
+    for number, problem in enumerate(islice(every, asked.size(WINDOWS, QUICK_WINDOWS))):
+        of_window = 1000 * seed + number
+        answers = {name: method.solve(problem, of_window) for name, method in methods.items()}
+        shares = {name: answers[LEADER].runtime_s / one.solve(problem, 0).runtime_s for name, one in timed.items()}
+        for name, share in shares.items():
+            steps = max(1, int((timed[name].steps or 0) * share))
+            answers[name] = replace(timed[name], steps=steps).solve(problem, of_window)
+        yield problem, answers
+
+
+def epoch_record(asked: Asked, key: str, methods: Methods, timed: Methods = MappingProxyType({})) -> Record:
+    """Return costs per job, milliseconds and share of proofs per window of an epoch, by method."""
+    costs, seconds, proved = (dict[str, float]() for _ in range(3))
+    jobs = n_windows = 0
+    for problem, answers in solved_windows(asked, key, methods, timed):
+        jobs += len(problem.jobs)
+        n_windows += 1
+        for name, result in answers.items():
+            costs[name] = costs.get(name, 0.0) + float(result.objective or 0.0)
+            seconds[name] = seconds.get(name, 0.0) + result.runtime_s
+            proved[name] = proved.get(name, 0) + (result.status == "OPTIMAL")
+    return {
+        "windows": n_windows,
+        "jobs": jobs,
+        "cost": {name: cost / max(1, jobs) for name, cost in costs.items()},
+        "ms": {name: 1e3 * s / max(1, n_windows) for name, s in seconds.items()},
+        "proved": {name: n / max(1, n_windows) for name, n in proved.items()},
+    }
+
+
+def improvement(cost: Mapping[str, float], better: str, than: str) -> float:
+    """By how many per cent one method costs less than another."""
+    return 100.0 * (1.0 - cost[better] / cost[than])
+
 
 AVERAGE = "Avg."
 
 
 def _beside(
-    columns: Callable[[Mapping[str, Any]], dict[str, float]],
-    printed: Mapping[str, str],
-    table: Sequence[TableThree | TableFour],
-    mean: TableThree | TableFour,
+    gains: Callable[[Mapping[str, float]], dict[str, float]], table: Printed
 ) -> Callable[[Records], list[Number]]:
     """Return what turns records into a row per epoch and the means over the epochs, beside the paper's.
 
-    ``columns`` are the numbers of a record, ``printed`` says which field of the paper's rows such a column is.
+    ``gains`` gives the columns that compare the costs of the methods.
     """
 
-    def published(piece: str, column: str) -> float | None:
-        row = mean if piece == AVERAGE else table[epoch_of(piece) - 1]
-        name = printed.get(column, "")
+    def columns(record: Mapping[str, Any]) -> dict[str, float]:
+        if "limited" in record:
+            return dict(record["limited"])
+        named = {f"{name} {measure}": value for measure in ("cost", "ms") for name, value in record[measure].items()}
+        return {**named, **gains(record["cost"])}
+
+    def printed(row: str, column: str) -> float | None:
         # The paper prints seconds, and the columns are in milliseconds.
-        return float(getattr(row, name)) * (1e3 if name.endswith("_s") else 1) if name else None
+        name, factor = (f"{column.removesuffix(' ms')} s", 1e3) if column.endswith(" ms") else (column, 1.0)
+        return table[row][name] * factor if name in table[row] else None
 
     def numbers(records: Records) -> list[Number]:
         found = [
-            Number(piece, column, value, published(piece, column), record["windows"])
+            Number(piece, column, value, printed(f"epoch {epoch_of(piece)}", column), record["windows"])
             for piece, record in records.items()
             for column, value in columns(record).items()
         ]
-        means = []
-        for name in dict.fromkeys(number.column for number in found):
-            of = [number for number in found if number.column == name]
-            values = [float(number.ours or 0.0) for number in of]
-            means.append(mean_of(AVERAGE, name, values, published(AVERAGE, name), sum(number.n for number in of)))
-        return [*found, *means]
+        means = means_over(found, lambda row: AVERAGE)
+        return [*found, *(mean._replace(published=printed(AVERAGE, mean.column)) for mean in means)]
 
     return numbers
-
-
-def _measures(record: Mapping[str, Any]) -> dict[str, float]:
-    return {f"{name} {measure}": value for measure in ("cost", "ms") for name, value in record[measure].items()}
 
 
 WALK = AnnealingAsPublished()
@@ -86,8 +186,6 @@ IMPROVEMENTS = {
     **{f"Impr. % on {name.split(',')[0]} in equal time": name for name in SAME_TIME},
     "Impr. % on random repair, equal steps": SAME_STEPS,
 }
-
-
 METHODS_OF_THREE = {
     "Seq.": Method("sequential", "scas"),
     "SA-500": Method(WALK, "free", 500),
@@ -103,72 +201,50 @@ METHODS_OF_THREE = {
     "exact": Method("exact", "free", None, 10.0),
 }
 
-
-def _columns_of_three(record: Mapping[str, Any]) -> dict[str, float]:
-    gains = {column: improvement(record["cost"], LEADER, than) for column, than in IMPROVEMENTS.items()}
-    return {**_measures(record), **gains}
-
-
-PRINTED_OF_THREE = {
-    "Seq. cost": "sequential",
-    "SA-500 cost": "sa_500",
-    "SA-500 ms": "sa_500_s",
-    "SA-1000 cost": "sa_1000",
-    "SA-1000 ms": "sa_1000_s",
-    f"{LEADER} cost": "nsa_500",
-    f"{LEADER} ms": "nsa_500_s",
-    "Impr. % on SA-1000": "improvement",
-}
-
 THREE = Artifact(
     "nsa-table3",
     "Table III of the NSA paper: SA and NSA over ten epochs of 100 windows",
     epoch_keys,
     lambda asked, piece: epoch_record(asked, piece, METHODS_OF_THREE, SAME_TIME),
-    _beside(_columns_of_three, PRINTED_OF_THREE, TABLE_THREE, TABLE_THREE_MEAN),
+    _beside(
+        lambda cost: {column: improvement(cost, LEADER, than) for column, than in IMPROVEMENTS.items()},
+        PUBLISHED["table3"],
+    ),
 )
 
-OPTIMUM = "SCAS optimum (dp)"
-SCIP = "SCIP on the paper's model, limited"
+OPTIMUM, SCIP = "SCAS optimum (dp)", "SCIP on the paper's model, limited"
 SCIP_SUFFIX = ", SCIP"
-
 LIMIT_S, QUICK_LIMIT_S = 30.0, 3.0
 EVERY, QUICK_EVERY = 10, 15
 """SCIP solves one window of so many."""
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedPaper(Paper):
-    """The paper's model with cancelled jobs; keeps the columns of every solution that SCIP shows."""
-
+class _WatchedPaper(Paper):
+    # Keeps the columns of every solution that SCIP shows, also of those with cancelled jobs.
     shown: list[IntArray] = field(default_factory=list)
 
     def decode(self, chosen: IntArray) -> Allocation | None:
-        """Keep a solution; see `Paper.decode`."""
         self.shown.append(chosen)
         return Paper.decode(self, chosen)
 
-    def started(self) -> tuple[IntArray, float]:
-        """Jobs that the last solution allocates, and what they cost together."""
-        n_jobs, m = len(self.problem.jobs), len(self.problem.idle_nodes)
+    def started(self) -> tuple[int, float]:
+        """Return how many jobs the last solution allocates, and what they cost together."""
         if not self.shown:
-            return np.zeros(0, dtype=np.int64), 0.0
-        chosen = self.shown[-1]
-        jobs, starts = np.divmod(chosen[chosen < n_jobs * m], m)
+            return 0, 0.0
+        n_jobs, m = len(self.problem.jobs), len(self.problem.idle_nodes)
+        jobs, starts = np.divmod(self.shown[-1][self.shown[-1] < n_jobs * m], m)
         rows = np.searchsorted(self.blocks.sizes, self.problem.sizes[jobs])
-        return jobs, float(self.blocks.costs[rows, starts].sum())
+        return len(jobs), float(self.blocks.costs[rows, starts].sum())
 
 
 @dataclass(frozen=True)
-class WatchedScip(ScipPaper):
-    """SCIP on that model; ``models`` are those it was given, the last one last."""
-
+class _WatchedScip(ScipPaper):
     cancel: bool = True
-    models: list[WatchedPaper] = field(default_factory=list, repr=False, compare=False)
+    models: list[_WatchedPaper] = field(default_factory=list, repr=False, compare=False)
 
-    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> WatchedPaper:
-        """Write the problem as the paper's model, and keep it."""
-        self.models.append(WatchedPaper(problem, blocks, self.cancel))
+    def formulate(self, problem: TopologyProblem, blocks: Blocks) -> _WatchedPaper:
+        self.models.append(_WatchedPaper(problem, blocks, self.cancel))
         return self.models[-1]
 
 
@@ -184,7 +260,7 @@ class Limited(NamedTuple):
 
 def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
     """Solve the paper's model of a window by SCIP."""
-    solver, n_jobs = WatchedScip(), len(problem.jobs)
+    solver, n_jobs = _WatchedScip(), len(problem.jobs)
     window = problem.with_strategy("scas")
     if solver.refusal(window) is not None:
         # Too large to be written down: nothing is allocated within the limit.
@@ -193,8 +269,8 @@ def solve_limited(problem: TopologyProblem, seconds: float) -> Limited:
     if result.status is Status.OPTIMAL:
         # A window whose optimum is the cheapest block of every job is solved without SCIP.
         return Limited(float(result.objective or 0.0), n_jobs, 0, True, result.runtime_s)
-    jobs, cost = solver.models[-1].started()
-    return Limited(cost, n_jobs, n_jobs - len(jobs), False, result.runtime_s)
+    started, cost = solver.models[-1].started()
+    return Limited(cost, n_jobs, n_jobs - started, False, result.runtime_s)
 
 
 METHODS_OF_FOUR = {
@@ -205,7 +281,7 @@ METHODS_OF_FOUR = {
 
 
 def _keys_of_four(asked: Asked) -> list[str]:
-    """All epochs, and again for SCIP with a limit, with the first seed alone."""
+    # SCIP with a limit solves the epochs of the first seed alone.
     keys = epoch_keys(asked)
     return [*keys, *(key + SCIP_SUFFIX for key in keys if seed_and_name(key)[0] == asked.seeds[0])]
 
@@ -233,29 +309,15 @@ def _record_of_four(asked: Asked, piece: str) -> Record:
     }
 
 
-def _columns_of_four(record: Mapping[str, Any]) -> dict[str, float]:
-    if "limited" in record:
-        return dict(record["limited"])
-    cost = record["cost"]
-    gaps = {f"Impr. % of {name} on {OPTIMUM}": improvement(cost, name, OPTIMUM) for name in cost if name != OPTIMUM}
-    return {**_measures(record), **gaps}
-
-
-PRINTED_OF_FOUR = {
-    f"{OPTIMUM} cost": "scip",
-    f"{OPTIMUM} ms": "scip_s",
-    f"{LEADER} cost": "nsa",
-    f"{LEADER} ms": "nsa_s",
-    f"{SCIP} cost": "limited",
-    f"{SCIP} ms": "limited_s",
-    f"{SCIP} cancelled": "cancelled",
-    f"Impr. % of {LEADER} on {OPTIMUM}": "improvement",
-}
-
 FOUR = Artifact(
     "nsa-table4",
     "Table IV of the NSA paper: NSA against SCIP, over ten epochs of 100 windows",
     _keys_of_four,
     _record_of_four,
-    _beside(_columns_of_four, PRINTED_OF_FOUR, TABLE_FOUR, TABLE_FOUR_MEAN),
+    _beside(
+        lambda cost: {
+            f"Impr. % of {name} on {OPTIMUM}": improvement(cost, name, OPTIMUM) for name in cost if name != OPTIMUM
+        },
+        PUBLISHED["table4"],
+    ),
 )

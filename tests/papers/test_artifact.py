@@ -6,7 +6,7 @@ import pytest
 
 from allocopt.errors import BadFileError
 from papers import artifacts, pages
-from papers.artifact import Asked, mean_of, seed_and_name
+from papers.artifact import Asked, mean_of, published, seed_and_name
 
 FOLDERS = sorted(path.parent for path in Path(pages.__file__).parent.glob("*/__init__.py"))
 
@@ -20,8 +20,9 @@ def test_every_artifact_stands_in_the_folder_of_its_paper() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_every_paper_has_its_values_its_claims_and_its_page(folder: Path) -> None:
-    assert (folder / "published.py").is_file()
+    assert all(rows for rows in published(folder.name).values())
     assert (folder / "page.py").is_file()
+    assert (folder / "page.md").is_file()
     assert "| as the paper claims |" in pages.claims_section(folder.name).replace("  ", " ")
     page = (pages.RESULTS / f"{folder.name}.md").read_text(encoding="utf-8")
     assert f"`python -m papers.{folder.name}.page" in page

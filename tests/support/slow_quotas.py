@@ -7,9 +7,8 @@ import numpy as np
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
-from allocopt.simulator.quota.execution import Accounts, QuotaSchedule
+from allocopt.simulator.quota.execution import Accounts, Allocation, Progress, QuotaSchedule, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler
-from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
 from allocopt.simulator.scheduler import Decision, PlaceGuest, Start
 from allocopt.traces.asax_queue import QueuedJob, queue_workload
 

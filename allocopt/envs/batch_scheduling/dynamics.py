@@ -4,10 +4,19 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from allocopt.envs import fields
 from allocopt.envs.batch_scheduling.reward import Goal, Sums, worth
-from allocopt.envs.fields import Batch, Layout, OfJobs, Own, Shared, Simulation
-from allocopt.envs.side_by_side import cleared, rewind
+from allocopt.envs.side_by_side import (
+    Batch,
+    EpisodeTally,
+    Layout,
+    OfJobs,
+    Own,
+    Shared,
+    Simulation,
+    cleared,
+    rewind,
+    stepping,
+)
 from allocopt.kernels.compiled import helper
 from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, fits, is_overdue
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
@@ -19,35 +28,24 @@ from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, Clo
 EASY = int(Backfill.EASY)
 
 
-class Tally(fields.Tally, Sums, Protocol):
+class Tally(EpisodeTally, Sums, Protocol):
     """What an episode has come to; its jobset is the number of its first job in the workload."""
 
 
 class Terms(Goal, Protocol):
     """What the episodes have in common."""
 
-    window: int
-    """Slots."""
+    window: int  # slots
 
 
 class Episode(NamedTuple):
-    """One episode: consecutive jobs of a workload.
-
-    Parameters
-    ----------
-    state
-        The simulation.
-    tally, terms
-        What it has come to, and the rules, shape ``(1,)`` each.
-    first_clock, pool
-        Clock and jobs of the workload before the first event, shapes ``(1,)`` and ``(n,)``.
-    """
+    """One episode: ``n`` consecutive jobs of a workload."""
 
     state: Simulation
-    tally: Own[Records[Tally]]
-    terms: Shared[Records[Terms]]
-    first_clock: Shared[Records[Clock]]
-    pool: OfJobs[Records[JobRecord]]
+    tally: Own[Records[Tally]]  # what it has come to, shape ``(1,)``
+    terms: Shared[Records[Terms]]  # the rules, shape ``(1,)``
+    first_clock: Shared[Records[Clock]]  # before the first event, shape ``(1,)``
+    pool: OfJobs[Records[JobRecord]]  # the jobs before the first event, shape ``(n,)``
 
 
 LAYOUT = Layout(Episode)
@@ -104,7 +102,6 @@ def _serve(state: State, total: Tally, place: int) -> None:
 
 @helper()
 def _await_job(state: State, total: Tally) -> None:
-    """Go on until a job waits, or all have started."""
     while state.clock[0].n_queued == 0 and total.started < state.jobs.size:
         if advance(state, np.inf) != HAPPENED:
             break
@@ -112,8 +109,9 @@ def _await_job(state: State, total: Tally) -> None:
 
 
 @helper()
-def act(state: State, total: Tally, terms: Terms, slot: int) -> None:
+def act(episode: Episode, slot: int) -> None:
     """Serve the job in a slot of the window, the first one if nobody waits there, and go on to the next decision."""
+    state, total, terms = episode.state, episode.tally[0], episode.terms[0]
     n_jobs, machine = state.jobs.size, state.units[CAPACITY, 0]
     before = worth(total, terms, n_jobs, machine)
     occupied = min(terms.window, state.clock[0].n_queued)
@@ -143,3 +141,6 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
             jobs[i].next_dependent = before.dependent
             before.dependent = i
     _await_job(episode.state, episode.tally[0])
+
+
+step_all = helper()(stepping(LAYOUT, act, begin))

@@ -1,10 +1,11 @@
 """What an agent sees of the waiting jobs: a few numbers per slot."""
 
 from allocopt.arrays import BoolArray, Float32Array
+from allocopt.envs.batch_scheduling.dynamics import Episode
 from allocopt.envs.batch_scheduling.reward import HOUR_S
 from allocopt.kernels.compiled import helper
 from allocopt.simulator.kernels.queue import queued
-from allocopt.simulator.state import CAPACITY, FREE, State
+from allocopt.simulator.state import CAPACITY, FREE
 
 MEANINGS = {
     "is_job": "1 where a job waits, else the whole row is 0",
@@ -20,8 +21,9 @@ MEANINGS = {
 
 
 @helper()
-def describe(state: State, observation: Float32Array, legal: BoolArray) -> None:
-    """Write the features of every slot and which of them are occupied."""
+def describe(episode: Episode, observation: Float32Array, legal: BoolArray) -> None:
+    """Write the features of every slot and which of them are occupied; where an episode is over, slot 0 is legal."""
+    state = episode.state
     clock = state.clock[0]
     machine = 1.0 / state.units[CAPACITY, 0]
     free = state.units[FREE, 0]
@@ -40,7 +42,7 @@ def describe(state: State, observation: Float32Array, legal: BoolArray) -> None:
         observation[slot, 5] = free_share
         observation[slot, 6] = queue_share
         observation[slot, 7] = wait / (wait + estimate)
-    for slot in range(occupied, legal.size):
-        legal[slot] = False
-        for feature in range(observation.shape[1]):
-            observation[slot, feature] = 0.0
+    legal[occupied:] = False
+    observation[occupied:] = 0.0
+    if episode.tally[0].over:
+        legal[0] = True

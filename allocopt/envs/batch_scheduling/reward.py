@@ -1,7 +1,6 @@
 """What an agent is rewarded for: the gain of an objective over each step, so that an episode's rewards add up to it."""
 
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import ClassVar, Protocol
 
 from allocopt.kernels.compiled import inlined
@@ -9,35 +8,14 @@ from allocopt.kernels.compiled import inlined
 HOUR_S = 3600.0
 
 
-class RewardKind(IntEnum):
-    """The objectives that the kernels compute."""
-
-    BOUNDED_SLOWDOWN = 0
-    WAIT = 1
-    MAKESPAN = 2
-    UTILIZATION = 3
-
-
-WAIT, MAKESPAN, UTILIZATION = int(RewardKind.WAIT), int(RewardKind.MAKESPAN), int(RewardKind.UTILIZATION)
-
-
-class Reward(Protocol):
-    """What an agent is rewarded for."""
-
-    @property
-    def kind(self) -> RewardKind:
-        """The objective."""
-
-    @property
-    def unit_s(self) -> float:
-        """Seconds that count as 1, where the objective is a time."""
+BOUNDED_SLOWDOWN, WAIT, MAKESPAN, UTILIZATION = range(4)  # what the kernels know the objectives by
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedSlowdown:
     """Minus the mean bounded slowdown: at its start a job costs ``max(1, (wait + run) / max(run, 10 s)) / n_jobs``."""
 
-    kind: ClassVar[RewardKind] = RewardKind.BOUNDED_SLOWDOWN
+    kind: ClassVar[int] = BOUNDED_SLOWDOWN
     unit_s: ClassVar[float] = 1.0
 
 
@@ -46,7 +24,7 @@ class MeanWait:
     """Minus the mean wait: at its start a job costs ``wait / (unit_s * n_jobs)``; ``unit_s`` is positive."""
 
     unit_s: float = HOUR_S
-    kind: ClassVar[RewardKind] = RewardKind.WAIT
+    kind: ClassVar[int] = WAIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +32,7 @@ class Makespan:
     """Minus the makespan: a start costs the time by which it moves the last end, over ``unit_s``, which is positive."""
 
     unit_s: float = HOUR_S
-    kind: ClassVar[RewardKind] = RewardKind.MAKESPAN
+    kind: ClassVar[int] = MAKESPAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +42,11 @@ class Utilization:
     That is the utilization of the machine once all jobs have started.
     """
 
-    kind: ClassVar[RewardKind] = RewardKind.UTILIZATION
+    kind: ClassVar[int] = UTILIZATION
     unit_s: ClassVar[float] = 1.0
+
+
+Reward = BoundedSlowdown | MeanWait | Makespan | Utilization
 
 
 class Goal(Protocol):
@@ -81,10 +62,8 @@ class Sums(Protocol):
     started: int
     bounded_slowdown: float
     wait_s: float
-    area: float
-    """Processor-seconds held."""
-    makespan_s: float
-    """Last end; the first submission is at 0."""
+    area: float  # processor-seconds held
+    makespan_s: float  # last end; the first submission is at 0
 
 
 @inlined

@@ -4,16 +4,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
 from numba import boolean, float32, float64, int64, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.batch_scheduling.dynamics import LAYOUT, Episode, Tally, Terms, act, begin, episode_of
+from allocopt.envs.batch_scheduling.dynamics import LAYOUT, Episode, Tally, Terms, episode_of, step_all
 from allocopt.envs.batch_scheduling.observation import MEANINGS, describe
 from allocopt.envs.batch_scheduling.reward import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
-from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
-from allocopt.envs.fields import STAY, Batch, records
-from allocopt.envs.side_by_side import Compiled, first_state, is_played, settled
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv, check_sizes
+from allocopt.envs.side_by_side import Batch, Compiled, first_state, records
 from allocopt.errors import UsageError
 from allocopt.kernels.compiled import kernel
 from allocopt.simulator.rules import Backfill, Rules
@@ -24,17 +22,14 @@ from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
 LUBLIN_PROCESSORS = 256
-LUBLIN_JOBS = 10_000
-"""Jobs drawn where no workload is given, or twice an episode if that is more."""
+LUBLIN_JOBS = 10_000  # jobs drawn where no workload is given, or twice an episode if that is more
 
 BackfillName = Literal["none", "easy"]
 BACKFILLS: dict[BackfillName, Backfill] = {"none": Backfill.NONE, "easy": Backfill.EASY}
 
 
-@kernel(
-    void(LAYOUT.batch, int64[::1], int64[::1], float64[::1], boolean[::1], float32[:, :, ::1], boolean[:, ::1]),
-)
-def step_all(
+@kernel(void(LAYOUT.batch, int64[::1], int64[::1], float64[::1], boolean[::1], float32[:, :, ::1], boolean[:, ::1]))
+def step_and_describe_all(
     batch: Batch,
     actions: IntArray,
     jobsets: IntArray,
@@ -43,35 +38,14 @@ def step_all(
     observations: Float32Array,
     legal: BoolArray,
 ) -> None:
-    """Begin an episode where a jobset is named, else act in it; then describe it: a second call would take as long."""
+    """Step all episodes, and describe them in the same call: a second one would take as long."""
+    step_all(batch, actions, jobsets, rewards, over)
     for e in range(actions.size):
-        rewards[e] = 0.0
-        if is_played(batch, e, actions[e], jobsets[e]):
-            episode = episode_of(batch, e)
-            act(episode.state, episode.tally[0], episode.terms[0], actions[e])
-            rewards[e] = episode.tally[0].reward
-        follows = settled(batch, e, actions[e], jobsets[e], over)
-        if follows != STAY:
-            begin(batch, e, follows)
-        episode = episode_of(batch, e)
-        describe(episode.state, observations[e], legal[e])
-        if episode.tally[0].over:
-            # Nobody waits, and nothing would be done.
-            legal[e, 0] = True
+        describe(episode_of(batch, e), observations[e], legal[e])
 
 
 class Episodes(Compiled):
-    """Independent episodes of consecutive jobs of a workload; a jobset is the number of its first job.
-
-    Parameters
-    ----------
-    task
-        What they have in common.
-    workload
-        The jobs.
-    count
-        How many run side by side, at least 1; all of them are over until `begin` is called.
-    """
+    """Runs of consecutive jobs, all of them over until `begin` is called; a jobset is the number of the first job."""
 
     layout = LAYOUT
 
@@ -86,8 +60,8 @@ class Episodes(Compiled):
             state.jobs,
         )
         first = np.arange(len(workload) - self.n_jobs + 1)
-        batch = LAYOUT.side_by_side(count, one, jobs=np.stack([first, first + self.n_jobs], axis=1))
-        super().__init__(len(first), task.window, batch, (task.window, len(MEANINGS)))
+        batch = LAYOUT.side_by_side(count, [one], jobs=np.stack([first, first + self.n_jobs], axis=1))
+        super().__init__(len(first), task.n_actions, batch, task.shape)
         self._play(self._stay, self._stay)
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
@@ -101,7 +75,7 @@ class Episodes(Compiled):
 
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
         results, self._seen = self._results(), self._blank()
-        step_all(self._batch, actions, jobsets, *results, *self._seen)
+        step_and_describe_all(self._batch, actions, jobsets, *results, *self._seen)
         return results
 
     def metrics(self) -> dict[str, FloatArray]:
@@ -124,6 +98,9 @@ class Episodes(Compiled):
 class BatchScheduling(Task[Episodes, Float32Array]):
     """An agent chooses which waiting job starts next.
 
+    Raises `UsageError` if a number is out of range, the size of the machine is not known, or the workload has too few
+    jobs or one larger than the machine; `BadFileError` if the workload cannot be read.
+
     Parameters
     ----------
     workload
@@ -142,14 +119,6 @@ class BatchScheduling(Task[Episodes, Float32Array]):
         What the agent is rewarded for; None for ``BoundedSlowdown()``.
     rules
         How events at the same time are taken, whether jobs are killed and wait for others; None for the defaults.
-
-    Raises
-    ------
-    UsageError
-        If a number is out of range, the size of the machine is not known, or the workload has too few jobs or one
-        larger than the machine.
-    BadFileError
-        If the workload cannot be read.
     """
 
     jobset_option = "offset"
@@ -213,18 +182,11 @@ print(info["mean_bounded_slowdown"])
         if not self.reward.unit_s > 0:
             raise UsageError(f"the reward's unit is {self.reward.unit_s} s, must be positive")
         self.rules = rules or Rules()
+        self.shape, self.n_actions = (window, len(MEANINGS)), window
         if self.workload is not None:
-            self._check_jobs(self.workload)
-
-    def _check_jobs(self, workload: Workload) -> None:
-        if len(workload) < self.n_jobs:
-            raise UsageError(f"{workload.name} has {len(workload)} jobs, an episode takes {self.n_jobs}")
-        large = workload.processors > self.machine
-        if large.any():
-            job = int(np.argmax(large))
-            fault = f"asks for {workload.processors[job]} processors of {self.machine}"
-            remedy = "drop such jobs with Workload.fitting"
-            raise UsageError(f"job {workload.ids[job]} of {workload.name} {fault}; {remedy}")
+            if len(self.workload) < n_jobs:
+                raise UsageError(f"{self.workload.name} has {len(self.workload)} jobs, an episode takes {n_jobs}")
+            check_sizes(self.workload, machine, "processors")
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         """Return episodes that have not begun, of a workload that is drawn where none is given."""
@@ -232,14 +194,6 @@ print(info["mean_bounded_slowdown"])
         if workload is None:
             workload = lublin_workload(max(LUBLIN_JOBS, 2 * self.n_jobs), self.machine, rng)
         return Episodes(self, workload, count)
-
-    def observation_space(self) -> Box:
-        """Return the space of what an agent sees."""
-        return Box(0.0, 1.0, (self.window, len(MEANINGS)), np.float32)
-
-    def action_space(self) -> Discrete:
-        """Return the space of slots."""
-        return Discrete(self.window)
 
 
 class BatchSchedulingEnv(SingleEnv[Episodes, Float32Array, np.int64]):

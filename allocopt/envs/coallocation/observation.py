@@ -6,9 +6,7 @@ import numpy as np
 
 from allocopt.arrays import Float32Array
 from allocopt.simulator.quota.questions import Question
-from allocopt.simulator.quota.state import Progress, QuotaView
 from allocopt.traces.applications import HOUR_S
-from allocopt.traces.asax_queue import QueuedJob
 from allocopt.traces.job_profile import StageKind
 
 MEANINGS = {
@@ -41,23 +39,9 @@ def size_of(applications: Sequence[str]) -> int:
 
 def describe(question: Question, applications: Sequence[str]) -> Float32Array:
     """Describe a question, shape ``(size_of(applications),)``."""
-    host = question.allocation.host
+    view, guest, host = question.view, question.job, question.allocation.host
+    size = guest.job.cores / question.allocation.cores
     values = (
-        *_of_host(host, question.view),
-        float(question.is_there),
-        question.allocation.percent / 100,
-        *_of_guest(question.job, question.allocation.cores, question.view.now),
-        question.view.free_cores / question.view.cores,
-        len(question.view.queue) / len(question.view.jobs),
-    )
-    names = (host.queued.application, question.job.application)
-    ones = [float(name == application) for name in names for application in applications]
-    return np.clip(np.array([*values, *ones], dtype=np.float32), 0.0, 1.0)
-
-
-def _of_host(host: Progress, view: QuotaView) -> tuple[float, ...]:
-    """Say what ASAX's experts see, and what else the host asks for now."""
-    return (
         host.stage.cpu,
         host.stage.memory,
         float(host.stage.kind is StageKind.SEQUENTIAL),
@@ -65,20 +49,20 @@ def _of_host(host: Progress, view: QuotaView) -> tuple[float, ...]:
         _squeezed(host.happiness(view.now), 1.0),
         host.stage.io,
         host.queued.job.cores / view.cores,
-    )
-
-
-def _of_guest(guest: QueuedJob, cores: int, now: float) -> tuple[float, ...]:
-    """Say what the guest asks for, in shares of the host's cores and memory, and how long it takes and waits."""
-    size = guest.job.cores / cores
-    return (
+        float(question.is_there),
+        question.allocation.percent / 100,
         size,
         guest.job.peak_memory() * size,
         guest.job.mean("cpu") * size,
         guest.job.mean("io"),
         _squeezed(guest.job.walltime_s, HOUR_S),
-        _squeezed(now - guest.submit_s, HOUR_S),
+        _squeezed(view.now - guest.submit_s, HOUR_S),
+        view.free_cores / view.cores,
+        len(view.queue) / len(view.jobs),
     )
+    names = (host.queued.application, guest.application)
+    ones = [float(name == application) for name in names for application in applications]
+    return np.clip(np.array([*values, *ones], dtype=np.float32), 0.0, 1.0)
 
 
 def _squeezed(value: float, half: float) -> float:

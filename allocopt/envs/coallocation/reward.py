@@ -22,17 +22,8 @@ class Capacity:
     """What guests did, less what their hosts lost, in hours of work of the whole cluster.
 
     It is the objective ``capacity`` of co-allocation over time: the work that jobs did while they were guests, less
-    ``degradation_weight`` times the work that their hosts would have done besides had they been alone.
-
-    Parameters
-    ----------
-    degradation_weight
-        Weight of the hosts' losses, not negative.
-
-    Raises
-    ------
-    UsageError
-        If the weight is negative.
+    ``degradation_weight`` times the work that their hosts would have done besides had they been alone. Raises
+    `UsageError` if the weight is negative.
     """
 
     degradation_weight: float = 1.0

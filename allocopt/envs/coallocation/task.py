@@ -1,21 +1,17 @@
 """The task of co-allocation: its arguments, its episodes side by side, and its environments."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs import fields
-from allocopt.envs.asked import whole_number
 from allocopt.envs.coallocation.observation import MEANINGS, describe, size_of
 from allocopt.envs.coallocation.reward import Capacity, MeanResponse, Reward
 from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
-from allocopt.envs.fields import STAY, Layout, Own, records
-from allocopt.envs.side_by_side import SideBySide
+from allocopt.envs.side_by_side import STAY, EpisodeTally, Layout, Own, SideBySide, records, whole_number
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
 from allocopt.simulator.quota.execution import QuotaSchedule
@@ -24,22 +20,26 @@ from allocopt.simulator.state import Records
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S
 from allocopt.traces.asax_queue import QueuedJob, asax_queue
 
-METRICS = ("mean_wait_h", "mean_response_h", "makespan_h", "cpu_utilization", "mean_slowdown", "guests")
-DRAWN_QUEUES = 16
-"""Queues drawn by the seed of a reset where none are given."""
+METRICS: dict[str, Callable[[QuotaSchedule], float]] = {
+    "mean_wait_h": lambda done: done.wait_s.mean() / HOUR_S,
+    "mean_response_h": lambda done: done.response_s.mean() / HOUR_S,
+    "makespan_h": lambda done: done.makespan_s / HOUR_S,
+    "cpu_utilization": lambda done: done.cpu_utilization,
+    "mean_slowdown": lambda done: done.slowdown.mean(),
+    "guests": lambda done: (done.accounts.host_of >= 0).sum(),
+}
+DRAWN_QUEUES = 16  # queues drawn by the seed of a reset where none are given
 WALLTIME_FACTOR, BETWEEN_S = 1.25, 120.0
 """Of drawn queues, as in `allocopt reproduce`: limits over run times, mean seconds between submissions."""
 
 Queue = Sequence[QueuedJob]
 
 
-class Tally(fields.Tally, Protocol):
+class Tally(EpisodeTally, Protocol):
     """Where an episode stands."""
 
-    decisions: int
-    """Actions so far."""
-    total_reward: float
-    """Sum of the rewards so far."""
+    decisions: int  # actions so far
+    total_reward: float  # sum of the rewards so far
 
 
 class Episode(NamedTuple):
@@ -55,6 +55,8 @@ LAYOUT = Layout(Episode, ())
 class Options:
     """What episodes have in common.
 
+    Raises `UsageError` if a number is out of range.
+
     Parameters
     ----------
     percents
@@ -67,11 +69,6 @@ class Options:
         Whether a guest may only go where it has the memory.
     period_s
         Seconds after which is asked again while jobs share, though nothing happened; None for never.
-
-    Raises
-    ------
-    UsageError
-        If a number is out of range.
     """
 
     percents: tuple[int, ...] = tuple(range(0, LARGEST_PERCENT + 1, 10))
@@ -90,51 +87,26 @@ class Options:
         if self.period_s is not None and not self.period_s > 0:
             raise UsageError(f"the period is {self.period_s} s, must be positive, or None")
 
-    def asking(self) -> Asking:
-        """Return who asks in an episode."""
-        return Asking(self.window, self.heeds_memory, self.period_s)
-
 
 class Episodes(SideBySide[Float32Array]):
     """Independent episodes on clusters that are alike, each a simulation of its own that stops at every question.
 
-    Parameters
-    ----------
-    jobsets
-        The queues of which an episode takes one.
-    cores
-        Cores of each cluster.
-    count
-        Episodes side by side, E; all of them are over until `begin` is called.
-    options
-        What they have in common; None for the defaults.
-
-    Raises
-    ------
-    InvalidProblemError
-        By `begin`, if a job asks for more cores than there are.
-    UsageError
-        By `begin`, if in a queue no job ever waits beside a running one that can take it.
+    All of them are over until `begin` is called, which raises `InvalidProblemError` if a job asks for more cores than
+    there are, and `UsageError` if in a queue no job ever waits beside a running one that can take it.
     """
 
     def __init__(
         self, jobsets: Sequence[tuple[QueuedJob, ...]], cores: int, count: int = 1, options: Options | None = None
     ) -> None:
-        self.options = Options() if options is None else options
+        self.options = options or Options()
         self.jobsets, self.cores = tuple(jobsets), cores
         self.applications = applications_of(self.jobsets)
-        batch = LAYOUT.side_by_side(count, Episode(records(Tally)))
+        batch = LAYOUT.side_by_side(count, [Episode(records(Tally))])
         super().__init__(len(jobsets), len(self.options.percents), batch)
         self._running: list[AskingSimulation | None] = [None] * count
 
     def simulation(self, place: int = 0) -> AskingSimulation:
-        """Return the simulation of an episode.
-
-        Raises
-        ------
-        UsageError
-            If none has begun.
-        """
+        """Return the simulation of an episode; raise `UsageError` if none has begun."""
         simulation = self._running[place]
         if simulation is None:
             raise UsageError("no episode has begun; call reset first")
@@ -168,7 +140,8 @@ class Episodes(SideBySide[Float32Array]):
         return rewards, over
 
     def _begin(self, e: int, jobset: int) -> None:
-        simulation = AskingSimulation(self.jobsets[jobset], self.cores, self.options.asking())
+        asking = Asking(self.options.window, self.options.heeds_memory, self.options.period_s)
+        simulation = AskingSimulation(self.jobsets[jobset], self.cores, asking)
         if simulation.question is None:
             raise UsageError(f"jobset {jobset} on {self.cores} cores asks no question: nobody waits who could share")
         self._running[e] = simulation
@@ -187,11 +160,11 @@ class Episodes(SideBySide[Float32Array]):
 
     def metrics(self) -> dict[str, FloatArray]:
         """Return what the episodes have come to, by name; NaN for those that go on."""
-        found = [
-            (np.nan,) * len(METRICS) if one is None or one.question is not None else _metrics_of(one.schedule())
-            for one in self._running
-        ]
-        return dict(zip(METRICS, np.array(found).T, strict=True))
+        ended = [None if one is None or one.question is not None else one.schedule() for one in self._running]
+        return {
+            name: np.array([np.nan if done is None else measure(done) for done in ended], dtype=np.float64)
+            for name, measure in METRICS.items()
+        }
 
 
 def applications_of(jobsets: Sequence[tuple[QueuedJob, ...]]) -> tuple[str, ...]:
@@ -199,19 +172,11 @@ def applications_of(jobsets: Sequence[tuple[QueuedJob, ...]]) -> tuple[str, ...]
     return tuple(sorted({job.application for jobs in jobsets for job in jobs}))
 
 
-def _metrics_of(done: QuotaSchedule) -> tuple[float, ...]:
-    return (
-        float(done.wait_s.mean()) / HOUR_S,
-        float(done.response_s.mean()) / HOUR_S,
-        done.makespan_s / HOUR_S,
-        done.cpu_utilization,
-        float(done.slowdown.mean()),
-        float((done.accounts.host_of >= 0).sum()),
-    )
-
-
 class Coallocation(Task[Episodes, Float32Array]):
     """An agent says which quota of a running job's cores a waiting one gets, or one that is there already.
+
+    Raises `UsageError` if the jobs are none, or there are no cores; `InvalidProblemError` if a job asks for more cores
+    than there are.
 
     Parameters
     ----------
@@ -222,13 +187,6 @@ class Coallocation(Task[Episodes, Float32Array]):
         the seed of `reset`; `allocopt.traces.executables.profiled_jobs` makes one of a trace.
     options
         Quotas, reward, and who is asked about; None for the defaults.
-
-    Raises
-    ------
-    UsageError
-        If the jobs are none, or there are no cores.
-    InvalidProblemError
-        If a job asks for more cores than there are.
     """
 
     about = About(
@@ -270,8 +228,13 @@ print(info["mean_response_h"], info["cpu_utilization"])
         self.options = Options() if options is None else options
         if not isinstance(self.options, Options):
             raise UsageError(f"the options are {options!r}, must be Options, or None")
-        super().__init__(_jobsets(jobs))
+        queues: Sequence[Any] | None = [jobs] if _is_queue(jobs) else jobs
+        if queues is not None and not (isinstance(queues, Sequence) and all(map(_is_queue, queues))):
+            raise UsageError("the jobs must be a sequence of QueuedJob or several of them, or None")
+        super().__init__(None if queues is None else [tuple(queue) for queue in queues])
         self.cores = whole_number("number of cores", cores, 1)
+        names = tuple(APPLICATIONS) if self.jobsets is None else applications_of(self.jobsets)
+        self.shape, self.n_actions = (size_of(names),), len(self.options.percents)
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         """Return episodes that have not begun."""
@@ -283,24 +246,6 @@ print(info["mean_response_h"], info["cpu_utilization"])
                 for _ in range(DRAWN_QUEUES)
             ]
         return Episodes(jobsets, self.cores, count, self.options)
-
-    def observation_space(self) -> Box:
-        """Return the space of what an agent sees."""
-        names = tuple(APPLICATIONS) if self.jobsets is None else applications_of(self.jobsets)
-        return Box(0.0, 1.0, (size_of(names),), np.float32)
-
-    def action_space(self) -> Discrete:
-        """Return the space of quotas."""
-        return Discrete(len(self.options.percents))
-
-
-def _jobsets(jobs: Queue | Sequence[Queue] | None) -> tuple[tuple[QueuedJob, ...], ...] | None:
-    if jobs is None:
-        return None
-    listed: Sequence[Any] = [jobs] if isinstance(jobs, Sequence) and jobs and isinstance(jobs[0], QueuedJob) else jobs
-    if not isinstance(listed, Sequence) or not all(_is_queue(queue) for queue in listed):
-        raise UsageError("the jobs must be a sequence of QueuedJob or several of them, or None")
-    return tuple(tuple(queue) for queue in listed)
 
 
 def _is_queue(queue: object) -> bool:
@@ -318,13 +263,7 @@ class CoallocationEnv(SingleEnv[Episodes, Float32Array, np.int64]):
         return self.episodes.simulation().question
 
     def schedule(self) -> QuotaSchedule:
-        """Return what has happened so far; what is still to come is NaN.
-
-        Raises
-        ------
-        UsageError
-            If no episode has begun.
-        """
+        """Return what has happened so far; what is still to come is NaN."""
         return self.episodes.simulation().schedule()
 
 

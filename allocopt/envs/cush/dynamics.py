@@ -3,98 +3,67 @@
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import boolean, float64, int64, void
+from numba import float64, int64, void
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.envs import fields
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.envs.cush.jobsets import Machine
 from allocopt.envs.cush.reward import Weights
-from allocopt.envs.fields import STAY, Batch, Layout, OfJobs, Own, Shared
-from allocopt.envs.side_by_side import cleared, is_played, settled
+from allocopt.envs.side_by_side import Batch, EpisodeTally, Layout, OfJobs, Own, Shared, cleared, step_kernel
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.state import NOBODY, Records
 
-DEPTH_FIRST = int(Policy.DEPTH_FIRST)
+DEPTH_FIRST, N_POLICIES = int(Policy.DEPTH_FIRST), len(Policy)
 NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)
 
 
-class Tally(fields.Tally, Protocol):
+class Tally(EpisodeTally, Protocol):
     """Where an episode stands, and what it has come to."""
 
-    now: int
-    """The timestep."""
-    arrived: int
-    """Jobs that have arrived so far: the first ones of the job set."""
-    admitted: int
-    """Jobs that have come into the queue so far; those between wait in the backlog."""
-    started: int
-    ended: int
-    running: int
-    """Jobs that have started and ended so far, and that run now."""
-    free_cpus: int
+    now: int  # the timestep
+    arrived: int  # jobs that have arrived so far: the first ones of the job set
+    admitted: int  # jobs that have come into the queue so far; those between wait in the backlog
+    started: int  # jobs that have started so far
+    ended: int  # jobs that have ended so far
+    running: int  # jobs that run now
+    free_cpus: int  # units that nobody holds
     free_gpus: int
-    """Units that nobody holds."""
-    steps: int
-    """Actions so far."""
+    steps: int  # actions so far
+    # Sums over the jobs that have started.
     wait: float
     service: float
     turnaround: float
     normalized_turnaround: float
     penalty: float
-    """Sums over the jobs that have started."""
-    makespan: int
-    """Timestep by which the last of them has ended."""
-    total_reward: float
-    """Sum of the rewards so far."""
-    local_reward: float
-    """Sum of the paper's local rewards so far, whatever is paid."""
+    makespan: int  # timestep by which the last of them has ended
+    total_reward: float  # sum of the rewards so far
+    local_reward: float  # sum of the paper's local rewards so far, whatever is paid
 
 
 class Terms(Protocol):
     """What the episodes have in common besides machine and reward."""
 
-    skips_forced: int
-    """Whether time passes by itself where nothing can be chosen."""
+    skips_forced: int  # whether time passes by itself where nothing can be chosen
 
 
 class Episode(NamedTuple):
-    """One episode of ``n`` jobs.
-
-    Parameters
-    ----------
-    tally, machine, terms, weights
-        Where it stands, the cluster, the rules, and the reward, shape ``(1,)`` each.
-    slots
-        Jobs in the queue, ``NOBODY`` in an empty slot, shape ``(Q,)``.
-    list
-        The running jobs, those that end first in front, as many as run; shape ``(n,)``.
-    start, end, policy
-        Timestep in which each job started, ``NOBODY`` before; the one from which on its units are free; and how it was
-        allocated, shape ``(n,)``.
-    holder, until
-        Who held each unit last, and the timestep from which on it is free, shape ``(U,)``: the CPUs node by node, then
-        the GPUs.
-    room
-        For a number per node.
-    arrival, length, request, service, traits
-        The jobs, see `JobSet`.
-    """
+    """One episode of ``n`` jobs; for each job there is a row, and records have shape ``(1,)``."""
 
     tally: Own[Records[Tally]]
     machine: Shared[Records[Machine]]
     terms: Shared[Records[Terms]]
     weights: Shared[Records[Weights]]
-    slots: Own[IntArray]
-    list: Own[IntArray]
-    start: Own[IntArray]
-    end: Own[IntArray]
-    policy: Own[IntArray]
-    holder: Own[IntArray]
-    until: Own[IntArray]
-    room: Shared[IntArray]
+    slots: Own[IntArray]  # jobs in the queue, ``NOBODY`` in an empty slot, shape ``(Q,)``
+    list: Own[IntArray]  # the running jobs, those that end first in front, as many as run; shape ``(n,)``
+    start: Own[IntArray]  # timestep in which each job started, ``NOBODY`` before
+    end: Own[IntArray]  # timestep from which on its units are free
+    policy: Own[IntArray]  # how it was allocated
+    holder: Own[IntArray]  # who held each unit last, shape ``(U,)``: the CPUs node by node, then the GPUs
+    until: Own[IntArray]  # timestep from which on each unit is free, shape ``(U,)``
+    room: Shared[IntArray]  # for a number per node
+    # The jobs, see `JobSet`.
     arrival: OfJobs[IntArray]
     length: OfJobs[FloatArray]
     request: OfJobs[IntMatrix]
@@ -207,34 +176,21 @@ def _admit(episode: Episode) -> None:
 
 
 @inlined
-def _waiting(episode: Episode) -> float:
-    """Sum of wait over length of the jobs in the queue and the backlog (section 3.2)."""
+def _over_length(episode: Episode, waits: bool) -> float:
+    """Sum over the jobs in queue and backlog of wait over length (section 3.2), or of what a timestep adds to that."""
     tally, total = episode.tally[0], 0.0
     for slot in range(episode.slots.size):
         job = episode.slots[slot]
         if job != NOBODY:
-            total += (tally.now - episode.arrival[job]) / episode.length[job]
+            total += (tally.now - episode.arrival[job] if waits else 1.0) / episode.length[job]
     for job in range(tally.admitted, tally.arrived):
-        total += (tally.now - episode.arrival[job]) / episode.length[job]
-    return total
-
-
-@inlined
-def _urgency(episode: Episode) -> float:
-    """Sum of 1 / length of the jobs that wait: what a timestep costs."""
-    total = 0.0
-    for slot in range(episode.slots.size):
-        job = episode.slots[slot]
-        if job != NOBODY:
-            total += 1.0 / episode.length[job]
-    for job in range(episode.tally[0].admitted, episode.tally[0].arrived):
-        total += 1.0 / episode.length[job]
+        total += (tally.now - episode.arrival[job] if waits else 1.0) / episode.length[job]
     return total
 
 
 @helper()
 def _start(episode: Episode, slot: int, policy: int) -> float:
-    """Start the job in a slot; return the gain that is paid at once."""
+    """Return the gain that is paid at once."""
     tally, weights, job = episode.tally[0], episode.weights[0], episode.slots[slot]
     wait, length, service = tally.now - episode.arrival[job], episode.length[job], episode.service[job, policy]
     # A job holds its units for whole timesteps; rounding errors of service times must not make one more.
@@ -266,7 +222,7 @@ def _start(episode: Episode, slot: int, policy: int) -> float:
 def _pass_time(episode: Episode) -> float:
     """Let a timestep pass: jobs wait, end and arrive; return the gain that is paid for it."""
     tally, n = episode.tally[0], episode.arrival.size
-    gain = -episode.weights[0].normalized_turnaround * _urgency(episode) / n
+    gain = -episode.weights[0].normalized_turnaround * _over_length(episode, False) / n
     tally.now += 1
     ended = 0
     while ended < tally.running and episode.end[episode.list[ended]] <= tally.now:
@@ -285,20 +241,21 @@ def _pass_time(episode: Episode) -> float:
 
 
 @helper()
-def act(episode: Episode, slot: int, policy: int) -> None:
-    """Start the job in a slot, or let a timestep pass, and pay for it."""
+def act(episode: Episode, action: int) -> None:
+    """Start the job in a slot under a policy, or let a timestep pass, and pay for it; see `Episodes.step`."""
     tally, weight = episode.tally[0], episode.weights[0].waiting
+    slot, policy = action // N_POLICIES, action % N_POLICIES
     named = 0 <= slot < episode.slots.size
     chosen = named and may_start(episode, slot)
     tally.invalid = named and not chosen
     tally.steps += 1
     gain = _start(episode, slot, policy) if chosen else _pass_time(episode)
-    local = _waiting(episode)
+    local = _over_length(episode, True)
     reward = gain - weight * local
     if episode.terms[0].skips_forced:
         while not tally.over and _is_forced(episode):
             reward += _pass_time(episode)
-            more = _waiting(episode)
+            more = _over_length(episode, True)
             reward -= weight * more
             local += more
     tally.reward = reward
@@ -325,19 +282,7 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
             _pass_time(episode)
 
 
-@kernel(void(LAYOUT.batch, int64[::1], int64[::1], int64[::1], float64[::1], boolean[::1]))
-def step_all(
-    batch: Batch, slots: IntArray, policies: IntArray, jobsets: IntArray, rewards: FloatArray, over: BoolArray
-) -> None:
-    """Begin an episode where a job set is named, else act in it; see `SideBySide.step`."""
-    for e in range(slots.size):
-        rewards[e] = 0.0
-        if is_played(batch, e, slots[e], jobsets[e]):
-            act(episode_of(batch, e), slots[e], policies[e])
-            rewards[e] = batch.tally[e, 0].reward
-        follows = settled(batch, e, slots[e], jobsets[e], over)
-        if follows != STAY:
-            begin(batch, e, follows)
+step_all = step_kernel(LAYOUT, act, begin)
 
 
 @inlined
@@ -397,6 +342,6 @@ def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies:
         if slot != NOBODY and not may_start(episode, slot):
             slot = _backfilled(episode, row, policies, slot) if backfill == EASY else NOBODY
         if slot == NOBODY:
-            act(episode, episode.slots.size, 0)
+            act(episode, N_POLICIES * episode.slots.size)
         else:
-            act(episode, slot, policies[episode.slots[slot]])
+            act(episode, N_POLICIES * slot + policies[episode.slots[slot]])

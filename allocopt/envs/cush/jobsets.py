@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.platform import Part, Platform
-from allocopt.envs.asked import whole_number
+from allocopt.envs.side_by_side import whole_number
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.locality import SHARE, Measurements, PenaltyTable, WorkloadType
 from allocopt.traces.workload import Workload
 
-CPUS, GPUS = range(2)
-"""Columns of requests and capacities."""
+CPUS, GPUS = range(2)  # columns of requests and capacities
 HELD_OUT = 1_000_000
 """Seeds from here on are for tests: neither the coefficients of the locality model nor a training may use them."""
 
@@ -22,17 +22,14 @@ HELD_OUT = 1_000_000
 class Machine:
     """A cluster of nodes that are alike.
 
+    Raises `UsageError` if a number is not positive.
+
     Parameters
     ----------
     nodes
         Number of nodes N, at least 1.
     cpus, gpus
         CPUs and GPUs of a node, at least 1.
-
-    Raises
-    ------
-    UsageError
-        If a number is not positive.
     """
 
     nodes: int = 128
@@ -72,6 +69,8 @@ def summit(nodes: int = 128) -> Machine:
 class JobSet:
     """The jobs of an episode, in the order of their arrival; the shorter first of those that arrive together.
 
+    Raises `InvalidProblemError` if any of this does not hold.
+
     Parameters
     ----------
     arrival
@@ -84,11 +83,6 @@ class JobSet:
         Times in timesteps that each takes under each `Policy`, shape ``(n, 2)``, positive.
     traits
         What an agent is told of each job's kind, shape ``(n, K)``, within 0 .. 1.
-
-    Raises
-    ------
-    InvalidProblemError
-        If any of this does not hold.
     """
 
     arrival: IntArray
@@ -109,9 +103,8 @@ class JobSet:
         if self.arrival.min() < 0 or not self.length.min() > 0 or not self.service.min() > 0:
             raise InvalidProblemError("jobset", "arrivals must not be negative, lengths and service times positive")
         if self.request.min() < 0 or not self.request.sum(axis=1).min() > 0:
-            raise InvalidProblemError(
-                "jobset", "a job must ask for some CPUs or GPUs, and for a negative number of none"
-            )
+            fault = "a job must ask for some CPUs or GPUs, and for a negative number of none"
+            raise InvalidProblemError("jobset", fault)
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -120,14 +113,12 @@ class JobSet:
     @property
     def penalty(self) -> FloatArray:
         """Timesteps that each job takes longer than it requests, under each policy, shape ``(n, 2)``."""
-        penalty: FloatArray = self.service - self.length[:, np.newaxis]
-        return penalty
+        return self.service - self.length[:, np.newaxis]
 
     @property
     def better(self) -> IntArray:
         """The policy under which each job is served sooner, the first of equal ones, shape ``(n,)``."""
-        better: IntArray = self.service.argmin(axis=1)
-        return better
+        return cast(IntArray, self.service.argmin(axis=1))
 
     def in_whole_timesteps(self) -> "JobSet":
         """Return the jobs with service times rounded up."""
@@ -136,10 +127,7 @@ class JobSet:
     def workload(self, name: str = "jobset") -> Workload:
         """Return the jobs as `simulate` takes them, with ids from 0 and CPUs as processors; a timestep is a second.
 
-        Raises
-        ------
-        InvalidProblemError
-            If a job asks for no CPU.
+        Raises `InvalidProblemError` if a job asks for no CPU.
         """
         arrival, cpus = self.arrival.astype(np.float64), self.request[:, CPUS]
         return Workload(name, np.arange(len(self)), arrival, self.length, cpus, self.length)
@@ -148,6 +136,8 @@ class JobSet:
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How job sets are drawn (CuSH, section 4).
+
+    Raises `UsageError` if a value is out of range.
 
     Parameters
     ----------
@@ -166,11 +156,6 @@ class Recipe:
         Share of the jobs that are compute-bound; the others are network-bound.
     unknown_share
         Share of the jobs of which the agent is not told the type.
-
-    Raises
-    ------
-    UsageError
-        If a value is out of range.
     """
 
     jobs: int = 20
@@ -191,17 +176,7 @@ class Recipe:
                 raise UsageError(f"{name} is {getattr(self, name)}, must be within 0 .. 1")
 
     def draw(self, machine: Machine, table: PenaltyTable, rng: np.random.Generator) -> JobSet:
-        """Draw a job set.
-
-        Parameters
-        ----------
-        machine
-            What shares are shares of.
-        table
-            The locality model, in timesteps.
-        rng
-            Source of randomness.
-        """
+        """Draw a job set by the locality model of a table, in timesteps; shares are shares of the machine."""
         n = self.jobs
         arrival, length, request = self.shapes(machine, rng)
         kinds = np.where(rng.random(n) < self.compute_share, WorkloadType.COMPUTE, WorkloadType.NETWORK)
@@ -223,49 +198,59 @@ class Recipe:
 def draw_jobsets(
     machine: Machine, table: PenaltyTable, seeds: Sequence[int], recipe: Recipe | None = None
 ) -> list[JobSet]:
-    """Draw a job set for each seed.
-
-    Parameters
-    ----------
-    machine
-        The cluster.
-    table
-        The locality model, in timesteps.
-    seeds
-        One for each set.
-    recipe
-        How they are drawn; None for the paper's.
-    """
-    recipe = Recipe() if recipe is None else recipe
+    """Draw a job set for each seed, by the paper's recipe or another one; the table is in timesteps."""
+    recipe = recipe or Recipe()
     return [recipe.draw(machine, table, np.random.default_rng(seed)) for seed in seeds]
 
 
 def draw_measured(
     machine: Machine, measured: Measurements, seeds: Sequence[int], recipe: Recipe | None = None
 ) -> list[JobSet]:
-    """Draw a job set for each seed, of jobs whose speeds were measured.
+    """Draw a job set for each seed, of jobs whose speeds were measured; the recipe's types are not looked at.
 
     All jobs of a set run on GPUs of one type, drawn for the set; an agent is told that type, the family of each job and
     its batch size.
-
-    Parameters
-    ----------
-    machine
-        The cluster.
-    measured
-        The locality model.
-    seeds
-        One for each set.
-    recipe
-        How they are drawn, but for the types; None for the paper's.
     """
-    return [_measured_set(machine, measured, recipe or Recipe(), np.random.default_rng(seed)) for seed in seeds]
+    recipe, drawn = recipe or Recipe(), []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        arrival, length, request = recipe.shapes(machine, rng)
+        gpu_type = measured.gpu_types[int(rng.integers(0, len(measured.gpu_types)))]
+        known = measured.jobs(gpu_type)
+        names = [known[job] for job in rng.integers(0, len(known), recipe.jobs)]
+        service = measured.service(gpu_type, names, length, request[:, GPUS])
+        drawn.append(JobSet(arrival, length, request, service, measured.traits(gpu_type, names)))
+    return drawn
 
 
-def _measured_set(machine: Machine, measured: Measurements, recipe: Recipe, rng: np.random.Generator) -> JobSet:
-    arrival, length, request = recipe.shapes(machine, rng)
-    gpu_type = measured.gpu_types[int(rng.integers(0, len(measured.gpu_types)))]
-    known = measured.jobs(gpu_type)
-    names = [known[job] for job in rng.integers(0, len(known), recipe.jobs)]
-    service = measured.service(gpu_type, names, length, request[:, GPUS])
-    return JobSet(arrival, length, request, service, measured.traits(gpu_type, names))
+@dataclass(frozen=True, slots=True, eq=False)
+class ApplicationSet:
+    """A job set of which no type is told, and which application each job is a run of."""
+
+    jobs: JobSet
+    applications: IntArray  # numbers of their applications, in the order of the jobs, shape ``(n,)``
+
+
+def draw_application_sets(
+    machine: Machine, table: PenaltyTable, seeds: Sequence[int], count: int, recipe: Recipe | None = None
+) -> list[ApplicationSet]:
+    """Draw a job set for each seed, of runs of the same applications, as many as ``count``.
+
+    Those with even numbers are compute-bound, the others network-bound; the recipe's shares of types are not looked at.
+    Raises `UsageError` if there is no application.
+    """
+    if count < 1:
+        raise UsageError(f"the number of applications is {count}, must be at least 1")
+    recipe, drawn = recipe or Recipe(), []
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        arrival, length, request = recipe.shapes(machine, rng)
+        # Job sets are in this order, so that applications must be drawn for it.
+        order = np.lexsort((length, arrival))
+        applications = rng.integers(0, count, recipe.jobs)
+        kinds = np.where(applications % 2 == 0, WorkloadType.COMPUTE, WorkloadType.NETWORK)
+        arrival, length, request = arrival[order], length[order], request[order]
+        service = length[:, np.newaxis] + table.penalties(kinds, request[:, GPUS])
+        told = np.tile(np.eye(len(WorkloadType))[WorkloadType.UNKNOWN], (recipe.jobs, 1))
+        drawn.append(ApplicationSet(JobSet(arrival, length, request, service, told), applications))
+    return drawn

@@ -1,12 +1,11 @@
 """What an agent sees: the paper's image, or features of each slot that do not depend on the size of the machine."""
 
 import numpy as np
-from numba import boolean, float32, void
 
 from allocopt.arrays import BoolArray, Float32Array
-from allocopt.envs.cush.dynamics import LAYOUT, Episode, episode_of, may_start
-from allocopt.envs.fields import Batch
-from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.envs.cush.dynamics import LAYOUT, Episode, may_start
+from allocopt.envs.side_by_side import describe_kernel
+from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.state import NOBODY
 
 JOB_MEANINGS = {
@@ -41,12 +40,9 @@ AHEAD = (1, 2, 4, 8, 16)
 N_JOB, N_CLUSTER, N_AHEAD = len(JOB_MEANINGS), len(CLUSTER_MEANINGS), len(AHEAD)
 FIRST_TRAIT = N_JOB + N_CLUSTER + 2 * N_AHEAD
 
-MOST = 4.0
-"""No feature is larger."""
-HALF = 10.0
-"""Timesteps that count as a half where times are squeezed into 0 .. 1."""
-NEW = 0.5
-"""What an image shows of a job that has just arrived; a longer wait comes closer to 1."""
+MOST = 4.0  # no feature is larger
+HALF = 10.0  # timesteps that count as a half where times are squeezed into 0 .. 1
+NEW = 0.5  # what an image shows of a job that has just arrived; a longer wait comes closer to 1
 
 
 def n_features(n_traits: int) -> int:
@@ -134,9 +130,12 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
 
 
 @helper()
-def _describe(episode: Episode, rows: Float32Array) -> None:
-    """Write the features of every slot and, in the last row, of doing nothing."""
-    n_slots, width = episode.slots.size, rows.shape[1]
+def describe(episode: Episode, rows: Float32Array) -> None:
+    """Write the features of every slot and, in the last row, of doing nothing; zeros at the end."""
+    n_slots = episode.slots.size
+    if episode.tally[0].over:
+        rows[:] = 0.0
+        return
     _describe_cluster(episode, rows)
     for slot in range(n_slots + 1):
         if slot > 0:
@@ -145,31 +144,9 @@ def _describe(episode: Episode, rows: Float32Array) -> None:
         if slot < n_slots and episode.slots[slot] != NOBODY:
             _describe_job(episode, slot, rows)
         else:
-            for i in range(N_JOB):
-                rows[slot, i] = 0.0
-            for i in range(FIRST_TRAIT, width):
-                rows[slot, i] = 0.0
+            rows[slot, :N_JOB] = 0.0
+            rows[slot, FIRST_TRAIT:] = 0.0
     rows[n_slots, N_JOB] = 1.0
-
-
-@inlined
-def _mark_legal(episode: Episode, mask: BoolArray) -> None:
-    """Write which actions are legal; the last one, to do nothing, always is."""
-    for slot in range(episode.slots.size):
-        mask[slot] = not episode.tally[0].over and may_start(episode, slot)
-    mask[episode.slots.size] = True
-
-
-@kernel(void(LAYOUT.batch, float32[:, :, ::1], boolean[:, ::1]))
-def describe_all(batch: Batch, rows: Float32Array, masks: BoolArray) -> None:
-    """Write the features of all episodes and what is legal; zeros for those that are over."""
-    for number in range(batch.slots.shape[0]):
-        episode = episode_of(batch, number)
-        _mark_legal(episode, masks[number])
-        if episode.tally[0].over:
-            rows[number] = 0.0
-        else:
-            _describe(episode, rows[number])
 
 
 @helper()
@@ -185,9 +162,12 @@ def _draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
 
 
 @helper()
-def _draw(episode: Episode, image: Float32Array) -> None:
-    """Draw the cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU."""
+def draw(episode: Episode, image: Float32Array) -> None:
+    """Draw the cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU; zeros at the end."""
     now = episode.tally[0].now
+    if episode.tally[0].over:
+        image[:] = 0.0
+        return
     for row in range(image.shape[1]):
         line = image[0, row]
         for unit in range(line.size):
@@ -198,13 +178,13 @@ def _draw(episode: Episode, image: Float32Array) -> None:
             _draw_job(episode, slot, image)
 
 
-@kernel(void(LAYOUT.batch, float32[:, :, :, ::1], boolean[:, ::1]))
-def draw_all(batch: Batch, images: Float32Array, masks: BoolArray) -> None:
-    """Draw all episodes and write what is legal; zeros for those that are over."""
-    for number in range(batch.slots.shape[0]):
-        episode = episode_of(batch, number)
-        _mark_legal(episode, masks[number])
-        if episode.tally[0].over:
-            images[number] = 0.0
-        else:
-            _draw(episode, images[number])
+@inlined
+def _mark_legal(episode: Episode, legal: BoolArray) -> None:
+    """Write which actions are legal; the last one, to do nothing, always is."""
+    for slot in range(episode.slots.size):
+        legal[slot] = not episode.tally[0].over and may_start(episode, slot)
+    legal[episode.slots.size] = True
+
+
+describe_all = describe_kernel(LAYOUT, _mark_legal, describe, 2)
+draw_all = describe_kernel(LAYOUT, _mark_legal, draw, 3)

@@ -11,6 +11,8 @@ from allocopt.errors import UsageError
 class Weights:
     """What an agent is rewarded for: a weighted sum.
 
+    Raises `UsageError` if a weight is not finite.
+
     Parameters
     ----------
     waiting
@@ -22,11 +24,6 @@ class Weights:
         1 - mean normalized turnaround time.
     penalty
         On minus the locality penalty of a job, paid when it starts.
-
-    Raises
-    ------
-    UsageError
-        If a weight is not finite.
     """
 
     waiting: float = 1.0

@@ -2,33 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, MultiDiscrete
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.asked import MOST_SLOTS, whole_number
-from allocopt.envs.cush.dynamics import LAYOUT, Episode, Tally, Terms, follow_list, step_all
-from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
+from allocopt.envs.cush.dynamics import LAYOUT, N_POLICIES, Episode, Tally, Terms, follow_list, step_all
+from allocopt.envs.cush.jobsets import GPUS, ApplicationSet, JobSet, Machine, Recipe, draw_jobsets, sierra, summit
 from allocopt.envs.cush.observation import CLUSTER_MEANINGS, JOB_MEANINGS, MOST, describe_all, draw_all, n_features
 from allocopt.envs.cush.reward import Weights
 from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
-from allocopt.envs.fields import records
-from allocopt.envs.side_by_side import Compiled
+from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, records, whole_number
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, PenaltyTable, Policy, WorkloadType
+from allocopt.simulator.locality_fit import Measured, TypeClassifier
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.state import NOBODY
 
 ObservationName = Literal["image", "slots"]
 OBSERVATIONS: tuple[ObservationName, ...] = ("image", "slots")
 
-DRAWN_JOBSETS = 256
-"""Job sets drawn by the seed of a reset where none are given."""
-N_NUMBERS = 3
-"""What a policy selector is told of a job beside its traits; see `Episodes.descriptions`."""
+DRAWN_JOBSETS = 256  # job sets drawn by the seed of a reset where none are given
+N_NUMBERS = 3  # what a policy selector is told of a job beside its traits; see `Episodes.descriptions`
 
 MachineName = Literal["sierra", "summit"]
 MACHINES = {"sierra": sierra, "summit": summit}
@@ -38,6 +35,8 @@ Observation = dict[str, NDArray[Any]]
 @dataclass(frozen=True, slots=True)
 class Options:
     """What episodes have in common besides the machine.
+
+    Raises `UsageError` if a value is not one of these.
 
     Parameters
     ----------
@@ -53,11 +52,6 @@ class Options:
     skips_forced
         Whether time passes by itself while nothing can start; what that costs is added to the reward of the action
         before.
-
-    Raises
-    ------
-    UsageError
-        If a value is not one of these.
     """
 
     queue: int = 5
@@ -85,61 +79,50 @@ class Options:
 
 
 class Episodes(Compiled):
-    """Independent episodes on machines that are alike.
+    """Independent episodes on machines that are alike, all of them over until `begin` is called.
 
-    Parameters
-    ----------
-    jobsets
-        The jobs of which an episode takes one set, all with the same number of traits.
-    machine
-        The cluster.
-    count
-        Episodes side by side, E, at least 1; all of them are over until `begin` is called.
-    options
-        What they have in common; None for the defaults.
-
-    Raises
-    ------
-    UsageError
-        If there are no job sets or episodes, the traits differ in number, or a job asks for more than the machine has.
+    Raises `UsageError` if there are no job sets or episodes, the traits differ in number, or a job asks for more than
+    the machine has.
     """
 
     layout = LAYOUT
+    kernel = staticmethod(step_all)
 
     def __init__(
         self, jobsets: Sequence[JobSet], machine: Machine, count: int = 1, options: Options | None = None
     ) -> None:
         if not jobsets or count < 1:
             raise UsageError(f"there are {len(jobsets)} job sets and {count} episodes, must be at least 1 of each")
+        self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
         self.n_traits = jobsets[0].traits.shape[1]
         for number, jobs in enumerate(jobsets):
-            _check(number, jobs, machine, self.n_traits)
-        self.options = Options() if options is None else options
-        self.machine = machine
-        self.jobsets = tuple(jobsets)
-        most = max(map(len, jobsets))
-        nobody = np.full(most, NOBODY)
-        one = Episode(
+            if jobs.traits.shape[1] != self.n_traits:
+                raise UsageError(f"job set {number} has {jobs.traits.shape[1]} traits, the first one {self.n_traits}")
+            large = (jobs.request > np.array(machine.total)).any(axis=1)
+            if large.any():
+                cpus, gpus = jobs.request[int(np.argmax(large))]
+                have = "{} CPUs and {} GPUs".format(*machine.total)
+                raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
+        batch = LAYOUT.side_by_side(count, [self._episode(jobs) for jobs in jobsets], jobs=list(map(len, jobsets)))
+        super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine, self.n_traits))
+
+    def _episode(self, jobs: JobSet) -> Episode:
+        nobody, idle = np.full(len(jobs), NOBODY), np.zeros(self.machine.units, dtype=np.int64)
+        return Episode(
             records(Tally),
-            records(Machine, **asdict(machine)),
+            records(Machine, **asdict(self.machine)),
             records(Terms, skips_forced=self.options.skips_forced),
             records(Weights, **asdict(self.options.reward)),
-            np.full(self.options.queue, NOBODY),
-            np.zeros(most, dtype=np.int64),
-            nobody,
-            nobody,
-            nobody,
-            np.full(machine.units, NOBODY),
-            np.zeros(machine.units, dtype=np.int64),
-            np.zeros(machine.nodes, dtype=np.int64),
-            *(
-                np.concatenate([getattr(jobs, name) for jobs in jobsets])
-                for name in ("arrival", "length", "request", "service", "traits")
-            ),
+            slots=np.full(self.options.queue, NOBODY),
+            list=nobody,
+            start=nobody,
+            end=nobody,
+            policy=nobody,
+            holder=idle,
+            until=idle,
+            room=np.zeros(self.machine.nodes, dtype=np.int64),
+            **{name: getattr(jobs, name) for name in ("arrival", "length", "request", "service", "traits")},
         )
-        batch = LAYOUT.side_by_side(count, one, jobs=[len(jobs) for jobs in jobsets])
-        shape = self.options.shape(machine, self.n_traits)
-        super().__init__(len(jobsets), self.options.n_actions, batch, shape)
 
     def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
         (describe_all if self.options.observation == "slots" else draw_all)(self._batch, seen, legal)
@@ -147,22 +130,16 @@ class Episodes(Compiled):
     @property
     def backlog(self) -> IntArray:
         """Jobs that wait outside the queue, shape ``(E,)``."""
-        backlog: IntArray = self.tally["arrived"] - self.tally["admitted"]
-        return backlog
+        return cast(IntArray, self.tally["arrived"] - self.tally["admitted"])
 
     def jobs(self) -> IntArray:
         """Return the jobs in the slots, numbers in their job sets, ``NOBODY`` in an empty slot; shape ``(E, Q)``."""
-        jobs: IntArray = self._batch.slots.copy()
-        return jobs
+        return cast(IntArray, self._batch.slots.copy())
 
     def descriptions(self) -> Float32Array:
-        """Return what the policy selector sees of the job in each slot, zeros in an empty one.
+        """Return what the policy selector sees of the job in each slot, zeros in an empty one, shape ``(E, Q, K + 3)``.
 
-        Returns
-        -------
-        Float32Array
-            Shape ``(E, Q, 3 + K)``: its K traits, log2(1 + GPUs) / 10, GPUs over those of the machine, and
-            log2(1 + length) / 5.
+        Behind its K traits stand log2(1 + GPUs) / 10, GPUs over those of the machine, and log2(1 + length) / 5.
         """
         jobs, batch, rows = self._batch.slots, self._batch, self._rows()
         gpus, length = batch.request[rows, 1], batch.length[rows]
@@ -172,8 +149,7 @@ class Episodes(Compiled):
 
     def _rows(self) -> IntArray:
         """Return where the jobs in the slots stand among those of all sets."""
-        rows: IntArray = np.maximum(self._batch.slots, 0) + self._batch.jobs_at[self.tally["jobset"], :1]
-        return rows
+        return cast(IntArray, np.maximum(self._batch.slots, 0) + self._batch.jobs_at[self.tally["jobset"], :1])
 
     def tell(self, jobset: int, traits: FloatArray) -> None:
         """Set what agents are told of a job set's jobs from now on, shape ``(n, K)``; see `JobSet`."""
@@ -189,57 +165,27 @@ class Episodes(Compiled):
     def step(  # type: ignore[override]
         self, slots: IntArray, policies: IntArray, jobsets: IntArray | None = None
     ) -> tuple[FloatArray, BoolArray]:
-        """Start a job in each episode, or let a timestep pass.
+        """Start a job in each episode, or let a timestep pass; otherwise as `SideBySide.step`.
 
-        Parameters
-        ----------
-        slots
-            Slots, shape ``(E,)``; Q, or one whose job cannot start, does nothing.
-        policies
-            The `Policy` of the job that starts, shape ``(E,)``.
-        jobsets
-            As in `SideBySide.step`.
-
-        Returns
-        -------
-        FloatArray, BoolArray
-            Rewards, and which episodes are over, shape ``(E,)``; new arrays.
+        Slot Q and one whose job cannot start do nothing; a job that starts is placed by its `Policy`; shapes ``(E,)``.
         """
         chosen, how = (np.ascontiguousarray(values, dtype=np.int64) for values in (slots, policies))
         if chosen.shape != self._stay.shape or how.shape != self._stay.shape:
             raise UsageError(f"the actions have shapes {chosen.shape} and {how.shape}, must have {self._stay.shape}")
-        if how.min() < 0 or how.max() >= len(Policy):
+        if (how // N_POLICIES).any():  # one look at them is faster than for the least and the largest
             raise UsageError(f"the policies are {how.min()} .. {how.max()}, must be within 0 .. {len(Policy) - 1}")
-        return self._play(chosen, self._stay if jobsets is None else jobsets, how)
-
-    def _play(
-        self, actions: IntArray, jobsets: IntArray, policies: IntArray | None = None
-    ) -> tuple[FloatArray, BoolArray]:
-        results = self._results()
-        step_all(self._batch, actions, self._stay if policies is None else policies, jobsets, *results)
-        return results
+        # Slot and policy are one number in a kernel.
+        return self._play(N_POLICIES * chosen + how, self._stay if jobsets is None else jobsets)
 
     def follow_list(
         self, jobset: int, values: FloatArray, policies: IntArray, backfill: Backfill = Backfill.FIRST_FIT
     ) -> None:
         """Run the first episode to its end: the job in the queue with the lowest value starts, the first of equals.
 
-        Parameters
-        ----------
-        jobset
-            Number of the job set.
-        values
-            A value of each job, shape ``(n,)``, or several that take turns after each start, shape ``(k, n)``.
-        policies
-            The `Policy` of each job, shape ``(n,)``.
-        backfill
-            Which jobs start where the one with the lowest value does not fit: none; the first that fits; or, with EASY,
-            the first that fits and does not delay it by the service times.
-
-        Raises
-        ------
-        UsageError
-            If a shape is wrong, or backfilling is of another kind.
+        There is a value and a `Policy` for each job, shapes ``(n,)``, or there are several values that take turns after
+        each start, ``(k, n)``. Where the job with the lowest does not fit, others start as backfilling says: none; the
+        first that fits; or, with EASY, the first that fits and does not delay it by the service times. Raises
+        `UsageError` if a shape is wrong, or backfilling is of another kind.
         """
         numbers, how = np.array(np.atleast_2d(values), dtype=float), np.array(policies, dtype=np.int64)
         n = len(self.jobsets[jobset])
@@ -267,18 +213,10 @@ class Episodes(Compiled):
         return held[:n_cpus].reshape(-1, self.machine.cpus), held[n_cpus:].reshape(-1, self.machine.gpus)
 
 
-def _check(number: int, jobs: JobSet, machine: Machine, n_traits: int) -> None:
-    if jobs.traits.shape[1] != n_traits:
-        raise UsageError(f"job set {number} has {jobs.traits.shape[1]} traits, the first one {n_traits}")
-    large = (jobs.request > np.array(machine.total)).any(axis=1)
-    if large.any():
-        cpus, gpus = jobs.request[int(np.argmax(large))]
-        have = " and ".join(f"{units} {name}" for units, name in zip(machine.total, ("CPUs", "GPUs"), strict=True))
-        raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
-
-
 class Cush(Task[Episodes, Observation]):
     """An agent chooses a job of the queue, and whether it is allocated depth-first or breadth-first.
+
+    Raises `UsageError` if a value is out of range, or a job asks for more than the machine has.
 
     Parameters
     ----------
@@ -292,11 +230,6 @@ class Cush(Task[Episodes, Observation]):
         How they are drawn; None for the paper's.
     options
         Queue, horizon, reward and observation; None for images.
-
-    Raises
-    ------
-    UsageError
-        If a value is out of range, or a job asks for more than the machine has.
     """
 
     about = About(
@@ -385,13 +318,11 @@ in an empty slot.""",
         if pairs.dtype.kind not in "iu":
             raise UsageError(f"the actions have dtype {pairs.dtype}, must be whole numbers: slots and policies")
         if pairs.shape != (episodes.n_environments, 2):
-            raise UsageError(
-                f"the actions have shape {pairs.shape}, must be {episodes.n_environments} of a slot and a policy"
-            )
+            right = f"{episodes.n_environments} of a slot and a policy"
+            raise UsageError(f"the actions have shape {pairs.shape}, must be {right}")
         if pairs.min() < 0 or (pairs >= [options.n_actions, len(Policy)]).any():
-            raise UsageError(
-                f"an action is out of range: slots are 0 .. {options.queue}, policies 0 .. {len(Policy) - 1}"
-            )
+            right = f"slots are 0 .. {options.queue}, policies 0 .. {len(Policy) - 1}"
+            raise UsageError(f"an action is out of range: {right}")
         return episodes.step(pairs[:, 0], pairs[:, 1], jobsets)
 
 
@@ -409,50 +340,24 @@ class CushVectorEnv(VectorizedEnv[Episodes, Observation]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kinds:
-    """What the policy selector is to know of the jobs of a workload, and what their placement costs.
+    """What the policy selector is to know of the jobs of a workload, and what their placement costs."""
 
-    Parameters
-    ----------
-    traits
-        What is told of each job's kind, shape ``(n, K)``, as in `JobSet`.
-    penalty_s
-        Seconds that each takes longer under each `Policy`, shape ``(n, 2)``.
-    """
-
-    traits: FloatArray
-    penalty_s: FloatArray
+    traits: FloatArray  # what is told of each job's kind, shape ``(n, K)``, as in `JobSet`
+    penalty_s: FloatArray  # seconds that each takes longer under each `Policy`, shape ``(n, 2)``
 
 
 class LiveEpisode:
-    """An episode that is set, not stepped.
-
-    Parameters
-    ----------
-    jobs
-        The jobs of the simulation; their numbers below are those of this set.
-    machine
-        The cluster.
-    options
-        Queue and observation.
-    """
+    """An episode that is set, not stepped; jobs are told by their numbers in the set."""
 
     def __init__(self, jobs: JobSet, machine: Machine, options: Options) -> None:
         self._episodes = Episodes([jobs], machine, 1, options)
         self._batch = self._episodes._batch
 
     def set(self, now: int, waiting: IntArray, running: IntArray, ends: IntArray, free: IntArray) -> None:
-        """Say how things stand.
+        """Tell how things stand: the timestep, the jobs that wait and run, and the CPUs and GPUs that nobody holds.
 
-        Parameters
-        ----------
-        now
-            Timesteps since the beginning.
-        waiting
-            Jobs that wait, first things first; those beyond the queue are the backlog.
-        running, ends
-            Jobs that run, and the timesteps by which they end, those that end first in front.
-        free
-            CPUs and GPUs that nobody holds.
+        Of the waiting jobs first things stand first, those beyond the queue are the backlog; of the running ones, those
+        that end first, ``ends`` being the timesteps by which they do.
         """
         batch, tally = self._batch, self._batch.tally[0]
         shown = waiting[: self._episodes.options.queue]
@@ -472,9 +377,47 @@ class LiveEpisode:
 
     def slots(self) -> IntArray:
         """Return the jobs of the queue, `NOBODY` in an empty slot."""
-        slots: IntArray = self._batch.slots[0].copy()
-        return slots
+        return cast(IntArray, self._batch.slots[0].copy())
 
     def described(self, slot: int) -> Float32Array:
         """Return what the policy selector is told of the job in a slot, shape ``(1, inputs)``."""
         return self._episodes.descriptions()[:, slot]
+
+
+class DynamicTypes:
+    """Tells agents the types of applications after a few runs of them: each is classified then (section 3.1).
+
+    Episodes are played one at a time, over the job sets of ``sets``; what the classifier knows stays from one to the
+    next. Raises `UsageError` if there are several episodes side by side, or other job sets.
+    """
+
+    def __init__(self, classifier: TypeClassifier, episodes: Episodes, sets: Sequence[ApplicationSet]) -> None:
+        if episodes.n_environments != 1 or len(episodes.jobsets) != len(sets):
+            raise UsageError("types are classified in one episode at a time, over the job sets that are given")
+        self._classifier, self._episodes, self._sets = classifier, episodes, tuple(sets)
+        self._seen: set[int] = set()
+
+    def begin(self, number: int) -> None:
+        """Begin an episode with a job set, and tell what is known by now."""
+        self._seen.clear()
+        self._episodes.begin(np.array([number]))
+        self._tell(number)
+
+    def look(self) -> None:
+        """Take note of the jobs that have ended since, and tell what is known by now; to be called after steps."""
+        episodes = self._episodes
+        number, now = int(episodes.tally["jobset"][0]), int(episodes.tally["now"][0])
+        one, (start, end, policy) = self._sets[number], episodes.times(0)
+        ended = [int(job) for job in np.flatnonzero((start >= 0) & (end <= now)) if int(job) not in self._seen]
+        for job in ended:
+            self._seen.add(job)
+            how = Policy(int(policy[job]))
+            service, length = float(one.jobs.service[job, how]), float(one.jobs.length[job])
+            run = Measured(WorkloadType.UNKNOWN, how, int(one.jobs.request[job, GPUS]), length, service)
+            self._classifier.observe(str(one.applications[job]), run)
+        if ended:
+            self._tell(number)
+
+    def _tell(self, number: int) -> None:
+        kinds = [self._classifier.type_of(str(application)) for application in self._sets[number].applications]
+        self._episodes.tell(number, np.eye(len(WorkloadType))[kinds])

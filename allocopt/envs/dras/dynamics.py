@@ -6,15 +6,24 @@ An instance opens, a job is chosen, time goes on to the next choice.
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import boolean, float64, int64, void
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.envs import fields
+from allocopt.arrays import IntArray
 from allocopt.envs.dras.reward import Waits, Weights, gained, worth_of_choice, worth_of_job
-from allocopt.envs.fields import STAY, Batch, Layout, OfJobs, Own, OwnByJob, Shared, Simulation
-from allocopt.envs.side_by_side import cleared, is_played, rewind, settled
+from allocopt.envs.side_by_side import (
+    Batch,
+    EpisodeTally,
+    Layout,
+    OfJobs,
+    Own,
+    OwnByJob,
+    Shared,
+    Simulation,
+    cleared,
+    rewind,
+    step_kernel,
+)
 from allocopt.kernels.arrays import FloatMatrix
-from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow, take_spare
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued
@@ -30,76 +39,45 @@ KEPT, NO_RESERVATIONS = int(Reservations.KEPT), int(Reservations.NONE)
 class Instance(Protocol):
     """A scheduling instance: what is to be chosen now."""
 
-    level: int
-    """A `Level`."""
-    n_slots: int
-    """Occupied slots of the window."""
-    holder: int
-    """The job that has the reservation, or ``NOBODY``."""
-    shadow: float
-    """When that job starts at the latest, by the estimates."""
-    spare: int
-    """Processors that a job may hold beyond that time."""
+    level: int  # a `Level`
+    n_slots: int  # occupied slots of the window
+    holder: int  # the job that has the reservation, or ``NOBODY``
+    shadow: float  # when that job starts at the latest, by the estimates
+    spare: int  # processors that a job may hold beyond that time
 
 
-class Tally(fields.Tally, Waits, Protocol):
+class Tally(EpisodeTally, Waits, Protocol):
     """What an episode has come to."""
 
-    episode: int
-    """Episodes before it in its place."""
-    started: int
-    """Jobs started so far."""
-    instances: int
-    """Scheduling instances so far."""
-    choices: int
-    """Actions so far."""
-    makespan_s: float
-    """From the first submission to the last end."""
-    total_reward: float
-    """Sum of the rewards so far."""
+    episode: int  # episodes before it in its place
+    started: int  # jobs started so far
+    instances: int  # scheduling instances so far
+    choices: int  # actions so far
+    makespan_s: float  # from the first submission to the last end
+    total_reward: float  # sum of the rewards so far
 
 
 class Terms(Protocol):
     """What the episodes have in common besides the reward."""
 
-    reservations: int
-    """A `Reservations`."""
-    skips_forced: int
-    """Whether a choice is made by itself where only one action is legal."""
+    reservations: int  # a `Reservations`
+    skips_forced: int  # whether a choice is made by itself where only one action is legal
 
 
 class Episode(NamedTuple):
-    """One episode of ``n`` jobs.
+    """One episode of ``n`` jobs; records have shape ``(1,)`` where nothing else is said."""
 
-    Parameters
-    ----------
-    state
-        The simulation; its list ``CANDIDATES`` is not used.
-    instance, tally, terms, weights
-        What is to be chosen, what it has come to, the rules, and the reward; shape ``(1,)`` each.
-    modes
-        The `Mode` of each job, shape ``(n,)``.
-    slots
-        Places in the queue of the jobs in the window, shape ``(W,)``.
-    traits
-        What is known of each job beforehand, see `allocopt.envs.dras.observation.traits`, shape ``(n, 2)``.
-    ladder
-        Room for as many numbers as there are jobs.
-    first_clock, pool
-        Clock and jobs before the first event, shapes ``(1,)`` and ``(n,)``.
-    """
-
-    state: Simulation
+    state: Simulation  # its list ``CANDIDATES`` is not used
     instance: Own[Records[Instance]]
     tally: Own[Records[Tally]]
     terms: Shared[Records[Terms]]
     weights: Shared[Records[Weights]]
-    modes: OwnByJob[IntArray]
-    slots: Own[IntArray]
-    traits: OfJobs[FloatMatrix]
-    ladder: Shared[IntArray]
-    first_clock: Shared[Records[Clock]]
-    pool: OfJobs[Records[JobRecord]]
+    modes: OwnByJob[IntArray]  # the `Mode` of each job, shape ``(n,)``
+    slots: Own[IntArray]  # places in the queue of the jobs in the window, shape ``(W,)``
+    traits: OfJobs[FloatMatrix]  # what is known beforehand, see `allocopt.envs.dras.observation.traits`, ``(n, 2)``
+    ladder: Shared[IntArray]  # room for as many numbers as there are jobs
+    first_clock: Shared[Records[Clock]]  # before the first event
+    pool: OfJobs[Records[JobRecord]]  # the jobs before the first event, shape ``(n,)``
 
 
 LAYOUT = Layout(Episode)
@@ -131,17 +109,6 @@ def _promise(episode: Episode, job: int) -> None:
 
 
 @inlined
-def _reserve(episode: Episode, job: int) -> None:
-    """Give a job the reservation; another one that had it loses it."""
-    holder = episode.instance[0].holder
-    if holder != NOBODY and holder != job:
-        episode.state.jobs[holder].reserved = np.inf
-    episode.instance[0].holder = job
-    _promise(episode, job)
-    episode.instance[0].level = SECOND
-
-
-@inlined
 def _open_instance(episode: Episode) -> None:
     instance, state = episode.instance[0], episode.state
     episode.tally[0].instances += 1
@@ -158,7 +125,7 @@ def _open_instance(episode: Episode) -> None:
 
 @inlined
 def _fill_with_first(episode: Episode) -> bool:
-    """Put the first waiting jobs into the window; return whether one of them may be chosen."""
+    """Return whether one of the jobs in the window may be chosen."""
     state, slots = episode.state, episode.slots
     filled = min(slots.size, state.clock[0].n_queued)
     legal = filled > 0 and episode.terms[0].reservations != NO_RESERVATIONS
@@ -171,7 +138,7 @@ def _fill_with_first(episode: Episode) -> bool:
 
 @inlined
 def _fill_with_candidates(episode: Episode) -> bool:
-    """Put the first waiting jobs that may be backfilled into the window; return whether there are any."""
+    """Return whether there are jobs in the window: the first waiting ones that may be backfilled."""
     state, slots = episode.state, episode.slots
     filled = at = 0
     while filled < slots.size and at < state.clock[0].n_queued and state.units[FREE, 0] > 0:
@@ -245,15 +212,18 @@ def _first_legal(episode: Episode) -> int:
 @inlined
 def _choose(episode: Episode, slot: int) -> None:
     state, instance = episode.state, episode.instance[0]
-    place = episode.slots[slot]
+    place, holder = episode.slots[slot], instance.holder
     job = queued(state, place)
     if instance.level == SECOND:
         take_spare(state, job)
         _start(episode, place, BACKFILLED)
     elif fits(state, job, FREE):
-        _start(episode, place, RESERVED if job == instance.holder else READY)
+        _start(episode, place, RESERVED if job == holder else READY)
     else:
-        _reserve(episode, job)
+        if holder != NOBODY and holder != job:
+            state.jobs[holder].reserved = np.inf
+        instance.holder, instance.level = job, SECOND
+        _promise(episode, job)
 
 
 @helper()
@@ -277,8 +247,6 @@ def _take(episode: Episode, action: int) -> None:
 
 @inlined
 def _is_forced(episode: Episode) -> bool:
-    if episode.terms[0].reservations != NO_RESERVATIONS:
-        return bool(episode.instance[0].n_slots == 1)
     legal = 0
     for slot in range(episode.instance[0].n_slots):
         legal += is_legal(episode, slot)
@@ -286,8 +254,7 @@ def _is_forced(episode: Episode) -> bool:
 
 
 @helper()
-def _go_on(episode: Episode) -> None:
-    """Make the choices that are made by themselves."""
+def _make_forced_choices(episode: Episode) -> None:
     if episode.terms[0].skips_forced:
         while not episode.tally[0].over and _is_forced(episode):
             _take(episode, _first_legal(episode))
@@ -301,7 +268,7 @@ def act(episode: Episode, action: int) -> None:
     ends = action == episode.slots.size and episode.state.clock[0].n_running > 0
     total.invalid = not ends and not is_legal(episode, action)
     _take(episode, _first_legal(episode) if total.invalid else action)
-    _go_on(episode)
+    _make_forced_choices(episode)
 
 
 @helper()
@@ -318,18 +285,8 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
     for job in range(episode.modes.size):
         episode.modes[job] = 0
     _await_choice(episode)
-    _go_on(episode)
+    _make_forced_choices(episode)
     total.reward = 0.0
 
 
-@kernel(void(LAYOUT.batch, int64[::1], int64[::1], float64[::1], boolean[::1]))
-def step_all(batch: Batch, actions: IntArray, jobsets: IntArray, rewards: FloatArray, over: BoolArray) -> None:
-    """Begin an episode where a jobset is named, else act in it; see `SideBySide.step`."""
-    for e in range(actions.size):
-        rewards[e] = 0.0
-        if is_played(batch, e, actions[e], jobsets[e]):
-            act(episode_of(batch, e), actions[e])
-            rewards[e] = batch.tally[e, 0].reward
-        follows = settled(batch, e, actions[e], jobsets[e], over)
-        if follows != STAY:
-            begin(batch, e, follows)
+step_all = step_kernel(LAYOUT, act, begin)

@@ -1,12 +1,12 @@
 """What an agent sees of a choice: the paper's state, or a few numbers per slot that do not depend on the machine."""
 
 import numpy as np
-from numba import boolean, float32, void
+from numba import float32, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.dras.dynamics import LAYOUT, SECOND, Episode, episode_of, is_legal
-from allocopt.envs.fields import Batch
-from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.envs.dras.dynamics import LAYOUT, SECOND, Episode, is_legal
+from allocopt.envs.side_by_side import describe_kernel
+from allocopt.kernels.compiled import inlined, kernel
 from allocopt.simulator.kernels.queue import queued
 from allocopt.simulator.state import CAPACITY, FREE, RUNNING, State
 
@@ -37,27 +37,14 @@ MEANINGS = {
 FEATURES = tuple(MEANINGS)
 N_FEATURES = len(FEATURES)
 
-DAY_S = 86_400.0
-MINUTE_S = 60.0
-LOG_UNIT = 10.0
-"""Doublings of a minute that count as 1: some 17 hours."""
-MOST, MOST_DAYS = 2.0, 1_000.0
-"""No feature is larger, and no number of the paper's state, in days."""
-
-LOG_SIZE, LOG_ESTIMATE = range(2)
-"""Columns of `traits`."""
+DAY_S, MINUTE_S = 86_400.0, 60.0
+LOG_UNIT = 10.0  # doublings of a minute that count as 1: some 17 hours
+MOST, MOST_DAYS = 2.0, 1_000.0  # no feature is larger, and no number of the paper's state, in days
+LOG_SIZE, LOG_ESTIMATE = range(2)  # columns of `traits`
 
 
 def traits(processors: IntArray, estimate: FloatArray, machine: int) -> FloatArray:
-    """Return what describes jobs whatever happens: logarithms of sizes and estimates, shape ``(n, 2)``.
-
-    Parameters
-    ----------
-    processors, estimate
-        Sizes and estimates in seconds, shape ``(n,)``.
-    machine
-        Size of the machine.
-    """
+    """Return what describes jobs whatever happens: logarithms of sizes and estimates in seconds, shape ``(n, 2)``."""
     sizes = np.log2(1.0 + processors) / np.log2(1.0 + machine)
     times = np.minimum(np.log2(1.0 + estimate / MINUTE_S) / LOG_UNIT, MOST)
     return np.ascontiguousarray(np.stack([sizes, times], axis=1))
@@ -65,7 +52,6 @@ def traits(processors: IntArray, estimate: FloatArray, machine: int) -> FloatArr
 
 @inlined
 def _log_time(seconds: float) -> float:
-    """Logarithm of a time, 0 for 0; 1 for some 17 hours."""
     return float(min(np.log2(1.0 + max(seconds, 0.0) / MINUTE_S) / LOG_UNIT, MOST))
 
 
@@ -99,12 +85,9 @@ def _delay(state: State, ladder: IntArray, size: int) -> float:
     return float(max(state.jobs[state.lists[RUNNING, first]].expected_end - clock.now, 0.0))
 
 
-@helper()
-def _describe_legal(episode: Episode, legal: BoolArray) -> None:
-    """Write which actions are legal: one per slot, and if there is one more, to end the instance.
-
-    That one is not legal while nothing runs. Where an episode is over, the first action stands for doing nothing.
-    """
+@inlined
+def _mark_legal(episode: Episode, legal: BoolArray) -> None:
+    """Write which slots may be chosen and, if there is one action more, whether it may end the instance."""
     window = episode.slots.size
     for slot in range(window):
         legal[slot] = is_legal(episode, slot)
@@ -119,9 +102,7 @@ def describe_slots(episode: Episode, observation: Float32Array) -> None:
     """Write the features of every slot, see `MEANINGS`; 0 where nobody stands in it."""
     state, instance = episode.state, episode.instance[0]
     clock, machine, free = state.clock[0], state.units[CAPACITY, 0], state.units[FREE, 0]
-    for slot in range(instance.n_slots, observation.shape[0]):
-        for feature in range(observation.shape[1]):
-            observation[slot, feature] = 0.0
+    observation[instance.n_slots :] = 0.0
     if instance.n_slots == 0:
         return
     _climb(state, episode.ladder)
@@ -176,9 +157,7 @@ def describe_state(episode: Episode, observation: Float32Array) -> None:
     state = episode.state
     clock, machine, free = state.clock[0], state.units[CAPACITY, 0], state.units[FREE, 0]
     row = 2 * episode.slots.size
-    for slot in range(episode.slots.size):
-        for cell in range(2):
-            observation[2 * slot, cell] = observation[2 * slot + 1, cell] = 0.0
+    observation[:row] = 0.0
     for slot in range(episode.instance[0].n_slots):
         job = queued(state, episode.slots[slot])
         observation[2 * slot, 0] = state.request[job, 0] / machine
@@ -195,17 +174,5 @@ def describe_state(episode: Episode, observation: Float32Array) -> None:
             row += 1
 
 
-@kernel(void(LAYOUT.batch, float32[:, :, ::1], boolean[:, ::1]))
-def describe_all_slots(batch: Batch, observations: Float32Array, legal: BoolArray) -> None:
-    """Write the features of the slots of all episodes, and what is legal."""
-    for e in range(observations.shape[0]):
-        describe_slots(episode_of(batch, e), observations[e])
-        _describe_legal(episode_of(batch, e), legal[e])
-
-
-@kernel(void(LAYOUT.batch, float32[:, :, ::1], boolean[:, ::1]))
-def describe_all_states(batch: Batch, observations: Float32Array, legal: BoolArray) -> None:
-    """Write the paper's state of all episodes, and what is legal."""
-    for e in range(observations.shape[0]):
-        describe_state(episode_of(batch, e), observations[e])
-        _describe_legal(episode_of(batch, e), legal[e])
+describe_slots_all = describe_kernel(LAYOUT, _mark_legal, describe_slots, 2)
+describe_state_all = describe_kernel(LAYOUT, _mark_legal, describe_state, 2)

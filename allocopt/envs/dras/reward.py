@@ -19,7 +19,8 @@ class Weights:
     """Weights of the parts of a reward; the first three are those of Eq. 1, ``capacity`` that of Eq. 2.
 
     The parts that are named in Eq. 1 and 2 are paid per choice. The others are gains: over an episode they add up to an
-    objective of its schedule, and every second in which jobs wait costs as it passes, whoever is chosen later.
+    objective of its schedule, and every second in which jobs wait costs as it passes, whoever is chosen later. Raises
+    `UsageError` if a weight is not finite, or the unit not positive.
 
     Parameters
     ----------
@@ -42,11 +43,6 @@ class Weights:
         On minus their mean bounded slowdown, each job's paid when it starts.
     unit_s
         Seconds that count as 1, positive.
-
-    Raises
-    ------
-    UsageError
-        If a weight is not finite, or the unit not positive.
     """
 
     oldest: float = 0.0
@@ -69,19 +65,16 @@ class Weights:
 
 CAPABILITY = Weights(oldest=1 / 3, size=1 / 3, used=1 / 3)
 """Eq. 1 with the paper's weights, for machines that are built for large jobs."""
-CAPACITY = Weights(capacity=1.0)
-"""Eq. 2, for machines that are built for many jobs."""
+CAPACITY = Weights(capacity=1.0)  # Eq. 2, for machines that are built for many jobs
 
 
 class Waits(Protocol):
-    """What gains are made of."""
+    """What gains are made of: sums over jobs so far, of those who wait too, and the longest wait."""
 
     wait_s: float
-    square_wait: float
+    square_wait: float  # of the squares of waits, where these are paid for
     longest_wait_s: float
-    """Sum of the waits so far, of those who wait too; of their squares, where these are paid for; the longest."""
-    bounded_slowdown: float
-    """Sum over the jobs started so far."""
+    bounded_slowdown: float  # over the jobs that have started
 
 
 @inlined

@@ -1,79 +1,66 @@
 """The task of two-level scheduling: its arguments, its episodes side by side, and its environments."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
-from allocopt.envs.asked import MOST_SLOTS, whole_number
 from allocopt.envs.dras.dynamics import LAYOUT, Episode, Instance, Tally, Terms, step_all
 from allocopt.envs.dras.observation import (
     MEANINGS,
     MOST,
     MOST_DAYS,
     N_FEATURES,
-    describe_all_slots,
-    describe_all_states,
+    describe_slots,
+    describe_slots_all,
+    describe_state,
+    describe_state_all,
     traits,
 )
 from allocopt.envs.dras.reward import CAPABILITY, Weights
-from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
-from allocopt.envs.fields import records
-from allocopt.envs.side_by_side import Compiled, first_state
+from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv, check_sizes
+from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, records, whole_number
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Backfill, Level, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
-from allocopt.simulator.state import JOB_DTYPE, NOBODY
+from allocopt.simulator.state import NOBODY, QUEUE
 from allocopt.simulator.two_level import PAPER_WINDOW, Choice
-from allocopt.simulator.view import View
+from allocopt.simulator.view import View, state_of
 from allocopt.traces.lublin import lublin_workload
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
-DRAWN_PROCESSORS, DRAWN_JOBS = 256, 256
-"""Machine and jobs of an episode where no workload is given."""
+DRAWN_PROCESSORS, DRAWN_JOBS = 256, 256  # machine and jobs of an episode where no workload is given
 
 ReservationName = Literal["kept", "renewed", "none"]
-Jobs = Workload | Path | str
-"""A workload, or a file of one."""
+Jobs = Workload | Path | str  # a workload, or a file of one
 
 ObservationName = Literal["slots", "state"]
 OBSERVATIONS: tuple[ObservationName, ...] = ("slots", "state")
 
+Policy = Callable[[Float32Array, BoolArray], int]
+"""Chooses one of the legal actions by what it sees; both as `Episodes.observe` gives them, without the first axis."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What episodes have in common besides the machine.
+    """What episodes have in common besides the machine: arguments of `TwoLevel`, and what trainings choose.
+
+    Raises `UsageError` if a value is not one of these.
 
     Parameters
     ----------
-    window
-        Waiting jobs among which an agent chooses, W, at least 1.
-    reservations
-        What becomes of a reservation before it is due, or that there are none.
-    reward
-        What an agent is rewarded for.
     observation
-        ``slots``: `N_FEATURES` numbers per slot that do not depend on the size of the machine;
-        ``state``: the state of the paper, which does.
-    can_end
-        Whether there is an action, numbered W, that ends the scheduling instance.
+        ``slots``: `N_FEATURES` numbers per slot that do not depend on the size of the machine; ``state``: the state of
+        the paper, which does.
     skips_forced
         Whether choices where only one action is legal are made by themselves; their rewards are added to that of the
         action before. An episode may then begin with an action that is not the first.
-    rules
-        How events at the same time are taken, whether jobs are killed and wait for others.
-
-    Raises
-    ------
-    UsageError
-        If a value is not one of these.
     """
 
     window: int = PAPER_WINDOW
@@ -106,23 +93,9 @@ class Options:
 
 
 class Episodes(Compiled):
-    """Independent episodes on machines of one size.
+    """Independent episodes on machines of one size, all of them over until `begin` is called.
 
-    Parameters
-    ----------
-    jobsets
-        The jobs of which an episode takes one set.
-    machine
-        Number of nodes N.
-    count
-        Episodes side by side, E, at least 1; all of them are over until `begin` is called.
-    options
-        What they have in common; None for the defaults.
-
-    Raises
-    ------
-    UsageError
-        If there are no jobsets or episodes, or a job is larger than the machine.
+    Raises `UsageError` if there are no jobsets or episodes, or a job is larger than the machine.
     """
 
     layout = LAYOUT
@@ -134,47 +107,42 @@ class Episodes(Compiled):
         if not jobsets or count < 1:
             raise UsageError(f"there are {len(jobsets)} jobsets and {count} episodes, must be at least 1 of each")
         for jobs in jobsets:
-            _check(jobs, machine)
-        self.options = Options() if options is None else options
-        self.machine = machine
-        self.jobsets = tuple(jobsets)
-        states = [first_state(jobs, machine, self.options.rules, Backfill.EASY) for jobs in jobsets]
-        most = max(map(len, jobsets))
-        one = Episode(
-            states[0]._replace(
-                jobs=np.zeros(most, JOB_DTYPE),
-                request=np.concatenate([state.request for state in states]),
-                lists=np.zeros((len(states[0].lists), most), dtype=np.int64),
-            ),
-            records(Instance, holder=NOBODY),
-            records(Tally),
-            terms(self.options),
-            records(Weights, **asdict(self.options.reward)),
-            np.zeros(most, dtype=np.int64),
-            np.zeros(self.options.window, dtype=np.int64),
-            np.concatenate([traits(jobs.processors, jobs.estimate, machine) for jobs in jobsets]),
-            np.zeros(most, dtype=np.int64),
-            states[0].clock,
-            np.concatenate([np.asarray(state.jobs) for state in states]),
-        )
-        batch = LAYOUT.side_by_side(count, one, jobs=[len(jobs) for jobs in jobsets])
+            if not len(jobs):
+                raise UsageError(f"{jobs.name} holds no jobs")
+            check_sizes(jobs, machine, "nodes")
+        self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
+        batch = LAYOUT.side_by_side(count, [self._episode(jobs) for jobs in jobsets], jobs=list(map(len, jobsets)))
         super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine))
         self._views: dict[int, tuple[tuple[int, int], View]] = {}
+
+    def _episode(self, jobs: Workload) -> Episode:
+        state = first_state(jobs, self.machine, self.options.rules, Backfill.EASY)
+        return Episode(
+            state,
+            records(Instance, holder=NOBODY),
+            records(Tally),
+            _terms(self.options),
+            records(Weights, **asdict(self.options.reward)),
+            modes=np.zeros(len(jobs), np.int64),
+            slots=np.zeros(self.options.window, np.int64),
+            traits=traits(jobs.processors, jobs.estimate, self.machine),
+            ladder=np.zeros(len(jobs), np.int64),
+            first_clock=state.clock,
+            pool=state.jobs,
+        )
 
     @property
     def level(self) -> IntArray:
         """The `Level` at which each episode stands, shape ``(E,)``."""
-        level: IntArray = self._batch.instance["level"][:, 0].copy()
-        return level
+        return cast(IntArray, self._batch.instance["level"][:, 0].copy())
 
     @property
     def now(self) -> FloatArray:
         """Time of each episode in seconds, as its jobset counts it, shape ``(E,)``."""
-        now: FloatArray = self._batch.clock["now"][:, 0].copy()
-        return now
+        return cast(FloatArray, self._batch.clock["now"][:, 0].copy())
 
     def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
-        describe = describe_all_slots if self.options.observation == "slots" else describe_all_states
+        describe = describe_slots_all if self.options.observation == "slots" else describe_state_all
         describe(self._batch, seen, legal)
 
     def metrics(self) -> dict[str, FloatArray]:
@@ -187,16 +155,11 @@ class Episodes(Compiled):
             "makespan_s": tally["makespan_s"].copy(),
         }
 
-    def jobs_in_window(self, episode: int) -> IntArray:
-        """Numbers, within its jobset, of the jobs in the slots of an episode; as many as slots are occupied."""
-        batch = self._batch
-        slots = batch.slots[episode, : batch.instance[episode, 0]["n_slots"]]
-        queue: IntArray = batch.lists[episode, 0, batch.clock[episode, 0]["first"] + slots]
-        return queue
-
     def choice(self, episode: int) -> Choice:
         """Return what is to be chosen in an episode that is not over, as a selector is asked."""
-        instance, jobs = self._batch.instance[episode, 0], self.jobs_in_window(episode)
+        batch, instance = self._batch, self._batch.instance[episode, 0]
+        slots = batch.slots[episode, : instance["n_slots"]]
+        jobs = cast(IntArray, batch.lists[episode, QUEUE, batch.clock[episode, 0]["first"] + slots])
         view, free = self._view(episode), self.options.reservations is Reservations.NONE
         level = Level(int(instance["level"]))
         second = level is Level.SECOND
@@ -223,8 +186,7 @@ class Episodes(Compiled):
 
     def promised(self, episode: int) -> FloatArray:
         """Return the time each job of an episode was promised last, in seconds; infinite where there is no promise."""
-        promised: FloatArray = self._jobs(episode)["reserved"].copy()
-        return promised
+        return cast(FloatArray, self._jobs(episode)["reserved"].copy())
 
     def _jobs(self, episode: int) -> NDArray[np.void]:
         return np.asarray(LAYOUT.one(self._batch, episode).state.jobs)
@@ -244,24 +206,49 @@ class Episodes(Compiled):
         return {**self.__dict__, "_views": {}}
 
 
-def terms(options: Options) -> NDArray[np.void]:
-    """Return what kernels need to know of the options besides the reward."""
+def _terms(options: Options) -> NDArray[np.void]:
     skips_forced = options.skips_forced and not options.can_end
     return records(Terms, reservations=options.reservations, skips_forced=skips_forced)
 
 
-def _check(jobs: Workload, machine: int) -> None:
-    if not len(jobs):
-        raise UsageError(f"{jobs.name} holds no jobs")
-    large = jobs.processors > machine
-    if large.any():
-        job = int(np.argmax(large))
-        fault = f"asks for {jobs.processors[job]} nodes of {machine}"
-        raise UsageError(f"job {jobs.ids[job]} of {jobs.name} {fault}; drop such jobs with Workload.fitting")
+@dataclass(frozen=True, slots=True)
+class Observing:
+    """A selector that shows a policy what the environment would show it; options are those of the asking scheduler."""
+
+    policy: Policy
+    options: Options = field(default_factory=Options)
+    # The simulation that was seen last, and what is known beforehand of its jobs.
+    _known: dict[str, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def select(self, choice: Choice) -> int:
+        """Return the slot that the policy chooses."""
+        legal = np.zeros(self.options.window, dtype=np.bool_)
+        legal[: len(choice.legal)] = choice.legal
+        return int(self.policy(self.observe(choice), legal))
+
+    def observe(self, choice: Choice) -> Float32Array:
+        """Return what the environment shows of a choice, shape ``(W, N_FEATURES)`` or ``(2 W + N, 2)``."""
+        view, known, machine = choice.view, self._known, int(choice.view.platform.total[0])
+        if known.get("view") is not view:
+            known |= {"view": view, "traits": traits(view.processors, view.estimate, machine)}
+        instance, slots = records(Instance), np.zeros(self.options.window, dtype=np.int64)
+        instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0])
+        in_window = np.zeros(len(view.ids), dtype=np.bool_)
+        in_window[choice.jobs] = True
+        slots[: len(choice.jobs)] = np.flatnonzero(in_window[view.queue])
+        state, nothing, ladder = state_of(view), np.zeros(0, np.int64), np.empty(len(view.running), np.int64)
+        tallies = instance, records(Tally), _terms(self.options), records(Weights)
+        episode = Episode(state, *tallies, nothing, slots, known["traits"], ladder, state.clock, state.jobs)
+        observation = np.empty(self.options.shape(machine), dtype=np.float32)
+        (describe_slots if self.options.observation == "slots" else describe_state)(episode, observation)
+        return observation
 
 
 class TwoLevel(Task[Episodes, Float32Array]):
     """An agent chooses which jobs start, which one is reserved, and which are backfilled.
+
+    Raises `UsageError` if a value is not one of these, the number of nodes is not known, or a job is larger than the
+    machine; `BadFileError` if a file cannot be read.
 
     Parameters
     ----------
@@ -283,13 +270,6 @@ class TwoLevel(Task[Episodes, Float32Array]):
         Whether action W ends the scheduling instance.
     rules
         How events at the same time are taken, whether jobs are killed and wait for others; None for the defaults.
-
-    Raises
-    ------
-    UsageError
-        If a value is not one of these, the number of nodes is not known, or a job is larger than the machine.
-    BadFileError
-        If a file cannot be read.
     """
 
     about = About(
@@ -336,33 +316,22 @@ by that time: nodes are alike here, only their number is known. Times are in day
         rule = Reservations[reservations.upper()]
         reward, rules = CAPABILITY if reward is None else reward, Rules() if rules is None else rules
         self.options = Options(window, rule, reward, observation, can_end, rules=rules)
-        self.machine = _machine(self.jobsets, processors)
+        sizes = [jobs.machine_processors for jobs in self.jobsets or ()] or [DRAWN_PROCESSORS]
+        machine = sizes[0] if processors is None else processors
+        if machine is None or (processors is None and len(set(sizes)) > 1):
+            raise UsageError("the workloads do not say how large their one machine is; give processors")
+        self.machine = whole_number("number of processors", machine, 1)
+        self.shape, self.n_actions = self.options.shape(self.machine), self.options.n_actions
+        self.most_seen = MOST if observation == "slots" else MOST_DAYS
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         """Return episodes that have not begun."""
         jobsets = self.jobsets or [lublin_workload(DRAWN_JOBS, self.machine, rng)]
         return Episodes(jobsets, self.machine, count, self.options)
 
-    def observation_space(self) -> Box:
-        """Return the space of what an agent sees."""
-        most = MOST if self.options.observation == "slots" else MOST_DAYS
-        return Box(0.0, most, self.options.shape(self.machine), np.float32)
-
-    def action_space(self) -> Discrete:
-        """Return the space of slots, and of the end of the instance."""
-        return Discrete(self.options.n_actions)
-
     def told(self, episodes: Episodes) -> dict[str, NDArray[Any]]:
         """Return the level at which each episode stands."""
         return {"level": episodes.level}
-
-
-def _machine(jobsets: Sequence[Workload] | None, processors: int | None) -> int:
-    known = [DRAWN_PROCESSORS] if not jobsets else [jobs.machine_processors for jobs in jobsets]
-    machine = known[0] if processors is None else processors
-    if machine is None or (processors is None and len(set(known)) > 1):
-        raise UsageError("the workloads do not say how large their one machine is; give processors")
-    return whole_number("number of processors", machine, 1)
 
 
 class TwoLevelEnv(SingleEnv[Episodes, Float32Array, np.int64]):
@@ -373,10 +342,7 @@ class TwoLevelEnv(SingleEnv[Episodes, Float32Array, np.int64]):
     def choice(self) -> Choice:
         """Return what is to be chosen as selectors are asked, so that they can answer here too.
 
-        Raises
-        ------
-        UsageError
-            If no episode has begun, or it is over.
+        Raises `UsageError` if no episode has begun, or it is over.
         """
         return self.running.choice(0)
 

@@ -6,15 +6,24 @@ It begins, a policy starts jobs, time goes on to the next decision.
 from typing import Annotated, NamedTuple, Protocol
 
 import numpy as np
-from numba import boolean, float64, int64, void
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.envs import fields
-from allocopt.envs.fields import STAY, Batch, Layout, OfJobs, OfJobset, OfTasks, Own, Shared, TaskSimulation
 from allocopt.envs.policy_selection.reward import Sums, worth
-from allocopt.envs.side_by_side import cleared, is_played, put_records, settled
+from allocopt.envs.side_by_side import (
+    Batch,
+    EpisodeTally,
+    Layout,
+    OfJobs,
+    OfJobset,
+    OfTasks,
+    Own,
+    Shared,
+    TaskSimulation,
+    cleared,
+    put_records,
+    step_kernel,
+)
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix
-from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.rates import count_energy
 from allocopt.simulator.multicore.run import OVER, STALLED, decide, to_decision
@@ -39,61 +48,40 @@ _PLACES = dict.fromkeys(Multicore._fields, "[e]") | {
 }
 
 
-class Tally(fields.Tally, Sums, Protocol):
+class Tally(EpisodeTally, Sums, Protocol):
     """Where an episode stands, and what it has come to."""
 
-    decisions: int
-    """Actions so far."""
-    done: float
-    """Share of the work of all jobs, submitted or not, that is done."""
-    total_reward: float
-    """Sum of the rewards so far."""
+    decisions: int  # actions so far
+    done: float  # share of the work of all jobs, submitted or not, that is done
+    total_reward: float  # sum of the rewards so far
 
 
 class Terms(Protocol):
     """What the episodes have in common."""
 
-    reward: int
-    """A `RewardKind`."""
-    most_speed: float
-    """Speed of the fastest core, in billions of cycles per second."""
-    most_power_w: float
-    """Most that an active core draws, all of what its processor's cores share counted."""
+    reward: int  # place in `REWARDS`
+    level: int  # how much is told: place in `LEVELS`
+    most_speed: float  # speed of the fastest core, in billions of cycles per second
+    most_power_w: float  # most that an active core draws, all of what its processor's cores share counted
 
 
 class Episode(NamedTuple):
-    """One episode of ``n`` jobs with ``T`` tasks.
-
-    Parameters
-    ----------
-    state, multicore
-        The simulation.
-    tally, terms
-        Where it stands, and the rules, shape ``(1,)`` each.
-    actions
-        The selections of jobs and cores of each action, shape ``(A, 2)``.
-    traits
-        What is told of the jobs, see `allocopt.envs.policy_selection.observation.traits`, shape ``(n, 4)``.
-    ranks
-        The jobs in rising order of each trait, shape ``(n, 4)``.
-    first_clock, first_units, first_totals, first_processors, first_nodes, first_tasks, first_records, first_jobs
-        The simulation before the first event; ``first_tasks`` are those of `State`, ``first_records`` of `Multicore`.
-    """
+    """One episode of ``n`` jobs with ``T`` tasks; the last fields are the simulation before the first event."""
 
     state: TaskSimulation
     multicore: Annotated[Multicore, MULTICORE, _PLACES]
-    tally: Own[Records[Tally]]
-    terms: Shared[Records[Terms]]
-    actions: Shared[IntMatrix]
-    traits: OfJobs[FloatMatrix]
-    ranks: OfJobs[IntMatrix]
+    tally: Own[Records[Tally]]  # shape ``(1,)``
+    terms: Shared[Records[Terms]]  # shape ``(1,)``
+    actions: Shared[IntMatrix]  # the selections of jobs and cores of each action, shape ``(A, 2)``
+    traits: OfJobs[FloatMatrix]  # see `allocopt.envs.policy_selection.observation.traits`, shape ``(n, 4)``
+    ranks: OfJobs[IntMatrix]  # the jobs in rising order of each trait, shape ``(n, 4)``
     first_clock: Shared[Records[Clock]]
     first_units: Shared[IntMatrix]
     first_totals: OfJobset[Records[TallyRecord]]
     first_processors: OfJobset[Records[ProcessorRecord]]
     first_nodes: Shared[Records[NodeRecord]]
-    first_tasks: OfTasks[Records[SimulatedTask]]
-    first_records: OfTasks[Records[TaskRecord]]
+    first_tasks: OfTasks[Records[SimulatedTask]]  # those of `State`
+    first_records: OfTasks[Records[TaskRecord]]  # those of `Multicore`
     first_jobs: OfJobs[Records[JobRecord]]
 
 
@@ -112,17 +100,6 @@ def goes_on_by_itself(episode: Episode) -> bool:
     """Whether something will happen although no job starts: a task runs, or a job is to come."""
     jobs = episode.multicore.jobs
     return bool(episode.multicore.tally[0].running > 0 or not has_come(episode, jobs.size - 1))
-
-
-@inlined
-def _computed(episode: Episode) -> float:
-    """Billions of cycles per second that all tasks compute now."""
-    total = 0.0
-    for core in range(episode.multicore.core_task.size):
-        task = episode.multicore.core_task[core]
-        if task != IDLE:
-            total += episode.state.jobs[task].speed
-    return total
 
 
 @inlined
@@ -160,11 +137,14 @@ def _measure(episode: Episode) -> None:
 
 
 @inlined
-def _first_that_starts(episode: Episode) -> int:
-    action = 0
-    while episode.actions[action, 0] == VOID:
-        action += 1
-    return action
+def _computed(episode: Episode) -> float:
+    """Billions of cycles per second that all tasks compute now."""
+    total = 0.0
+    for core in range(episode.multicore.core_task.size):
+        task = episode.multicore.core_task[core]
+        if task != IDLE:
+            total += episode.state.jobs[task].speed
+    return total
 
 
 @helper()
@@ -176,7 +156,9 @@ def act(episode: Episode, action: int) -> None:
     tally, actions, kind = episode.tally[0], episode.actions, episode.terms[0].reward
     tally.invalid = actions[action, 0] == VOID and not goes_on_by_itself(episode)
     if tally.invalid:
-        action = _first_that_starts(episode)
+        action = 0
+        while actions[action, 0] == VOID:
+            action += 1
     tally.decisions += 1
     before = worth(tally, kind)
     episode.multicore.tally[0].last_queue = episode.state.clock[0].n_queued
@@ -210,14 +192,4 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
     _measure(episode)
 
 
-@kernel(void(LAYOUT.batch, int64[::1], int64[::1], float64[::1], boolean[::1]))
-def step_all(batch: Batch, actions: IntArray, jobsets: IntArray, rewards: FloatArray, over: BoolArray) -> None:
-    """Begin an episode where a job set is named, else act in it; see `SideBySide.step`."""
-    for e in range(actions.size):
-        rewards[e] = 0.0
-        if is_played(batch, e, actions[e], jobsets[e]):
-            act(episode_of(batch, e), actions[e])
-            rewards[e] = batch.tally[e, 0].reward
-        follows = settled(batch, e, actions[e], jobsets[e], over)
-        if follows != STAY:
-            begin(batch, e, follows)
+step_all = step_kernel(LAYOUT, act, begin)

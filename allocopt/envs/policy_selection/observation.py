@@ -1,16 +1,14 @@
 """What an agent that selects policies sees (IRMaSim, section IV-B1), every number within 0 .. 1."""
 
-from enum import IntEnum
 from typing import Literal, get_args
 
 import numpy as np
-from numba import boolean, float32, int64, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.cluster.multicore import Machine
-from allocopt.envs.fields import Batch
-from allocopt.envs.policy_selection.dynamics import LAYOUT, Episode, episode_of, goes_on_by_itself, has_come
-from allocopt.kernels.compiled import helper, inlined, kernel
+from allocopt.envs.policy_selection.dynamics import LAYOUT, Episode, goes_on_by_itself, has_come
+from allocopt.envs.side_by_side import describe_kernel
+from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.rates import core_power
 from allocopt.simulator.multicore.state import IDLE
@@ -18,19 +16,8 @@ from allocopt.traces.tasks import TaskWorkload
 
 LevelName = Literal["normal", "small", "minimal"]
 LEVELS: tuple[LevelName, ...] = get_args(LevelName)
-
-
-class Level(IntEnum):
-    """How much is told."""
-
-    MINIMAL = 0
-    """The waiting jobs."""
-    SMALL = 1
-    """And the nodes and processors."""
-    NORMAL = 2
-    """And the cores."""
-
-
+NORMAL, _, MINIMAL = range(len(LEVELS))
+"""How much is told: of queue, nodes, processors and cores; not of cores; of the queue alone."""
 MEANINGS = {
     "node": "of each node: its free memory / its memory; 1 where that is not limited",
     "processor": "of each processor: memory bandwidth that its tasks do not ask for / its bandwidth; 1 if not known",
@@ -44,24 +31,21 @@ MEANINGS = {
     "variation": "length of the queue / (length + length at the decision before)",
 }
 """What is seen, in its order; the numbers of a part are repeated for each node, processor and core."""
-SMALL, NORMAL = int(Level.SMALL), int(Level.NORMAL)
-TRAITS = ("time", "cores", "memory", "mem_vol")
-"""What is told of the waiting jobs: estimate, tasks, memory and memory volume of a task."""
-N_TRAITS, N_QUANTILES, PER_CORE = len(TRAITS), 5, 3
+N_TRAITS, N_QUANTILES, PER_CORE = 4, 5, 3  # of waiting jobs: estimate, tasks, memory and memory volume of a task
 HOUR_S, GB_IN_MB, TB_IN_MB = 3600.0, 1e3, 1e6
 """What counts as a half, where times, memory and volumes are squeezed into 0 .. 1."""
 
 
-def size_of(level: Level, machine: Machine) -> int:
+def size_of(level: LevelName, machine: Machine) -> int:
     """Return the number of values of an observation."""
     size = N_TRAITS * N_QUANTILES + 1
-    if level >= Level.SMALL:
+    if level != "minimal":
         size += len(list(machine.nodes())) + len(list(machine.processors()))
-    return size + (PER_CORE * machine.cores if level == Level.NORMAL else 0)
+    return size + (PER_CORE * machine.cores if level == "normal" else 0)
 
 
 def traits(jobs: TaskWorkload, machine: Machine) -> FloatArray:
-    """Say what is told of each job, within 0 .. 1, shape ``(n, 4)``; see `TRAITS`."""
+    """Return what is told of each job, within 0 .. 1, shape ``(n, 4)``."""
     columns = (
         jobs.estimate / (jobs.estimate + HOUR_S),
         jobs.tasks / machine.cores,
@@ -129,10 +113,13 @@ def _describe_cores(episode: Episode, seen: Float32Array) -> None:
 
 
 @helper()
-def _describe(episode: Episode, level: int, seen: Float32Array) -> None:
-    """Write all that a level tells: nodes and processors, cores, and the queue at the end."""
-    first = 0
-    if level >= SMALL:
+def describe(episode: Episode, seen: Float32Array) -> None:
+    """Write all that a level tells: nodes and processors, cores, and last the queue; zeros at the end."""
+    first, level = 0, episode.terms[0].level
+    if episode.tally[0].over:
+        seen[:] = 0.0
+        return
+    if level != MINIMAL:
         first = episode.multicore.nodes.size + episode.multicore.processors.size
         _describe_nodes(episode, seen[:first])
     if level == NORMAL:
@@ -143,22 +130,13 @@ def _describe(episode: Episode, level: int, seen: Float32Array) -> None:
 
 
 @helper()
-def _mark_legal(episode: Episode, mask: BoolArray) -> None:
+def _mark_legal(episode: Episode, legal: BoolArray) -> None:
     """Write which actions are legal: void, while something happens by itself, and all others; when over, the first."""
-    for action in range(mask.size):
-        is_void = episode.actions[action, 0] == VOID
-        mask[action] = not episode.tally[0].over and (not is_void or goes_on_by_itself(episode))
-    if episode.tally[0].over:
-        mask[0] = True
+    over = episode.tally[0].over != 0
+    for action in range(legal.size):
+        legal[action] = not over and (episode.actions[action, 0] != VOID or goes_on_by_itself(episode))
+    if over:
+        legal[0] = True
 
 
-@kernel(void(LAYOUT.batch, int64, float32[:, ::1], boolean[:, ::1]))
-def describe_all(batch: Batch, level: int, seen: Float32Array, masks: BoolArray) -> None:
-    """Write what is seen of all episodes and what is legal; zeros for those that are over."""
-    for e in range(masks.shape[0]):
-        episode = episode_of(batch, e)
-        _mark_legal(episode, masks[e])
-        if episode.tally[0].over:
-            seen[e] = 0.0
-        else:
-            _describe(episode, level, seen[e])
+describe_all = describe_kernel(LAYOUT, _mark_legal, describe, 1)

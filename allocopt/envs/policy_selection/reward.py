@@ -1,6 +1,5 @@
 """What an agent that selects policies is rewarded for (IRMaSim, Table I)."""
 
-from enum import IntEnum
 from typing import Literal, Protocol, get_args
 
 from allocopt.kernels.compiled import inlined
@@ -9,20 +8,6 @@ RewardName = Literal[
     "makespan", "energy", "energy_delay", "flow_time", "energy_flow_time", "energy_square_flow_time", "computing"
 ]
 REWARDS: tuple[RewardName, ...] = get_args(RewardName)
-
-
-class RewardKind(IntEnum):
-    """The rewards; see `REWARD_MEANINGS`."""
-
-    MAKESPAN = 0
-    ENERGY = 1
-    ENERGY_DELAY = 2
-    FLOW_TIME = 3
-    ENERGY_FLOW_TIME = 4
-    ENERGY_SQUARE_FLOW_TIME = 5
-    COMPUTING = 6
-
-
 REWARD_MEANINGS: dict[str, str] = {
     "makespan": "minus the seconds from the first submission to the last end",
     "energy": "minus the energy of the whole machine in joules, idle times counted: the text's energy consumption",
@@ -34,24 +19,19 @@ REWARD_MEANINGS: dict[str, str] = {
     "the reward that Table I gives for the makespan; no measure of a schedule, for it counts decisions, not time",
 }
 """What an episode's rewards add up to; Table I takes sums over jobs where its text speaks of the workload."""
-MAKESPAN, ENERGY, ENERGY_DELAY, FLOW_TIME = (
-    int(RewardKind[name]) for name in ("MAKESPAN", "ENERGY", "ENERGY_DELAY", "FLOW_TIME")
-)
-ENERGY_FLOW_TIME, ENERGY_SQUARE_FLOW_TIME = int(RewardKind.ENERGY_FLOW_TIME), int(RewardKind.ENERGY_SQUARE_FLOW_TIME)
+MAKESPAN, ENERGY, ENERGY_DELAY, FLOW_TIME, ENERGY_FLOW_TIME, ENERGY_SQUARE_FLOW_TIME, COMPUTING = range(len(REWARDS))
 
 
 class Sums(Protocol):
     """What rewards are made of."""
 
-    energy_j: float
-    """Of the whole machine since the first submission."""
-    makespan_s: float
-    """Seconds since the first submission."""
+    energy_j: float  # of the whole machine since the first submission
+    makespan_s: float  # seconds since the first submission
+    # Sums over the jobs submitted so far of the seconds since their submission, up to their end, and of its square.
     flow_time_s: float
     square_flow_time: float
-    """Sums over the jobs submitted so far of the seconds since their submission, up to their end, and of its square."""
+    # Sum, over the actions so far, of the billions of cycles per second that were computed right after them.
     computing: float
-    """Sum, over the actions so far, of the billions of cycles per second that were computed right after them."""
 
 
 @inlined

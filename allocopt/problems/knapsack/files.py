@@ -114,6 +114,6 @@ class KnapsackCodec(Codec[KnapsackProblem, Selection]):
 
 
 def _job_object(job: KnapsackJob) -> dict[str, object]:
-    given = {field.name: getattr(job, field.name) for field in fields(job) if field.name not in ("id", "request")}
-    numbers = {key: short_number(value) for key, value in given.items() if value is not None}
+    given = ((field, getattr(job, field.name)) for field in fields(job) if field.name not in ("id", "request"))
+    numbers = {field.name: short_number(value) for field, value in given if value != field.default}
     return {"id": job.id, "request": {name: int(units) for name, units in job.request.items()}, **numbers}

@@ -9,6 +9,7 @@ import numpy as np
 from allocopt.arrays import IntArray, frozen_integers
 from allocopt.cluster.topology import Topology, hop_costs
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
+from allocopt.files.faults import shown
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, Strategy, check_distinct, check_range, chosen
 from allocopt.problems.topology.placement import Placement, check_placement, penalty
@@ -96,6 +97,11 @@ class TopologyProblem:
     sense: ClassVar[Sense] = "min"
 
     def __post_init__(self) -> None:
+        if not hasattr(self.topology, "hops"):
+            fault = (
+                f"is {shown(self.topology)}, must be a topology, such as FatTree(pods, leaves_per_pod, nodes_per_leaf)"
+            )
+            raise InvalidProblemError("topology", fault)
         _check_idle_nodes(self.idle_nodes, self.topology.size)
         object.__setattr__(self, "idle_nodes", frozen_integers(np.sort(self.idle_nodes)))
         object.__setattr__(self, "jobs", tuple(self.jobs))
@@ -199,6 +205,13 @@ def _check_idle_nodes(nodes: IntArray, size: int) -> None:
 def _check_jobs(jobs: Sequence[Job], n_idle: int) -> None:
     if not jobs:
         raise InvalidProblemError("jobs", "the window is empty, must hold at least one job")
+    for index, job in enumerate(jobs):
+        if not isinstance(job, Job):
+            raise InvalidProblemError(f"jobs[{index}]", f"is {shown(job)}, must be a Job")
+        if not isinstance(job.id, str):
+            raise InvalidProblemError(f"jobs[{index}].id", f"is {shown(job.id)}, must be a text")
+        if not isinstance(job.placement, Placement | None):
+            raise InvalidProblemError(f"jobs[{index}].placement", f"is {shown(job.placement)}, must be a Placement")
     check_distinct("jobs", (job.id for job in jobs))
     for index, job in enumerate(jobs):
         if not isinstance(job.nodes, int | np.integer) or job.nodes < 1:

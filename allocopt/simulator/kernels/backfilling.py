@@ -1,10 +1,11 @@
 """List scheduling with and without backfilling."""
 
-from numba import float64, int64
+import numpy as np
+from numba import boolean, float64, int64, void
 
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.events import start_job
+from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import (
     dequeue,
     end_of_queue,
@@ -22,8 +23,7 @@ from allocopt.simulator.state import BLOCK, CANDIDATES, EXTRA, FREE, NOBODY, QUE
 
 AGEING, FAIR_SHARE = int(OrderKind.AGEING), int(OrderKind.FAIR_SHARE)
 NONE, EASY = int(Backfill.NONE), int(Backfill.EASY)
-BACKFILLING = 2
-"""Part of a pass; the first is to start jobs from the head of the queue."""
+_BACKFILLING = 2  # part of a pass; the first is to start jobs from the head of the queue
 
 
 @inlined
@@ -36,11 +36,8 @@ def fits(state: State, job: int, row: int) -> bool:
 
 
 @inlined
-def start_from_head(state: State) -> bool:
-    """Start jobs from the head of the queue while they fit; return whether it has come to its end.
-
-    Where every start changes shares, and so the order, one job is started: it takes long to put many in order.
-    """
+def _start_from_head(state: State) -> bool:
+    """Start jobs from the head of the queue while they fit; return whether it has come to its end."""
     order = state.rules[0].order
     if order >= AGEING:
         sort_list(state, QUEUE, order, 0)
@@ -49,6 +46,7 @@ def start_from_head(state: State) -> bool:
         dequeue(state, 0)
         start_job(state, job)
         if order == FAIR_SHARE:
+            # Every start changes the order, and it takes long to put many jobs in order.
             return False
     return True
 
@@ -76,28 +74,26 @@ def find_shadow(state: State, head: int) -> None:
 
 
 @inlined
-def outlasts_shadow(state: State, job: int) -> bool:
-    """Whether a job that starts now runs beyond the shadow time by its estimate."""
+def _outlasts_shadow(state: State, job: int) -> bool:
     return bool(state.clock[0].now + state.jobs[job].estimate > state.clock[0].shadow)
 
 
 @inlined
 def keeps_shadow(state: State, job: int) -> bool:
     """Whether a job fits now and does not delay the head: it ends before the shadow time, or needs what is spare."""
-    return fits(state, job, FREE) and (not outlasts_shadow(state, job) or fits(state, job, EXTRA))
+    return fits(state, job, FREE) and (not _outlasts_shadow(state, job) or fits(state, job, EXTRA))
 
 
 @inlined
 def take_spare(state: State, job: int) -> None:
     """Take what a job will hold at the shadow time from what is spare then."""
-    if outlasts_shadow(state, job):
+    if _outlasts_shadow(state, job):
         for resource in range(state.units.shape[1]):
             state.units[EXTRA, resource] -= state.request[job, resource]
 
 
 @inlined
-def may_backfill(state: State, job: int) -> bool:
-    """Whether a job fits now and, by the rules of EASY, does not delay the head."""
+def _may_backfill(state: State, job: int) -> bool:
     return keeps_shadow(state, job) if state.rules[0].backfill == EASY else fits(state, job, FREE)
 
 
@@ -110,14 +106,14 @@ def _start_backfilled(state: State, job: int, at: int) -> None:
 
 
 @helper()
-def next_indexed(state: State, column: int) -> int:
+def _next_indexed(state: State, column: int) -> int:
     """Return the first column of an indexed queue from one on whose job may be backfilled, or its end."""
     jobs, end = state.lists[QUEUE], end_of_queue(state)
     n_blocks = (end - 1) // BLOCK + 1
     block = next_block(state, column // BLOCK, n_blocks)
     while block < n_blocks:
         for at in range(max(column, block * BLOCK), min(end, (block + 1) * BLOCK)):
-            if jobs[at] >= 0 and may_backfill(state, jobs[at]):
+            if jobs[at] >= 0 and _may_backfill(state, jobs[at]):
                 return at
         tighten(state, block)
         block = next_block(state, block + 1, n_blocks)
@@ -133,11 +129,11 @@ def backfill_queue(state: State) -> bool:
     at = max(1, clock.examined)
     while at < clock.n_queued + clock.n_gone and state.units[FREE, 0] > 0:
         if clock.indexed:
-            at = next_indexed(state, clock.first + at) - clock.first
+            at = _next_indexed(state, clock.first + at) - clock.first
             if at == clock.n_queued + clock.n_gone:
                 break
         job = queued(state, at)
-        if not may_backfill(state, job):
+        if not _may_backfill(state, job):
             at += 1
             continue
         _start_backfilled(state, job, at)
@@ -147,8 +143,7 @@ def backfill_queue(state: State) -> bool:
 
 
 @helper()
-def backfill_candidates(state: State) -> bool:
-    """Start those that may, in an order of their own; return whether it has come to its end."""
+def _backfill_candidates(state: State) -> bool:
     clock, order = state.clock[0], state.rules[0].backfill_order
     if order >= AGEING:
         sort_list(state, CANDIDATES, order, 0)
@@ -156,7 +151,7 @@ def backfill_candidates(state: State) -> bool:
     at = 0
     while at < clock.n_queued:
         job = state.lists[CANDIDATES, at]
-        if job == head or not may_backfill(state, job):
+        if job == head or not _may_backfill(state, job):
             at += 1
             continue
         _start_backfilled(state, job, place_in_queue(state, job))
@@ -173,7 +168,7 @@ def is_overdue(state: State) -> bool:
     return bool(state.jobs[state.lists[RUNNING, 0]].expected_end <= state.clock[0].now)
 
 
-@inlined
+@kernel(void(STATE), forceinline=True)
 def list_pass(state: State) -> None:
     """Start jobs from the head of the queue while they fit, then backfill others, if the rules say so.
 
@@ -181,13 +176,13 @@ def list_pass(state: State) -> None:
     then. So they are not looked at again, unless a job runs beyond its estimate, which moves the shadow time.
     """
     clock, rules = state.clock[0], state.rules[0]
-    if clock.unfinished != BACKFILLING:
+    if clock.unfinished != _BACKFILLING:
         if rules.order >= AGEING or is_overdue(state):
             clock.examined = 0
         if clock.examined == 0:
             if is_untidy(state):
                 tidy_queue(state)
-            clock.unfinished = not start_from_head(state)
+            clock.unfinished = not _start_from_head(state)
             if clock.unfinished:
                 return
             if clock.n_queued > 1 and rules.backfill == EASY:
@@ -199,8 +194,8 @@ def list_pass(state: State) -> None:
         # Who comes next will need a shadow time, which nobody has needed so far.
         clock.unfinished = 0
         return
-    ended = backfill_candidates(state) if rules.own_backfill_order else backfill_queue(state)
-    clock.unfinished = 0 if ended else BACKFILLING
+    ended = _backfill_candidates(state) if rules.own_backfill_order else backfill_queue(state)
+    clock.unfinished = 0 if ended else _BACKFILLING
     if ended:
         clock.examined = clock.n_queued + clock.n_gone
 
@@ -223,31 +218,49 @@ def shadow_of(state: State, job: int, spare: IntArray) -> float:
     return float(found)
 
 
-@helper()
-def _column_behind(state: State, job: int) -> int:
-    if job == NOBODY:
-        if is_untidy(state):
-            tidy_queue(state)
-        return int(state.clock[0].first)
-    end = end_of_queue(state)
-    column = place_by_rank(state, QUEUE, state.clock[0].first, end, job)
-    return column + (column < end and state.lists[QUEUE, column] == job)
-
-
 @kernel(int64(STATE, int64, float64, int64[::1]))
 def next_backfillable(state: State, after: int, shadow: float, spare: IntArray) -> int:
     """Return the first waiting job behind one that EASY would backfill, ``NOBODY`` if there is none.
 
     Behind ``NOBODY`` are all of them. The queue is in the order of ranks.
     """
-    clock, column = state.clock[0], _column_behind(state, after)
+    clock = state.clock[0]
+    if after == NOBODY:
+        if is_untidy(state):
+            tidy_queue(state)
+        column = clock.first
+    else:
+        end = end_of_queue(state)
+        column = place_by_rank(state, QUEUE, clock.first, end, after)
+        column += column < end and state.lists[QUEUE, column] == after
     kept, clock.shadow = clock.shadow, shadow
     _exchange_spare(state, spare)
     if clock.indexed:
-        column = next_indexed(state, column)
+        column = _next_indexed(state, column)
     else:
         while column < end_of_queue(state) and not keeps_shadow(state, state.lists[QUEUE, column]):
             column += 1
     _exchange_spare(state, spare)
     clock.shadow = kept
     return state.lists[QUEUE, column] if column < end_of_queue(state) else NOBODY
+
+
+@kernel(int64(STATE, int64))
+def run(state: State, passes: int) -> int:
+    """Simulate until nothing is left to happen, or for a number of passes; return how many were made."""
+    for done in range(passes):
+        if not state.clock[0].unfinished and advance(state, np.inf) != HAPPENED:
+            return done
+        list_pass(state)
+    return passes
+
+
+@kernel(boolean(STATE, int64))
+def start_waiting(state: State, job: int) -> bool:
+    """Start a job if it waits and fits; return whether it did."""
+    place = place_in_queue(state, job)
+    if place < 0 or not fits(state, job, FREE):
+        return False
+    dequeue(state, place)
+    start_job(state, job)
+    return True

@@ -1,14 +1,17 @@
-"""Conservative backfilling: every waiting job has a reservation (Mu'alem and Feitelson, 2001, 10.1109/71.932708)."""
+"""Conservative backfilling: every waiting job has a reservation (Mu'alem and Feitelson, 2001, 10.1109/71.932708).
+
+The profile tells how much of each resource nobody was promised, as steps in time.
+"""
 
 import numpy as np
+from numba import int64, void
 
-from allocopt.kernels.compiled import helper, inlined
+from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import fits
-from allocopt.simulator.kernels.events import start_job
-from allocopt.simulator.kernels.profile import change_profile, earliest_start, empty_profile, forget_past, lasts
+from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import AGEING, dequeue, queued, sort_list
 from allocopt.simulator.rules import OrderKind
-from allocopt.simulator.state import FREE, QUEUE, RUNNING, State
+from allocopt.simulator.state import CAPACITY, ENDED, FREE, QUEUE, RUNNING, STATE, State
 
 ARRIVAL = int(OrderKind.ARRIVAL)
 
@@ -16,22 +19,118 @@ AT_A_TIME = 64
 """Most reservations that are made in a row: it has to be seen now and then whether the user wants to interrupt."""
 
 
-@helper()
-def reserve(state: State, job: int) -> None:
-    """Promise a job the first time at which it fits."""
-    record = state.jobs[job]
-    record.reserved = earliest_start(state, job)
-    change_profile(state, job, record.reserved, record.reserved + record.estimate, -1)
+@inlined
+def _copy_step(state: State, source: int, target: int) -> None:
+    state.steps[target] = state.steps[source]
+    for resource in range(state.units.shape[1]):
+        state.unpromised[target, resource] = state.unpromised[source, resource]
 
 
 @helper()
-def forget_plan(state: State) -> None:
+def _forget_past(state: State) -> None:
+    clock = state.clock[0]
+    past = 0
+    while past + 1 < clock.n_profile and state.steps[past + 1] <= clock.now:
+        past += 1
+    if past > 0:
+        for i in range(past, clock.n_profile):
+            _copy_step(state, i, i - past)
+        clock.n_profile -= past
+    state.steps[0] = clock.now
+
+
+@helper()
+def _step_at(state: State, time: float) -> int:
+    """Begin a step at a time that is not before the profile, and return its number."""
+    clock = state.clock[0]
+    at, end = 0, clock.n_profile
+    while at < end:
+        middle = (at + end) // 2
+        if state.steps[middle] < time:
+            at = middle + 1
+        else:
+            end = middle
+    if at < clock.n_profile and state.steps[at] == time:
+        return at
+    for i in range(clock.n_profile, at, -1):
+        _copy_step(state, i - 1, i)
+    _copy_step(state, at - 1, at)
+    state.steps[at] = time
+    clock.n_profile += 1
+    return at
+
+
+@helper()
+def _merge_step(state: State, at: int) -> None:
+    clock = state.clock[0]
+    if at == 0 or at >= clock.n_profile:
+        return
+    for resource in range(state.units.shape[1]):
+        if state.unpromised[at - 1, resource] != state.unpromised[at, resource]:
+            return
+    for i in range(at + 1, clock.n_profile):
+        _copy_step(state, i, i - 1)
+    clock.n_profile -= 1
+
+
+@helper()
+def _change_profile(state: State, job: int, begin: float, end: float, sign: int) -> None:
+    """Promise what a job asks for from ``begin`` to ``end`` (sign -1), or take the promise back (sign 1)."""
+    begin = max(begin, state.steps[0])
+    if not begin < end:
+        return
+    first = _step_at(state, begin)
+    last = _step_at(state, end)
+    for i in range(first, last):
+        for resource in range(state.units.shape[1]):
+            state.unpromised[i, resource] += sign * state.request[job, resource]
+    _merge_step(state, last)
+    _merge_step(state, first)
+
+
+@inlined
+def _holds(state: State, job: int, step: int) -> bool:
+    for resource in range(state.units.shape[1]):
+        if state.request[job, resource] > state.unpromised[step, resource]:
+            return False
+    return True
+
+
+@helper()
+def _lasts(state: State, job: int) -> bool:
+    # Now, and for as long as it is estimated to run.
+    end = state.steps[0] + state.jobs[job].estimate
+    for step in range(state.clock[0].n_profile):
+        if state.steps[step] >= end:
+            break
+        if not _holds(state, job, step):
+            return False
+    return True
+
+
+@helper()
+def _earliest_start(state: State, job: int) -> float:
+    n = state.clock[0].n_profile
+    begin = state.steps[0]
+    for i in range(n):
+        if state.steps[i] >= begin + state.jobs[job].estimate:
+            break
+        if not _holds(state, job, i):
+            begin = state.steps[i + 1] if i + 1 < n else np.inf
+    return float(begin)
+
+
+@helper()
+def _forget_plan(state: State) -> None:
     """Promise nothing but the running jobs what they hold; an estimated end that has passed is now."""
     clock = state.clock[0]
-    empty_profile(state)
+    clock.n_profile = 1
+    state.steps[0] = clock.now
+    for resource in range(state.units.shape[1]):
+        state.unpromised[0, resource] = state.units[CAPACITY, resource]
     for i in range(clock.n_running):
         job = state.lists[RUNNING, i]
-        change_profile(state, job, clock.now, state.jobs[job].expected_end, -1)
+        _change_profile(state, job, clock.now, state.jobs[job].expected_end, -1)
     for at in range(clock.n_queued):
         state.jobs[queued(state, at)].reserved = np.inf
     clock.n_planned = 0
@@ -47,21 +146,35 @@ def _plan(state: State) -> bool:
     clock = state.clock[0]
     planned = 0
     for at in range(clock.n_planned, clock.n_queued):
-        if not state.rules[0].plan_ahead and not lasts(state, queued(state, at)):
+        if not state.rules[0].plan_ahead and not _lasts(state, queued(state, at)):
             continue
         while clock.n_planned <= at:
             job = queued(state, clock.n_planned)
-            if state.jobs[job].reserved == np.inf:
+            record = state.jobs[job]
+            if record.reserved == np.inf:
                 if planned == AT_A_TIME:
                     return False
-                reserve(state, job)
+                record.reserved = _earliest_start(state, job)
+                _change_profile(state, job, record.reserved, record.reserved + record.estimate, -1)
                 planned += 1
             clock.n_planned += 1
     return True
 
 
 @helper()
-def start_due(state: State) -> bool:
+def _give_back(state: State) -> bool:
+    """Take back what was promised to jobs that have just ended before their estimates; return whether some did."""
+    now, ended_early = state.clock[0].now, False
+    for at in range(state.clock[0].n_ended):
+        job = state.lists[ENDED, at]
+        if now < state.jobs[job].expected_end:
+            _change_profile(state, job, now, state.jobs[job].expected_end, 1)
+            ended_early = True
+    return ended_early
+
+
+@helper()
+def _start_due(state: State) -> bool:
     """Start the jobs whose reservation has come; return whether all of them could."""
     clock = state.clock[0]
     all_started = True
@@ -88,26 +201,26 @@ def _one_was_missed(state: State) -> bool:
     return False
 
 
-@helper()
+@kernel(void(STATE))
 def conservative_pass(state: State) -> None:
     """Plan the jobs that have no reservation yet, and start those whose time has come; or do a part of that."""
     clock, rules = state.clock[0], state.rules[0]
     if clock.unfinished == 0:
-        forget_past(state)
+        _forget_past(state)
         if rules.order >= AGEING:
             sort_list(state, QUEUE, rules.order, 0)
         if rules.order != ARRIVAL:
             # Jobs may have come to stand between those that have their reservations.
             clock.n_planned = 0
-        if (clock.ended_early and rules.compression) or _one_was_missed(state):
-            forget_plan(state)
-        clock.ended_early = 0
+        ended_early = _give_back(state)
+        if (ended_early and rules.compression) or _one_was_missed(state):
+            _forget_plan(state)
         clock.unfinished = 1
     if not _plan(state):
         return
-    if not start_due(state) and clock.unfinished == 1:
+    if not _start_due(state) and clock.unfinished == 1:
         # A job runs beyond its estimate and holds what was promised to another one.
-        forget_plan(state)
+        _forget_plan(state)
         clock.unfinished = 2
         return
     clock.unfinished = 0
@@ -116,3 +229,13 @@ def conservative_pass(state: State) -> None:
         promised = state.jobs[queued(state, at)].reserved
         if promised > clock.now:
             clock.wake = min(clock.wake, promised)
+
+
+@kernel(int64(STATE, int64))
+def run_conservative(state: State, passes: int) -> int:
+    """Simulate until nothing is left to happen, or for a number of passes; return how many were made."""
+    for done in range(passes):
+        if not state.clock[0].unfinished and advance(state, np.inf) != HAPPENED:
+            return done
+        conservative_pass(state)
+    return passes

@@ -4,9 +4,8 @@ import numpy as np
 from numba import float64, int64, void
 
 from allocopt.kernels.compiled import helper, inlined, kernel
-from allocopt.simulator.kernels.profile import change_profile
 from allocopt.simulator.kernels.queue import FEW, enqueue, insert, remove, settle_queue
-from allocopt.simulator.rules import Backfill, EventOrder
+from allocopt.simulator.rules import EventOrder
 from allocopt.simulator.state import ENDED, EVENTS, FREE, NOBODY, RUNNING, STARTED, STATE, State
 
 
@@ -25,8 +24,7 @@ def _put(state: State, at: int, job: int) -> None:
 
 
 @inlined
-def sift_up(state: State, at: int) -> None:
-    """Move the job at a place towards the root until its parent comes before it."""
+def _sift_up(state: State, at: int) -> None:
     job = state.lists[EVENTS, at]
     while at > 0:
         parent = (at - 1) // 2
@@ -38,8 +36,7 @@ def sift_up(state: State, at: int) -> None:
 
 
 @inlined
-def sift_down(state: State, at: int) -> None:
-    """Move the job at a place away from the root until it comes before its children."""
+def _sift_down(state: State, at: int) -> None:
     job = state.lists[EVENTS, at]
     size = state.clock[0].n_events
     while True:
@@ -56,43 +53,38 @@ def sift_down(state: State, at: int) -> None:
 
 
 @inlined
-def push_event(state: State, job: int) -> None:
-    """Add a job whose next event is known now."""
+def _push_event(state: State, job: int) -> None:
     clock = state.clock[0]
     _put(state, clock.n_events, job)
     clock.n_events += 1
-    sift_up(state, clock.n_events - 1)
+    _sift_up(state, clock.n_events - 1)
 
 
 @inlined
-def pop_event(state: State) -> int:
-    """Take the job of the next event out."""
+def _pop_event(state: State) -> int:
     clock = state.clock[0]
     job = state.lists[EVENTS, 0]
     clock.n_events -= 1
     if clock.n_events > 0:
         _put(state, 0, state.lists[EVENTS, clock.n_events])
-        sift_down(state, 0)
+        _sift_down(state, 0)
     return int(job)
 
 
 BATCHED = int(EventOrder.BATCHED)
-CONSERVATIVE = int(Backfill.CONSERVATIVE)
 
 KIND = 1 << 40
 """Ranks of events are a kind and the turn of an event within it: how many jobs were started before one that ends, the
 number of one that arrives. Kinds are multiples of this number."""
-ON_TIME, OFF_TIME = 0, 2 * KIND
-"""Kinds of ends: on the estimate, and before or after it."""
+ON_TIME, OFF_TIME = 0, 2 * KIND  # kinds of ends: on the estimate, and before or after it
 RELEASE = (3 * KIND, KIND)
 """Kind of arrivals of jobs whose preceding job has ended, by `EventOrder`: an odd multiple, unlike those of ends."""
 
-NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2
-"""What `advance` found: no event at all, none until the time given, or one."""
+NOTHING_LEFT, LATER, HAPPENED = 0, 1, 2  # what `advance` found: no event at all, none until the time given, or one
 
 
 @inlined
-def running_place(state: State, job: int, n: int) -> int:
+def _running_place(state: State, job: int, n: int) -> int:
     """First place among the ``n`` running jobs, sorted by expected end, that does not come before a job."""
     first, end = 0, n
     expected = state.jobs[job].expected_end
@@ -128,8 +120,8 @@ def start_job(state: State, job: int) -> None:
     record.remaining = record.run
     _hold(state, job, 1)
     if state.rules[0].track_running:
-        insert(state.lists[RUNNING], running_place(state, job, clock.n_running), clock.n_running, job)
-    push_event(state, job)
+        insert(state.lists[RUNNING], _running_place(state, job, clock.n_running), clock.n_running, job)
+    _push_event(state, job)
     state.lists[STARTED, clock.n_started] = job
     clock.n_started += 1
     clock.n_begun += 1
@@ -147,21 +139,18 @@ def change_speed(state: State, job: int, speed: float) -> None:
     needed = record.remaining / speed if speed > 0 else np.inf
     record.end = record.event = min(now + needed, record.start + record.limit)
     record.event_rank = record.event_rank % KIND + (ON_TIME if record.end == record.expected_end else OFF_TIME)
-    sift_up(state, record.event_place)
-    sift_down(state, record.event_place)
+    _sift_up(state, record.event_place)
+    _sift_down(state, record.event_place)
 
 
 @inlined
-def end_first(state: State) -> None:
+def _end_first(state: State) -> None:
     """End the running job whose time has come, and let those that waited for it come."""
     clock = state.clock[0]
-    job = pop_event(state)
+    job = _pop_event(state)
     _hold(state, job, -1)
     if state.rules[0].track_running:
-        remove(state.lists[RUNNING], running_place(state, job, clock.n_running), clock.n_running)
-    if state.rules[0].backfill == CONSERVATIVE and clock.now < state.jobs[job].expected_end:
-        change_profile(state, job, clock.now, state.jobs[job].expected_end, 1)
-        clock.ended_early = 1
+        remove(state.lists[RUNNING], _running_place(state, job, clock.n_running), clock.n_running)
     clock.n_running -= 1
     clock.examined = 0
     state.lists[ENDED, clock.n_ended] = job
@@ -172,22 +161,17 @@ def end_first(state: State) -> None:
         record = state.jobs[waiting]
         record.event = max(record.submit, clock.now + record.think)
         record.event_rank = RELEASE[state.rules[0].event_order] + waiting
-        push_event(state, waiting)
+        _push_event(state, waiting)
         waiting = record.next_dependent
 
 
 @inlined
-def _next_end(state: State) -> float:
-    if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank & KIND:
-        return np.inf
-    return float(state.jobs[state.lists[EVENTS, 0]].event)
-
-
-@inlined
-def _next_release(state: State) -> float:
-    if state.clock[0].n_events == 0 or state.jobs[state.lists[EVENTS, 0]].event_rank & KIND == 0:
-        return np.inf
-    return float(state.jobs[state.lists[EVENTS, 0]].event)
+def _is_due(state: State, kind: int) -> bool:
+    """Whether the event that heads the heap is to happen now and is an end (kind 0), or a release (`KIND`)."""
+    if state.clock[0].n_events == 0:
+        return False
+    record = state.jobs[state.lists[EVENTS, 0]]
+    return bool(record.event == state.clock[0].now and record.event_rank & KIND == kind)
 
 
 @inlined
@@ -200,13 +184,13 @@ def _next_submission(state: State) -> float:
 
 
 @inlined
-def take_arrival(state: State) -> bool:
+def _take_arrival(state: State) -> bool:
     """Let one job join the queue whose time is now, the lowest in number; return whether there was one."""
     clock = state.clock[0]
     submitted = _next_submission(state) == clock.now
-    released = _next_release(state) == clock.now
+    released = _is_due(state, KIND)
     if released and not (submitted and clock.next_submission < state.lists[EVENTS, 0]):
-        enqueue(state, pop_event(state))
+        enqueue(state, _pop_event(state))
     elif submitted:
         clock.next_submission += 1
         enqueue(state, clock.next_submission - 1)
@@ -214,21 +198,20 @@ def take_arrival(state: State) -> bool:
 
 
 @helper()
-def take_one(state: State) -> None:
+def _take_one(state: State) -> None:
     """Let one thing happen whose time is now: an arrival, or else an end, of the job that was started first.
 
     Jobs that end on their estimates have given back what they hold before any of it, for a plan made of estimates
     counts that as free from then on; so do pyss and the schedules published with Gaussier et al. (SC'15).
     """
-    now = state.clock[0].now
     first_on_time = KIND
-    while _next_end(state) == now and state.jobs[state.lists[EVENTS, 0]].event_rank < KIND:
+    while _is_due(state, 0) and state.jobs[state.lists[EVENTS, 0]].event_rank < KIND:
         first_on_time = min(first_on_time, state.jobs[state.lists[EVENTS, 0]].event_rank)
-        end_first(state)
-    if take_arrival(state) or _next_end(state) != now:
+        _end_first(state)
+    if _take_arrival(state) or not _is_due(state, 0):
         return
     if state.jobs[state.lists[EVENTS, 0]].event_rank % KIND < first_on_time:
-        end_first(state)
+        _end_first(state)
 
 
 @kernel(int64(STATE, float64), forceinline=True)
@@ -241,7 +224,9 @@ def advance(state: State, until: float) -> int:
     clock.n_started = 0
     clock.n_ended = 0
     clock.n_joined = 0
-    time = min(_next_submission(state), _next_end(state), _next_release(state))
+    time = _next_submission(state)
+    if clock.n_events > 0:
+        time = min(time, state.jobs[state.lists[EVENTS, 0]].event)
     if clock.n_queued > 0 or time < np.inf:
         # Where nobody waits and nobody comes or ends there is nothing to be woken for.
         time = min(time, clock.wake)
@@ -254,12 +239,12 @@ def advance(state: State, until: float) -> int:
         clock.wake = np.inf
     if state.rules[0].event_order == BATCHED:
         # All ends, then all arrivals.
-        while _next_end(state) == time:
-            end_first(state)
-        while take_arrival(state):
+        while _is_due(state, 0):
+            _end_first(state)
+        while _take_arrival(state):
             pass
     else:
-        take_one(state)
+        _take_one(state)
     if clock.n_joined > FEW:
         settle_queue(state)
     return HAPPENED

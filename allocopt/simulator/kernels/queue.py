@@ -66,7 +66,7 @@ def _include(state: State, block: int, job: int) -> None:
 
 
 @helper()
-def insert_indexed(state: State, at: int, job: int) -> None:
+def _insert_indexed(state: State, at: int, job: int) -> None:
     """Put a job at a column; those after it make room up to the next one that is left, or the end."""
     jobs, clock, end = state.lists[QUEUE], state.clock[0], end_of_queue(state)
     room = at
@@ -121,8 +121,7 @@ def next_block(state: State, block: int, end: int) -> int:
     return block
 
 
-FEW = 8
-"""Jobs that come at once and are put in order one by one, at most."""
+FEW = 8  # jobs that come at once and are put in order one by one, at most
 
 ARRIVAL, FIXED, AGEING = int(OrderKind.ARRIVAL), int(OrderKind.FIXED), int(OrderKind.AGEING)
 
@@ -151,7 +150,7 @@ def _rank(state: State, row: int, job: int) -> int:
 
 
 @inlined
-def comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
+def _comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
     """Whether job a stands before job b now."""
     if kind <= FIXED:
         return _rank(state, row, a) < _rank(state, row, b)
@@ -173,7 +172,7 @@ def _sort_at_gaps(state: State, row: int, kind: int, first: int, end: int, gap: 
     for i in range(first + gap, end):
         job = jobs[i]
         at = i
-        while at >= first + gap and comes_before(state, row, kind, job, jobs[at - gap]):
+        while at >= first + gap and _comes_before(state, row, kind, job, jobs[at - gap]):
             jobs[at] = jobs[at - gap]
             at -= gap
             moves -= 1
@@ -240,7 +239,7 @@ def enqueue(state: State, job: int) -> None:
     elif rules.order == FIXED and not is_late:
         at = place_by_rank(state, QUEUE, clock.first, end, job)
     if clock.indexed:
-        insert_indexed(state, at, job)
+        _insert_indexed(state, at, job)
     else:
         insert(state.lists[QUEUE], at, end, job)
     clock.examined = min(clock.examined, at - clock.first)

@@ -11,8 +11,7 @@ from allocopt.cluster.multicore import ContentionConstants, PowerConstants
 from allocopt.errors import InvalidProblemError
 from allocopt.simulator.multicore.rates import speed_factor
 
-FEWEST = 12
-"""Measurements that the six constants of contention need: two for each."""
+FEWEST = 12  # measurements that the six constants of contention need: two for each
 _GB = 1000.0
 _LOWEST, _HIGHEST = (-1.0, 1e-3, -10.0, 0.0, 1e-1, 0.0), (-1e-4, 1e3, 10.0, 1e2, 1e3, 1e2)
 """Bounds of b, c, da, db, dc, dd with rates in GB/s."""
@@ -76,7 +75,14 @@ def fit_contention(measured: Slowdowns, sharing: float = 1.0) -> Fit:
     It takes at least two measurements for each constant, with two different numbers of other tasks; ``sharing``, as in
     `speed_factor`, is not fitted. Raises `InvalidProblemError` if the measurements cannot tell the constants.
     """
-    _check_contention(measured)
+    if len(measured.factor) < FEWEST:
+        raise InvalidProblemError("contention", f"{len(measured.factor)} measurements, must be at least {FEWEST}")
+    if len(np.unique(measured.others)) < 2:
+        raise InvalidProblemError("others", "must take at least two values: constants say how the floor depends on it")
+    if (measured.factor <= 0).any():
+        raise InvalidProblemError("factor", "is 0 somewhere, must be positive: time alone over time together")
+    if not (measured.factor < 0.99).any():
+        raise InvalidProblemError("factor", "is nowhere below 0.99: there is no contention to fit")
 
     def residuals(values: FloatArray) -> FloatArray:
         return _predicted(_constants(values), measured, sharing) - measured.factor
@@ -108,37 +114,15 @@ def fit_power(measured: Powers) -> Fit:
     if np.linalg.matrix_rank(matrix) < len(columns):
         raise InvalidProblemError("stalled_cores", "follows from the number of active cores, must vary beside it")
     found = np.linalg.lstsq(matrix, measured.power[on], rcond=None)[0].tolist()
-    constants = _power_constants(found, measured.power[~on])
-    return Fit(constants, predicted_power(constants, measured), measured.power)
-
-
-def predicted_power(constants: PowerConstants, measured: Powers) -> FloatArray:
-    """Return the power in watts that the model gives for measurements, shape ``(m,)``."""
-    busy = measured.active - (1.0 - constants.stalled) * measured.stalled_cores
-    made = np.where(measured.active > 0, constants.processor_w + constants.core_w * busy, constants.idle_w)
-    return np.asarray(made, dtype=np.float64)
-
-
-def _power_constants(found: list[float], idle: FloatArray) -> PowerConstants:
     processor_w, core_w, stall_w = (*found, 0.0)[:3]
     if core_w <= 0 or processor_w < 0:
-        fault = (
-            f"the fitted line is {core_w:.4g} W per active core and {processor_w:.4g} W; must not fall or be negative"
-        )
-        raise InvalidProblemError("power", fault)
-    stalled = min(1.0, max(0.0, 1.0 + stall_w / core_w))
-    return PowerConstants(core_w, processor_w, float(idle.mean()) if idle.size else 0.0, stalled)
-
-
-def _check_contention(measured: Slowdowns) -> None:
-    if len(measured.factor) < FEWEST:
-        raise InvalidProblemError("contention", f"{len(measured.factor)} measurements, must be at least {FEWEST}")
-    if len(np.unique(measured.others)) < 2:
-        raise InvalidProblemError("others", "must take at least two values: constants say how the floor depends on it")
-    if (measured.factor <= 0).any():
-        raise InvalidProblemError("factor", "is 0 somewhere, must be positive: time alone over time together")
-    if not (measured.factor < 0.99).any():
-        raise InvalidProblemError("factor", "is nowhere below 0.99: there is no contention to fit")
+        line = f"{core_w:.4g} W per active core and {processor_w:.4g} W"
+        raise InvalidProblemError("power", f"the fitted line is {line}; must not fall or be negative")
+    stalled, idle = min(1.0, max(0.0, 1.0 + stall_w / core_w)), measured.power[~on]
+    constants = PowerConstants(core_w, processor_w, float(idle.mean()) if idle.size else 0.0, stalled)
+    busy = measured.active - (1.0 - constants.stalled) * measured.stalled_cores
+    predicted = np.where(measured.active > 0, constants.processor_w + constants.core_w * busy, constants.idle_w)
+    return Fit(constants, predicted, measured.power)
 
 
 def _beginnings(measured: Slowdowns) -> Iterator[FloatArray]:

@@ -7,10 +7,9 @@ from enum import IntEnum
 
 from allocopt.errors import UsageError
 
-DEFAULT_NAME = "first-high_gflops"  # the policy of a multicore machine where first come first served is asked for
+DEFAULT_NAME = "first-high_gflops"  # what ``fcfs`` is on a multicore machine
 VOID_NAME = "void"
-VOID = -1
-"""The selection that selects nothing."""
+VOID = -1  # the selection that selects nothing
 
 
 class JobSelection(IntEnum):
@@ -68,11 +67,11 @@ ACTION_NAMES = tuple(action.name for action in ACTIONS)
 
 
 def get_action(name: str) -> Action:
-    """Return the action of a name; ``high_core`` and ``high_cores`` are the same.
+    """Return the action of a name; ``fcfs`` is `DEFAULT_NAME`, and ``high_core`` the same as ``high_cores``.
 
     Raises `UsageError` if there is none of that name.
     """
-    wanted = f"{name}s" if name.endswith("-high_core") else name
+    wanted = DEFAULT_NAME if name == "fcfs" else f"{name}s" if name.endswith("-high_core") else name
     if wanted in ACTION_NAMES:
         return ACTIONS[ACTION_NAMES.index(wanted)]
     close = get_close_matches(wanted, ACTION_NAMES, n=1)

@@ -11,7 +11,7 @@ from numba import float64, int64, void
 from numpy.typing import ArrayLike
 
 from allocopt.arrays import FloatArray
-from allocopt.cluster.multicore import ContentionConstants, Machine, Processor
+from allocopt.cluster.multicore import ContentionConstants, Machine
 from allocopt.errors import UsageError
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.simulator.execution import Change
@@ -65,7 +65,7 @@ def factor_of(
 
 
 @kernel(void(float64[:, ::1], float64[::1]))
-def fill_factors(tasks: FloatArray, factors: FloatArray) -> None:
+def _fill_factors(tasks: FloatArray, factors: FloatArray) -> None:
     """Write the speed factors of tasks, each of which has a column of the arguments of `factor_of`."""
     for i in range(factors.size):
         rate, total, others, sharing, b = tasks[0, i], tasks[1, i], tasks[2, i], tasks[3, i], tasks[4, i]
@@ -78,20 +78,14 @@ def speed_factor(
 ) -> FloatArray:
     """Return the speed factor S_m of tasks: 1 alone, less where the memory channels are shared.
 
-    Parameters
-    ----------
-    rate
-        Rate in MB/s at which the task would access memory if it ran alone.
-    others_rate
-        Sum of these rates of the other tasks on its processor.
-    sharing
-        What the number of others is multiplied with in the floor: 1 as printed, 0.6 in IRMaSim's later code.
+    Rates are in MB/s: that at which a task would access memory if it ran alone, and the sum of those of the others on
+    its processor. In the floor the number of others is multiplied with ``sharing``: 1 as printed, 0.6 in IRMaSim's
+    later code.
     """
-    own, rest = np.asarray(rate, dtype=np.float64), np.asarray(others_rate, dtype=np.float64)
-    k = constants
-    given = np.broadcast_arrays(own, own + rest, others, sharing, k.b, k.c, k.da, k.db, k.dc, k.dd)
+    own, k = np.asarray(rate, dtype=np.float64), constants
+    given = np.broadcast_arrays(own, own + np.asarray(others_rate), others, sharing, k.b, k.c, k.da, k.db, k.dc, k.dd)
     factors = np.empty(given[0].size)
-    fill_factors(np.array([values.ravel() for values in given], dtype=np.float64), factors)
+    _fill_factors(np.array([values.ravel() for values in given], dtype=np.float64), factors)
     return factors.reshape(given[0].shape)
 
 
@@ -218,26 +212,21 @@ class SharedMemory:
         if change.placement is None:
             raise UsageError("memory contention needs a platform with nodes: machine.platform()")
         if change.placement is not self._placement:
-            self._begin(change.placement)
-        touched = {processor for job in change.ended.tolist() for processor in self._leave(job)}
+            self._placement = change.placement
+            self._tasks = [defaultdict(int) for _ in self._kinds]
+            self._where, self._paces = {}, {}
+        touched: set[int] = set()
+        for job in change.ended.tolist():
+            del self._paces[job]
+            for processor in self._where.pop(job):
+                del self._tasks[processor][job]
+                touched.add(processor)
         touched |= {processor for job in change.started.tolist() for processor in self._enter(job, change.placement)}
         affected = {job for processor in touched for job in self._set_paces(processor)}
         return [(job, min(self._paces[job].values()) / self._reference) for job in sorted(affected)]
 
-    def _begin(self, placement: Placement) -> None:
-        self._placement = placement
-        self._tasks = [defaultdict(int) for _ in self._kinds]
-        self._where, self._paces = {}, {}
-
-    def _leave(self, job: int) -> list[int]:
-        del self._paces[job]
-        for processor in self._where[job]:
-            del self._tasks[processor][job]
-        return self._where.pop(job)
-
     def _enter(self, job: int, placement: Placement) -> list[int]:
-        share = placement.shares[job]
-        assert share is not None, "a job that runs holds something"
+        share = placement.held_by(job)
         self._where[job], self._paces[job] = [], {}
         for node, cores in zip(share.nodes.tolist(), share.units[:, 0].tolist(), strict=True):
             missing = cores
@@ -254,11 +243,10 @@ class SharedMemory:
         kind, tasks = self._kinds[processor], self._tasks[processor]
         rates = {job: float(self._intensity[job]) * kind.core_speed for job in tasks}
         total, count = sum(rates[job] * number for job, number in tasks.items()), sum(tasks.values())
+        constants = None if self._execution.kind is ExecutionKind.BASELINE else kind.contention
         for job, rate in rates.items():
-            self._paces[job][processor] = kind.core_speed * self._factor(kind, rate, total - rate, count - 1)
+            factor = 1.0
+            if constants is not None:
+                factor = float(speed_factor(rate, total - rate, count - 1, constants, self._execution.sharing))
+            self._paces[job][processor] = kind.core_speed * factor
         return list(tasks)
-
-    def _factor(self, kind: Processor, rate: float, others_rate: float, others: int) -> float:
-        if kind.contention is None or self._execution.kind is ExecutionKind.BASELINE:
-            return 1.0
-        return float(speed_factor(rate, others_rate, others, kind.contention, self._execution.sharing))

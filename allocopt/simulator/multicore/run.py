@@ -21,20 +21,19 @@ ROUNDING = 1e-9
 
 
 @inlined
-def draw_below(multicore: Multicore, count: int) -> int:
-    """Draw a whole number from 0 to below ``count``."""
+def _draw_below(multicore: Multicore, count: int) -> int:
     multicore.word[0] += STEP
     return int(unit_interval(mixed_bits(multicore.word[0])) * count)
 
 
 @inlined
-def next_place(state: State, multicore: Multicore, selection: int) -> int:
+def _next_place(state: State, multicore: Multicore, selection: int) -> int:
     """Place in the queue, counted from its head, of the job that is next; the queue is not empty."""
     n_queued, tally = state.clock[0].n_queued, multicore.tally[0]
     if selection == FIRST:
         return 0
     if selection == RANDOM_JOB:
-        return draw_below(multicore, n_queued)
+        return _draw_below(multicore, n_queued)
     if tally.sought_by != selection:
         tally.sought_by, tally.sought, tally.best = selection, 1, 0
     lowest = multicore.values[selection, queued(state, tally.best)]
@@ -47,21 +46,7 @@ def next_place(state: State, multicore: Multicore, selection: int) -> int:
 
 
 @inlined
-def leave_queue(state: State, multicore: Multicore, place: int) -> None:
-    """Take the job at a place out of the queue; what was searched of it stays known unless that was the next one."""
-    tally = multicore.tally[0]
-    dequeue(state, place)
-    if place == tally.best:
-        tally.sought_by = IDLE
-    if place < tally.best:
-        tally.best -= 1
-    if place < tally.sought:
-        tally.sought -= 1
-
-
-@inlined
-def may_host(multicore: Multicore, job: int, node: int) -> bool:
-    """Whether a node can take the tasks that a job puts on one node, and has none of them."""
+def _may_host(multicore: Multicore, job: int, node: int) -> bool:
     record, wanted = multicore.nodes[node], multicore.jobs[job]
     if wanted.fixed_node != IDLE and wanted.fixed_node != node:
         return False
@@ -70,11 +55,10 @@ def may_host(multicore: Multicore, job: int, node: int) -> bool:
 
 
 @inlined
-def fits(multicore: Multicore, job: int) -> bool:
-    """Whether a job can start now."""
+def _fits(multicore: Multicore, job: int) -> bool:
     missing = multicore.jobs[job].nodes
     for node in range(multicore.nodes.size):
-        if may_host(multicore, job, node):
+        if _may_host(multicore, job, node):
             missing -= 1
             if missing == 0:
                 return True
@@ -82,7 +66,7 @@ def fits(multicore: Multicore, job: int) -> bool:
 
 
 @inlined
-def processor_value(multicore: Multicore, selection: int, processor: int) -> float:
+def _processor_value(multicore: Multicore, selection: int, processor: int) -> float:
     """Value of the idle cores of a processor; the lowest is next."""
     record = multicore.processors[processor]
     if selection == HIGH_GFLOPS:
@@ -102,17 +86,17 @@ def _may_take(multicore: Multicore, job: int, node: int, processor: int) -> bool
     record = multicore.processors[processor]
     if record.active == record.cores:
         return False
-    return bool(record.node == node) if node != IDLE else may_host(multicore, job, record.node)
+    return bool(record.node == node) if node != IDLE else _may_host(multicore, job, record.node)
 
 
 @inlined
-def random_processor(multicore: Multicore, job: int, node: int) -> int:
+def _random_processor(multicore: Multicore, job: int, node: int) -> int:
     """Draw an idle core and return its processor: on a node, or on any one that can host a job where none is given."""
     idle = 0
     for processor in range(multicore.processors.size):
         if _may_take(multicore, job, node, processor):
             idle += multicore.processors[processor].cores - multicore.processors[processor].active
-    drawn = draw_below(multicore, idle)
+    drawn = _draw_below(multicore, idle)
     for processor in range(multicore.processors.size):
         if _may_take(multicore, job, node, processor):
             drawn -= multicore.processors[processor].cores - multicore.processors[processor].active
@@ -122,15 +106,15 @@ def random_processor(multicore: Multicore, job: int, node: int) -> int:
 
 
 @inlined
-def next_processor(multicore: Multicore, selection: int, job: int, node: int) -> int:
+def _next_processor(multicore: Multicore, selection: int, job: int, node: int) -> int:
     """Processor whose idle core is next: on a node, or on any one that can host a job where none is given."""
     if selection == RANDOM_NODE:
-        return random_processor(multicore, job, node)
+        return _random_processor(multicore, job, node)
     best, lowest = IDLE, 0.0
     for processor in range(multicore.processors.size):
         if not _may_take(multicore, job, node, processor):
             continue
-        value = processor_value(multicore, selection, processor)
+        value = _processor_value(multicore, selection, processor)
         if best == IDLE or value < lowest - ROUNDING * (1.0 + abs(lowest)):
             best, lowest = processor, value
     return best
@@ -141,8 +125,7 @@ OVER, DECISION, STALLED = 0, 1, 2
 
 
 @inlined
-def put_task(state: State, multicore: Multicore, task: int, processor: int) -> None:
-    """Start a task on the first idle core of a processor."""
+def _put_task(state: State, multicore: Multicore, task: int, processor: int) -> None:
     now = state.clock[0].now
     touch(multicore, processor, now)
     record, mine = multicore.processors[processor], multicore.tasks[task]
@@ -163,25 +146,31 @@ def put_task(state: State, multicore: Multicore, task: int, processor: int) -> N
 
 
 @inlined
-def start_at(state: State, multicore: Multicore, place: int, selection: int) -> None:
+def _start_at(state: State, multicore: Multicore, place: int, selection: int) -> None:
     """Start the job at a place of the queue, which fits, on the cores that a selection takes."""
     task = queued(state, place)
     job = multicore.tasks[task].job
-    record = multicore.jobs[job]
-    leave_queue(state, multicore, place)
+    record, tally = multicore.jobs[job], multicore.tally[0]
+    dequeue(state, place)
+    # What was searched of the queue stays known unless this was the next one.
+    if place == tally.best:
+        tally.sought_by = IDLE
+    if place < tally.best:
+        tally.best -= 1
+    if place < tally.sought:
+        tally.sought -= 1
     record.start = state.clock[0].now
     end = task + record.tasks
     while task < end:
-        node = multicore.processors[next_processor(multicore, selection, job, IDLE)].node
+        node = multicore.processors[_next_processor(multicore, selection, job, IDLE)].node
         last = min(end, task + record.per_node)
         while task < last:
-            put_task(state, multicore, task, next_processor(multicore, selection, job, node))
+            _put_task(state, multicore, task, _next_processor(multicore, selection, job, node))
             task += 1
 
 
 @inlined
-def free_ended(state: State, multicore: Multicore) -> None:
-    """Free the cores of the tasks that have just ended."""
+def _free_ended(state: State, multicore: Multicore) -> None:
     now, tally = state.clock[0].now, multicore.tally[0]
     for at in range(state.clock[0].n_ended):
         task = state.lists[ENDED, at]
@@ -207,41 +196,29 @@ def decide(state: State, multicore: Multicore, jobs: int, nodes: int) -> int:
     """Start waiting jobs by a policy until the one that is next does not fit; return how many."""
     started = 0
     while jobs != VOID and state.clock[0].n_queued > 0:
-        place = next_place(state, multicore, jobs)
-        if not fits(multicore, multicore.tasks[queued(state, place)].job):
+        place = _next_place(state, multicore, jobs)
+        if not _fits(multicore, multicore.tasks[queued(state, place)].job):
             break
-        start_at(state, multicore, place, nodes)
+        _start_at(state, multicore, place, nodes)
         started += 1
     settle(state, multicore)
     return started
 
 
 @helper()
-def start_all(state: State, multicore: Multicore, nodes: int) -> None:
-    """Start every waiting job that fits, none of which blocks another."""
-    place = 0
-    while place < state.clock[0].n_queued:
-        if fits(multicore, multicore.tasks[queued(state, place)].job):
-            start_at(state, multicore, place, nodes)
-        else:
-            place += 1
-    settle(state, multicore)
-
-
-@helper()
-def next_event(state: State, multicore: Multicore) -> bool:
+def _next_event(state: State, multicore: Multicore) -> bool:
     """Go on to the next time at which jobs come or tasks end; return False when nothing is left to happen."""
     settle(state, multicore)
     if advance(state, np.inf) != HAPPENED:
         return False
-    free_ended(state, multicore)
+    _free_ended(state, multicore)
     return True
 
 
 @kernel(int64(STATE, MULTICORE))
 def to_decision(state: State, multicore: Multicore) -> int:
     """Go on until a job waits and a core is idle, with the speed factors of that time."""
-    while next_event(state, multicore):
+    while _next_event(state, multicore):
         if state.clock[0].n_queued > 0 and state.units[FREE, 0] > 0:
             preview(multicore)
             return DECISION
@@ -252,7 +229,7 @@ def to_decision(state: State, multicore: Multicore) -> int:
 def run_policy(state: State, multicore: Multicore, jobs: int, nodes: int, events: int) -> int:
     """Simulate under one policy until nothing is left to happen, or for a number of events; return how many."""
     for done in range(events):
-        if not next_event(state, multicore):
+        if not _next_event(state, multicore):
             return done
         decide(state, multicore, jobs, nodes)
     return events
@@ -261,5 +238,12 @@ def run_policy(state: State, multicore: Multicore, jobs: int, nodes: int, events
 @kernel(void(STATE, MULTICORE, int64))
 def run_placed(state: State, multicore: Multicore, nodes: int) -> None:
     """Simulate jobs that come when they are to start, each on its own node, until nothing is left to happen."""
-    while next_event(state, multicore):
-        start_all(state, multicore, nodes)
+    while _next_event(state, multicore):
+        place = 0
+        while place < state.clock[0].n_queued:
+            # None that fits is blocked by another one.
+            if _fits(multicore, multicore.tasks[queued(state, place)].job):
+                _start_at(state, multicore, place, nodes)
+            else:
+                place += 1
+        settle(state, multicore)

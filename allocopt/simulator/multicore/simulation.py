@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.cluster.multicore import Machine
@@ -18,10 +17,9 @@ from allocopt.interruption import run_in_slices
 from allocopt.simulator.multicore.policies import Action, NodeSelection
 from allocopt.simulator.multicore.rates import count_energy
 from allocopt.simulator.multicore.run import decide, run_placed, run_policy, to_decision
-from allocopt.simulator.multicore.state import Execution, Multicore, new_simulation
+from allocopt.simulator.multicore.state import Execution, new_simulation
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import SchedulerError
-from allocopt.simulator.state import State
 from allocopt.traces.tasks import TaskWorkload
 
 
@@ -29,12 +27,11 @@ from allocopt.traces.tasks import TaskWorkload
 class MulticoreSchedule(Schedule):
     """A schedule of tasks with its energy, in joules; the run times of its workload are those that came out.
 
+    The cores of the machine are the processors of the schedule. A job starts when all its tasks do, and ends with the
+    last of them.
+
     Parameters
     ----------
-    machine
-        The machine; its cores are the processors of the schedule.
-    jobs
-        The jobs, ``n`` of them; one starts when all its tasks do, and ends with the last of them.
     cores
         Core of each task, in the order of the jobs, shape ``(tasks,)``.
     job_energy_j
@@ -63,8 +60,7 @@ class MulticoreSchedule(Schedule):
     @property
     def node_energy_j(self) -> FloatArray:
         """Energy of each node, shape ``(N,)``."""
-        counts = [len(node.processors) for node in self.machine.nodes()]
-        return _sums(self.processor_energy_j, counts)
+        return _sums(self.processor_energy_j, [len(node.processors) for node in self.machine.nodes()])
 
     @property
     def cluster_energy_j(self) -> FloatArray:
@@ -123,11 +119,12 @@ class MulticoreSimulation:
         self.machine = machine
         self.jobs = jobs
         self.state, self.multicore = new_simulation(machine, jobs, execution or Execution(), seed, fixed_nodes)
-        self._fresh = [array.copy() for array in _arrays(self.state, self.multicore)]
+        self._arrays = [np.asarray(array) for array in (*self.state, *self.multicore)]
+        self._fresh = [array.copy() for array in self._arrays]
 
     def reset(self, seed: int = 0) -> None:
         """Go back to before the first event."""
-        for kept, array in zip(self._fresh, _arrays(self.state, self.multicore), strict=True):
+        for kept, array in zip(self._fresh, self._arrays, strict=True):
             array[...] = kept
         self.multicore.word[0] = seed % 2**64
 
@@ -199,22 +196,16 @@ def replay(
     return simulation.schedule()
 
 
-def _arrays(state: State, multicore: Multicore) -> tuple[NDArray[Any], ...]:
-    return tuple(np.asarray(array) for array in (*state, *multicore))
-
-
 COLUMNS = ("job_id", "node", "start_s")
 DURATION = "duration_s"
 SECONDS = "a time in seconds"
-PREFIX = "job"
-"""What a job's name may have before the number by which the file names it."""
 
 
 class PlacedJobs(NamedTuple):
-    """Jobs that were started."""
+    """Jobs that were started, by name."""
 
-    placed: dict[str, Placed]  # where and when each was started, by name
-    duration_s: dict[str, float]  # seconds that each took, by name; empty where that was not measured
+    placed: dict[str, Placed]  # where and when each was started
+    duration_s: dict[str, float]  # seconds that each took; empty where that was not measured
 
 
 def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
@@ -224,14 +215,13 @@ def read_placed_jobs(path: Path | str, names: Sequence[str]) -> PlacedJobs:
     decompressed. Raises `BadFileError` if the file cannot be read, or a row is wrong; it names line and column.
     """
     path = Path(path)
-    known = {name.removeprefix(PREFIX): name for name in names} | {name: name for name in names}
+    known = {name.removeprefix("job"): name for name in names} | {name: name for name in names}
     jobs = PlacedJobs({}, {})
     for place, row in csv_rows(path, COLUMNS, "jobs"):
-        if row["job_id"] not in known:
-            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, the workload has no such job")
-        name = known[row["job_id"]]
-        if name in jobs.placed:
-            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, which comes twice")
+        name = known.get(row["job_id"])
+        if name is None or name in jobs.placed:
+            fault = "the workload has no such job" if name is None else "which comes twice"
+            raise bad_file(path, place, f"job_id is {shown(row['job_id'])}, {fault}")
         jobs.placed[name] = Placed(row["node"], number_at_least_0(path, place, row, "start_s", SECONDS))
         if DURATION in row:
             jobs.duration_s[name] = number_at_least_0(path, place, row, DURATION, SECONDS)

@@ -23,8 +23,7 @@ from allocopt.simulator.state import Records, State, new_state, record_dtype, re
 from allocopt.traces.tasks import TaskWorkload
 from allocopt.traces.workload import Workload
 
-IDLE = -1
-"""Stands in `Multicore.core_task` for no task, and elsewhere for no core and no node."""
+IDLE = -1  # stands in `Multicore.core_task` for no task, and elsewhere for no core and no node
 
 
 class TallyRecord(Protocol):
@@ -150,19 +149,10 @@ class ExecutionKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """How jobs run.
+    """How jobs run; a task may end when its estimate is over.
 
-    Parameters
-    ----------
-    sharing
-        What the number of other tasks is multiplied with in the floor of the speed factor, positive (see `factor_of`).
-    kill_at_limit
-        Whether a task ends when its estimate is over.
-
-    Raises
-    ------
-    UsageError
-        If there is no such model, or the factor is not positive.
+    In the floor of the speed factor the number of other tasks is multiplied with ``sharing``, which is positive (see
+    `factor_of`). Raises `UsageError` if there is no such model, or the factor is not positive.
     """
 
     kind: ExecutionKind = ExecutionKind.CONTENTION
@@ -189,7 +179,10 @@ def new_simulation(
         raise InvalidProblemError("workload", f"{jobs.name} holds no jobs")
     fixed = np.full(len(jobs), IDLE) if fixed_nodes is None else np.asarray(fixed_nodes, dtype=np.int64)
     check_jobs(machine, jobs, fixed)
-    tasks = _tasks(jobs)
+    job_of = np.repeat(np.arange(len(jobs)), jobs.tasks)
+    tasks: Any = np.zeros(len(job_of), dtype=TASK_DTYPE)
+    tasks["job"], tasks["intensity"] = job_of, (jobs.volume_mb / jobs.work)[job_of]
+    tasks["core"] = tasks["processor"] = IDLE
     tally: Any = np.zeros(1, dtype=TALLY_DTYPE)
     tally["sharing"], tally["began"], tally["sought_by"] = execution.sharing, jobs.submit[0], IDLE
     multicore = Multicore(
@@ -201,9 +194,9 @@ def new_simulation(
         np.full(machine.cores, IDLE),
         np.zeros(len(list(machine.processors())), dtype=np.int64),
         np.array([seed % 2**64], dtype=np.uint64),
-        _values(jobs, tasks["job"]),
+        _values(jobs, job_of),
     )
-    return _state(machine, jobs, tasks["job"], execution), multicore
+    return _state(machine, jobs, job_of, execution), multicore
 
 
 def check_jobs(machine: Machine, jobs: TaskWorkload, fixed_nodes: IntArray) -> None:
@@ -230,7 +223,7 @@ def _amount(count: int, noun: str) -> str:
 
 
 def _state(machine: Machine, jobs: TaskWorkload, job_of: IntArray, execution: Execution) -> State:
-    """Only the first task of each job comes by itself."""
+    # Only the first task of each job comes by itself.
     ones = np.ones(len(job_of), dtype=np.int64)
     numbers = np.arange(len(job_of))
     estimate = jobs.estimate[job_of]
@@ -282,15 +275,6 @@ def _nodes(machine: Machine) -> Any:
 
 def _memory(nodes: list[Node]) -> FloatArray:
     return np.array([inf if node.memory_mb is None else node.memory_mb for node in nodes])
-
-
-def _tasks(jobs: TaskWorkload) -> Any:
-    job_of = np.repeat(np.arange(len(jobs)), jobs.tasks)
-    records = np.zeros(len(job_of), dtype=TASK_DTYPE)
-    records["job"] = job_of
-    records["core"] = records["processor"] = IDLE
-    records["intensity"] = (jobs.volume_mb / jobs.work)[job_of]
-    return records
 
 
 def _values(jobs: TaskWorkload, job_of: IntArray) -> FloatArray:

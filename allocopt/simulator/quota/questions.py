@@ -6,11 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from allocopt.problems.coallocation.interference import Interference, Sharing
-from allocopt.simulator.engine import Simulation
-from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
+from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler, easy_starts
-from allocopt.simulator.quota.state import Allocation, QuotaView
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
@@ -32,12 +29,6 @@ class Question:
         """The guest."""
         return self.view.jobs[self.guest]
 
-    def decisions(self, percent: int) -> Iterator[Decision]:
-        """Yield what an answer means: nothing for 0 percent, which leaves everything as it is."""
-        host = self.allocation.number
-        if percent:
-            yield SetQuota(host, percent) if self.is_there else PlaceGuest(self.guest, host, percent)
-
 
 @dataclass
 class Asking(QuotaScheduler):
@@ -55,7 +46,7 @@ class Asking(QuotaScheduler):
     question: Question | None = field(init=False, default=None)
     """What is to be answered next; None if nothing is."""
     answer: int | None = field(init=False, default=None)
-    """The answer, in percent; None at a new scheduling point."""
+    """The answer, in percent, 0 to leave everything as it is; None at a new scheduling point."""
     _put: set[tuple[int, int]] = field(init=False, default_factory=set)
 
     name: ClassVar[str] = "asking"
@@ -65,8 +56,9 @@ class Asking(QuotaScheduler):
         if self.answer is None or self.question is None:
             self._put = set()
             yield from easy_starts(view)
-        else:
-            yield from self.question.decisions(self.answer)
+        elif self.answer > 0:
+            asked, host = self.question, self.question.allocation.number
+            yield SetQuota(host, self.answer) if asked.is_there else PlaceGuest(asked.guest, host, self.answer)
         new = (one for one in self._questions(view) if (one.allocation.number, one.guest) not in self._put)
         self.question = next(new, None)
         if self.question is not None:
@@ -89,21 +81,14 @@ class AskingSimulation:
     Raises `InvalidProblemError` if a job asks for more cores than there are.
     """
 
-    def __init__(
-        self,
-        jobs: Sequence[QueuedJob],
-        cores: int,
-        asking: Asking,
-        sharing: Sharing = Sharing.SHARES,
-        interference: Interference | None = None,
-    ) -> None:
+    def __init__(self, jobs: Sequence[QueuedJob], cores: int, asking: Asking) -> None:
         self.jobs = tuple(sorted(jobs, key=lambda one: one.submit_s))
         self.cores = cores
-        self.execution = QuotaExecution(self.jobs, sharing, interference)
+        self.execution = QuotaExecution(self.jobs)
         self._asking = asking
         self._workload = queue_workload(self.jobs)
         rules = Rules(kill_at_limit=False)
-        self._simulation: Simulation = new_simulation(self._workload, cores, asking, rules, execution=self.execution)
+        self._simulation = new_simulation(self._workload, cores, asking, rules, execution=self.execution)
         self._go_on()
 
     @property

@@ -1,15 +1,22 @@
-"""Schedulers of shared allocations, and the one that shares none: ``space-sharing``, FCFS with EASY backfilling."""
+"""Schedulers of shared allocations; ``space-sharing`` shares none, ``coallocation`` asks a solver for all guests.
+
+The first is FCFS with EASY backfilling, the other does the same, and then solves the co-allocation of waiting to
+running jobs at every scheduling point.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from allocopt.errors import UsageError
-from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.state import Allocation, QuotaView
-from allocopt.simulator.scheduler import Decision, Start
+from allocopt.problems.coallocation.interference import Interference, Sharing
+from allocopt.problems.coallocation.problem import CoallocationObjective, CoallocationProblem
+from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaView
+from allocopt.simulator.scheduler import Decision, PlaceGuest, Start
 from allocopt.simulator.view import View
+from allocopt.solving.registry import get_solver
+from allocopt.solving.solve import solve
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.workload import Workload
 
@@ -23,7 +30,7 @@ class QuotaScheduler(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Its name."""
+        """Name under which it is asked for."""
 
     @abstractmethod
     def share(self, view: QuotaView) -> Iterable[Decision]:
@@ -50,7 +57,7 @@ class QuotaScheduler(ABC):
         shown = QuotaView(view.now, cores, execution.jobs, queue, execution.allocations, view.rng)
         for allocation in over:
             self.ended(shown, allocation)
-        if execution.is_one_over():
+        if any(one.is_over for allocation in execution.allocations for one in allocation.jobs):
             return
         for decision in self.share(shown):
             yield decision
@@ -84,24 +91,21 @@ def easy_starts(view: QuotaView) -> Iterator[Start]:
 
 
 def _reservation(view: QuotaView, cores: int) -> tuple[float, int]:
-    """When so many cores are expected to be free, and how many more are then."""
-    releases = sorted(release for one in view.allocations for release in _releases(view.now, one))
+    # When so many cores are expected to be free, and how many more are then.
+    releases = []
+    for one in view.allocations:
+        kept, host_end = 0, max(view.now, one.host.start_s + one.host.queued.job.walltime_s)
+        if one.guest is not None:
+            # It keeps its own.
+            kept = one.guest.queued.job.cores
+            releases.append((max(host_end, one.guest.start_s + one.guest.queued.job.walltime_s), kept))
+        releases.append((host_end, one.cores - kept))
     free = view.free_cores
-    for time, released in releases:
+    for time, released in sorted(releases):
         free += released
         if free >= cores:
             return time, free - cores
     return float("inf"), 0
-
-
-def _releases(now: float, allocation: Allocation) -> Iterator[tuple[float, int]]:
-    """Yield when an allocation is expected to give back cores, and how many: a guest keeps its own."""
-    guest = allocation.guest
-    kept = 0 if guest is None else guest.queued.job.cores
-    host_end = max(now, allocation.host.start_s + allocation.host.queued.job.walltime_s)
-    yield host_end, allocation.cores - kept
-    if guest is not None:
-        yield max(host_end, guest.start_s + guest.queued.job.walltime_s), kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +117,52 @@ class SpaceSharing(QuotaScheduler):
     def share(self, view: QuotaView) -> Iterable[Decision]:
         """Start what EASY starts; see `QuotaScheduler.share`."""
         return easy_starts(view)
+
+
+SOON_S = 1.0  # seconds of work below which a job is about to end, and no longer a host
+
+
+@dataclass(frozen=True, slots=True)
+class CoallocationScheduler(QuotaScheduler):
+    """Space sharing, and guests for allocations without one by a solver that knows all profiles."""
+
+    solver: str = "scip"
+    objective: CoallocationObjective = CoallocationObjective.THROUGHPUT
+    max_slowdown: float = 1.5
+    degradation_weight: float = 1.0  # weight of the excess
+    interference: Interference = field(default_factory=Interference)
+    time_limit: float = 10.0  # seconds for each problem
+
+    @property
+    def name(self) -> str:
+        """Its name: that of the solver behind ``coallocation-``."""
+        return f"coallocation-{self.solver}"
+
+    def share(self, view: QuotaView) -> Iterator[Decision]:
+        """Start what EASY starts, then place guests; see `QuotaScheduler.share`."""
+        yield from easy_starts(view)
+        hosts = [one for one in view.allocations if one.guest is None and one.host.work_left_s >= SOON_S]
+        if not hosts or not view.queue:
+            return
+        queue = list(view.queue)
+        problem = self.problem(view, hosts, queue)
+        result = solve(problem, solver=get_solver(self.solver, None, problem.kind), time_limit=self.time_limit)
+        for guest, host, percent in result.solution.places if result.solution else ():
+            yield PlaceGuest(queue[guest], hosts[host].number, percent)
+
+    def problem(self, view: QuotaView, hosts: list[Allocation], queue: list[int]) -> CoallocationProblem:
+        """Return the problem of this moment.
+
+        How long a job would still wait is not known; its limit stands for it.
+        """
+        running = (one.host.remaining(view.now) for one in hosts)
+        waiting = (view.jobs[job].job for job in queue)
+        return CoallocationProblem(
+            tuple(replace(job, id=str(number)) for number, job in enumerate(running)),
+            tuple(replace(job, id=str(number), wait_s=job.walltime_s) for number, job in enumerate(waiting)),
+            max_slowdown=self.max_slowdown,
+            objective_name=self.objective,
+            degradation_weight=self.degradation_weight,
+            sharing=Sharing.SHARES,
+            interference=self.interference,
+        )

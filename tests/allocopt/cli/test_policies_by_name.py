@@ -72,7 +72,7 @@ def test_a_policy_of_a_cluster_is_one_from_python_the_command_line_and_a_sweep(
     check_row(swept(folder, name, 'file = "jobs.swf"' + ("" if shape is None else f"\nfat_tree = {shape}")), made)
 
 
-@pytest.mark.parametrize("name", [name for name, policy in POLICIES.items() if isinstance(policy, Action)])
+@pytest.mark.parametrize("name", ["fcfs", *(name for name, policy in POLICIES.items() if isinstance(policy, Action))])
 def test_a_policy_of_a_multicore_machine_is_one_from_python_the_command_line_and_a_sweep(
     run: Run, folder: Path, name: str
 ) -> None:
@@ -105,7 +105,7 @@ def test_a_queue_order_goes_with_backfilling_in_one_word(run: Run, folder: Path,
     [
         ('file = "jobs.swf"', "first-low_power", "is for the tasks of a multicore machine"),
         ('file = "jobs.swf"\ntypes = "t"', "fcfs", "types goes with platform, which is not given"),
-        ('file = "tasks.json"\nplatform = "platform.toml"', "sjf", "is none of a multicore platform"),
+        ('file = "tasks.json"\nplatform = "platform.toml"', "sjf", "no policy 'sjf' of a multicore platform"),
         ('file = "tasks.json"\nplatform = "platform.toml"\nfat_tree = [1, 1, 2]', "random-random", "does not go with"),
         ('file = "jobs.swf"\nfat_tree = [1, 2, 2]', "asax", "it takes no fat_tree or topology"),
     ],

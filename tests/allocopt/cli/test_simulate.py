@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from allocopt.simulator.kernels.run import run as kernel
+from allocopt.simulator.kernels.conservative import run_conservative as kernel
 from allocopt.simulator.state import State
 from allocopt.traces.swf import read_swf
 
@@ -201,7 +201,7 @@ def test_an_interrupt_ends_a_long_simulation(run: Run, tmp_path: Path, monkeypat
         raise KeyboardInterrupt
 
     simulating = import_module("allocopt.simulator.simulate")
-    monkeypatch.setattr(simulating, "run", interrupted)
+    monkeypatch.setattr(simulating, "run_conservative", interrupted)
     monkeypatch.setattr(simulating, "make_ready", lambda entries: kernel.load())
     monkeypatch.setattr("allocopt.kernels.ready.make_ready", lambda entries: None)
     arguments = ("--policy", "sjf", "--backfill", "conservative")

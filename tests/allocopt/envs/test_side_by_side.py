@@ -9,8 +9,7 @@ from gymnasium.vector import AutoresetMode
 from support.environments import ARGUMENTS, action_of, task_of
 
 from allocopt.envs import COALLOCATION, CUSH, TASKS
-from allocopt.envs.fields import STAY
-from allocopt.envs.side_by_side import SideBySide
+from allocopt.envs.side_by_side import STAY, SideBySide
 from allocopt.errors import UsageError
 
 Episodes = SideBySide[Any]

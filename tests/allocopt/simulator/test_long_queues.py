@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from support.schedulers import AskingEasy, Wavering
 
 from allocopt.kernels.ready import make_ready
+from allocopt.simulator.kernels.backfilling import run
 from allocopt.simulator.kernels.queue import LONG
-from allocopt.simulator.kernels.run import run
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import new_simulation, simulate

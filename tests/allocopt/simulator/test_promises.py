@@ -11,8 +11,7 @@ from support.simulations import machine_of, small_workloads
 from support.workloads import MACHINE, random_workload, workload
 
 from allocopt.simulator.engine import Simulation
-from allocopt.simulator.kernels.conservative import AT_A_TIME
-from allocopt.simulator.kernels.run import run
+from allocopt.simulator.kernels.conservative import AT_A_TIME, run_conservative
 from allocopt.simulator.rules import Backfill, EventOrder, QueueOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import new_simulation, simulate
@@ -175,7 +174,7 @@ def test_a_long_plan_is_made_in_parts_between_which_the_user_may_interrupt() -> 
     simulation = new_simulation(AT_ONCE, MACHINE, CONSERVATIVE)
     promised = []
     while not simulation.state.clock["n_begun"][0]:
-        run(simulation.state, 1)
+        run_conservative(simulation.state, 1)
         promised.append(np.isfinite(simulation.view.reserved).sum())
     assert np.diff(promised, prepend=0).max() == AT_A_TIME
     assert promised[-1] == len(AT_ONCE)

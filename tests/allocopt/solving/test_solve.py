@@ -111,6 +111,12 @@ def test_a_strategy_that_is_not_taken_is_answered_by_the_solvers_that_take_it() 
     assert "scip" not in str(caught.value).split("do:")[1]
 
 
+@pytest.mark.parametrize("given", [[PROBLEM], "windows.json", None], ids=["list", "file", "nothing"])
+def test_what_is_no_problem_is_told_where_problems_come_from(given: Any) -> None:
+    with pytest.raises(UsageError, match="must be a problem, such as one of the list that `read_problems"):
+        solve(given)
+
+
 def test_an_unknown_strategy_is_answered_by_those_there_are() -> None:
     with pytest.raises(UsageError, match="no strategy 'sacs'; there are scas, dcas and free"):
         solve(PROBLEM, "sacs")

@@ -10,8 +10,7 @@ import pytest
 
 from allocopt.errors import BadFileError, UsageError
 from allocopt.traces.job_profile import StageKind
-from learned.asax.agent import Asax, Asked, Decision, Offer, first_fit, performance_loss
-from learned.asax.knowledge import Knowledge, load_knowledge
+from learned.asax.agent import Asax, Asked, Decision, Knowledge, Offer, first_fit, load_knowledge, performance_loss
 from learned.asax.trees import State, experts_of
 
 BUSY = State(0.96, 0.44, StageKind.PARALLEL, 0.6, 1.5)
@@ -77,7 +76,7 @@ def test_a_guest_gets_the_first_offer_that_has_the_room() -> None:
     offers = [offer(7, 64, 0), offer(8, 8, 50), offer(9, 64, 40), offer(10, 64, 50, free_memory=4.0)]
     guests = [Asked(32, 1.0, 20.0), Asked(16, 8.0, 16.0), Asked(16, 8.0, 1.0), Asked(8, 1.0, 1.0), Asked(2)]
     found = list(first_fit(guests, offers))
-    assert [(one.guest, one.host, one.decision.percent) for one in found] == [(0, 9, 40), (3, 8, 50), (4, 10, 50)]
+    assert [(guest, host, decision.percent) for guest, host, decision in found] == [(0, 9, 40), (3, 8, 50), (4, 10, 50)]
 
 
 def test_a_guest_may_use_what_its_host_leaves_idle_beyond_its_quota() -> None:
@@ -86,7 +85,7 @@ def test_a_guest_may_use_what_its_host_leaves_idle_beyond_its_quota() -> None:
     asked = [Asked(32, 1.0, 30.0)]
     assert list(first_fit(asked, [small])) == []
     idle = small._replace(idle_cores=30.0)
-    assert [one.host for one in first_fit(asked, [idle])] == [1]
+    assert [host for _, host, _ in first_fit(asked, [idle])] == [1]
     # A refusal is one, however much is idle.
     assert list(first_fit(asked, [idle._replace(decision=Decision("montage", 0, np.zeros(1)))])) == []
 

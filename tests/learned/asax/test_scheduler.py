@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocopt.simulator.quota.execution import QuotaExecution
-from allocopt.simulator.quota.state import Allocation, Progress, QuotaView
+from allocopt.simulator.quota.execution import Allocation, Progress, QuotaExecution, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload

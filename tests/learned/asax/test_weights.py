@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from learned.asax.knowledge import Update, Weights
+from learned.asax.agent import Update, Weights
 
 Adversary = Callable[[Weights, int], FloatArray]
 ROUNDS = 400
@@ -86,9 +86,14 @@ def test_the_bound_holds_after_every_action_of_any_run(risks: list[list[float]],
         assert (weights.round_risk <= 1.0).all()
 
 
+class Decreasing(Weights):
+    def gamma(self, t: int) -> float:
+        return math.sqrt(2 * math.log(2) / t)
+
+
 def favourite_changes(update: Update, rounds: int) -> Weights:
     """Decreasing rate; the first expert is without risk for a quarter of the rounds, the second one from then on."""
-    weights = Weights(2, update, rate=lambda t: math.sqrt(2 * math.log(2) / t))
+    weights = Decreasing(2, update)
     while weights.rounds < rounds:
         weights.add(np.array([0.0, 1.0] if weights.rounds < rounds / 4 else [1.0, 0.0]))
     return weights

@@ -17,11 +17,21 @@ from heuristics.scheduling.job_selection import run_baseline
 
 torch = pytest.importorskip("torch")
 
-from learned.cush.acting import Validator  # noqa: E402
-from learned.cush.learner import CushLearner, Settings, policy_choices  # noqa: E402
-from learned.cush.modules import CompactModule, ImageModule, PolicyModule  # noqa: E402
-from learned.cush.selectors import Agent, ImageNetwork  # noqa: E402
-from learned.cush.simulations import Allocations, Played, Simulations, baseline, returns_of, times_by  # noqa: E402
+from learned.cush.learner import (  # noqa: E402  # noqa: E402
+    Allocations,
+    CompactModule,
+    CushLearner,
+    ImageModule,
+    Played,
+    PolicyModule,
+    Settings,
+    Simulations,
+    baseline,
+    policy_choices,
+    returns_of,
+    times_by,
+)
+from learned.cush.policies import Agent, ImageNetwork, Validator  # noqa: E402
 from learned.rl.slots import CompactNetwork  # noqa: E402
 from learned.rl.workers import ALONE  # noqa: E402
 

@@ -6,12 +6,12 @@ import pytest
 from allocopt.envs.cush.jobsets import Machine, sierra, summit
 from allocopt.envs.cush.observation import n_features
 from allocopt.errors import UsageError
-from learned.cush.selectors import ImageNetwork, LearnedPolicies, policy_shapes
+from learned.cush.policies import ImageNetwork, LearnedPolicies, policy_shapes
 from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
 
-from learned.cush.modules import CompactModule, ImageModule, ImageSelector, PolicyModule  # noqa: E402
+from learned.cush.learner import CompactModule, ImageModule, PolicyModule  # noqa: E402
 from learned.rl.networks import weights_of  # noqa: E402
 
 COMPACT = CompactNetwork(n_features(3), critic=0)
@@ -117,12 +117,12 @@ def test_an_image_selector_draws_legal_choices_by_their_probabilities() -> None:
     module = ImageModule(ImageNetwork(queue=2, horizon=2, units=6))
     images = np.zeros((5000, 3, 2, 6), dtype=np.float32)
     legal = np.tile([True, False, True], (5000, 1))
-    chosen = ImageSelector(module).draw(images, legal, np.random.default_rng(0).random(5000))
+    chosen = module.draw(images, legal, np.random.default_rng(0).random(5000))
     with torch.no_grad():
         logits = module(torch.from_numpy(images[:1]))[0, [0, 2]]
     assert set(chosen.tolist()) == {0, 2}
     assert (chosen == 0).mean() == pytest.approx(float(torch.softmax(logits, 0)[0]), abs=0.03)
-    assert (ImageSelector(module).draw(images[:2], legal[:2], np.array([0.0, 1.0])) == [0, 2]).all()
+    assert (module.draw(images[:2], legal[:2], np.array([0.0, 1.0])) == [0, 2]).all()
 
 
 def test_parameters_of_another_shape_are_refused() -> None:

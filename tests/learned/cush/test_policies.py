@@ -17,8 +17,7 @@ from allocopt.simulator.locality import SIERRA_TABLE, ByPolicy, PenalisedByPolic
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
-from learned.cush.acting import run_agent
-from learned.cush.policies import Cush, load_trained
+from learned.cush.policies import Cush, load_trained, run_agent
 
 MACHINE = sierra(6)
 

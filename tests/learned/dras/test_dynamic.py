@@ -17,17 +17,15 @@ from allocopt.simulator.simulate import simulate
 from allocopt.simulator.view import View
 from allocopt.traces.workload import Workload
 from learned.dras import policies
-from learned.dras.dynamic import Adaptation, ended_jobs, is_better
+from learned.dras.environment import Validator, Waits
 from learned.dras.jobsets import varied_jobset
-from learned.dras.policies import DrasPpo
-from learned.dras.validation import Validator, Waits
+from learned.dras.policies import Adaptation, DrasPpo, ended_jobs, is_better
 from learned.rl.slots import CompactNetwork
 from learned.weights import Card, write_weights
 
 torch = pytest.importorskip("torch")
 
-from learned.dras.networks import SlotActorCritic  # noqa: E402
-from learned.rl.networks import weights_of  # noqa: E402
+from learned.rl.networks import SlotActorCritic, weights_of  # noqa: E402
 
 NODES, DAY_S = 32, 86_400.0
 REWARD = Weights(mean_wait=1.0, longest_wait=0.02)

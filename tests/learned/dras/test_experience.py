@@ -7,21 +7,14 @@ from allocopt.arrays import Float32Array, FloatArray
 from allocopt.envs.dras.reward import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.traces.workload import Workload
-from learned.dras.environment import (
-    JobsetEnvironment,
-    Phase,
-    first_come_first_served,
-    jobset_weights,
-    mean_waits_s,
-)
+from learned.dras.environment import JobsetEnvironment, Phase, first_come_first_served, jobset_weights, mean_waits_s
 from learned.rl.slots import CompactNetwork, best_actions, draw_actions, pack_slots, slot_values
 
 torch = pytest.importorskip("torch")
 
 from learned.dras.experience import JobsetCollector, drawing, play, relative_rewards, timed_advantages  # noqa: E402
-from learned.dras.networks import SlotActorCritic, joined, packed  # noqa: E402
-from learned.rl.networks import weights_of  # noqa: E402
-from learned.rl.settings import PpoSettings  # noqa: E402
+from learned.rl.networks import SlotActorCritic, slot_states, weights_of  # noqa: E402
+from learned.rl.training import PpoSettings  # noqa: E402
 
 NODES, FEATURES = 16, 21
 REWARD = Weights(mean_wait=1.0, longest_wait=0.1)
@@ -59,7 +52,7 @@ def some_states(n: int, seed: int = 0) -> tuple[Float32Array, np.ndarray]:  # ty
 def test_packed_states_say_what_dense_ones_say() -> None:
     states, legal = some_states(40)
     net = model()
-    several = joined([packed(states[:15], legal[:15]), packed(states[15:], legal[15:])])
+    several = slot_states([states[:15][legal[:15]], states[15:][legal[15:]]], legal)
     logits = net.actor(torch.from_numpy(states)).squeeze(-1)
     expected = torch.log_softmax(logits.masked_fill(~torch.from_numpy(legal), -1e30), dim=1)
     found = net.log_probabilities(several, torch.from_numpy(legal))
@@ -80,13 +73,10 @@ def test_actions_are_drawn_by_the_softmax_of_the_legal_values() -> None:
     weights = np.exp(values) * legal[0]
     n = 4000
     uniform = (np.arange(n) + 0.5) / n
-    actions = np.zeros(n, dtype=np.int64)
     dense = np.ascontiguousarray(np.broadcast_to(states, (n, 8, FEATURES)))
-    draw_actions(network, dense, np.ascontiguousarray(np.broadcast_to(legal, (n, 8))), uniform, values.copy(), actions)
+    actions = draw_actions(network, dense, np.ascontiguousarray(np.broadcast_to(legal, (n, 8))), uniform)
     np.testing.assert_allclose(np.bincount(actions, minlength=8) / n, weights / weights.sum(), atol=2 / n)
-    best = np.zeros(1, dtype=np.int64)
-    best_actions(network, states, legal, values, best)
-    assert best[0] == weights.argmax()
+    assert best_actions(network, states, legal)[0] == weights.argmax()
 
 
 def test_a_group_is_played_to_its_end_on_its_own_jobsets() -> None:

@@ -11,15 +11,13 @@ from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import Wfp3
-from learned.dras.environment import JobsetEnvironment, Phase
-from learned.dras.validation import Validator
+from learned.dras.environment import JobsetEnvironment, Phase, Validator
 from learned.rl.slots import CompactNetwork
 
 torch = pytest.importorskip("torch")
 
 from learned.dras.experience import imitate_wfp3, wfp3_scores  # noqa: E402
-from learned.dras.networks import SlotActorCritic  # noqa: E402
-from learned.rl.networks import weights_of  # noqa: E402
+from learned.rl.networks import SlotActorCritic, weights_of  # noqa: E402
 
 NODES, DAY_S = 32, 86_400.0
 OPTIONS = Options(reward=Weights(mean_wait=1.0), skips_forced=True)

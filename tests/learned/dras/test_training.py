@@ -97,7 +97,7 @@ def test_a_training_that_is_cut_off_ends_with_the_same_weights(
 
 @pytest.mark.slow
 def test_an_agent_in_simulate_has_the_waits_of_the_validation(trace: Path, tmp_path: Path) -> None:
-    from learned.dras.validation import Validator
+    from learned.dras.environment import Validator
 
     training = small(DrasPpo, trace, updates=1)
     list(training.train(request(tmp_path)))
@@ -111,7 +111,7 @@ def test_an_agent_in_simulate_has_the_waits_of_the_validation(trace: Path, tmp_p
 
 
 def test_validation_compares_with_easy_backfilling(trace: Path) -> None:
-    from learned.dras.validation import Validator
+    from learned.dras.environment import Validator
 
     training = small(DrasPpo, trace)
     workload = training._traces()[0][0].first(100)

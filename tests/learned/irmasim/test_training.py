@@ -10,11 +10,10 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
 from allocopt.training import TrainingRequest, get_training
-from learned.irmasim.agents import HIDDEN, Agent, load_agent, most_preferred, preferences
-from learned.irmasim.environment import WholeEpisodes, policy_rewards
-from learned.irmasim.scenario import PAPERS, SUBSET, jobsets_of, machine_of
+from learned.irmasim.agents import HIDDEN, Agent, load_agent, most_preferred
+from learned.irmasim.environment import PAPERS, SUBSET, WholeEpisodes, jobsets_of, machine_of, policy_rewards
 from learned.irmasim.training import AGENTS, IrmasimTraining
-from learned.weights import Card, write_weights
+from learned.weights import Card, two_layers, write_weights
 
 torch = pytest.importorskip("torch")
 
@@ -112,7 +111,7 @@ def test_the_network_in_numpy_is_the_one_in_torch() -> None:
     module = dense(21, HIDDEN, 5, activation=torch.nn.Tanh())
     seen = np.random.default_rng(0).random((7, 21), dtype=np.float32)
     expected = module(torch.from_numpy(seen)).detach().numpy()
-    np.testing.assert_allclose(preferences(weights_of(module), seen), expected, atol=1e-6)
+    np.testing.assert_allclose(two_layers(weights_of(module), seen, np.tanh), expected, atol=1e-6)
     legal = np.ones((7, 5), dtype=np.bool_)
     np.testing.assert_array_equal(most_preferred(weights_of(module), seen, legal), expected.argmax(axis=1))
     legal[:, expected[0].argmax()] = False

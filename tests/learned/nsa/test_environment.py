@@ -7,8 +7,18 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import hop_costs
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, sequential_allocation
-from learned.nsa.environment import MOVES, N_IDLE, PLACED, REMOVED, REWARD_SCALE, WALK_STEPS, WINDOW, RepairEnvironment
-from learned.nsa.windows import training_windows
+from learned.nsa.environment import (
+    MOVES,
+    N_IDLE,
+    PLACED,
+    REMOVED,
+    REWARD_SCALE,
+    WALK_STEPS,
+    WINDOW,
+    RepairEnvironment,
+    Repairs,
+)
+from learned.nsa.training import training_windows
 
 E, Q = 16, 100
 
@@ -16,6 +26,11 @@ E, Q = 16, 100
 @pytest.fixture(scope="module")
 def problems() -> list[TopologyProblem]:
     return list(training_windows(3, 1))
+
+
+def held(environment: RepairEnvironment) -> dict[str, np.ndarray]:
+    """Return where all environments are, by name."""
+    return Repairs(*environment.snapshot()["repairs"])._asdict()
 
 
 class Twin:
@@ -67,7 +82,7 @@ def test_states_moves_and_rewards_are_those_of_the_slow_twin(problems: list[Topo
     environment, rng = RepairEnvironment(problems, (n_features, Q), E, 7), np.random.default_rng(1)
     ended = 0
     for _ in range(60):
-        twins = [Twin(problems, environment.snapshot(), e) for e in range(E)]
+        twins = [Twin(problems, held(environment), e) for e in range(E)]
         states, legal = environment.observe()
         for e, twin in enumerate(twins):
             assert states[e] == pytest.approx(twin.state(n_features), abs=1e-6)
@@ -75,7 +90,7 @@ def test_states_moves_and_rewards_are_those_of_the_slow_twin(problems: list[Topo
             assert legal[e, : legal[e].sum()].all()
         actions = np.array([rng.integers(row.sum()) for row in legal])
         rewards, done = environment.step(actions)
-        after = [Twin(problems, environment.snapshot(), e) for e in range(E)]
+        after = [Twin(problems, held(environment), e) for e in range(E)]
         for e, twin in enumerate(twins):
             twin.place(int(actions[e]))
             assert done[e] == (not twin.waiting)
@@ -101,7 +116,7 @@ def test_a_move_removes_one_or_two_jobs_the_largest_first(problems: list[Topolog
     environment, seen = RepairEnvironment(problems, (4, Q), E, 2), set()
     for _ in range(50):
         for e in range(E):
-            twin = Twin(problems, environment.snapshot(), e)
+            twin = Twin(problems, held(environment), e)
             sizes = twin.problem.sizes[twin.removed].tolist()
             assert sizes == sorted(sizes, reverse=True)
             assert len(set(twin.removed)) == len(twin.removed)
@@ -114,9 +129,9 @@ def test_a_walk_ends_after_its_steps_and_begins_on_a_window_in_sequence(problems
     environment = RepairEnvironment(problems, (4, Q), E, 4)
     started = 0
     for _ in range(2 * WALK_STEPS):
-        before = environment.snapshot()["counters"][MOVES].copy()
+        before = held(environment)["counters"][MOVES]
         environment.step(np.zeros(E, dtype=np.int64))
-        snapshot = environment.snapshot()
+        snapshot = held(environment)
         assert snapshot["counters"][MOVES].max() < WALK_STEPS
         for e in np.flatnonzero(snapshot["counters"][MOVES] < before):
             twin = Twin(problems, snapshot, int(e))

@@ -6,15 +6,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.arrays import Float32Array
-from learned.nsa.forward import buffers_for, forward, pack, rational_tanh
-from learned.nsa.networks import NETWORKS, Architecture, Convolution, Layer, Linear, Tanh
+from learned.nsa.networks import (
+    CONVOLUTION,
+    DENSE,
+    NETWORKS,
+    TANH,
+    Architecture,
+    Layer,
+    buffers_for,
+    forward,
+    pack,
+    rational_tanh,
+)
 
 
 def random_weights(architecture: Architecture, rng: np.random.Generator) -> dict[str, Float32Array]:
     weights: dict[str, Float32Array] = {}
     for index, layer in enumerate(architecture.layers):
-        if isinstance(layer, Convolution | Linear):
-            shape = (layer.outputs, layer.inputs) + ((layer.width,) if isinstance(layer, Convolution) else ())
+        if layer.kind != TANH:
+            shape = (layer.outputs, layer.inputs) + ((layer.width,) if layer.kind == CONVOLUTION else ())
             weights[f"{index}.weight"] = rng.normal(0, 0.3, shape).astype(np.float32)
             weights[f"{index}.bias"] = rng.normal(0, 0.3, layer.outputs).astype(np.float32)
     return weights
@@ -24,13 +34,13 @@ def twin(architecture: Architecture, weights: dict[str, Float32Array], values: n
     """Apply the layers one number at a time, in double precision."""
     values = values.astype(np.float64)
     for index, layer in enumerate(architecture.layers):
-        if isinstance(layer, Tanh):
+        if layer.kind == TANH:
             values = np.tanh(values)
             continue
         weight, bias = weights[f"{index}.weight"].astype(np.float64), weights[f"{index}.bias"]
-        if isinstance(layer, Linear):
+        if layer.kind == DENSE:
             values = (weight @ values.ravel() + bias)[None]
-        elif isinstance(layer, Convolution):
+        elif layer.kind == CONVOLUTION:
             length = layer.output(values.shape)[1]
             starts = layer.stride * np.arange(length)
             values = np.array(
@@ -75,12 +85,13 @@ def architectures(draw: st.DrawFn) -> Architecture:
     shape = channels, length = draw(st.integers(1, 4)), draw(st.integers(1, 30))
     layers: list[Layer] = []
     for _ in range(draw(st.integers(0, 2))):
-        layer = Convolution(channels, draw(st.integers(1, 5)), draw(st.integers(1, length)), draw(st.integers(1, 3)))
-        layers += [layer, Tanh()]
+        width, stride = draw(st.integers(1, length)), draw(st.integers(1, 3))
+        layer = Layer(CONVOLUTION, channels, draw(st.integers(1, 5)), width, stride)
+        layers += [layer, Layer(TANH)]
         channels, length = layer.output((channels, length))
     inputs = channels * length
     for _ in range(draw(st.integers(1, 3))):
-        layers += [Linear(inputs, draw(st.integers(1, 20))), Tanh()]
+        layers += [Layer(DENSE, inputs, draw(st.integers(1, 20))), Layer(TANH)]
         inputs = layers[-2].outputs  # type: ignore[attr-defined]
     return Architecture("any", shape, tuple(layers[: draw(st.sampled_from([-1, len(layers)]))]))
 
@@ -94,7 +105,7 @@ def test_the_kernel_agrees_with_its_slow_twin_on_any_network(architecture: Archi
 
 
 def test_parameters_that_do_not_fit_are_refused() -> None:
-    architecture = Architecture("two", (1, 3), (Linear(3, 2),))
+    architecture = Architecture("two", (1, 3), (Layer(DENSE, 3, 2),))
     weights = random_weights(architecture, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"'0.bias' is missing"):
         pack(architecture, {"0.weight": weights["0.weight"]})

@@ -2,7 +2,15 @@
 
 import pytest
 
-from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Architecture, Convolution, Linear, Tanh, parameter_names
+from learned.nsa.networks import (
+    CONVOLUTION,
+    DENSE,
+    NETWORKS,
+    PRINTED_PARAMETERS,
+    TANH,
+    Architecture,
+    Layer,
+)
 
 TRUE_PARAMETERS = {
     "fcn-1": 42_724, "fcn-2": 46_884, "fcn-3": 60_804, "cnn-1": 71_260, "cnn-2": 71_504, "cnn-3": 117_372,
@@ -23,7 +31,7 @@ def test_the_printed_counts_of_the_fully_connected_networks_hold_with_five_featu
 
 @pytest.mark.parametrize("name", ["cnn-1", "cnn-2", "cnn-3"])
 def test_the_convolutions_flatten_to_the_printed_inputs_of_the_dense_layer(name: str) -> None:
-    dense = next(layer for layer in NETWORKS[name].layers if isinstance(layer, Linear))
+    dense = next(layer for layer in NETWORKS[name].layers if layer.kind == DENSE)
     assert (dense.inputs, dense.outputs) == (352 if name == "cnn-3" else 176, 256)
     assert NETWORKS[name].n_parameters != PRINTED_PARAMETERS[name]
 
@@ -35,16 +43,14 @@ def test_the_critic_differs_in_the_last_layer_alone(name: str) -> None:
     assert critic.shapes()[-1] == (1, 1)
 
 
-@pytest.mark.parametrize("layers", [(Linear(5, 2),), (Convolution(3, 1, 2, 1),), (Convolution(2, 1, 5, 1),)])
-def test_layers_that_do_not_fit_are_refused(layers: tuple[Linear | Convolution, ...]) -> None:
+@pytest.mark.parametrize(
+    "layers", [(Layer(DENSE, 5, 2),), (Layer(CONVOLUTION, 3, 1, 2, 1),), (Layer(CONVOLUTION, 2, 1, 5, 1),)]
+)
+def test_layers_that_do_not_fit_are_refused(layers: tuple[Layer, ...]) -> None:
     with pytest.raises(ValueError, match="does not take an input of shape"):
         Architecture("wrong", (2, 4), layers)
 
 
 def test_only_a_dense_last_layer_can_be_replaced() -> None:
     with pytest.raises(ValueError, match="must be dense"):
-        Architecture("bare", (1, 4), (Linear(4, 4), Tanh())).with_outputs(1)
-
-
-def test_parameters_are_named_by_the_place_of_their_layer() -> None:
-    assert parameter_names((Linear(1, 1), Tanh(), Linear(1, 1))) == [("0.weight", "0.bias"), ("2.weight", "2.bias")]
+        Architecture("bare", (1, 4), (Layer(DENSE, 4, 4), Layer(TANH))).with_outputs(1)

@@ -21,9 +21,8 @@ from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify_result
 from heuristics.topology.annealing import rules_of, walk_from
-from learned.nsa.kernels import anneal_guided, draw_action, node_features
 from learned.nsa.networks import NETWORKS
-from learned.nsa.solver import Nsa, weights_path
+from learned.nsa.solver import Nsa, anneal_guided, draw_action, node_features, weights_path
 from learned.weights import Card, read_weights, write_weights
 
 ROOT = Path(__file__).resolve().parents[3]

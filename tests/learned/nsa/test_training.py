@@ -12,9 +12,8 @@ from allocopt.solving.budget import Budget
 from allocopt.training import TrainingRequest, get_training
 from learned.nsa import training as training_module
 from learned.nsa.solver import Nsa
-from learned.nsa.training import NsaTraining
-from learned.nsa.windows import training_windows
-from learned.rl.settings import PpoSettings
+from learned.nsa.training import NsaTraining, training_windows
+from learned.rl.training import PpoSettings
 from learned.weights import read_weights
 
 torch = pytest.importorskip("torch")

@@ -13,10 +13,9 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.tables import group_tree
 from formulations.topology.free.pricing import Demand, Pricing
-from learned.prices.glance import glance
-from learned.prices.insertion import bound_alone
-from learned.prices.lessons import dual_bound
+from learned.prices.insertion import bound_alone, dual_bound
 from learned.prices.network import SHAPES, Weights
+from learned.prices.solver import glance
 
 seeds = st.integers(0, 2**16)
 

@@ -16,10 +16,9 @@ from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.verify import verify
 from heuristics.topology.lns.state import Window, parts_of
-from learned.prices.glance import glance, guided_state
 from learned.prices.insertion import insert_priced
 from learned.prices.network import SHAPES, Weights, network_of
-from learned.prices.solver import LnsPrices
+from learned.prices.solver import LnsPrices, glance, guided_state
 
 seeds = st.integers(0, 2**16)
 

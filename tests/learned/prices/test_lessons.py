@@ -8,8 +8,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import idle_state
 from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.tables import group_tree
-from learned.prices.insertion import insert_priced
-from learned.prices.lessons import explore, imitate
+from learned.prices.insertion import explore, imitate, insert_priced
 
 FADING = 0.5
 

@@ -10,12 +10,11 @@ from allocopt.arrays import Encoding
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.tables import group_tree
-from learned.prices.features import Features, features_of
-from learned.prices.network import Prediction, predict
+from learned.prices.network import Features, Prediction, features_of, predict
 
 torch = pytest.importorskip("torch")
 
-from learned.prices.module import Batch, PriceNetwork  # noqa: E402
+from learned.prices.learner import Batch, PriceNetwork  # noqa: E402
 
 seeds = st.integers(0, 2**16)
 

@@ -13,13 +13,16 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from learned.rl.actor_critic import A2cLearner, PpoLearner  # noqa: E402
+from learned.rl.algorithms import (  # noqa: E402
+    A2cLearner,
+    DqlLearner,
+    PgLearner,
+    PpoLearner,
+    cumulative_rewards,
+)
 from learned.rl.loop import Learner  # noqa: E402
 from learned.rl.networks import ActorCritic, dense  # noqa: E402
-from learned.rl.policy_gradient import PgLearner  # noqa: E402
-from learned.rl.q_learning import DqlLearner  # noqa: E402
-from learned.rl.rollout import cumulative_rewards  # noqa: E402
-from learned.rl.settings import A2cSettings, DqlSettings, PgSettings, PpoSettings  # noqa: E402
+from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings  # noqa: E402
 
 PLACES, ACTIONS, END = 4, 4, 3
 

@@ -7,7 +7,7 @@ from allocopt.errors import UsageError
 
 torch = pytest.importorskip("torch")
 
-from learned.rl.policy_gradient import Choices, PolicyGradient, policy_loss  # noqa: E402
+from learned.rl.algorithms import Choices, PolicyGradient, policy_loss  # noqa: E402
 
 
 def choices(n: int = 12, seed: int = 0) -> Choices:

@@ -10,10 +10,13 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from learned.rl.actor_critic import PpoLearner  # noqa: E402
+from learned.rl.algorithms import (  # noqa: E402
+    PpoLearner,
+    collect,
+    generalized_advantages,
+)
 from learned.rl.networks import ActorCritic, dense  # noqa: E402
-from learned.rl.rollout import collect, generalized_advantages  # noqa: E402
-from learned.rl.settings import PpoSettings  # noqa: E402
+from learned.rl.training import PpoSettings  # noqa: E402
 
 STATES, ACTIONS = 3, 6
 BEST = np.array([2, 4, 1])

@@ -9,8 +9,7 @@ from learned.rl.slots import CompactNetwork, pack_slots, slot_values
 @pytest.mark.parametrize("critic", [0, 8])
 def test_a_compact_network_gives_without_torch_what_it_gives_with_it(critic: int) -> None:
     torch = pytest.importorskip("torch")
-    from learned.dras.networks import SlotActorCritic, SlotNetwork
-    from learned.rl.networks import weights_of
+    from learned.rl.networks import SlotActorCritic, SlotNetwork, weights_of
 
     rng = np.random.default_rng(3)
     network = CompactNetwork(12, 32, 16, critic)
@@ -30,7 +29,7 @@ def test_a_compact_network_gives_without_torch_what_it_gives_with_it(critic: int
 
 def test_an_empty_slot_is_worth_nothing() -> None:
     torch = pytest.importorskip("torch")
-    from learned.dras.networks import SlotNetwork
+    from learned.rl.networks import SlotNetwork
 
     module = SlotNetwork(CompactNetwork(12))
     features = np.random.default_rng(3).normal(size=(9, 12)).astype(np.float32)

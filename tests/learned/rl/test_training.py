@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import UsageError
-from learned.nsa.windows import training_windows
+from learned.nsa.training import training_windows
 from learned.rl.training import LARGEST_SEED, RESERVED, check_training_seed
 
 ROOT = Path(__file__).resolve().parents[3]

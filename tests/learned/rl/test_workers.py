@@ -47,16 +47,18 @@ DIE = (
     "    workers.total(np.zeros(1))\n"
 )
 STOP = (
-    "import os, signal\n"
+    "import os, signal, numpy as np\n"
     "from learned.rl.workers import joined_workers\n"
-    "with joined_workers():\n"
+    "with joined_workers() as workers:\n"
+    # Else one may stop while the other one still joins it.
+    "    workers.total(np.zeros(1))\n"
     "    os.kill(os.getpid(), signal.SIGTERM)\n"
 )
 
 
 FORK = """
 import json, os, signal, sys, traceback
-import learned.cush.acting, learned.cush.learner, learned.cush.simulations, learned.cush.training
+import learned.cush.learner, learned.cush.policies, learned.cush.training
 import learned.rl.workers, torch._dynamo
 for line in sys.stdin:
     folder, shared, code, arguments = json.loads(line)

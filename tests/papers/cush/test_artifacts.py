@@ -14,11 +14,9 @@ from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_repr
 from allocopt.simulator.locality import SIERRA_TABLE
 from heuristics.scheduling.job_selection import run_baseline
 from learned.cush.training import CushTraining
-from papers.cush import configuration, figures, selector
-from papers.cush.configuration import BASELINES, METHODS, of_baseline
-from papers.cush.figures import SIZES, class_means
-from papers.cush.published import CUSH, HORIZON_TURNAROUND, TABLE_ONE
-from papers.cush.tables import RATIO
+from papers.cush import configuration, figures
+from papers.cush.configuration import BASELINES, CUSH, MACHINES, METHODS, TABLE_ONE, of_baseline
+from papers.cush.figures import HORIZONS, RATIO, SIZES, class_means
 
 Rows = Mapping[tuple[str, str], ReproductionRow]
 
@@ -27,9 +25,8 @@ Rows = Mapping[tuple[str, str], ReproductionRow]
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let everything be a matter of seconds."""
     monkeypatch.setattr(configuration, "QUICK_SETS", 4)
-    for module in (figures, selector):
-        monkeypatch.setattr(module, "QUICK_EPOCHS", 2)
-    monkeypatch.setattr(selector, "QUICK_CAMPAIGNS", 1)
+    monkeypatch.setattr(figures, "QUICK_EPOCHS", 2)
+    monkeypatch.setattr(figures, "QUICK_CAMPAIGNS", 1)
     begun = CushTraining.learner
     small = partial(replace, jobsets=2, simulations=4, pool=10, validation=4)
     monkeypatch.setattr(CushTraining, "learner", lambda self, *arguments: begun(small(self), *arguments))
@@ -45,10 +42,9 @@ def measured(name: str, data: Path) -> Rows:
 
 def test_every_number_of_table_1_has_its_place(tmp_path: Path) -> None:
     rows = measured("cush-table1", tmp_path)
-    for machine, methods in TABLE_ONE.items():
-        for method, printed in methods.items():
-            for column, value in zip(("NTAT", "wait", "rewards"), printed, strict=True):
-                assert rows[f"{machine}: {method}", column].published == value
+    for row, printed in TABLE_ONE.items():
+        assert {column: rows[row, column].published for column in ("NTAT", "wait", "rewards")} == printed
+    for machine in MACHINES:
         ours = [rows[f"{machine}: {method}", "NTAT"].ours or 0.0 for method in (CUSH, *BASELINES)]
         assert rows[f"{machine}: {CUSH}", RATIO].ours == pytest.approx(ours[0] / min(ours[1:]))
     assert rows[f"sierra: {CUSH}", RATIO].published == pytest.approx(3.33 / 4.13)
@@ -83,7 +79,7 @@ def test_figures_by_class_hold_all_methods(name: str, column: str, tmp_path: Pat
 def test_figure_4_ends_where_table_1_is(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     rows = measured("cush-figure4", tmp_path)
-    assert rows["seed 0", "NTAT after epoch 2"].published == TABLE_ONE["sierra"][CUSH].turnaround
+    assert rows["seed 0", "NTAT after epoch 2"].published == TABLE_ONE[f"sierra: {CUSH}"]["NTAT"]
     assert rows["sjf, breadth-first", "NTAT"].published == 4.13
     assert rows["seed 0", "TAT after epoch 1"].published is None
 
@@ -107,8 +103,8 @@ def test_figure_8_holds_all_sizes_and_horizons(tmp_path: Path) -> None:
     rows = measured("cush-figure8", tmp_path)
     assert {f"{nodes} nodes: trained on it" for nodes in (16, 32, 64, 128)} < {row for row, _ in rows}
     assert (rows["128 nodes: trained on 128 nodes", "NTAT of sjf over CuSH's"].ours or 0.0) > 1.0
-    for horizon, published in HORIZON_TURNAROUND.items():
-        assert rows[f"horizon {horizon}", "NTAT"].published == published
+    for horizon, printed in HORIZONS.items():
+        assert rows[horizon, "NTAT"].published == printed["NTAT"]
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

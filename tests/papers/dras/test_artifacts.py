@@ -21,8 +21,8 @@ from allocopt.traces.swf_writing import write_swf
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras.jobsets import EVALUATION_SEEDS
-from papers.artifact import Asked
-from papers.dras import curves, surge
+from papers.artifact import Asked, read_curve
+from papers.dras import curves, figures
 from papers.dras.configuration import (
     AGENTS,
     GENERIC,
@@ -39,9 +39,7 @@ from papers.dras.configuration import (
     schedulers,
     weights_of,
 )
-from papers.dras.figures import kiviat_area, normalized, ranks
-from papers.dras.published import TABLE_FOUR
-from papers.dras.waits import box_of
+from papers.dras.figures import TABLE_FOUR, box_of, kiviat_area, normalized, ranks
 
 DAY_S = 86_400.0
 
@@ -109,9 +107,11 @@ def ours(rows: Rows, row: str, column: str) -> float:
 
 
 def test_the_printed_shares_add_up_but_those_of_one_misprint() -> None:
-    for method, modes in TABLE_FOUR.items():
-        assert sum(shares.core_hours for shares in modes.values()) == pytest.approx(100, abs=0.02)
-        jobs = sum(shares.jobs for shares in modes.values())
+    for method, shares in TABLE_FOUR.items():
+        core_hours, jobs = (
+            sum(shares[f"{mode.name.lower()}, {what} %"] for mode in figures.MODES) for what in ("core hours", "jobs")
+        )
+        assert core_hours == pytest.approx(100, abs=0.02)
         assert jobs == pytest.approx(106.84 if method == "DRAS-DQL" else 100, abs=0.02)
 
 
@@ -153,11 +153,11 @@ def test_figure_seven_holds_every_method_against_first_come_first_served(
     assert {row for row, _ in rows} == {f"{place}: {method}" for method in (*PAPER_METHODS, *RULES)}
     jobs = jobsets_of(THETA, HELD_OUT, asked(request_for))[0]
     assert (jobs.submit < 7 * DAY_S).all()
-    waits = job_times(simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s / 3600
-    assert ours(rows, f"{place}: FCFS/B", "mean wait h") == pytest.approx(waits.mean())
-    assert ours(rows, f"{place}: FCFS/B", "max wait h") == pytest.approx(waits.max())
+    waited = job_times(simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s / 3600
+    assert ours(rows, f"{place}: FCFS/B", "mean wait h") == pytest.approx(waited.mean())
+    assert ours(rows, f"{place}: FCFS/B", "max wait h") == pytest.approx(waited.max())
     ppo = rows[f"{place}: DRAS-PPO", "mean wait / FCFS/B"]
-    assert ppo.ours == pytest.approx(ours(rows, f"{place}: DRAS-PPO", "mean wait h") / waits.mean())
+    assert ppo.ours == pytest.approx(ours(rows, f"{place}: DRAS-PPO", "mean wait h") / waited.mean())
     assert ppo.n == 2
     assert ppo.spread is not None
     areas = {method: ours(rows, f"{place}: {method}", "area") for method in PAPER_METHODS}
@@ -215,23 +215,23 @@ def test_first_come_first_served_by_modes_is_easy_backfilling(request_for: Repro
         (ours(boxes, row, column)) * found.n for (row, column), found in boxes.items() if column == "wait h, mean"
     )
     jobs = jobsets_of(THETA, HELD_OUT, asked(request_for))[0]
-    waits = job_times(simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s
-    assert total * 3600 == pytest.approx(waits.sum())
+    waited = job_times(simulate(jobs, 4_360, ListScheduler(FirstComeFirstServed(), Backfill.EASY))).wait_s
+    assert total * 3600 == pytest.approx(waited.sum())
 
 
 def test_a_surge_shortens_gaps_and_shifts_what_follows() -> None:
     submit = np.array([0.0, 50.0, 100.0, 140.0, 200.0, 260.0])
-    assert surge.compressed(submit, 100.0, 200.0).tolist() == [0.0, 50.0, 100.0, 130.0, 175.0, 235.0]
+    assert figures.compressed(submit, 100.0, 200.0).tolist() == [0.0, 50.0, 100.0, 130.0, 175.0, 235.0]
 
 
 def test_figure_ten_goes_through_a_surge(
     request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surge, "METHODS", ("FCFS/B", surge.STATIC))
+    monkeypatch.setattr(figures, "SURGE_METHODS", ("FCFS/B", figures.STATIC))
     rows = done("dras-figure10", request_for, trained)
-    jobs, limits = surge.surge(asked(request_for), 0)
+    jobs, limits = figures.surge(asked(request_for), 0)
     in_surge = (jobs.submit >= limits[0]) & (jobs.submit < limits[0] + 0.75 * (limits[1] - limits[0]))
-    for method in ("FCFS/B", surge.STATIC):
+    for method in ("FCFS/B", figures.STATIC):
         row = f"seed 0: {method}"
         assert rows[f"{row}, surge", "mean wait h"].n == in_surge.sum()
         assert rows[f"{row}, all weeks", "max wait h"].n == len(jobs)
@@ -244,7 +244,7 @@ def test_figure_ten_goes_through_a_surge(
 def test_figure_ten_means_over_seeds(
     request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surge, "METHODS", ("FCFS/B",))
+    monkeypatch.setattr(figures, "SURGE_METHODS", ("FCFS/B",))
     rows = done("dras-figure10", replace(request_for, seeds=(0, 1)), trained)
     each = [ours(rows, f"seed {seed}: FCFS/B, surge", "max wait h") for seed in (0, 1)]
     mean = rows["all seeds: FCFS/B, surge", "max wait h"]
@@ -258,9 +258,9 @@ def test_the_dynamic_agent_learns_in_the_surge(
     request_for: ReproductionRequest, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    monkeypatch.setattr(surge, "METHODS", (surge.DYNAMIC,))
+    monkeypatch.setattr(figures, "SURGE_METHODS", (figures.DYNAMIC,))
     rows = done("dras-figure10", request_for, trained)
-    row = f"seed 0: {surge.DYNAMIC}"
+    row = f"seed 0: {figures.DYNAMIC}"
     assert ours(rows, row, "times trained") >= ours(rows, row, "times changed") >= 0
     assert ours(rows, row, "times trained") >= 2
 
@@ -307,7 +307,7 @@ def test_curves_of_trainings_in_the_folder_are_read(tmp_path: Path) -> None:
         [str(value) for value in (update, 10 * update, -update, 0.9, 1.1, 2.0 - update / 10)] for update in (1, 2, 3)
     ]
     (tmp_path / "curve.csv").write_text("\n".join(",".join(line) for line in (header, *lines)) + "\n")
-    record = curves.read_curve(tmp_path / "curve.csv")
+    record = curves.curve_record(read_curve(tmp_path / "curve.csv"))
     rows = {number.column: number.ours for number in curves.curve_numbers("y", record)}
     assert rows["total_reward at update 3"] == -3
     assert (rows["best score"], rows["update of the best score"]) == (pytest.approx(1.7), 3)

@@ -8,8 +8,19 @@ import pytest
 from allocopt.reproduction import ReproductionRequest, ReproductionRow, get_reproduction, reproduction_names
 from allocopt.simulator.multicore.state import ExecutionKind
 from papers.artifact import Artifact
-from papers.irmasim.convergence import ELEVEN, UNTIL, favoured_from, smoothed_shares
-from papers.irmasim.figures import EIGHT, NINE, ONE, SEVEN, WORST, machine, workload
+from papers.irmasim.figures import (
+    EIGHT,
+    ELEVEN,
+    NINE,
+    ONE,
+    SEVEN,
+    UNTIL,
+    WORST,
+    favoured_from,
+    machine,
+    smoothed_shares,
+    workload,
+)
 
 QUICK = ReproductionRequest(Path("nowhere"), True, (0, 1))
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from allocopt.envs.cush.applications import DynamicTypes, draw_application_sets
-from allocopt.envs.cush.jobsets import Machine
-from allocopt.envs.cush.task import Episodes
+from allocopt.envs.cush.jobsets import Machine, draw_application_sets
+from allocopt.envs.cush.task import DynamicTypes, Episodes
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, WorkloadType
 from allocopt.simulator.locality_fit import TypeClassifier

@@ -12,8 +12,7 @@ from support.two_level import played
 from support.workloads import MACHINE, crowds, random_workload
 
 from allocopt.arrays import BoolArray, Float32Array
-from allocopt.envs.dras.selectors import Observing
-from allocopt.envs.dras.task import Episodes, ObservationName, Options
+from allocopt.envs.dras.task import Episodes, ObservationName, Observing, Options
 from allocopt.simulator.optimization import OptimizationScheduler
 from allocopt.simulator.rules import Backfill, EventOrder, Mode, QueueOrder, Reservations, Rules
 from allocopt.simulator.schedule import Schedule

@@ -64,8 +64,9 @@ def test_every_problem_survives_its_file(tmp_path: Path, problem: KnapsackProble
 
 
 def test_every_field_of_a_job_survives_its_file(tmp_path: Path) -> None:
-    numbers = [field.name for field in dataclasses.fields(KnapsackJob) if field.name not in ("id", "request")]
-    full = KnapsackJob("a", {"nodes": 1}, **{name: 7.5 + place for place, name in enumerate(numbers)})
+    numbers = [field for field in dataclasses.fields(KnapsackJob) if field.name not in ("id", "request")]
+    given = {field.name: place + (7 if field.type is int else 7.5) for place, field in enumerate(numbers)}
+    full = KnapsackJob("a", {"nodes": 1}, **given)
     write_problems(tmp_path / "full.json", [KnapsackProblem({"nodes": 2}, (full,), name="full")])
     (read,) = read_problems(tmp_path / "full.json")
     assert isinstance(read, KnapsackProblem)

@@ -35,6 +35,10 @@ def test_a_list_of_jobs_becomes_a_tuple_in_the_same_order() -> None:
 @pytest.mark.parametrize(
     ("changes", "place", "fault"),
     [
+        ({"topology": (2, 2, 2)}, "topology", "is (2, 2, 2), must be a topology, such as FatTree("),
+        ({"jobs": [("a", 2)]}, "jobs[0]", "is ('a', 2), must be a Job"),
+        ({"jobs": [Job("a", 1), Job(1, 2)]}, "jobs[1].id", "is 1, must be a text"),  # type: ignore[arg-type]
+        ({"jobs": [Job("a", 2, "leaf")]}, "jobs[0].placement", "must be a Placement"),  # type: ignore[arg-type]
         ({"idle_nodes": np.array([0, 8, 3])}, "idle_nodes[1]", "node 8 is outside 0..7"),
         ({"idle_nodes": np.array([0, 3, -1])}, "idle_nodes[2]", "node -1"),
         ({"idle_nodes": np.array([3, 0, 1, 0])}, "idle_nodes[3]", "node 0 is given twice"),

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocopt.simulator.kernels.backfilling import list_pass
 from allocopt.simulator.kernels.events import HAPPENED, advance, change_speed
-from allocopt.simulator.kernels.run import scheduling_pass
 from allocopt.simulator.rules import Backfill, OrderKind, QueueKeys, Rules
 from allocopt.simulator.state import new_state
 from allocopt.traces.workload import Workload
@@ -24,7 +24,7 @@ def test_work_is_conserved_under_any_sequence_of_changes(
     keys = QueueKeys(OrderKind.ARRIVAL, np.zeros(JOBS))
     state = new_state(jobs, ones[:, None], np.array([JOBS]), Rules(kill_at_limit=False), Backfill.NONE, keys)
     assert advance(state, np.inf) == HAPPENED
-    scheduling_pass(state)
+    list_pass(state)
     speeds, done, ended = np.ones(JOBS), np.zeros(JOBS), np.zeros(JOBS, dtype=bool)
     for share, job, speed in [*sequence, (1.0, 0, 1.0)]:
         now = float(state.clock["now"][0])

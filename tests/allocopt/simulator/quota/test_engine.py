@@ -13,10 +13,8 @@ from support.corun import finish_times
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import CoallocationObjective
-from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
-from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
-from allocopt.simulator.quota.state import Allocation, QuotaView
-from allocopt.simulator.quota.window import CoallocationScheduler
+from allocopt.simulator.quota.execution import Allocation, QuotaExecution, QuotaSchedule, QuotaView
+from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SchedulerError, SetQuota, Start
 from allocopt.simulator.simulate import simulate

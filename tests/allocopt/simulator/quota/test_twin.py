@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from support.slow_quotas import simulate_slowly
 
 from allocopt.problems.coallocation.interference import Sharing
-from allocopt.simulator.quota.execution import Accounts, QuotaExecution, QuotaSchedule
-from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing, easy_starts
-from allocopt.simulator.quota.state import Allocation, QuotaView
-from allocopt.simulator.quota.window import CoallocationScheduler
+from allocopt.simulator.quota.execution import Accounts, Allocation, QuotaExecution, QuotaSchedule, QuotaView
+from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, easy_starts
 from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.simulate import simulate
 from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload

@@ -1,0 +1,469 @@
+"""Algorithms over masked, discrete actions, the rollouts that they learn from, and what all that learns has in common.
+
+- A2C (DRAS paper, section 3.2; Mnih et al., 2016) takes one gradient step per update along the gradient of
+  ``log pi(a|s) A + beta H(pi(s))`` and down that of the critic's squared error. The advantage A is the sum of rewards
+  up to the end of the update, plus the critic's value of the state after it, which the paper leaves out, minus that of
+  the state before the action.
+- PPO (Schulman et al., 2017) takes several steps, along the clipped objective.
+- REINFORCE (DRAS paper, Eq. 4; Williams, 1992) has no critic. The baseline of the k-th step of an update is the
+  cumulative reward from the k-th step on, averaged over all updates before and over the environments side by side.
+- Deep Q-learning (DRAS paper, Eq. 3, with the sign that learns) moves ``Q(s, a)`` towards ``r + max Q(s', .)`` over the
+  legal actions of the next state, 0 after the last one. With a probability that decays at every update the action is a
+  random one.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
+from allocopt.errors import UsageError
+from learned.rl.loop import Learner
+from learned.rl.networks import Policy, masked, masked_log_softmax, mean_entropy, weights_of
+from learned.rl.state import HasState, Stateful
+from learned.rl.training import A2cSettings, DqlSettings, PgSettings, PpoSettings, Settings
+
+OptimizerName = Literal["adam", "rmsprop"]
+LAST_RATE = 0.05  # Share of a learning rate that is left at the end of a training, as a rule
+
+
+class ModelLearner(Stateful):
+    """A model and the optimizer that improves it; its learning rate falls linearly to a share of the first one."""
+
+    state: ClassVar[tuple[str, ...]] = ("_module", "_optimizer")
+
+    def __init__(
+        self, model: nn.Module, learning_rate: float, optimizer: OptimizerName = "adam", last_rate: float = LAST_RATE
+    ) -> None:
+        self._parameters = list(model.parameters())
+        self._module = model
+        self._learning_rate = learning_rate
+        self._last_rate = last_rate
+        made = torch.optim.Adam if optimizer == "adam" else torch.optim.RMSprop
+        self._optimizer: torch.optim.Optimizer = made(self._parameters, lr=learning_rate)
+
+    def rate(self, share: float) -> float:
+        """Learning rate when a share of the training is finished."""
+        return self._learning_rate * (1 - (1 - self._last_rate) * share)
+
+    def set_rate(self, share: float) -> float:
+        """Set the learning rate for a share of the training that is finished, and return it."""
+        rate = self.rate(share)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        return rate
+
+    def check_finite(self) -> None:
+        """Raise `UsageError` if the training has diverged."""
+        if not all(bool(parameter.isfinite().all()) for parameter in self._parameters):
+            raise UsageError("the training diverged: weights are no longer finite numbers")
+
+
+def descend(
+    optimizer: torch.optim.Optimizer, parameters: Sequence[nn.Parameter], loss: torch.Tensor, max_grad_norm: float
+) -> None:
+    """Take one step down a loss, its gradient cut at a norm."""
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(parameters, max_grad_norm)
+    optimizer.step()
+
+
+class BestKept(Stateful):
+    """A learner whose policy is judged after the first update and every so many, and the best one that it has had."""
+
+    more_is_better: ClassVar[bool] = False  # Whether the larger score is the better one
+    state: ClassVar[tuple[str, ...]] = ("_learner", "_updates", "_judged", "best", "best_score")
+
+    def __init__(self, learner: Learner, policy: nn.Module, every: int) -> None:
+        self._learner, self._policy, self._every = learner, policy, every
+        self._updates = 0
+        self._judged: dict[str, float] = {}
+        self.best: dict[str, Float32Array] = weights_of(policy)
+        self.best_score = -np.inf if self.more_is_better else np.inf
+
+    def judge(self, weights: Mapping[str, Float32Array]) -> dict[str, float]:
+        """Return measures of a policy, ``score`` among them."""
+        raise NotImplementedError
+
+    def last(self) -> dict[str, Float32Array]:
+        """Return the weights of the policy as it is now, not those of the best."""
+        return weights_of(self._policy)
+
+    def update(self, share: float) -> dict[str, float]:
+        """Make an update, and at times a judgement; see `learned.rl.loop.Learner.update`."""
+        measures = self._learner.update(share)
+        self._updates += 1
+        if self._updates % self._every == 0 or not self._judged:
+            weights = self.last()
+            self._judged = self.judge(weights)
+            score = self._judged["score"]
+            is_better = score > self.best_score if self.more_is_better else score < self.best_score
+            if is_better:
+                self.best_score, self.best = score, weights
+        return {**measures, **self._judged, "best_score": float(self.best_score)}
+
+
+class Environment(HasState, Protocol):
+    """E environments that take a step together, each with discrete actions; one that ends starts again by itself."""
+
+    @property
+    def n_environments(self) -> int:
+        """Their number E."""
+
+    def observe(self) -> tuple[Float32Array, BoolArray]:
+        """Return states, shape ``(E, ...)``, and legal actions, shape ``(E, actions)``; new arrays."""
+
+    def step(self, actions: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Take an action each; return rewards and which episodes ended, shape ``(E,)``; new arrays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """T steps of E environments; what is flat has a row for each of the N = T E samples, step after step."""
+
+    # Flat: what was seen, what was legal, what was done, and the score of that action
+    states: torch.Tensor
+    legal: torch.Tensor
+    actions: torch.Tensor
+    scores: torch.Tensor
+    # Of the states before each step, and after the last one where that was looked at, shape ``(T + 1, E)``
+    values: torch.Tensor
+    # Rewards, and whether they ended an episode, shape ``(T, E)``
+    rewards: FloatArray
+    done: BoolArray
+    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
+
+
+def take_steps(
+    judge: Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
+    draw: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    environment: Environment,
+    n_steps: int,
+    unfinished: FloatArray,
+    beyond: Callable[[torch.Tensor, torch.Tensor], torch.Tensor] | None = None,
+) -> Steps:
+    """Act in all environments.
+
+    ``judge`` takes states and legal actions to scores of all actions and values of the states, ``draw`` scores and
+    legal actions to actions, ``beyond`` states and legal actions after the last step, if they are looked at, to values.
+    ``unfinished``, kept up to date, is the sum of rewards of every running episode, shape ``(E,)``.
+    """
+    steps = []
+    with torch.no_grad():
+        for _ in range(n_steps):
+            state, legal = (torch.from_numpy(array) for array in environment.observe())
+            scores, value = judge(state, legal)
+            action = draw(scores, legal)
+            reward, ended = environment.step(action.numpy())
+            unfinished += reward
+            returns = unfinished[ended]
+            unfinished[ended] = 0.0
+            taken = scores.gather(1, action[:, None]).squeeze(1)
+            steps.append((state, legal, action, taken, value, reward, ended, returns))
+        states, masks, actions, taken_scores, values, rewards, done, finished = zip(*steps, strict=True)
+        if beyond is not None:
+            values = (*values, beyond(*(torch.from_numpy(array) for array in environment.observe())))
+    ended_returns = np.concatenate(finished)
+    return Steps(
+        torch.cat(states),
+        torch.cat(masks),
+        torch.cat(actions),
+        torch.cat(taken_scores),
+        torch.stack(values),
+        np.array(rewards),
+        np.array(done),
+        float(ended_returns.mean()) if ended_returns.size else float("nan"),
+    )
+
+
+def drawn(log_probabilities: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Draw actions by the logarithms of their probabilities, shape ``(E, actions)``."""
+    return torch.multinomial(log_probabilities.exp(), 1, generator=generator).squeeze(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """What a policy with a critic learns from: N choices."""
+
+    states: Any  # As the policy takes them
+    # What could be done, shape ``(N, actions)``, what was done, and how probable it was, shape ``(N,)``
+    legal: torch.Tensor
+    actions: torch.Tensor
+    log_probability: torch.Tensor
+    # Estimates for what was done, shape ``(N,)``
+    advantages: torch.Tensor
+    returns: torch.Tensor
+    episode_return: float  # Mean sum of rewards of the episodes that ended; NaN if none did
+
+
+Collector = Callable[[Any, Any, A2cSettings, FloatArray, torch.Generator], Rollout]
+"""Lets a policy act in an environment, and estimates how good its actions were; see `collect`."""
+
+
+def collect(
+    model: Policy, environment: Environment, settings: A2cSettings, unfinished: FloatArray, generator: torch.Generator
+) -> Rollout:
+    """Let a policy act for some steps; see `take_steps`."""
+    steps = take_steps(
+        lambda states, legal: (model.log_probabilities(states, legal), model.values(states)),
+        lambda log_probabilities, legal: drawn(log_probabilities, generator),
+        environment,
+        settings.n_steps,
+        unfinished,
+        beyond=lambda states, legal: model.values(states),
+    )
+    rewards, done = torch.from_numpy(steps.rewards).float(), torch.from_numpy(steps.done)
+    advantages = generalized_advantages(rewards, done, steps.values, settings)
+    returns = (advantages + steps.values[:-1]).flatten()
+    return Rollout(
+        steps.states, steps.legal, steps.actions, steps.scores, advantages.flatten(), returns, steps.episode_return
+    )
+
+
+def generalized_advantages(
+    rewards: torch.Tensor, done: torch.Tensor, values: torch.Tensor, settings: A2cSettings
+) -> torch.Tensor:
+    """Generalized advantage estimates, shape ``(T, E)``; see `Steps` for what they are made of."""
+    advantages = torch.zeros_like(rewards)
+    later = torch.zeros_like(rewards[0])
+    for t in range(len(rewards) - 1, -1, -1):
+        goes_on = (~done[t]).float()
+        error = rewards[t] + settings.gamma * goes_on * values[t + 1] - values[t]
+        later = error + settings.gamma * settings.gae_lambda * goes_on * later
+        advantages[t] = later
+    return advantages
+
+
+def cumulative_rewards(rewards: FloatArray, done: BoolArray, gamma: float) -> FloatArray:
+    """Add discounted rewards up, from each step to the end of its episode or of the arrays, shape ``(T, E)``."""
+    sums = np.zeros_like(rewards)
+    later = np.zeros(rewards.shape[1])
+    for t in range(len(rewards) - 1, -1, -1):
+        later = rewards[t] + gamma * np.where(done[t], 0.0, later)
+        sums[t] = later
+    return sums
+
+
+M_co = TypeVar("M_co", bound=nn.Module, covariant=True)
+S_co = TypeVar("S_co", bound=Settings, covariant=True)
+A = TypeVar("A", bound=A2cSettings)
+
+
+class EnvironmentLearner(ModelLearner, Generic[M_co, S_co]):
+    """A model that improves by what happens in an environment; the seed fixes all random choices but that one's."""
+
+    state = (*ModelLearner.state, "_environment", "_generator", "_unfinished", "_samples")
+
+    def __init__(self, model: M_co, environment: Environment, settings: S_co, seed: int) -> None:
+        super().__init__(model, settings.learning_rate)
+        self.model = model
+        self._environment, self._settings = environment, settings
+        self._generator = torch.Generator().manual_seed(seed)
+        self._unfinished = np.zeros(environment.n_environments)
+        self._samples = 0
+
+    def update(self, share: float) -> dict[str, float]:
+        """Collect, then improve; see `learned.rl.loop.Learner.update`."""
+        rate = self.set_rate(share)
+        n_samples, mean_return, measures = self._improve(share)
+        self.check_finite()
+        self._samples += n_samples
+        return {"samples": float(self._samples), "mean_return": mean_return, **measures, "learning_rate": rate}
+
+    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
+        # Samples that were collected, their mean return, and other measures.
+        raise NotImplementedError
+
+    def _descend(self, loss: torch.Tensor) -> None:
+        descend(self._optimizer, self._parameters, loss, self._settings.max_grad_norm)
+
+
+class _ActorCriticLearner(EnvironmentLearner[Policy, A]):
+    def __init__(
+        self, model: Policy, environment: Environment, settings: A, seed: int, collector: Collector = collect
+    ) -> None:
+        super().__init__(model, environment, settings, seed)
+        self._collector = collector
+
+    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
+        rollout = self._collector(self.model, self._environment, self._settings, self._unfinished, self._generator)
+        return len(rollout.actions), rollout.episode_return, self._learn(rollout, share)
+
+    def _learn(self, rollout: Rollout, share: float) -> dict[str, float]:
+        raise NotImplementedError
+
+
+class A2cLearner(_ActorCriticLearner[A2cSettings]):
+    """A2C on one environment, its experience collected by a `Collector`; see `learned.rl.loop.Learner`."""
+
+    def _learn(self, rollout: Rollout, share: float) -> dict[str, float]:
+        loss, entropy, value_loss = actor_critic_loss(self.model, rollout, self._settings)
+        self._descend(loss)
+        return {"entropy": entropy, "value_loss": value_loss}
+
+
+def actor_critic_loss(model: Policy, rollout: Rollout, settings: A2cSettings) -> tuple[torch.Tensor, float, float]:
+    """Return the loss of A2C, the mean entropy and the critic's mean squared error."""
+    log_probabilities = model.log_probabilities(rollout.states, rollout.legal)
+    taken = log_probabilities.gather(1, rollout.actions[:, None]).squeeze(1)
+    entropy = mean_entropy(log_probabilities)
+    value_loss = (model.values(rollout.states) - rollout.returns).square().mean()
+    policy_loss = -(taken * rollout.advantages).mean()
+    loss = policy_loss + settings.vf_coef * value_loss - settings.ent_coef * entropy
+    return loss, entropy.item(), value_loss.item()
+
+
+class PpoLearner(_ActorCriticLearner[PpoSettings]):
+    """PPO on one environment, its experience collected by a `Collector`; see `learned.rl.loop.Learner`."""
+
+    def _learn(self, rollout: Rollout, share: float) -> dict[str, float]:
+        settings, n = self._settings, len(rollout.actions)
+        ent_coef = settings.ent_coef + share * (settings.final_ent_coef - settings.ent_coef)
+        sums, steps = np.zeros(3), 0
+        for _ in range(settings.n_epochs):
+            for chosen in torch.split(torch.randperm(n, generator=self._generator), settings.batch_size):
+                # What is left over may be one sample, whose advantage has no spread to be measured by.
+                if len(chosen) == 1:
+                    continue
+                states, advantages = rollout.states[chosen], rollout.advantages[chosen]
+                log_probabilities = self.model.log_probabilities(states, rollout.legal[chosen])
+                taken = log_probabilities.gather(1, rollout.actions[chosen, None]).squeeze(1)
+                change = taken - rollout.log_probability[chosen]
+                advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+                ratio = change.exp()
+                clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)
+                policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()
+                entropy = mean_entropy(log_probabilities)
+                value_loss = (self.model.values(states) - rollout.returns[chosen]).square().mean()
+                self._descend(policy_loss + settings.vf_coef * value_loss - ent_coef * entropy)
+                approx_kl = ((ratio - 1) - change).mean()
+                sums += entropy.item(), value_loss.item(), approx_kl.item()
+                steps += 1
+        return dict(zip(("entropy", "value_loss", "approx_kl"), (sums / max(steps, 1)).tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What was seen and done in N choices, and how much better than expected it was."""
+
+    states: Any  # As the policy takes them
+    legal: torch.Tensor  # Which actions were, shape ``(N, actions)``
+    # Shape ``(N,)``
+    actions: torch.Tensor
+    advantages: torch.Tensor
+
+
+def policy_loss(actor: nn.Module, choices: Choices, ent_coef: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return minus the mean of ``log pi(a|s) A``, less the weighted entropy, whose mean is the second value."""
+    log_probabilities = masked_log_softmax(actor(choices.states), choices.legal)
+    taken = log_probabilities.gather(1, choices.actions[:, None]).squeeze(1)
+    entropy = mean_entropy(log_probabilities)
+    return -(taken * choices.advantages).mean() - ent_coef * entropy, entropy
+
+
+class PolicyGradient(ModelLearner):
+    """REINFORCE on choices of known advantages; the actor takes states to logits, shape ``(batch, actions)``."""
+
+    def __init__(
+        self, actor: nn.Module, learning_rate: float, optimizer: OptimizerName, last_rate: float, max_grad_norm: float
+    ) -> None:
+        super().__init__(actor, learning_rate, optimizer, last_rate)
+        self.actor = actor
+        self._max_grad_norm = max_grad_norm
+
+    def improve(self, batches: Iterable[Choices], ent_coef: float) -> float:
+        """Take one step by the choices of all batches; return the mean entropy. Raises `UsageError` if it diverges."""
+        self._optimizer.zero_grad()
+        count, entropies = 0, 0.0
+        for choices in batches:
+            n = len(choices.actions)
+            loss, entropy = policy_loss(self.actor, choices, ent_coef)
+            (loss * n).backward()  # type: ignore[no-untyped-call]
+            count, entropies = count + n, entropies + n * entropy.item()
+        for parameter in self._parameters:
+            if parameter.grad is not None:
+                parameter.grad /= max(count, 1)
+        nn.utils.clip_grad_norm_(self._parameters, self._max_grad_norm)
+        self._optimizer.step()
+        self.check_finite()
+        return entropies / max(count, 1)
+
+
+class PgLearner(EnvironmentLearner[nn.Module, PgSettings]):
+    """REINFORCE on one environment, the actor as for `PolicyGradient`; see `learned.rl.loop.Learner`."""
+
+    state = (*EnvironmentLearner.state, "_sums", "_updates")
+
+    def __init__(self, actor: nn.Module, environment: Environment, settings: PgSettings, seed: int) -> None:
+        super().__init__(actor, environment, settings, seed)
+        self._sums = np.zeros(settings.n_steps)
+        self._updates = 0
+
+    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
+        settings = self._settings
+        steps = take_steps(
+            # A policy alone values all states the same.
+            lambda states, legal: (masked_log_softmax(self.model(states), legal), torch.zeros(len(states))),
+            lambda log_probabilities, legal: drawn(log_probabilities, self._generator),
+            self._environment,
+            settings.n_steps,
+            self._unfinished,
+        )
+        returns = cumulative_rewards(steps.rewards, steps.done, settings.gamma)
+        advantages = torch.from_numpy(returns - self._baseline(returns)[:, None]).float().flatten()
+        choices = Choices(steps.states, steps.legal, steps.actions, advantages)
+        loss, entropy = policy_loss(self.model, choices, settings.ent_coef)
+        self._descend(loss)
+        return len(steps.actions), steps.episode_return, {"entropy": entropy.item()}
+
+    def _baseline(self, returns: FloatArray) -> FloatArray:
+        # The means of all updates before, those of this one in the first; this one is taken in.
+        means = returns.mean(axis=1)
+        baseline = self._sums / self._updates if self._updates else means
+        self._sums += means
+        self._updates += 1
+        return np.asarray(baseline)
+
+
+class DqlLearner(EnvironmentLearner[nn.Module, DqlSettings]):
+    """Deep Q-learning on one environment; the model takes states to the values ``(batch, actions)``."""
+
+    state = (*EnvironmentLearner.state, "exploration_rate")
+
+    def __init__(self, critic: nn.Module, environment: Environment, settings: DqlSettings, seed: int) -> None:
+        super().__init__(critic, environment, settings, seed)
+        self.exploration_rate = settings.exploration_initial_eps
+
+    def _improve(self, share: float) -> tuple[int, float, dict[str, float]]:
+        settings = self._settings
+        steps = take_steps(
+            self._judge,
+            self._draw,
+            self._environment,
+            settings.n_steps,
+            self._unfinished,
+            beyond=lambda states, legal: self._judge(states, legal)[1],
+        )
+        goes_on = torch.from_numpy(~steps.done).float()
+        later = settings.gamma * goes_on * steps.values[1:]
+        targets = (torch.from_numpy(steps.rewards).float() + later).flatten()
+        values = self.model(steps.states).gather(1, steps.actions[:, None]).squeeze(1)
+        loss = (targets - values).square().mean()
+        self._descend(loss)
+        self.exploration_rate = max(self.exploration_rate * settings.exploration_decay, settings.exploration_final_eps)
+        measures = {"exploration_rate": self.exploration_rate, "value_loss": loss.item()}
+        return len(steps.actions), steps.episode_return, measures
+
+    def _judge(self, states: torch.Tensor, legal: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values = masked(self.model(states), legal)
+        return values, values.max(1).values
+
+    def _draw(self, values: torch.Tensor, legal: torch.Tensor) -> torch.Tensor:
+        anything = torch.multinomial(legal.float(), 1, generator=self._generator).squeeze(1)
+        explores = torch.rand(len(values), generator=self._generator) < self.exploration_rate
+        return torch.where(explores, anything, values.argmax(1))
