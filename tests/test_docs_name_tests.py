@@ -1,4 +1,4 @@
-"""What the documentation points at is there: tests by path and by name, and linked files.
+"""What the documentation points at is there: tests by path and by name, modules, and linked files.
 
 Tutorials name the tests of packages of their own, which `tests/test_tutorials.py` writes and runs.
 """
@@ -18,6 +18,8 @@ MATHEMATICS = ("asax.md", "coallocation.md", "dcas.md", "free.md", "knapsack.md"
 """Pages with theorems and models, each of which is to say which tests check them."""
 
 PATH = re.compile(r"\btests/[\w./-]*\w")
+# What is to be filled in is in capitals, such as `learned/AGENT`; identifiers of environments have some, too.
+MODULE = re.compile(r"`((?:allocopt|formulations|heuristics|learned|papers|benchmarks)/[a-z0-9_/]+(?:\.py)?)`")
 NAME = re.compile(r"\btest_\w+(?:\.py\b)?")
 DEFINED = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
@@ -38,15 +40,15 @@ def defined() -> set[str]:
 
 
 def missing(text: str) -> list[str]:
-    """Find what a text names as a test or a file of the tests and is none."""
-    paths = [path for path in PATH.findall(text) if not (ROOT / path).exists()]
+    """Find what a text names as a test or a module and is none."""
+    paths = [path for path in PATH.findall(text) + MODULE.findall(text) if not (ROOT / path).exists()]
     # The last part of a path has been looked at with the path.
     names = [name for name in NAME.findall(PATH.sub("", text)) if name not in defined()]
     return paths + names
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent.name != "tutorials"], ids=name_of)
-def test_every_test_that_a_page_names_exists(page: Path) -> None:
+def test_every_test_and_module_that_a_page_names_exists(page: Path) -> None:
     assert missing(text_of(page)) == []
 
 
@@ -61,9 +63,9 @@ def test_every_page_of_mathematics_says_which_tests_check_it(name: str) -> None:
     assert PATH.findall(text) or NAME.findall(text)
 
 
-def test_a_test_that_is_not_there_is_found_by_path_and_by_name() -> None:
+def test_what_is_not_there_is_found_by_path_and_by_name() -> None:
     text = (
         "`tests/allocopt/solving`, `tests/gone/test_it.py`, `tests/test_house.py::test_gone_too`, `test_house.py`,\n"
-        "`test_help_does_not_even_load_numpy` and `test_nothing_of_the_kind`."
+        "`test_help_does_not_even_load_numpy` and `test_nothing_of_the_kind`; `allocopt/gone.py`, `learned/AGENT`."
     )
-    assert missing(text) == ["tests/gone/test_it.py", "test_gone_too", "test_nothing_of_the_kind"]
+    assert missing(text) == ["tests/gone/test_it.py", "allocopt/gone.py", "test_gone_too", "test_nothing_of_the_kind"]
