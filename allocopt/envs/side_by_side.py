@@ -320,23 +320,12 @@ class SideBySide(ABC, Generic[Seen]):
         self.n_actions = n_actions
         self._batch = batch
         self._stay = np.full(self.n_environments, STAY)
-
-    @property
-    def tally(self) -> NDArray[np.void]:
+        self.tally: NDArray[np.void] = batch.tally[:, 0]
         """Where each present episode stands, and what it has come to: records, shape ``(E,)``."""
-        tally: NDArray[np.void] = self._batch.tally[:, 0]
-        return tally
-
-    @property
-    def last(self) -> NDArray[np.void]:
+        self.last: NDArray[np.void] = batch.tally[:, 1]
         """The same of the episode that was over last in each place, whether another began after it; zeros before."""
-        last: NDArray[np.void] = self._batch.tally[:, 1]
-        return last
-
-    @property
-    def invalid(self) -> IntArray:
+        self.invalid: IntArray = self.tally["invalid"]
         """1 where the last action could not be done, and another was taken instead, shape ``(E,)``."""
-        return cast(IntArray, self._batch.tally["invalid"][:, 0])
 
     def begin(self, jobsets: IntArray) -> None:
         """Begin an episode wherever a jobset is named instead of ``STAY``, whether the one there is over or not."""
