@@ -107,7 +107,6 @@ def _start_backfilled(state: State, job: int, at: int) -> None:
 
 @helper()
 def _next_indexed(state: State, column: int) -> int:
-    """Return the first column of an indexed queue from one on whose job may be backfilled, or its end."""
     jobs, end = state.lists[QUEUE], end_of_queue(state)
     n_blocks = (end - 1) // BLOCK + 1
     block = next_block(state, column // BLOCK, n_blocks)
@@ -121,22 +120,28 @@ def _next_indexed(state: State, column: int) -> int:
 
 
 @inlined
+def _next_column(state: State, column: int) -> int:
+    """Return the first column of the queue from one on whose job may be backfilled, or its end."""
+    if state.clock[0].indexed:
+        return _next_indexed(state, column)
+    jobs, end = state.lists[QUEUE], end_of_queue(state)
+    while column < end and not _may_backfill(state, jobs[column]):
+        column += 1
+    return column
+
+
+@inlined
 def backfill_queue(state: State) -> bool:
     """Start those that may, in the order of the queue; return whether it has come to its end."""
     clock, order = state.clock[0], state.rules[0].order
     if clock.unfinished:
         sort_list(state, QUEUE, order, 1)
     at = max(1, clock.examined)
-    while at < clock.n_queued + clock.n_gone and state.units[FREE, 0] > 0:
-        if clock.indexed:
-            at = _next_indexed(state, clock.first + at) - clock.first
-            if at == clock.n_queued + clock.n_gone:
-                break
-        job = queued(state, at)
-        if not _may_backfill(state, job):
-            at += 1
-            continue
-        _start_backfilled(state, job, at)
+    while state.units[FREE, 0] > 0:
+        at = _next_column(state, clock.first + at) - clock.first
+        if at >= clock.n_queued + clock.n_gone:
+            break
+        _start_backfilled(state, queued(state, at), at)
         if order == FAIR_SHARE:
             return False
     return True
@@ -235,11 +240,7 @@ def next_backfillable(state: State, after: int, shadow: float, spare: IntArray) 
         column += column < end and state.lists[QUEUE, column] == after
     kept, clock.shadow = clock.shadow, shadow
     _exchange_spare(state, spare)
-    if clock.indexed:
-        column = _next_indexed(state, column)
-    else:
-        while column < end_of_queue(state) and not keeps_shadow(state, state.lists[QUEUE, column]):
-            column += 1
+    column = _next_column(state, column)
     _exchange_spare(state, spare)
     clock.shadow = kept
     return state.lists[QUEUE, column] if column < end_of_queue(state) else NOBODY
