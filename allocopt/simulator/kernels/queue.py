@@ -15,7 +15,19 @@ from numba import int64, void
 from allocopt.arrays import IntArray
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.rules import Backfill, OrderKind
-from allocopt.simulator.state import BLOCK, CANDIDATES, CAPACITY, EXTRA, FREE, QUEUE, SIZE_CLASSES, STATE, State
+from allocopt.simulator.state import (
+    BLOCK,
+    CANDIDATES,
+    CAPACITY,
+    EXTRA,
+    FREE,
+    NOBODY,
+    QUEUE,
+    SIZE_CLASSES,
+    STARTED,
+    STATE,
+    State,
+)
 
 EASY = int(Backfill.EASY)
 
@@ -254,15 +266,34 @@ def enqueue(state: State, job: int) -> None:
 
 
 @helper()
+def _sort_joined(state: State, row: int, first: int) -> None:
+    """Put a list in the order of ranks, to the end of which jobs have joined."""
+    clock, jobs, n_jobs = state.clock[0], state.lists[row], state.jobs.size
+    if clock.n_joined * clock.n_queued < n_jobs:
+        sort_list(state, row, FIXED, 0)
+        return
+    # Ranks are the numbers of all jobs in another order; and nobody has started since the clock moved.
+    by_rank = state.lists[STARTED]
+    by_rank[:] = NOBODY
+    for at in range(first, first + clock.n_queued):
+        by_rank[_rank(state, row, jobs[at])] = jobs[at]
+    at = first
+    for rank in range(n_jobs):
+        if by_rank[rank] != NOBODY:
+            jobs[at] = by_rank[rank]
+            at += 1
+
+
+@helper()
 def settle_queue(state: State) -> None:
     """Put the waiting jobs in order after many have joined at once, most of them at its end; the index begins anew."""
     clock, rules = state.clock[0], state.rules[0]
     if rules.own_backfill_order and rules.backfill_order == FIXED:
-        sort_list(state, CANDIDATES, FIXED, 0)
+        _sort_joined(state, CANDIDATES, 0)
     if rules.order == FIXED:
         if clock.indexed:
             tidy_queue(state)
-        sort_list(state, QUEUE, FIXED, 0)
+        _sort_joined(state, QUEUE, clock.first)
         clock.examined = clock.indexed = 0
 
 

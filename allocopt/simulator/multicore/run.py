@@ -1,7 +1,7 @@
 """What happens on a multicore machine: a policy selects jobs and cores, tasks end, time passes to the next decision."""
 
 import numpy as np
-from numba import int64, void
+from numba import int64
 
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import STEP, mixed_bits, unit_interval
@@ -235,10 +235,12 @@ def run_policy(state: State, multicore: Multicore, jobs: int, nodes: int, events
     return events
 
 
-@kernel(void(STATE, MULTICORE, int64))
-def run_placed(state: State, multicore: Multicore, nodes: int) -> None:
-    """Simulate jobs that come when they are to start, each on its own node, until nothing is left to happen."""
-    while _next_event(state, multicore):
+@kernel(int64(STATE, MULTICORE, int64, int64))
+def run_placed(state: State, multicore: Multicore, nodes: int, events: int) -> int:
+    """Simulate jobs that come when they are to start, each on its own node, as `run_policy` simulates others."""
+    for done in range(events):
+        if not _next_event(state, multicore):
+            return done
         place = 0
         while place < state.clock[0].n_queued:
             # None that fits is blocked by another one.
@@ -247,3 +249,4 @@ def run_placed(state: State, multicore: Multicore, nodes: int) -> None:
             else:
                 place += 1
         settle(state, multicore)
+    return events

@@ -192,7 +192,7 @@ def replay(
     started = replace(jobs, submit=np.array([placed[name].start for name in jobs.names]))
     fixed = np.array([numbers[placed[name].node] for name in started.names])
     simulation = MulticoreSimulation(machine, started, execution, fixed_nodes=fixed)
-    run_placed(simulation.state, simulation.multicore, int(NodeSelection.HIGH_CORES))
+    run_in_slices(partial(run_placed, simulation.state, simulation.multicore, int(NodeSelection.HIGH_CORES)), 64)
     return simulation.schedule()
 
 
