@@ -77,11 +77,10 @@ class Simulation:
                 return False
             self.state.clock["now"][0] = until
             return True
-        ended = self._listed(ENDED, "n_ended").tolist()
         if self.guests.of:
-            self.guests.leave(ended)
+            self.guests.leave(self._listed(ENDED, "n_ended").tolist())
         if self.placement is not None:
-            for job in ended:
+            for job in self._listed(ENDED, "n_ended").tolist():
                 self.placement.release(job)
         return True
 

@@ -1,5 +1,6 @@
 """What a scheduler sees: the queue and the machine, not how long jobs will really run."""
 
+import operator
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -138,7 +139,7 @@ class View:
         The time is in seconds; an estimated end that has passed counts as now. Spare are the units of each resource
         that are idle beside the job from then on, shape ``(R,)``; negative where it asks for more than there will be.
         """
-        spare = np.zeros_like(self.free)
+        spare = np.zeros(len(self.platform.resources), dtype=np.int64)
         return float(shadow_of(self._state, job, spare)), spare
 
     def backfillable(self, shadow: float = np.inf, spare: IntArray | None = None) -> Iterator[int]:
@@ -150,7 +151,7 @@ class View:
         queue takes little longer than a short one. For schedulers written in Python.
         """
         state, job = self._state, NOBODY
-        left = np.zeros_like(self.free) if spare is None else np.array(spare)
+        left = np.zeros(len(self.platform.resources), dtype=np.int64) if spare is None else np.array(spare)
         while True:
             job = int(next_backfillable(state, job, shadow, left))
             if job == NOBODY:
@@ -165,7 +166,8 @@ class View:
 
     def fits(self, job: int) -> bool:
         """Whether what a job asks for is free."""
-        return bool((self._state.request[job] <= self._state.units[FREE]).all())
+        # Of so few numbers lists are compared faster than arrays.
+        return all(map(operator.le, self._state.request[job].tolist(), self._state.units[FREE].tolist()))
 
     def fitting(self, jobs: IntArray, units: IntArray | None = None) -> BoolArray:
         """Whether what each of some jobs asks for is free, or within other ``units``, shape ``(R,)``."""
