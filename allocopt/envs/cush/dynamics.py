@@ -56,8 +56,7 @@ class Terms(Weights):
 class Episode(NamedTuple):
     """One episode of ``n`` jobs; for each job there is a row, and records have shape ``(1,)``."""
 
-    # Times are in timesteps, resources CPUs and GPUs. Its queue is the backlog: jobs leave its head for a slot.
-    state: Simulation
+    state: Simulation  # of CPUs and GPUs, in timesteps; its queue is the backlog, whose head leaves for a slot
     tally: Own[Records[Tally]]
     terms: Shared[Records[Terms]]
     slots: Own[IntArray]  # jobs among which is chosen, ``NOBODY`` in an empty slot, shape ``(Q,)``
@@ -75,6 +74,8 @@ class Episode(NamedTuple):
 
 LAYOUT = Layout(Episode)
 episode_of = LAYOUT.episode_of
+
+# All of a step is inlined: every call would copy the hundred words and more that an episode is.
 
 
 @inlined
@@ -174,14 +175,11 @@ def _fill_slots(episode: Episode) -> None:
 @inlined
 def _over_length(episode: Episode, waits: bool) -> float:
     """Sum over the jobs in slots and backlog of wait over length (section 3.2), or of what a timestep adds to that."""
-    state, now, total = episode.state, episode.state.clock[0].now, 0.0
-    for slot in range(episode.slots.size):
-        job = episode.slots[slot]
+    state, n_slots, total = episode.state, episode.slots.size, 0.0
+    for place in range(n_slots + state.clock[0].n_queued):
+        job = episode.slots[place] if place < n_slots else queued(state, place - n_slots)
         if job != NOBODY:
-            total += (now - state.jobs[job].submit if waits else 1.0) / episode.length[job]
-    for place in range(state.clock[0].n_queued):
-        job = queued(state, place)
-        total += (now - state.jobs[job].submit if waits else 1.0) / episode.length[job]
+            total += (state.clock[0].now - state.jobs[job].submit if waits else 1.0) / episode.length[job]
     return total
 
 
@@ -301,5 +299,5 @@ def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies:
         if slot != NOBODY and not may_start(episode, slot):
             find_shadow(state, episode.slots[slot])
             slot = _first_slot(episode, row, EASY) if backfill == EASY else NOBODY
-        starts = slot != NOBODY
-        act(episode, N_POLICIES * slot + policies[episode.slots[slot]] if starts else N_POLICIES * episode.slots.size)
+        waits = slot == NOBODY
+        act(episode, N_POLICIES * episode.slots.size if waits else N_POLICIES * slot + policies[episode.slots[slot]])

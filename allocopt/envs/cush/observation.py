@@ -6,7 +6,7 @@ from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.cush.dynamics import LAYOUT, Episode, may_start
 from allocopt.envs.cush.jobsets import CPUS, GPUS
 from allocopt.envs.side_by_side import describe_kernel
-from allocopt.kernels.compiled import helper, inlined
+from allocopt.kernels.compiled import inlined
 from allocopt.simulator.kernels.backfilling import find_shadow
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, RUNNING
 
@@ -57,7 +57,7 @@ def _squeezed(time: float) -> float:
     return float(time / (time + HALF))
 
 
-@helper()
+@inlined
 def _describe_cluster(episode: Episode, rows: Float32Array) -> None:
     """Write what is the same in all rows, into the first one."""
     state, clock, row = episode.state, episode.state.clock[0], rows[0]
@@ -110,6 +110,7 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
     row[9] = 1.0 if starts else 0.0
     row[10] = 0.0
     if not starts:
+        # What this leaves in the state nobody reads before it is found anew.
         find_shadow(state, job)
         row[10] = _squeezed(clock.shadow - clock.now)
     row[11] = _squeezed(length * max(cpus / all_cpus, gpus / all_gpus))
@@ -120,7 +121,7 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
         row[FIRST_TRAIT + trait] = episode.traits[job, trait]
 
 
-@helper()
+@inlined
 def describe(episode: Episode, rows: Float32Array) -> None:
     """Write the features of every slot and, in the last row, of doing nothing; zeros at the end."""
     n_slots = episode.slots.size
@@ -140,7 +141,7 @@ def describe(episode: Episode, rows: Float32Array) -> None:
     rows[n_slots, N_JOB] = 1.0
 
 
-@helper()
+@inlined
 def _draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
     """Draw a request in the shape of the cluster, as dark as the job has waited long."""
     state, job = episode.state, episode.slots[slot]
@@ -151,7 +152,7 @@ def _draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
         image[slot + 1, row, gpus : gpus + state.request[job, GPUS]] = value
 
 
-@helper()
+@inlined
 def draw(episode: Episode, image: Float32Array) -> None:
     """Draw the cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU; zeros at the end."""
     now = episode.state.clock[0].now

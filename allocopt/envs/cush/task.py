@@ -1,7 +1,7 @@
 """The task of CuSH: its arguments, its episodes side by side, and its environments."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -104,9 +104,34 @@ class Episodes(Compiled):
                 cpus, gpus = jobs.request[int(np.argmax(large))]
                 have = "{} CPUs and {} GPUs".format(*machine.total)
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
-        one = _together(jobsets, machine, self.options)
-        batch = LAYOUT.side_by_side(count, [one], jobs=list(map(len, jobsets)))
+        batch = LAYOUT.side_by_side(count, [self._before()], jobs=list(map(len, jobsets)))
         super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine, self.n_traits))
+
+    def _before(self) -> Episode:
+        """Return an episode before its first event, with the jobs of all sets behind each other."""
+        machine, options = self.machine, self.options
+        jobs = {one.name: np.concatenate([getattr(jobs, one.name) for jobs in self.jobsets]) for one in fields(JobSet)}
+        arrival, request, length = jobs.pop("arrival"), jobs.pop("request"), jobs["length"]
+        # A workload keeps jobs in the order of their submission, which would mix the sets.
+        together, unit = np.zeros(len(length)), np.ones(len(length), dtype=np.int64)
+        workload = Workload("job sets", np.arange(len(length)), together, length, unit, length)
+        state = first_state(workload, request, machine.total, Rules(kill_at_limit=False), Backfill.EASY)
+        state.jobs["submit"][:] = arrival
+        state.clock["now"][:] = 0.0
+        most = max(map(len, self.jobsets))
+        return Episode(
+            state._replace(jobs=np.asarray(state.jobs)[:most], lists=state.lists[:, :most]),
+            records(Tally),
+            records(Terms, skips_forced=options.skips_forced, **asdict(options.reward)),
+            slots=np.full(options.queue, NOBODY),
+            policy=np.full(most, NOBODY),
+            holder=np.full(machine.units, NOBODY),
+            until=np.zeros(machine.units),
+            room=np.zeros(machine.nodes, dtype=np.int64),
+            first_clock=state.clock,
+            pool=state.jobs,
+            **jobs,
+        )
 
     def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
         (describe_all if self.options.observation == "slots" else draw_all)(self._batch, seen, legal)
@@ -206,35 +231,6 @@ class Episodes(Compiled):
         batch, n_cpus = self._batch, self.machine.total[0]
         held = np.where(batch.until[episode] <= self.now[episode], NOBODY, batch.holder[episode])
         return held[:n_cpus].reshape(-1, self.machine.cpus), held[n_cpus:].reshape(-1, self.machine.gpus)
-
-
-def _together(jobsets: Sequence[JobSet], machine: Machine, options: Options) -> Episode:
-    """Return what episodes hold before they begin, with the jobs of all sets behind each other."""
-    arrival, length, request, service, traits = (
-        np.concatenate([getattr(jobs, name) for jobs in jobsets])
-        for name in ("arrival", "length", "request", "service", "traits")
-    )
-    # A workload keeps its jobs by their submit times, which would mix the sets.
-    none, most = np.zeros(len(length)), max(map(len, jobsets))
-    workload = Workload("job sets", np.arange(len(length)), none, length, np.ones(len(length), dtype=np.int64), length)
-    state = first_state(workload, request, machine.total, Rules(kill_at_limit=False), Backfill.EASY)
-    state.jobs["submit"][:] = arrival
-    state.clock["now"][:] = 0.0
-    return Episode(
-        state._replace(jobs=np.asarray(state.jobs)[:most], lists=state.lists[:, :most]),
-        records(Tally),
-        records(Terms, skips_forced=options.skips_forced, **asdict(options.reward)),
-        slots=np.full(options.queue, NOBODY),
-        policy=np.full(most, NOBODY),
-        holder=np.full(machine.units, NOBODY),
-        until=np.zeros(machine.units),
-        room=np.zeros(machine.nodes, dtype=np.int64),
-        length=length,
-        service=service,
-        traits=traits,
-        first_clock=state.clock,
-        pool=state.jobs,
-    )
 
 
 class Cush(Task[Episodes, Observation]):
@@ -387,11 +383,11 @@ class LiveEpisode:
         shown = waiting[: episode.slots.size]
         episode.slots[:] = NOBODY
         episode.slots[: len(shown)] = shown
-        episode.tally["over"] = 0
+        episode.tally["over"][:] = 0
         state.lists[RUNNING, : len(running)] = running
         state.jobs["expected_end"][running] = ends
         state.units[FREE] = free
-        clock["now"], clock["n_running"], clock["n_queued"] = now, len(running), len(waiting) - len(shown)
+        clock["now"][:], clock["n_running"][:], clock["n_queued"][:] = now, len(running), len(waiting) - len(shown)
 
     def look(self) -> tuple[Float32Array, BoolArray]:
         """Return what the job selector sees and what it may do, one episode in front."""
