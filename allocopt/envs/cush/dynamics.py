@@ -79,60 +79,39 @@ episode_of = LAYOUT.episode_of
 
 
 @inlined
-def _hold(episode: Episode, job: int, unit: int) -> None:
-    episode.holder[unit] = job
-    episode.until[unit] = episode.state.jobs[job].end
-
-
-@inlined
 def _fill(episode: Episode, job: int, first: int, end: int, wanted: int) -> None:
     now, unit = episode.state.clock[0].now, first
     while wanted > 0 and unit < end:
         if episode.until[unit] <= now:
-            _hold(episode, job, unit)
+            episode.holder[unit] = job
+            episode.until[unit] = episode.state.jobs[job].end
             wanted -= 1
         unit += 1
 
 
 @inlined
-def _level(episode: Episode, first: int, width: int, wanted: int) -> int:
-    """Count free units per node; return how many every node, or all it has, gives without giving more than wanted."""
+def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> None:
+    """Take as many units from every node, or all it has; what is over comes from the first ones."""
     now, until, count = episode.state.clock[0].now, episode.until, episode.room
     for node in range(count.size):
         free = 0
         for unit in range(first + node * width, first + (node + 1) * width):
             free += until[unit] <= now
         count[node] = free
-    level, given = 0, 0
+    level, over = 0, wanted
     while level < width:
         more = 0
         for node in range(count.size):
             more += count[node] > level
-        if given + more > wanted:
+        if more > over:
             break
-        given += more
+        over -= more
         level += 1
-    return level
-
-
-@inlined
-def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> None:
-    """Take units from all nodes alike; what is over comes from the first ones."""
-    level, count, now = _level(episode, first, width, wanted), episode.room, episode.state.clock[0].now
-    over = wanted
     for node in range(count.size):
-        over -= min(count[node], level)
-    for node in range(count.size):
-        take = min(count[node], level)
-        if count[node] > level and over > 0:
-            take += 1
-            over -= 1
+        one_more = over > 0 and count[node] > level
+        over -= one_more
         unit = first + node * width
-        while take > 0:
-            if episode.until[unit] <= now:
-                _hold(episode, job, unit)
-                take -= 1
-            unit += 1
+        _fill(episode, job, unit, unit + width, min(count[node], level) + one_more)
 
 
 @inlined

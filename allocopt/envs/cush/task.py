@@ -104,11 +104,11 @@ class Episodes(Compiled):
                 cpus, gpus = jobs.request[int(np.argmax(large))]
                 have = "{} CPUs and {} GPUs".format(*machine.total)
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
-        batch = LAYOUT.side_by_side(count, [self._before()], jobs=list(map(len, jobsets)))
+        batch = LAYOUT.side_by_side(count, [self._episode()], jobs=list(map(len, jobsets)))
         super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine, self.n_traits))
 
-    def _before(self) -> Episode:
-        """Return an episode before its first event, with the jobs of all sets behind each other."""
+    def _episode(self) -> Episode:
+        """Return one before its first event, with the jobs of all sets behind each other."""
         machine, options = self.machine, self.options
         jobs = {one.name: np.concatenate([getattr(jobs, one.name) for jobs in self.jobsets]) for one in fields(JobSet)}
         arrival, request, length = jobs.pop("arrival"), jobs.pop("request"), jobs["length"]
