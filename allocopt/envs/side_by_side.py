@@ -182,7 +182,8 @@ class Layout(Generic[E]):
         for leaf in self._leaves:
             values = [np.asarray(reduce(getattr, leaf.path, episode)) for episode in episodes]
             if leaf.place.startswith("[first"):
-                arrays[leaf.name] = np.concatenate(values)
+                # The same dtype, not an equal one, which would be compared with it in every call of a kernel.
+                arrays[leaf.name] = np.concatenate(values).view(values[0].dtype)
             elif leaf.place == "[jobset]":
                 arrays[leaf.name] = _with_room(values, len(values))
             else:
@@ -275,24 +276,29 @@ def put_records(values: Records[Record], target: Records[Record]) -> None:
 
 @inlined
 def rewind(state: State, clock: Records[Clock], jobs: Records[JobRecord]) -> None:
-    """Put a simulation of jobs that ask for one resource back before its first event."""
+    """Put a simulation back before its first event."""
     put_records(clock, state.clock)
     put_records(jobs, state.jobs)
-    state.units[FREE, 0] = state.units[CAPACITY, 0]
-    state.held[0, 0] = 0
+    for resource in range(state.units.shape[1]):
+        state.units[FREE, resource] = state.units[CAPACITY, resource]
+        state.held[0, resource] = 0
 
 
-def first_state(jobs: Workload, machine: int, rules: Rules, backfill: Backfill) -> State:
-    """Return jobs that ask for one resource before the first event, without counts per user and an index of the queue.
+def first_state(jobs: Workload, request: IntArray, capacity: Sequence[int], rules: Rules, backfill: Backfill) -> State:
+    """Return jobs before the first event, without counts per user and an index of the queue.
 
     Nobody asks for shares of users, and queues of episodes are short.
+
+    Parameters
+    ----------
+    request, capacity
+        Units of each resource that each job holds, shape ``(n, R)``, and that there are.
     """
     arrival = QueueKeys(OrderKind.ARRIVAL, np.zeros(len(jobs)))
-    request, capacity = jobs.processors[:, np.newaxis].copy(), np.array([machine])
-    state = new_state(jobs, request, capacity, rules, backfill, arrival)
+    state = new_state(jobs, request, np.array(capacity), rules, backfill, arrival)
     np.asarray(state.jobs)["user"] = 0
     np.asarray(state.clock)["indexed"] = 0
-    return state._replace(held=np.zeros((1, 1), dtype=np.int64), least=state.least[:, :0])
+    return state._replace(held=state.held[:1], least=state.least[:, :0])
 
 
 def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:

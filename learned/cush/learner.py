@@ -247,7 +247,7 @@ class Simulations(Stateful):
             how = agent.policies.draw(starts.described, starts.penalties, uniform[1][starts.episodes])
             policies[starts.episodes] = how
             open_choice = ~over & (legal.sum(axis=1) > 1)
-            runs, now = ~over, episodes.tally["now"].copy()
+            runs, now = ~over, episodes.now
             reward, over = episodes.step(slots, policies)
             acted = observations[open_choice], legal[open_choice], slots[open_choice]
             steps.append((*acted, open_choice, runs, reward, now, starts, how))

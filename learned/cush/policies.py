@@ -146,7 +146,7 @@ class _Starts(NamedTuple):
 def look(episodes: Episodes) -> tuple[Float32Array, BoolArray]:
     """Return observations, and what agents may choose; see `idling_forbidden`."""
     observations, legal = episodes.observe()
-    return observations, idling_forbidden(legal, episodes.tally["running"])
+    return observations, idling_forbidden(legal, episodes.running)
 
 
 def idling_forbidden(legal: BoolArray, running: IntArray) -> BoolArray:

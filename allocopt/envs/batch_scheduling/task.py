@@ -51,7 +51,9 @@ class Episodes(Compiled):
 
     def __init__(self, task: "BatchScheduling", workload: Workload, count: int) -> None:
         self.workload, self.machine, self.n_jobs = workload, task.machine, task.n_jobs
-        state = first_state(workload, self.machine, task.rules, BACKFILLS[task.backfill])
+        state = first_state(
+            workload, workload.processors[:, np.newaxis], [self.machine], task.rules, BACKFILLS[task.backfill]
+        )
         one = Episode(
             state._replace(jobs=np.zeros(self.n_jobs, JOB_DTYPE), lists=state.lists[:, : self.n_jobs]),
             records(Tally),

@@ -4,9 +4,11 @@ import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.cush.dynamics import LAYOUT, Episode, may_start
+from allocopt.envs.cush.jobsets import CPUS, GPUS
 from allocopt.envs.side_by_side import describe_kernel
-from allocopt.kernels.compiled import helper, inlined
-from allocopt.simulator.state import NOBODY
+from allocopt.kernels.compiled import inlined
+from allocopt.simulator.kernels.backfilling import find_shadow
+from allocopt.simulator.state import CAPACITY, FREE, NOBODY, RUNNING
 
 JOB_MEANINGS = {
     "is_job": "1 where a job waits; the numbers of a job are 0 in an empty slot",
@@ -56,45 +58,30 @@ def _squeezed(time: float) -> float:
 
 
 @inlined
-def _delay(episode: Episode, job: int) -> float:
-    """Timesteps until enough units are free for a job if no other starts."""
-    tally, request = episode.tally[0], episode.request
-    cpus, gpus, at = tally.free_cpus, tally.free_gpus, 0
-    time = 0.0
-    while at < tally.running and (request[job, 0] > cpus or request[job, 1] > gpus):
-        ended = episode.list[at]
-        cpus += request[ended, 0]
-        gpus += request[ended, 1]
-        time = float(episode.end[ended] - tally.now)
-        at += 1
-    return time
-
-
-@helper()
 def _describe_cluster(episode: Episode, rows: Float32Array) -> None:
     """Write what is the same in all rows, into the first one."""
-    tally, machine, row = episode.tally[0], episode.machine[0], rows[0]
-    cpus, gpus = 1.0 / (machine.nodes * machine.cpus), 1.0 / (machine.nodes * machine.gpus)
+    state, clock, row = episode.state, episode.state.clock[0], rows[0]
+    cpus, gpus = 1.0 / state.units[CAPACITY, CPUS], 1.0 / state.units[CAPACITY, GPUS]
+    free_cpus, free_gpus = state.units[FREE, CPUS], state.units[FREE, GPUS]
     occupied, impatience = 0, 0.0
     for slot in range(episode.slots.size):
         job = episode.slots[slot]
         if job != NOBODY:
             occupied += 1
             impatience += 1.0 / episode.length[job]
-    backlog = tally.arrived - tally.admitted
     row[N_JOB] = 0.0
-    row[N_JOB + 1] = tally.free_cpus * cpus
-    row[N_JOB + 2] = tally.free_gpus * gpus
+    row[N_JOB + 1] = free_cpus * cpus
+    row[N_JOB + 2] = free_gpus * gpus
     row[N_JOB + 3] = occupied / episode.slots.size
-    row[N_JOB + 4] = _squeezed(float(backlog))
-    row[N_JOB + 5] = _squeezed(float(tally.running))
+    row[N_JOB + 4] = _squeezed(float(clock.n_queued))
+    row[N_JOB + 5] = _squeezed(float(clock.n_running))
     row[N_JOB + 6] = impatience / (1.0 + impatience)
-    row[N_JOB + 7] = _squeezed(float(episode.end[episode.list[0]] - tally.now)) if tally.running else 0.0
-    free_cpus, free_gpus, at = tally.free_cpus, tally.free_gpus, 0
+    row[N_JOB + 7] = _squeezed(state.jobs[state.lists[RUNNING, 0]].expected_end - clock.now) if clock.n_running else 0.0
+    at = 0
     for i in range(N_AHEAD):
-        while at < tally.running and episode.end[episode.list[at]] <= tally.now + AHEAD[i]:
-            free_cpus += episode.request[episode.list[at], 0]
-            free_gpus += episode.request[episode.list[at], 1]
+        while at < clock.n_running and state.jobs[state.lists[RUNNING, at]].expected_end <= clock.now + AHEAD[i]:
+            free_cpus += state.request[state.lists[RUNNING, at], CPUS]
+            free_gpus += state.request[state.lists[RUNNING, at], GPUS]
             at += 1
         row[N_JOB + N_CLUSTER + 2 * i] = free_cpus * cpus
         row[N_JOB + N_CLUSTER + 2 * i + 1] = free_gpus * gpus
@@ -102,10 +89,11 @@ def _describe_cluster(episode: Episode, rows: Float32Array) -> None:
 
 @inlined
 def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
-    tally, machine, row, job = episode.tally[0], episode.machine[0], rows[slot], episode.slots[slot]
-    wait, length = float(tally.now - episode.arrival[job]), episode.length[job]
-    cpus, gpus = episode.request[job, 0], episode.request[job, 1]
-    all_cpus, all_gpus = float(machine.nodes * machine.cpus), float(machine.nodes * machine.gpus)
+    state, clock, row, job = episode.state, episode.state.clock[0], rows[slot], episode.slots[slot]
+    wait, length = clock.now - state.jobs[job].submit, episode.length[job]
+    cpus, gpus = state.request[job, CPUS], state.request[job, GPUS]
+    all_cpus, all_gpus = float(state.units[CAPACITY, CPUS]), float(state.units[CAPACITY, GPUS])
+    free_cpus, free_gpus = state.units[FREE, CPUS], state.units[FREE, GPUS]
     starts = may_start(episode, slot)
     shorter = 0
     for other in range(episode.slots.size):
@@ -114,22 +102,26 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
     row[1] = min(np.log2(1.0 + length) / 5.0, MOST)
     row[2] = cpus / all_cpus
     row[3] = gpus / all_gpus
-    row[4] = cpus / (cpus + tally.free_cpus) if cpus else 0.0
-    row[5] = gpus / (gpus + tally.free_gpus) if gpus else 0.0
+    row[4] = cpus / (cpus + free_cpus) if cpus else 0.0
+    row[5] = gpus / (gpus + free_gpus) if gpus else 0.0
     row[6] = min(np.log2(1.0 + gpus) / 10.0, MOST)
     row[7] = _squeezed(wait)
     row[8] = wait / (wait + length)
     row[9] = 1.0 if starts else 0.0
-    row[10] = 0.0 if starts else _squeezed(_delay(episode, job))
+    row[10] = 0.0
+    if not starts:
+        # What this leaves in the state nobody reads before it is found anew.
+        find_shadow(state, job)
+        row[10] = _squeezed(clock.shadow - clock.now)
     row[11] = _squeezed(length * max(cpus / all_cpus, gpus / all_gpus))
     row[12] = shorter / episode.slots.size
-    row[13] = (tally.free_cpus - cpus) / all_cpus if starts else 0.0
-    row[14] = (tally.free_gpus - gpus) / all_gpus if starts else 0.0
+    row[13] = (free_cpus - cpus) / all_cpus if starts else 0.0
+    row[14] = (free_gpus - gpus) / all_gpus if starts else 0.0
     for trait in range(episode.traits.shape[1]):
         row[FIRST_TRAIT + trait] = episode.traits[job, trait]
 
 
-@helper()
+@inlined
 def describe(episode: Episode, rows: Float32Array) -> None:
     """Write the features of every slot and, in the last row, of doing nothing; zeros at the end."""
     n_slots = episode.slots.size
@@ -149,22 +141,21 @@ def describe(episode: Episode, rows: Float32Array) -> None:
     rows[n_slots, N_JOB] = 1.0
 
 
-@helper()
+@inlined
 def _draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
     """Draw a request in the shape of the cluster, as dark as the job has waited long."""
-    machine, job = episode.machine[0], episode.slots[slot]
-    wait = float(episode.tally[0].now - episode.arrival[job])
-    value = np.float32(NEW + (1.0 - NEW) * _squeezed(wait))
-    gpus = machine.nodes * machine.cpus
+    state, job = episode.state, episode.slots[slot]
+    value = np.float32(NEW + (1.0 - NEW) * _squeezed(state.clock[0].now - state.jobs[job].submit))
+    gpus = state.units[CAPACITY, CPUS]
     for row in range(min(image.shape[1], int(np.ceil(episode.length[job])))):
-        image[slot + 1, row, : episode.request[job, 0]] = value
-        image[slot + 1, row, gpus : gpus + episode.request[job, 1]] = value
+        image[slot + 1, row, : state.request[job, CPUS]] = value
+        image[slot + 1, row, gpus : gpus + state.request[job, GPUS]] = value
 
 
-@helper()
+@inlined
 def draw(episode: Episode, image: Float32Array) -> None:
     """Draw the cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU; zeros at the end."""
-    now = episode.tally[0].now
+    now = episode.state.clock[0].now
     if episode.tally[0].over:
         image[:] = 0.0
         return

@@ -1,7 +1,7 @@
 """The task of CuSH: its arguments, its episodes side by side, and its environments."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -14,12 +14,13 @@ from allocopt.envs.cush.jobsets import GPUS, ApplicationSet, JobSet, Machine, Re
 from allocopt.envs.cush.observation import CLUSTER_MEANINGS, JOB_MEANINGS, MOST, describe_all, draw_all, n_features
 from allocopt.envs.cush.reward import Weights
 from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
-from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, records, whole_number
+from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, records, whole_number
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.locality_fit import Measured, TypeClassifier
-from allocopt.simulator.rules import Backfill
-from allocopt.simulator.state import NOBODY
+from allocopt.simulator.rules import Backfill, Rules
+from allocopt.simulator.state import FREE, NOBODY, RUNNING
+from allocopt.traces.workload import Workload
 
 ObservationName = Literal["image", "slots"]
 OBSERVATIONS: tuple[ObservationName, ...] = ("image", "slots")
@@ -103,25 +104,33 @@ class Episodes(Compiled):
                 cpus, gpus = jobs.request[int(np.argmax(large))]
                 have = "{} CPUs and {} GPUs".format(*machine.total)
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
-        batch = LAYOUT.side_by_side(count, [self._episode(jobs) for jobs in jobsets], jobs=list(map(len, jobsets)))
+        batch = LAYOUT.side_by_side(count, [self._episode()], jobs=list(map(len, jobsets)))
         super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine, self.n_traits))
 
-    def _episode(self, jobs: JobSet) -> Episode:
-        nobody, idle = np.full(len(jobs), NOBODY), np.zeros(self.machine.units, dtype=np.int64)
+    def _episode(self) -> Episode:
+        """Return one before its first event, with the jobs of all sets behind each other."""
+        machine, options = self.machine, self.options
+        jobs = {one.name: np.concatenate([getattr(jobs, one.name) for jobs in self.jobsets]) for one in fields(JobSet)}
+        arrival, request, length = jobs.pop("arrival"), jobs.pop("request"), jobs["length"]
+        # A workload keeps jobs in the order of their submission, which would mix the sets.
+        together, unit = np.zeros(len(length)), np.ones(len(length), dtype=np.int64)
+        workload = Workload("job sets", np.arange(len(length)), together, length, unit, length)
+        state = first_state(workload, request, machine.total, Rules(kill_at_limit=False), Backfill.EASY)
+        state.jobs["submit"][:] = arrival
+        state.clock["now"][:] = 0.0
+        most = max(map(len, self.jobsets))
         return Episode(
+            state._replace(jobs=np.asarray(state.jobs)[:most], lists=state.lists[:, :most]),
             records(Tally),
-            records(Machine, **asdict(self.machine)),
-            records(Terms, skips_forced=self.options.skips_forced),
-            records(Weights, **asdict(self.options.reward)),
-            slots=np.full(self.options.queue, NOBODY),
-            list=nobody,
-            start=nobody,
-            end=nobody,
-            policy=nobody,
-            holder=idle,
-            until=idle,
-            room=np.zeros(self.machine.nodes, dtype=np.int64),
-            **{name: getattr(jobs, name) for name in ("arrival", "length", "request", "service", "traits")},
+            records(Terms, skips_forced=options.skips_forced, **asdict(options.reward)),
+            slots=np.full(options.queue, NOBODY),
+            policy=np.full(most, NOBODY),
+            holder=np.full(machine.units, NOBODY),
+            until=np.zeros(machine.units),
+            room=np.zeros(machine.nodes, dtype=np.int64),
+            first_clock=state.clock,
+            pool=state.jobs,
+            **jobs,
         )
 
     def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
@@ -130,7 +139,17 @@ class Episodes(Compiled):
     @property
     def backlog(self) -> IntArray:
         """Jobs that wait outside the queue, shape ``(E,)``."""
-        return cast(IntArray, self.tally["arrived"] - self.tally["admitted"])
+        return cast(IntArray, self._batch.clock["n_queued"][:, 0].copy())
+
+    @property
+    def running(self) -> IntArray:
+        """Jobs that run, shape ``(E,)``."""
+        return cast(IntArray, self._batch.clock["n_running"][:, 0].copy())
+
+    @property
+    def now(self) -> IntArray:
+        """Timestep of each episode, shape ``(E,)``."""
+        return cast(IntArray, self._batch.clock["now"][:, 0].astype(np.int64))
 
     def jobs(self) -> IntArray:
         """Return the jobs in the slots, numbers in their job sets, ``NOBODY`` in an empty slot; shape ``(E, Q)``."""
@@ -197,19 +216,20 @@ class Episodes(Compiled):
 
     def metrics(self) -> dict[str, FloatArray]:
         """Return means over the jobs started so far, and the total of the paper's local rewards, shapes ``(E,)``."""
-        started = np.maximum(self.tally["started"], 1)
+        started = np.maximum(self._batch.clock["n_begun"][:, 0], 1)
         names = ("normalized_turnaround", "wait", "turnaround", "service", "penalty")
         return {name: self.tally[name] / started for name in names} | {"rewards": self.tally["local_reward"].copy()}
 
     def times(self, episode: int) -> tuple[IntArray, IntArray, IntArray]:
         """Return when each job of an episode started and gives its units back, and its policy; -1 before its start."""
-        n, batch = len(self.jobsets[int(self.tally["jobset"][episode])]), self._batch
-        return batch.start[episode, :n].copy(), batch.end[episode, :n].copy(), batch.policy[episode, :n].copy()
+        one = LAYOUT.one(self._batch, episode)
+        start, end = (np.nan_to_num(one.state.jobs[name], nan=NOBODY).astype(np.int64) for name in ("start", "end"))
+        return start, end, one.policy.copy()
 
     def placement(self, episode: int) -> tuple[IntArray, IntArray]:
         """Return which job holds each CPU and GPU now, -1 for none, shapes ``(nodes, cpus)`` and ``(nodes, gpus)``."""
         batch, n_cpus = self._batch, self.machine.total[0]
-        held = np.where(batch.until[episode] <= self.tally["now"][episode], NOBODY, batch.holder[episode])
+        held = np.where(batch.until[episode] <= self.now[episode], NOBODY, batch.holder[episode])
         return held[:n_cpus].reshape(-1, self.machine.cpus), held[n_cpus:].reshape(-1, self.machine.gpus)
 
 
@@ -351,7 +371,7 @@ class LiveEpisode:
 
     def __init__(self, jobs: JobSet, machine: Machine, options: Options) -> None:
         self._episodes = Episodes([jobs], machine, 1, options)
-        self._batch = self._episodes._batch
+        self._episode = LAYOUT.one(self._episodes._batch, 0)
 
     def set(self, now: int, waiting: IntArray, running: IntArray, ends: IntArray, free: IntArray) -> None:
         """Tell how things stand: the timestep, the jobs that wait and run, and the CPUs and GPUs that nobody holds.
@@ -359,17 +379,15 @@ class LiveEpisode:
         Of the waiting jobs first things stand first, those beyond the queue are the backlog; of the running ones, those
         that end first, ``ends`` being the timesteps by which they do.
         """
-        batch, tally = self._batch, self._batch.tally[0]
-        shown = waiting[: self._episodes.options.queue]
-        batch.slots[0] = NOBODY
-        batch.slots[0, : len(shown)] = shown
-        batch.list[0, : len(running)] = running
-        batch.end[0, running] = ends
-        tally["over"] = 0
-        tally["now"] = now
-        tally["admitted"], tally["arrived"] = len(shown), len(waiting)
-        tally["running"] = len(running)
-        tally["free_cpus"], tally["free_gpus"] = free
+        episode, state, clock = self._episode, self._episode.state, self._episode.state.clock
+        shown = waiting[: episode.slots.size]
+        episode.slots[:] = NOBODY
+        episode.slots[: len(shown)] = shown
+        episode.tally["over"][:] = 0
+        state.lists[RUNNING, : len(running)] = running
+        state.jobs["expected_end"][running] = ends
+        state.units[FREE] = free
+        clock["now"][:], clock["n_running"][:], clock["n_queued"][:] = now, len(running), len(waiting) - len(shown)
 
     def look(self) -> tuple[Float32Array, BoolArray]:
         """Return what the job selector sees and what it may do, one episode in front."""
@@ -377,7 +395,7 @@ class LiveEpisode:
 
     def slots(self) -> IntArray:
         """Return the jobs of the queue, `NOBODY` in an empty slot."""
-        return cast(IntArray, self._batch.slots[0].copy())
+        return self._episode.slots.copy()
 
     def described(self, slot: int) -> Float32Array:
         """Return what the policy selector is told of the job in a slot, shape ``(1, inputs)``."""
@@ -406,7 +424,7 @@ class DynamicTypes:
     def look(self) -> None:
         """Take note of the jobs that have ended since, and tell what is known by now; to be called after steps."""
         episodes = self._episodes
-        number, now = int(episodes.tally["jobset"][0]), int(episodes.tally["now"][0])
+        number, now = int(episodes.tally["jobset"][0]), int(episodes.now[0])
         one, (start, end, policy) = self._sets[number], episodes.times(0)
         ended = [int(job) for job in np.flatnonzero((start >= 0) & (end <= now)) if int(job) not in self._seen]
         for job in ended:

@@ -116,7 +116,7 @@ class Episodes(Compiled):
         self._views: dict[int, tuple[tuple[int, int], View]] = {}
 
     def _episode(self, jobs: Workload) -> Episode:
-        state = first_state(jobs, self.machine, self.options.rules, Backfill.EASY)
+        state = first_state(jobs, jobs.processors[:, np.newaxis], [self.machine], self.options.rules, Backfill.EASY)
         return Episode(
             state,
             records(Instance, holder=NOBODY),

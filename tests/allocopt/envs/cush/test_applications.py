@@ -25,7 +25,7 @@ def test_a_type_is_told_once_three_runs_have_ended_and_is_right() -> None:
             legal = episodes.observe()[1][0]
             jobs, told = episodes.jobs()[0], episodes.descriptions()[0, :, :3]
             _, ends, _ = episodes.times(0)
-            ended = (ends >= 0) & (ends <= episodes.tally["now"][0])
+            ended = (ends >= 0) & (ends <= episodes.now[0])
             runs = before + np.bincount(one.applications[ended], minlength=6)
             for job, traits in zip(jobs[jobs >= 0], told[jobs >= 0], strict=True):
                 application = int(one.applications[job])

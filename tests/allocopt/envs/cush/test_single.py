@@ -64,10 +64,10 @@ def test_a_job_that_cannot_start_lets_time_pass_and_is_told() -> None:
     while info["action_mask"][0]:
         _, _, over, _, info = env.step(np.array([0, 0]))
         assert not over
-    now = env.episodes.tally["now"][0]
+    now = env.episodes.now[0]
     _, _, _, _, info = env.step(np.array([0, 0]))
     assert info["invalid_action"]
-    assert env.episodes.tally["now"][0] == now + 1
+    assert env.episodes.now[0] == now + 1
 
 
 def test_many_environments_behave_as_one_each() -> None:

@@ -12,6 +12,7 @@ from allocopt.envs.cush.jobsets import JobSet, Machine
 from allocopt.envs.cush.reward import Weights
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.simulator.allocators import BreadthFirst, DepthFirst
+from allocopt.simulator.state import FREE
 
 
 class SlowEpisode:
@@ -174,11 +175,11 @@ def test_units_are_held_by_those_who_asked_for_them(case: tuple[JobSet, Machine,
     while not over.all():
         _, over = fast.step(rng.integers(0, queue + 1, 1), rng.integers(0, 2, 1))
         starts, ends, _ = fast.times(0)
-        now = fast.tally[0]["now"]
+        now = fast.now[0]
         running = np.flatnonzero((starts >= 0) & (ends > now))
         held = fast.placement(0)
         free = [units.size - int((units >= 0).sum()) for units in held]
-        assert free == [fast.tally[0]["free_cpus"], fast.tally[0]["free_gpus"]]
+        assert free == fast._batch.units[0, FREE].tolist()
         for job in range(len(jobs)):
             asked = jobs.request[job] if job in running else (0, 0)
             assert [int((units == job).sum()) for units in held] == list(asked)
