@@ -154,11 +154,14 @@ def _fill_slots(episode: Episode) -> None:
 @inlined
 def _over_length(episode: Episode, waits: bool) -> float:
     """Sum over the jobs in slots and backlog of wait over length (section 3.2), or of what a timestep adds to that."""
-    state, n_slots, total = episode.state, episode.slots.size, 0.0
-    for place in range(n_slots + state.clock[0].n_queued):
-        job = episode.slots[place] if place < n_slots else queued(state, place - n_slots)
+    state, now, total = episode.state, episode.state.clock[0].now, 0.0
+    for slot in range(episode.slots.size):
+        job = episode.slots[slot]
         if job != NOBODY:
-            total += (state.clock[0].now - state.jobs[job].submit if waits else 1.0) / episode.length[job]
+            total += (now - state.jobs[job].submit if waits else 1.0) / episode.length[job]
+    for place in range(state.clock[0].n_queued):
+        job = queued(state, place)
+        total += (now - state.jobs[job].submit if waits else 1.0) / episode.length[job]
     return total
 
 

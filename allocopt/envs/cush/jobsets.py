@@ -20,16 +20,9 @@ HELD_OUT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A cluster of nodes that are alike.
+    """A cluster of N nodes that are alike, each with so many CPUs and GPUs.
 
     Raises `UsageError` if a number is not positive.
-
-    Parameters
-    ----------
-    nodes
-        Number of nodes N, at least 1.
-    cpus, gpus
-        CPUs and GPUs of a node, at least 1.
     """
 
     nodes: int = 128
