@@ -179,7 +179,8 @@ def helper(*, allocates: bool = False, **options: Any) -> Callable[[Function], F
     """Make a part of entries of a function; see `kernel`."""
 
     def part_of(function: Function) -> Function:
-        return cast(Function, Helper(function, {"_nrt": allocates, **options}))
+        # Else it would be inlined wherever one that is inlined called it first.
+        return cast(Function, Helper(function, {"_nrt": allocates, "forceinline": False, **options}))
 
     return part_of
 

@@ -28,7 +28,7 @@ from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, queued
 from allocopt.simulator.locality import Policy
 from allocopt.simulator.rules import Backfill
-from allocopt.simulator.state import CAPACITY, FREE, NOBODY, Clock, JobRecord, Records
+from allocopt.simulator.state import CAPACITY, FREE, NOBODY, Clock, JobRecord, Records, State
 
 DEPTH_FIRST, N_POLICIES = int(Policy.DEPTH_FIRST), len(Policy)
 NONE, FIRST_FIT, EASY = int(Backfill.NONE), int(Backfill.FIRST_FIT), int(Backfill.EASY)
@@ -193,12 +193,17 @@ def _start(episode: Episode, slot: int, policy: int) -> float:
     return float(gain - weights.penalty * (service - length))
 
 
+@helper()
+def _go_on_to(state: State, time: float) -> None:
+    while advance(state, time) == HAPPENED:
+        pass
+    state.clock[0].now = time
+
+
 @inlined
 def _go_on(episode: Episode, until: float) -> None:
     state, clock = episode.state, episode.state.clock[0]
-    while advance(state, until) == HAPPENED:
-        pass
-    clock.now = until
+    _go_on_to(state, until)
     episode.tally[0].over = clock.n_begun == state.jobs.size and clock.n_running == 0
     _fill_slots(episode)
 
