@@ -129,7 +129,8 @@ class State(NamedTuple):
     units: IntArray  # units of each resource, shape ``(3, R)``; see ``FREE``
     held: IntArray  # units that each user's jobs hold, shape ``(U, R)``
     # Conservative backfilling: times at which the steps of its profile begin, shape ``(K,)``, and the units that nobody
-    # is promised from then on, shape ``(K, R)``.
+    # is promised from then on, shape ``(K, R)``. Where shares order jobs, theirs follow the steps, by job, while a list
+    # is sorted: side by side they are read much faster than from the records.
     steps: FloatArray
     unpromised: IntArray
     # Lower bounds of what jobs ask for, by which backfilling passes over blocks of a long queue; see
@@ -182,6 +183,8 @@ def new_state(
     n, n_resources = request.shape
     users, user = np.unique(workload.users, return_inverse=True)
     steps = 2 * n + 3 if backfill is Backfill.CONSERVATIVE else 0
+    tried = order if backfill_order is None else backfill_order
+    shares = n if OrderKind.FAIR_SHARE in (order.kind, tried.kind) else 0
     has_index = (
         backfill in (Backfill.EASY, Backfill.FIRST_FIT) and backfill_order is None and order.kind <= OrderKind.FIXED
     )
@@ -189,7 +192,6 @@ def new_state(
     units[FREE] = units[CAPACITY] = capacity
     clock: Any = np.zeros(1, dtype=CLOCK_DTYPE)
     clock["now"], clock["wake"], clock["n_profile"] = -np.inf, np.inf, 1
-    tried = order if backfill_order is None else backfill_order
     numbers: Any = np.zeros(1, dtype=RULES_DTYPE)
     numbers["event_order"], numbers["order"], numbers["backfill"] = rules.event_order, order.kind, backfill
     numbers["backfill_order"], numbers["own_backfill_order"] = tried.kind, backfill_order is not None
@@ -208,7 +210,7 @@ def new_state(
         lists=np.zeros((6, n), dtype=np.int64),
         units=units,
         held=np.zeros((len(users), n_resources), dtype=np.int64),
-        steps=np.full(steps, -np.inf),
+        steps=np.full(steps + shares, -np.inf),
         unpromised=np.tile(capacity, (steps, 1)),
         least=np.zeros((1 + SIZE_CLASSES, n // BLOCK + 1 if has_index else 0)),
     )

@@ -155,6 +155,11 @@ def _dominant_share(state: State, user: int) -> float:
 
 
 @inlined
+def _share_at(state: State, job: int) -> int:
+    return int(state.steps.size - state.jobs.size + job)
+
+
+@inlined
 def _rank(state: State, row: int, job: int) -> int:
     """Return the place of a job among all jobs, in the order of a list; of one that is gone, too."""
     job = max(job, ~job)
@@ -169,7 +174,7 @@ def _comes_before(state: State, row: int, kind: int, a: int, b: int) -> bool:
     x, y = state.jobs[a], state.jobs[b]
     now = state.clock[0].now
     if kind != AGEING:
-        key_a, key_b = _dominant_share(state, x.user), _dominant_share(state, y.user)
+        key_a, key_b = state.steps[_share_at(state, a)], state.steps[_share_at(state, b)]
     elif row == QUEUE:
         key_a, key_b = -x.order_value * (now - x.release), -y.order_value * (now - y.release)
     else:
@@ -204,6 +209,10 @@ def sort_list(state: State, row: int, kind: int, begin: int) -> None:
     clock = state.clock[0]
     first = begin + (clock.first if row == QUEUE else 0)
     end = first - begin + clock.n_queued
+    if kind > AGEING:
+        for at in range(first, end):
+            job = state.lists[row, at]
+            state.steps[_share_at(state, job)] = _dominant_share(state, state.jobs[job].user)
     gap, moves = 1, 8 * clock.n_queued + 2**18
     while not _sort_at_gaps(state, row, kind, first, end, gap, moves) or gap > 1:
         gap = max(1, (gap if gap > 1 else clock.n_queued) * 5 // 11)
