@@ -75,7 +75,8 @@ class Episode(NamedTuple):
 LAYOUT = Layout(Episode)
 episode_of = LAYOUT.episode_of
 
-# All of a step is inlined: every call would copy the hundred words and more that an episode is.
+# What takes an episode is inlined: every call would copy the hundred words and more that it is. What happens until a
+# time takes the simulation alone, for it is large, and each copy of it would be compiled anew.
 
 
 @inlined
