@@ -38,7 +38,7 @@ LAYERS = (
     ("envs",),
     ("training", "reproduction"),
     ("report",),
-    ("sweep",),
+    ("experiments",),
     ("cli",),
     ("__main__",),
 )

@@ -111,9 +111,9 @@ def _journal(
     """Open the journal of a run, which goes on after a crash as long as all that its rows depend on is the same."""
     from hashlib import sha256
 
+    from allocopt.experiments.cells import digest
     from allocopt.problems.instances import instance_path
     from allocopt.report.journal import Journal
-    from allocopt.sweep.cells import digest
 
     digests = [sha256(instance_path(path).read_bytes()).hexdigest() for path in instances]
     limits = {"seconds": budget.seconds, "iterations": budget.iterations, "gap": budget.gap}

@@ -12,9 +12,9 @@ import typer
 from allocopt.cli.options import Json
 
 if TYPE_CHECKING:
-    from allocopt.sweep.cells import Grid
-    from allocopt.sweep.executor import Executor
-    from allocopt.sweep.store import Store
+    from allocopt.experiments.cells import Grid
+    from allocopt.experiments.executor import Executor
+    from allocopt.experiments.store import Store
 
 
 def command(
@@ -43,10 +43,10 @@ def command(
     on from there. A cell whose worker dies is run again.
     """
     from allocopt.cli.outputs import check_files_differ
+    from allocopt.experiments.plan import plan
+    from allocopt.experiments.store import Store, journal_of
+    from allocopt.experiments.table import check_suffix, write_table
     from allocopt.report.provenance import provenance
-    from allocopt.sweep.plan import plan
-    from allocopt.sweep.store import Store, journal_of
-    from allocopt.sweep.table import check_suffix, write_table
 
     output = file.with_suffix(".csv") if out is None else out
     check_suffix(output)
@@ -65,7 +65,7 @@ def command(
 
 def _treat_stale(grid: "Grid", store: "Store", *, drop: bool) -> None:
     """Say which finished cells are not of the grid, or remove them; say if several programs have been at work."""
-    from allocopt.sweep.stale import stale_keys, stale_remark
+    from allocopt.experiments.stale import stale_keys, stale_remark
 
     stale = stale_keys(grid, store)
     if stale and drop:
@@ -79,9 +79,9 @@ def _treat_stale(grid: "Grid", store: "Store", *, drop: bool) -> None:
 
 def _run(grid: "Grid", store: "Store", workers: int | None, ray: str | None) -> None:
     """Run what is not finished."""
+    from allocopt.experiments.drive import Drive
+    from allocopt.experiments.progress import Progress
     from allocopt.interruption import interruption_held
-    from allocopt.sweep.drive import Drive
-    from allocopt.sweep.progress import Progress
 
     done = _done(grid, store)
     rows = store.rows()
@@ -123,10 +123,10 @@ def _done(grid: "Grid", store: "Store") -> int:
 def _executor(grid: "Grid", workers: int | None, ray: str | None) -> "Executor":
     """Make who runs the cells."""
     if ray is not None:
-        from allocopt.sweep.on_ray import RayExecutor
+        from allocopt.experiments.on_ray import RayExecutor
 
         return RayExecutor(ray, workers, grid.inputs)
-    from allocopt.sweep.local import LocalExecutor, cores
+    from allocopt.experiments.local import LocalExecutor, cores
 
     return LocalExecutor(workers or cores(), grid.inputs)
 
@@ -134,7 +134,7 @@ def _executor(grid: "Grid", workers: int | None, ray: str | None) -> "Executor":
 def _check_none_failed(grid: "Grid", rows: list[Mapping[str, Any]]) -> None:
     """Raise where cells have failed."""
     from allocopt.errors import AllocoptError
-    from allocopt.sweep.cells import FAILED
+    from allocopt.experiments.cells import FAILED
 
     failed = [(cell.label, row["error"]) for cell, row in zip(grid.cells, rows, strict=True) if row["status"] == FAILED]
     if failed:

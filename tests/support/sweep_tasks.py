@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from allocopt.errors import UsageError
-from allocopt.sweep.cells import Cell, Grid
+from allocopt.experiments.cells import Cell, Grid
 
 COLUMNS = ("instance", "seed", "status", "value", "error")
 

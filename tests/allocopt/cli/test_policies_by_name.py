@@ -10,10 +10,10 @@ from support.multicore import PLATFORM
 
 import allocopt
 from allocopt.cluster.reading import read_machine
+from allocopt.experiments.plan import plan
 from allocopt.simulator.multicore.policies import Action
 from allocopt.simulator.multicore.simulation import MulticoreSchedule
 from allocopt.simulator.schedule import Schedule
-from allocopt.sweep.plan import plan
 from allocopt.traces.irmasim import read_irmasim
 
 Run = Callable[..., Any]

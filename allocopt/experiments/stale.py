@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from allocopt.sweep.cells import Grid, label_of
-from allocopt.sweep.store import Store
+from allocopt.experiments.cells import Grid, label_of
+from allocopt.experiments.store import Store
 
 WORDS = {"content": "its input has another content"}
 

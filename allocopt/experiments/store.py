@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from allocopt.errors import BadFileError
+from allocopt.experiments.cells import FAILED, digest
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.journal import LockedLines
 from allocopt.files.writing import compact_json
-from allocopt.sweep.cells import FAILED, digest
 
 FORMAT = "allocopt-sweep"
 VERSION = 1

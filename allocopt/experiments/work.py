@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from allocopt.errors import AllocoptError
+from allocopt.experiments.cells import Task
 from allocopt.files.faults import printable
-from allocopt.sweep.cells import Task
 
 
 @dataclass(frozen=True, slots=True)

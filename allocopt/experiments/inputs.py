@@ -12,13 +12,13 @@ from allocopt.cluster.platform import NODES, Platform
 from allocopt.cluster.reading import read_machine, read_topology
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.errors import BadFileError, UsageError
+from allocopt.experiments.cells import digest
+from allocopt.experiments.description import InstancesModel, SweepModel, TraceModel, placed
+from allocopt.experiments.simulate_task import Replay, TaskReplay
 from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, read_instances
 from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, check_jobs
 from allocopt.simulator.rules import EventOrder, Rules
-from allocopt.sweep.cells import digest
-from allocopt.sweep.description import InstancesModel, SweepModel, TraceModel, placed
-from allocopt.sweep.simulate_task import Replay, TaskReplay
 from allocopt.traces.csv_columns import Columns, parse_columns
 from allocopt.traces.irmasim import read_irmasim
 from allocopt.traces.profiles import read_profiles

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.sweep.cells import digest
-from allocopt.sweep.store import Store, journal_of
+from allocopt.experiments.cells import digest
+from allocopt.experiments.store import Store, journal_of
 
 ME = {"version": "1", "commit": "a"}
 OTHER = {"version": "1", "commit": "b"}

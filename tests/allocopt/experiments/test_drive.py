@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sweep_tasks import AnsweringTask, DyingTask, HangingTask, RefusingTask, ThreadsTask, grid_of
 
-from allocopt.sweep.cells import Cell, Grid
-from allocopt.sweep.drive import Drive
-from allocopt.sweep.executor import Executor, Lost, News
-from allocopt.sweep.local import LocalExecutor
-from allocopt.sweep.progress import Progress
-from allocopt.sweep.store import Store
-from allocopt.sweep.work import run_task
+from allocopt.experiments.cells import Cell, Grid
+from allocopt.experiments.drive import Drive
+from allocopt.experiments.executor import Executor, Lost, News
+from allocopt.experiments.local import LocalExecutor
+from allocopt.experiments.progress import Progress
+from allocopt.experiments.store import Store
+from allocopt.experiments.work import run_task
 
 ME = {"version": "1"}
 

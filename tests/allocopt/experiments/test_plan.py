@@ -8,9 +8,9 @@ import pytest
 from support.windows import paper_window
 
 from allocopt.errors import BadFileError
+from allocopt.experiments.cells import Grid
+from allocopt.experiments.plan import plan
 from allocopt.problems.instances import object_from_problem, read_instances, write_problems
-from allocopt.sweep.cells import Grid
-from allocopt.sweep.plan import plan
 
 SWF = "; MaxProcs: 8\n" + "".join(
     f"{job} {60 * job} -1 {100 + job} {1 + job % 4} -1 -1 {1 + job % 4} 500 -1 1 {job} -1 -1 -1 -1 -1 -1\n"

@@ -4,11 +4,11 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 
-from allocopt.sweep.cells import FAILED, Grid
-from allocopt.sweep.executor import Executor, Lost, News
-from allocopt.sweep.progress import Progress
-from allocopt.sweep.store import Store
-from allocopt.sweep.work import Measured
+from allocopt.experiments.cells import FAILED, Grid
+from allocopt.experiments.executor import Executor, Lost, News
+from allocopt.experiments.progress import Progress
+from allocopt.experiments.store import Store
+from allocopt.experiments.work import Measured
 
 TICK_S = 0.5
 """Seconds between two looks at the time, at most."""

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from allocopt.sweep.cells import Cell
-from allocopt.sweep.work import Measured, Refused
+from allocopt.experiments.cells import Cell
+from allocopt.experiments.work import Measured, Refused
 
 
 @dataclass(frozen=True, slots=True)

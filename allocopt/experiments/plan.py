@@ -6,13 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from allocopt.errors import UsageError
-from allocopt.problems.base import Problem
-from allocopt.problems.kind import kind_of
-from allocopt.solving.budget import Budget
-from allocopt.solving.protocol import Solver
-from allocopt.solving.solve import check_takes
-from allocopt.sweep.cells import Cell, Grid, Task
-from allocopt.sweep.description import (
+from allocopt.experiments.cells import Cell, Grid, Task
+from allocopt.experiments.description import (
     DEFAULT_TIME_LIMIT_S,
     PolicyModel,
     SolverModel,
@@ -21,9 +16,14 @@ from allocopt.sweep.description import (
     placed,
     read_description,
 )
-from allocopt.sweep.inputs import files_of, instances_of, problem_digest, traces_of
-from allocopt.sweep.simulate_task import R, Replay, SimulateOnCoresTask, SimulateTask, SimulationTask
-from allocopt.sweep.solve_task import SolveTask, made_solver, options_text
+from allocopt.experiments.inputs import files_of, instances_of, problem_digest, traces_of
+from allocopt.experiments.simulate_task import R, Replay, SimulateOnCoresTask, SimulateTask, SimulationTask
+from allocopt.experiments.solve_task import SolveTask, made_solver, options_text
+from allocopt.problems.base import Problem
+from allocopt.problems.kind import kind_of
+from allocopt.solving.budget import Budget
+from allocopt.solving.protocol import Solver
+from allocopt.solving.solve import check_takes
 
 Planned = Iterator[tuple[str, Any, Sequence[Task]]]
 """Inputs with the digests of their contents, and what is to be done with them."""

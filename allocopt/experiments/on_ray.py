@@ -7,9 +7,9 @@ from importlib import import_module
 from typing import Any
 
 from allocopt.errors import MissingPackageError, UsageError
-from allocopt.sweep.cells import Cell
-from allocopt.sweep.executor import Lost, News
-from allocopt.sweep.work import run_task
+from allocopt.experiments.cells import Cell
+from allocopt.experiments.executor import Lost, News
+from allocopt.experiments.work import run_task
 
 LAST_PORT = 65535
 

@@ -14,12 +14,12 @@ from multiprocessing.context import ForkServerProcess
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from allocopt.sweep.cells import Cell
-from allocopt.sweep.executor import Lost, News
-from allocopt.sweep.work import run_task
+from allocopt.experiments.cells import Cell
+from allocopt.experiments.executor import Lost, News
+from allocopt.experiments.work import run_task
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-PRELOADED = ("allocopt.sweep.local", "allocopt.sweep.solve_task", "allocopt.sweep.simulate_task")
+PRELOADED = ("allocopt.experiments.local", "allocopt.experiments.solve_task", "allocopt.experiments.simulate_task")
 """What all workers need, which is imported once."""
 
 STARTS, RESTART_S = 5, 0.2
