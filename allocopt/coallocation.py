@@ -1,7 +1,7 @@
 """Co-allocations of waiting jobs with running ones: problems, and the base of their solvers."""
 
 from allocopt.problems.coallocation.interference import Interference, Sharing
-from allocopt.problems.coallocation.pairs import Pairs, alone_bound, greedy_coallocations
+from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import (
     Coallocation,
     CoallocationObjective,
@@ -31,11 +31,11 @@ class CoallocationSolver(SearchSolver[CoallocationProblem, Coallocation]):
 
     kind = "coallocation"
 
-    def begin(self, problem: CoallocationProblem, pairs: Pairs, run: Run) -> None:
+    def begin(self, pairs: Pairs, run: Run) -> None:
         """Bound a problem without a search, and offer nobody and, while there is time, the greedy solutions."""
-        run.prove(alone_bound(pairs.values))
+        run.prove(pairs.bound())
         run.offer(Coallocation())
-        for solution in greedy_coallocations(problem, pairs, run.clock.expired):
+        for solution in pairs.greedy(run.clock.expired):
             run.offer(solution)
             if run.clock.expired() or run.is_proved():
                 return

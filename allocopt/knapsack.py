@@ -1,6 +1,6 @@
 """Knapsacks of waiting jobs: problems, and the base of their solvers."""
 
-from allocopt.problems.knapsack.packing import Gains, greedy_selections, simple_bound
+from allocopt.problems.knapsack.packing import Gains
 from allocopt.problems.knapsack.problem import KnapsackJob, KnapsackProblem, Reward, Selection
 from allocopt.solving.base import SearchSolver
 from allocopt.solving.run import Run
@@ -13,11 +13,11 @@ class KnapsackSolver(SearchSolver[KnapsackProblem, Selection]):
 
     kind = "knapsack"
 
-    def begin(self, problem: KnapsackProblem, gains: Gains, run: Run) -> None:
+    def begin(self, gains: Gains, run: Run) -> None:
         """Bound a problem without a search, and offer the empty and, while there is time, the greedy selections."""
-        run.prove(simple_bound(problem, gains))
+        run.prove(gains.bound())
         run.offer(Selection(()))
-        for selection in greedy_selections(problem, gains):
+        for selection in gains.greedy():
             run.offer(selection)
             if run.clock.expired() or run.is_proved():
                 return

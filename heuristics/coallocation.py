@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from allocopt.coallocation import CoallocationSolver
-from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs, first_fit
+from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
 from allocopt.problems.coallocation.problem import CoallocationProblem
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
@@ -20,7 +20,7 @@ class GreedyCoallocation(CoallocationSolver):
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Place in every order; see `SearchSolver.search`."""
-        self.begin(problem, Pairs.of(problem), run)
+        self.begin(Pairs.of(problem), run)
         return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED
 
 
@@ -38,5 +38,5 @@ class StaticHalf(CoallocationSolver):
 
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Place; see `SearchSolver.search`."""
-        run.offer(first_fit(problem, Pairs.of(problem), HALF))
+        run.offer(Pairs.of(problem).first_fit(HALF))
         return StopReason.COMPLETED

@@ -16,5 +16,5 @@ class GreedyKnapsack(KnapsackSolver):
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Pack in every order; see `SearchSolver.search`."""
-        self.begin(problem, Gains.of(problem), run)
+        self.begin(Gains.of(problem), run)
         return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.COMPLETED

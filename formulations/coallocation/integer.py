@@ -16,7 +16,7 @@ that both g and g' are on h. With c for contention in steps of excess, for every
 - ``sum e_{h,g,q} x + sum c_{g,g'} y <= limit_g``, where e is the excess of g alone on h.
 
 Left out is what is never in an optimal solution: a guest that is worth nothing alone on a host (beside others it is
-worth no more, `allocopt.problems.coallocation.pairs.alone_bound`), and a quota at which it takes as long as at a
+worth no more, `allocopt.problems.coallocation.pairs.Pairs.bound`), and a quota at which it takes as long as at a
 smaller one.
 """
 
@@ -28,8 +28,7 @@ from scipy.optimize import linear_sum_assignment
 from allocopt.arrays import IntArray
 from allocopt.coallocation import CoallocationSolver
 from allocopt.errors import InvalidSolutionError, UsageError
-from allocopt.problems.coallocation.interference import capped_host_steps, contention_steps
-from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs, alone_bound, memory_steps
+from allocopt.problems.coallocation.pairs import MOST_TRIPLES, Pairs
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 from allocopt.problems.coallocation.verify import verify_coallocation
 from allocopt.solving import Capabilities, Promise, Run, StopReason
@@ -43,7 +42,7 @@ ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what i
 def assignment_bound(problem: CoallocationProblem, pairs: Pairs) -> float:
     """Upper bound with several guests on a host: hosts as many times as they take guests, each guest as if alone.
 
-    See `allocopt.problems.coallocation.pairs.alone_bound` for why it holds.
+    See `allocopt.problems.coallocation.pairs.Pairs.bound` for why it holds.
     """
     worth = np.repeat(np.maximum(0.0, pairs.best()), problem.max_guests, axis=0)
     return float(worth[linear_sum_assignment(worth, maximize=True)].sum())
@@ -81,7 +80,7 @@ class Assignment(CoallocationSolver):
     def search(self, problem: CoallocationProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve the assignment; see `SearchSolver.search`."""
         pairs = Pairs.of(problem)
-        run.prove(alone_bound(pairs.values))
+        run.prove(pairs.bound())
         run.offer(Coallocation())
         if run.clock.expired():
             return StopReason.TIME_LIMIT
@@ -133,7 +132,7 @@ class CoallocationModel:
         worth = problem.gains[guest] - problem.guest_costs[guest] * self._pairs.guest_steps[host, guest, quota]
         worth = worth - problem.host_costs[host] * self._contention(host, guest)
         of_host, total = self.z.T
-        missing = problem.host_costs[of_host] * capped_host_steps(problem.host_demands, of_host, total)
+        missing = problem.host_costs[of_host] * problem.host_demands.capped_host_steps(of_host, total)
         first, second = _between(problem, *self.y.T)
         _, one, two = self.y.T
         meeting = problem.guest_costs[one] * first + problem.guest_costs[two] * second
@@ -175,7 +174,7 @@ class CoallocationModel:
 
     def _contention(self, host: IntArray, guest: IntArray) -> IntArray:
         hosts, how = self._problem.host_demands, self._problem.interference
-        return contention_steps(hosts, host, self._problem.guest_demands, guest, hosts.cores[host], how)
+        return hosts.contention_steps(host, self._problem.guest_demands, guest, hosts.cores[host], how)
 
     def _add_host(self, rows: Rows, number: int) -> None:
         problem = self._problem
@@ -185,9 +184,9 @@ class CoallocationModel:
         rows.at_most(problem.max_guests, (x, 1))
         rows.at_most(1, (columns, 1))
         rows.at_most(0, (x, problem.percents[quota] // divisor), (columns, -(self.z[z, 1] // divisor)))
-        excess = capped_host_steps(problem.host_demands, self.z[z, 0], self.z[z, 1])
+        excess = problem.host_demands.capped_host_steps(self.z[z, 0], self.z[z, 1])
         rows.at_most(int(problem.host_limits[number]), (columns, excess), (x, self._contention(self.x[x, 0], guest)))
-        free, taken = memory_steps(problem)
+        free, taken = problem.memory_steps
         rows.at_most(int(free[number]), (x, taken[number, guest]))
         if (self.y[:, 0] == number).any():
             self._add_meetings(rows, number, x)
@@ -231,14 +230,14 @@ def _totals(problem: CoallocationProblem, x: IntArray) -> IntArray:
         for _ in range(problem.max_guests):
             sums |= {total + percent for total in sums for percent in percents if total + percent <= LARGEST_PERCENT}
         totals = np.array(sorted(sums - {0}))
-        held = capped_host_steps(problem.host_demands, np.full_like(totals, host), totals)
+        held = problem.host_demands.capped_host_steps(np.full_like(totals, host), totals)
         found.extend((host, total) for total in totals[held <= problem.host_limits[host]].tolist())
     return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
 def _meetings(problem: CoallocationProblem, x: IntArray) -> IntArray:
     """Hosts and pairs of guests that can be there together and contend."""
-    free, taken = memory_steps(problem)
+    free, taken = problem.memory_steps
     found = [np.empty((0, 3), dtype=np.int64)]
     for host in np.unique(x[:, 0]).tolist():
         mine = x[x[:, 0] == host]
@@ -256,8 +255,8 @@ def _meetings(problem: CoallocationProblem, x: IntArray) -> IntArray:
 def _between(problem: CoallocationProblem, host: IntArray, one: IntArray, two: IntArray) -> tuple[IntArray, IntArray]:
     """Excess in steps of each of two guests from the other on a host."""
     guests, how, cores = problem.guest_demands, problem.interference, problem.host_demands.cores[host]
-    first = contention_steps(guests, one, guests, two, cores, how)
-    return first, contention_steps(guests, two, guests, one, cores, how)
+    first = guests.contention_steps(one, guests, two, cores, how)
+    return first, guests.contention_steps(two, guests, one, cores, how)
 
 
 def _spans(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
@@ -298,7 +297,7 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
             run.offer(best_assignment(problem, pairs))
             run.prove(assignment_bound(problem, pairs))
         if not run.is_proved():
-            self.begin(problem, pairs, run)
+            self.begin(pairs, run)
         if run.is_proved():
             return StopReason.PROVED
         if run.clock.expired():

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from allocopt.arrays import BoolArray, FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
 from allocopt.knapsack import KnapsackSolver
-from allocopt.problems.knapsack import KnapsackProblem
-from allocopt.problems.knapsack.packing import Gains, count_bounds, fits_alone, most_jobs, selection_of
+from allocopt.problems.knapsack import KnapsackProblem, Selection
+from allocopt.problems.knapsack.packing import Gains
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
@@ -111,7 +111,7 @@ class Items:
     @classmethod
     def of(cls, problem: KnapsackProblem, gains: Gains) -> "Items":
         """Return the items of a problem with one resource."""
-        fitting = fits_alone(problem)
+        fitting = problem.fitting
         if gains.shared is None:
             fitting = fitting[gains.own[fitting] > 0]
         fitting = fitting[np.argsort(problem.sizes[fitting], kind="stable")]
@@ -149,7 +149,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
             return too_many
         gains = Gains.of(problem)
         items = Items.of(problem, gains)
-        rows = 1 if gains.shared is None else most_jobs(problem, items.jobs) + 1
+        rows = 1 if gains.shared is None else problem.most_jobs(items.jobs) + 1
         entries = rows * (items.capacity + 1) * (1 + items.words)
         if entries > LARGEST_TABLE:
             return f"its tables would have {rounded(entries)} entries, the largest taken are {LARGEST_TABLE:,}"
@@ -162,7 +162,7 @@ class KnapsackDynamicProgram(KnapsackSolver):
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Fill the table, and read off the best selection; see `SearchSolver.search`."""
         gains = Gains.of(problem)
-        self.begin(problem, gains, run)
+        self.begin(gains, run)
         if run.is_proved():
             return StopReason.PROVED
         items = Items.of(problem, gains)
@@ -179,13 +179,13 @@ def _search_values(items: Items, run: Run) -> bool:
     entered = _enter(add_jobs, best, taken, items, run)
     selected = np.zeros(len(items.jobs), dtype=np.bool_)
     trace(taken, items.sizes, entered, items.capacity, selected)
-    run.offer(selection_of(items.jobs[selected].tolist()))
+    run.offer(Selection.of(items.jobs[selected].tolist()))
     return entered == len(items.jobs)
 
 
 def _search_means(problem: KnapsackProblem, gains: Gains, items: Items, run: Run) -> bool:
     known = -math.inf if run.objective is None else run.objective
-    most = int(np.flatnonzero(count_bounds(problem, gains) > known).max(initial=0))
+    most = int(np.flatnonzero(gains.count_bounds() > known).max(initial=0))
     if most == 0 or run.clock.expired():
         return most == 0
     best = np.full((most + 1, items.capacity + 1), -np.inf)
@@ -199,7 +199,7 @@ def _search_means(problem: KnapsackProblem, gains: Gains, items: Items, run: Run
         worth = best[counts] / counts[:, None] + gains.rate * unit * np.arange(items.capacity + 1)
         k, c = divmod(int(np.argmax(worth)), worth.shape[1])
         trace_counted(taken, items.sizes, entered, k + 1, c, selected)
-    run.offer(selection_of(items.jobs[selected].tolist()))
+    run.offer(Selection.of(items.jobs[selected].tolist()))
     return entered == len(items.jobs)
 
 

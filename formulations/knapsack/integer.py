@@ -24,7 +24,7 @@ from allocopt.arrays import IntArray
 from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.knapsack import KnapsackSolver
 from allocopt.problems.knapsack import KnapsackProblem, Selection
-from allocopt.problems.knapsack.packing import ROUNDING, Gains, count_bounds, fits_alone, most_jobs, selection_of
+from allocopt.problems.knapsack.packing import ROUNDING, Gains
 from allocopt.solving import Capabilities, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.solving.verify import verify
@@ -37,11 +37,11 @@ LARGEST_FLOAT_UNITS = 100_000
 
 def knapsack_nonzeros(problem: KnapsackProblem) -> int:
     """Most nonzeros that the program of a problem has, known before it is built."""
-    n, n_resources = len(fits_alone(problem)), len(problem.resources)
+    n, n_resources = len(problem.fitting), len(problem.resources)
     if Gains.of(problem).shared is None:
         blocks, rows = 1, n * (n_resources + 1)
     else:
-        blocks = most_jobs(problem, fits_alone(problem))
+        blocks = problem.most_jobs(problem.fitting)
         rows = blocks * (n * (n_resources + 3) + n_resources + 2)
     return rows + (0 if problem.slots is None else n * (blocks + 2 * len(problem.slots)))
 
@@ -52,9 +52,9 @@ class KnapsackModel:
     def __init__(self, problem: KnapsackProblem, least: float = -math.inf) -> None:
         self._problem, self._gains, self._least = problem, Gains.of(problem), least
         self._is_counted = self._gains.shared is not None
-        self._jobs, self._counts = fits_alone(problem), np.empty(0, dtype=np.int64)
+        self._jobs, self._counts = problem.fitting, np.empty(0, dtype=np.int64)
         if self._is_counted:
-            worth_it = np.flatnonzero(count_bounds(problem, self._gains) > least)
+            worth_it = np.flatnonzero(self._gains.count_bounds() > least)
             self._counts = worth_it[worth_it > 0]
         else:
             self._jobs = self._jobs[self._gains.own[self._jobs] > 0]
@@ -93,7 +93,7 @@ class KnapsackModel:
         jobs = self._jobs[chosen[chosen < self._n_y] % len(self._jobs)].tolist()
         slot_of = dict(self._pairs[chosen[chosen >= self._first_x] - self._first_x].tolist())
         slots = [slot_of.get(job, -1) for job in jobs] if self._problem.slots is not None else []
-        selection = selection_of(jobs, slots)
+        selection = Selection.of(jobs, slots)
         try:
             verify(self._problem, selection)
         except InvalidSolutionError:
@@ -182,7 +182,7 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
         too_many = super().refusal(problem) or self.too_many(knapsack_nonzeros(problem))
         if too_many is not None:
             return too_many
-        requests = problem.requests[fits_alone(problem)].T
+        requests = problem.requests[problem.fitting].T
         units = max(_reduced(asked, free)[1] for asked, free in zip(requests, problem.capacity.values(), strict=True))
         if self.largest_units is not None and units > self.largest_units:
             return f"it has {units:,} free units, the most that are told apart are {self.largest_units:,}"
@@ -197,7 +197,7 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve the program of what may be better than greedy selections; see `SearchSolver.search`."""
-        self.begin(problem, Gains.of(problem), run)
+        self.begin(Gains.of(problem), run)
         if run.is_proved() or run.objective is None:
             return StopReason.PROVED
         model = KnapsackModel(problem, run.objective)

@@ -124,43 +124,39 @@ class Demands:
         peaks = np.array([job.peak_memory() for job in jobs])
         return cls(np.array([job.cores for job in jobs], dtype=np.float64), shares, cpu, means, peaks)
 
+    def capped_host_steps(self, host: IntArray, percent: IntArray) -> IntArray:
+        """CPU excess of hosts in steps where guests hold so many percent of their cores; the arrays broadcast."""
+        return self._capped_steps(host, np.divide(100.0 - percent, 100.0))
 
-def capped_host_steps(hosts: Demands, host: IntArray, percent: IntArray) -> IntArray:
-    """CPU excess of hosts in steps where guests hold so many percent of their cores; the arrays broadcast."""
-    return _capped_steps(hosts, host, np.divide(100.0 - percent, 100.0))
+    def _capped_steps(self, rows: IntArray, room: FloatArray) -> IntArray:
+        # The room is in cores that a job may use over those that it asked for.
+        longer = np.maximum(0.0, self.cpu[rows] / room[..., None] - 1.0)
+        return in_steps((self.shares[rows] * longer).sum(axis=-1))
 
+    def contention_steps(
+        self, rows: IntArray, other: "Demands", others: IntArray, cores: FloatArray, interference: Interference
+    ) -> IntArray:
+        """Excess in steps that each job has from another one on a host of so many cores; the arrays broadcast."""
+        pressure = other.means[others] * (other.cores[others] / cores)[..., None]
+        return in_steps((self.means[rows] * pressure * interference.contention).sum(axis=-1))
 
-def _capped_steps(jobs: Demands, rows: IntArray, room: FloatArray) -> IntArray:
-    # The room is in cores that a job may use over those that it asked for.
-    longer = np.maximum(0.0, jobs.cpu[rows] / room[..., None] - 1.0)
-    return in_steps((jobs.shares[rows] * longer).sum(axis=-1))
-
-
-def contention_steps(
-    job: Demands, rows: IntArray, other: Demands, others: IntArray, cores: FloatArray, interference: Interference
-) -> IntArray:
-    """Excess in steps that each job has from another one on a host of so many cores; the arrays broadcast."""
-    pressure = other.means[others] * (other.cores[others] / cores)[..., None]
-    return in_steps((job.means[rows] * pressure * interference.contention).sum(axis=-1))
-
-
-def cpu_steps(
-    hosts: Demands, guests: Demands, host: IntArray, guest: IntArray, percent: IntArray, sharing: Sharing
-) -> tuple[IntArray, IntArray]:
-    """CPU excess in steps of hosts, and of one guest on each of them; the arrays broadcast."""
-    if sharing is Sharing.SHARES:
-        quota = (percent / 100.0)[..., None, None]
-        weights = hosts.shares[host][..., :, None] * guests.shares[guest][..., None, :]
-        mine = hosts.cpu[host][..., :, None]
-        size = (guests.cores[guest] / hosts.cores[host])[..., None, None]
-        theirs = guests.cpu[guest][..., None, :] * size
-        of_host = weights * np.maximum(0.0, mine / np.maximum(1.0 - quota, 1.0 - theirs) - 1.0)
-        of_guest = weights * np.maximum(0.0, theirs / np.maximum(quota, 1.0 - mine) - 1.0)
-        return in_steps(of_host.sum(axis=(-1, -2))), in_steps(of_guest.sum(axis=(-1, -2)))
-    of_hosts = capped_host_steps(hosts, host, percent)
-    # Hosts of one size are one to a guest, and they come in few sizes.
-    sizes, which = np.unique(hosts.cores[host], return_inverse=True)
-    if host.ndim == 1 or len(sizes) == host.size:
-        return of_hosts, _capped_steps(guests, guest, percent / 100.0 * hosts.cores[host] / guests.cores[guest])
-    room = percent / 100.0 * sizes[:, None, None] / guests.cores[guest]
-    return of_hosts, _capped_steps(guests, guest, room)[which.ravel()]
+    def cpu_steps(
+        self, guests: "Demands", host: IntArray, guest: IntArray, percent: IntArray, sharing: Sharing
+    ) -> tuple[IntArray, IntArray]:
+        """CPU excess in steps of these hosts, and of one guest on each of them; the arrays broadcast."""
+        if sharing is Sharing.SHARES:
+            quota = (percent / 100.0)[..., None, None]
+            weights = self.shares[host][..., :, None] * guests.shares[guest][..., None, :]
+            mine = self.cpu[host][..., :, None]
+            size = (guests.cores[guest] / self.cores[host])[..., None, None]
+            theirs = guests.cpu[guest][..., None, :] * size
+            of_host = weights * np.maximum(0.0, mine / np.maximum(1.0 - quota, 1.0 - theirs) - 1.0)
+            of_guest = weights * np.maximum(0.0, theirs / np.maximum(quota, 1.0 - mine) - 1.0)
+            return in_steps(of_host.sum(axis=(-1, -2))), in_steps(of_guest.sum(axis=(-1, -2)))
+        of_hosts = self.capped_host_steps(host, percent)
+        # Hosts of one size are one to a guest, and they come in few sizes.
+        sizes, which = np.unique(self.cores[host], return_inverse=True)
+        if host.ndim == 1 or len(sizes) == host.size:
+            return of_hosts, guests._capped_steps(guest, percent / 100.0 * self.cores[host] / guests.cores[guest])
+        room = percent / 100.0 * sizes[:, None, None] / guests.cores[guest]
+        return of_hosts, guests._capped_steps(guest, room)[which.ravel()]

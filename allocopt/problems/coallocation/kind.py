@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from allocopt.problems.coallocation.pairs import MOST_TRIPLES, pairs_refusal
+from allocopt.problems.coallocation.interference import Sharing
+from allocopt.problems.coallocation.pairs import MOST_TERMS, MOST_TRIPLES
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem
 from allocopt.problems.coallocation.verify import verify_coallocation
 from allocopt.problems.kind import AnswerTable, Codec, Generator, ProblemKind, Stage, data_file
@@ -41,7 +42,13 @@ class CoallocationKind(ProblemKind[CoallocationProblem, Coallocation]):
 
     def refusal(self, problem: CoallocationProblem) -> str | None:
         """Return why the tables of pairs would be too large; None if they are not."""
-        return pairs_refusal(problem)
+        stages = problem.host_demands.shares.shape[1], problem.guest_demands.shares.shape[1]
+        triples = len(problem.hosts) * len(problem.guests) * len(problem.percents)
+        terms = triples * (stages[0] * stages[1] if problem.sharing is Sharing.SHARES else max(stages))
+        if triples <= MOST_TRIPLES and terms <= MOST_TERMS:
+            return None
+        given = f"{triples:,} hosts x guests x quotas, {terms:,} with the stages"
+        return f"it has {given}; {MOST_TRIPLES:,} and {MOST_TERMS:,} are taken"
 
     def stages(self, problem: CoallocationProblem) -> Sequence[Stage]:
         """Return an assignment where a host takes one guest, integer programming otherwise."""

@@ -5,31 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, FloatArray, IntArray
-from allocopt.problems.coallocation.interference import (
-    Sharing,
-    capped_host_steps,
-    contention_steps,
-    cpu_steps,
-    in_steps,
-)
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation, CoallocationProblem, GuestPlace
 
 MOST_TRIPLES, MOST_TERMS = 1_000_000, 10_000_000
 """Hosts times guests times quotas that tables are made for, and these times the stages that are summed over."""
-
-
-def pairs_refusal(problem: CoallocationProblem) -> str | None:
-    """Why the tables would be too large; None if they are not."""
-    stages = problem.host_demands.shares.shape[1], problem.guest_demands.shares.shape[1]
-    triples = len(problem.hosts) * len(problem.guests) * len(problem.percents)
-    terms = triples * (stages[0] * stages[1] if problem.sharing is Sharing.SHARES else max(stages))
-    if triples <= MOST_TRIPLES and terms <= MOST_TERMS:
-        return None
-    return (
-        f"it has {triples:,} hosts x guests x quotas, {terms:,} with the stages; {MOST_TRIPLES:,} and {MOST_TERMS:,} "
-        "are taken"
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +19,7 @@ class Pairs:
     The value is minus infinity where a placement breaks a rule.
     """
 
+    problem: CoallocationProblem
     host_steps: IntArray
     guest_steps: IntArray
     values: FloatArray
@@ -49,21 +30,23 @@ class Pairs:
         shape = (len(problem.hosts), len(problem.guests), len(problem.percents))
         hosts, guests = problem.host_demands, problem.guest_demands
         host, guest = np.arange(shape[0])[:, None], np.arange(shape[1])[None, :]
-        room = fitting(problem)
+        # A guest alone has to fit the cores and the memory of its host.
+        free, taken = problem.memory_steps
+        room = (guests.cores <= hosts.cores[:, None]) & (taken <= free[:, None])
         if problem.measured_steps is not None:
             host_steps, guest_steps = (np.broadcast_to(steps[..., None], shape) for steps in problem.measured_steps)
             room &= host_steps[..., 0] >= 0
         else:
             triple = (host[..., None], guest[..., None], problem.percents[None, None, :])
-            host_steps, guest_steps = cpu_steps(hosts, guests, *triple, problem.sharing)
+            host_steps, guest_steps = hosts.cpu_steps(guests, *triple, problem.sharing)
             cores, how = hosts.cores[host], problem.interference
-            host_steps = host_steps + contention_steps(hosts, host, guests, guest, cores, how)[..., None]
-            guest_steps = guest_steps + contention_steps(guests, guest, hosts, host, cores, how)[..., None]
+            host_steps = host_steps + hosts.contention_steps(host, guests, guest, cores, how)[..., None]
+            guest_steps = guest_steps + guests.contention_steps(guest, hosts, host, cores, how)[..., None]
         fits = room[..., None] & (host_steps <= problem.host_limits[:, None, None])
         fits &= guest_steps <= problem.guest_limits[:, None]
         worth = problem.guest_worth(guest[..., None], guest_steps)
         values = worth - problem.host_losses(host[..., None], host_steps)
-        return cls(host_steps, guest_steps, np.where(fits, values, -np.inf))
+        return cls(problem, host_steps, guest_steps, np.where(fits, values, -np.inf))
 
     def best_quota(self) -> IntArray:
         """Return the number of the quota at which each pair is worth most, the least of equals, shape ``(H, G)``."""
@@ -73,76 +56,59 @@ class Pairs:
         """Return what each pair is worth at most, shape ``(H, G)``."""
         return np.asarray(self.values.max(axis=2))
 
+    def bound(self) -> float:
+        """Bound the objective from above: every guest at the best of its places, as if it were alone there.
 
-def memory_steps(problem: CoallocationProblem) -> tuple[IntArray, IntArray]:
-    """Memory that is free on each host, and that each guest takes on it, in steps, shapes ``(H,)`` and ``(H, G)``."""
-    size = problem.guest_demands.cores / problem.host_demands.cores[:, None]
-    free = in_steps(1.0) - in_steps(problem.host_demands.peaks)
-    return free, in_steps(problem.guest_demands.peaks * size)
+        It holds for several guests on a host too: the excess that guests cause together is no less than the sum of
+        what each of them causes alone, for the CPU's is convex in the cores that are taken, 0 at none, and the rest
+        adds up.
+        """
+        return float(np.maximum(0.0, self.values.max(axis=(0, 2))).sum())
 
+    def greedy(self, is_over: Callable[[], bool] = lambda: False) -> Iterator[Coallocation]:
+        """Place the guests in a few orders, and yield each solution: the worthiest first, the largest, the pickiest.
 
-def fitting(problem: CoallocationProblem) -> BoolArray:
-    """Whether each guest has room in the cores and the memory of each host, alone on it, shape ``(H, G)``."""
-    free, taken = memory_steps(problem)
-    return (problem.guest_demands.cores <= problem.host_demands.cores[:, None]) & (taken <= free[:, None])
+        The pickiest is who loses most if another one takes its best place. Before every guest ``is_over`` is asked
+        whether the time is up; then those that are placed are a solution.
+        """
+        best = np.maximum(0.0, self.best())
+        worth, sizes = best.max(axis=0), self.problem.guest_demands.cores
+        second = np.sort(best, axis=0)[-2] if len(best) > 1 else np.zeros(len(worth))
+        for key in (worth, sizes, worth - second):
+            packing = _Packing(self)
+            for guest in np.argsort(-key, kind="stable").tolist():
+                if is_over():
+                    break
+                packing.place_best(guest)
+            yield Coallocation(tuple(packing.places))
 
-
-def alone_bound(values: FloatArray) -> float:
-    """Upper bound: every guest at the best of its places, as if it were alone there.
-
-    It holds for several guests on a host too: the excess that guests cause together is no less than the sum of what
-    each of them causes alone, for the CPU's is convex in the cores that are taken, 0 at none, and the rest adds up.
-    """
-    return float(np.maximum(0.0, values.max(axis=(0, 2))).sum())
-
-
-NOBODY = -1
-
-
-def greedy_coallocations(
-    problem: CoallocationProblem, pairs: Pairs, is_over: Callable[[], bool] = lambda: False
-) -> Iterator[Coallocation]:
-    """Place the guests in a few orders, and yield each solution: the worthiest first, the largest, the pickiest.
-
-    The pickiest is who loses most if another one takes its best place. Before every guest ``is_over`` is asked whether
-    the time is up; then those that are placed are a solution.
-    """
-    best = np.maximum(0.0, pairs.best())
-    worth, sizes = best.max(axis=0), problem.guest_demands.cores
-    second = np.sort(best, axis=0)[-2] if len(best) > 1 else np.zeros(len(worth))
-    for key in (worth, sizes, worth - second):
-        packing = _Packing(problem, pairs)
-        for guest in np.argsort(-key, kind="stable").tolist():
-            if is_over():
-                break
-            packing.place_best(guest)
-        yield Coallocation(tuple(packing.places))
+    def first_fit(self, percent: int) -> Coallocation:
+        """Give each guest, in order, so many percent of the first host that has no guest yet and obeys the rules."""
+        places = []
+        free = np.ones(len(self.problem.hosts), dtype=bool)
+        quota = int(np.searchsorted(self.problem.percents, percent))
+        for guest in range(len(self.problem.guests)):
+            fits = np.flatnonzero(free & np.isfinite(self.values[:, guest, quota]))
+            if len(fits):
+                places.append(GuestPlace(guest, int(fits[0]), percent))
+                free[fits[0]] = False
+        return Coallocation(tuple(places))
 
 
-def first_fit(problem: CoallocationProblem, pairs: Pairs, percent: int) -> Coallocation:
-    """Give each guest, in order, so many percent of the first host that has no guest yet and obeys the rules."""
-    places = []
-    free = np.ones(len(problem.hosts), dtype=bool)
-    quota = int(np.searchsorted(problem.percents, percent))
-    for guest in range(len(problem.guests)):
-        fits = np.flatnonzero(free & np.isfinite(pairs.values[:, guest, quota]))
-        if len(fits):
-            places.append(GuestPlace(guest, int(fits[0]), percent))
-            free[fits[0]] = False
-    return Coallocation(tuple(places))
+_NOBODY = -1
 
 
 class _Packing:
-    def __init__(self, problem: CoallocationProblem, pairs: Pairs) -> None:
-        self.problem, self.pairs = problem, pairs
+    def __init__(self, pairs: Pairs) -> None:
+        self.problem, self.pairs = (problem := pairs.problem), pairs
         self.places: list[GuestPlace] = []
         n_hosts = len(problem.hosts)
-        self._members = np.full((n_hosts, problem.max_guests), NOBODY, dtype=np.int64)
+        self._members = np.full((n_hosts, problem.max_guests), _NOBODY, dtype=np.int64)
         self._count, self._percent, self._stalls = np.zeros((3, n_hosts), dtype=np.int64)
-        self._memory, self._taken = memory_steps(problem)
+        self._memory, self._taken = problem.memory_steps
         self._slack = problem.guest_limits
         totals = np.arange(LARGEST_PERCENT + 1)[None, :]
-        self._alone = capped_host_steps(problem.host_demands, np.arange(n_hosts)[:, None], totals)
+        self._alone = problem.host_demands.capped_host_steps(np.arange(n_hosts)[:, None], totals)
 
     def place_best(self, guest: int) -> None:
         worth = self.pairs.values[:, guest].copy() if self.problem.max_guests == 1 else self._worth(guest)
@@ -180,12 +146,12 @@ class _Packing:
     def _contention(self, guest: int) -> IntArray:
         rows, hosts = np.arange(len(self.problem.hosts)), self.problem.host_demands
         guests, how = self.problem.guest_demands, self.problem.interference
-        return contention_steps(hosts, rows, guests, np.full(len(rows), guest), hosts.cores, how)
+        return hosts.contention_steps(rows, guests, np.full(len(rows), guest), hosts.cores, how)
 
     def _stalls_with(self, guest: int) -> tuple[IntArray, IntArray]:
         # Excess that it has from each member of each host, and each member from it.
-        guests, how, there = self.problem.guest_demands, self.problem.interference, self._members != NOBODY
+        guests, how, there = self.problem.guest_demands, self.problem.interference, self._members != _NOBODY
         cores, one = self.problem.host_demands.cores[:, None], np.full_like(self._members, guest)
-        mine = contention_steps(guests, one, guests, self._members, cores, how)
-        theirs = contention_steps(guests, self._members, guests, one, cores, how)
+        mine = guests.contention_steps(one, guests, self._members, cores, how)
+        theirs = guests.contention_steps(self._members, guests, one, cores, how)
         return mine * there, theirs * there

@@ -29,9 +29,6 @@ from allocopt.problems.coallocation.interference import (
     Demands,
     Interference,
     Sharing,
-    capped_host_steps,
-    contention_steps,
-    cpu_steps,
     in_steps,
 )
 from allocopt.traces.job_profile import ProfiledJob, check_profile
@@ -204,6 +201,12 @@ class CoallocationProblem:
         """What an excess of one step of each guest costs: lambda b, shape ``(G,)``."""
         return self._costs(self.guests)
 
+    @property
+    def memory_steps(self) -> tuple[IntArray, IntArray]:
+        """Memory that is free on each host, and that each guest takes on it, in steps, shapes ``(H,)``, ``(H, G)``."""
+        size = self.guest_demands.cores / self.host_demands.cores[:, None]
+        return in_steps(1.0) - in_steps(self.host_demands.peaks), in_steps(self.guest_demands.peaks * size)
+
     def objective(self, solution: Coallocation) -> float:
         """Objective of a solution; whether it obeys the rules is for `allocopt.verify` to say."""
         of_hosts, of_guests = self.excess_steps(solution)
@@ -238,14 +241,14 @@ class CoallocationProblem:
             of_hosts, of_guests = self.measured_steps
             return int(of_hosts[host, guest].sum()), of_guests[host, guest]
         one, hosts, guests = np.full(len(guest), host), self.host_demands, self.guest_demands
-        alone, of_guest = cpu_steps(hosts, guests, one, guest, percent, self.sharing)
+        alone, of_guest = hosts.cpu_steps(guests, one, guest, percent, self.sharing)
         whole = int(alone[0])
         if len(guest) > 1:
-            whole = int(capped_host_steps(hosts, np.array([host]), np.array([percent.sum()]))[0])
+            whole = int(hosts.capped_host_steps(np.array([host]), np.array([percent.sum()]))[0])
         cores = hosts.cores[one]
-        whole += int(contention_steps(hosts, one, guests, guest, cores, self.interference).sum())
-        of_guest = of_guest + contention_steps(guests, guest, hosts, one, cores, self.interference)
-        pairs = contention_steps(guests, guest[:, None], guests, guest[None, :], hosts.cores[[host]], self.interference)
+        whole += int(hosts.contention_steps(one, guests, guest, cores, self.interference).sum())
+        of_guest = of_guest + guests.contention_steps(guest, hosts, one, cores, self.interference)
+        pairs = guests.contention_steps(guest[:, None], guests, guest[None, :], hosts.cores[[host]], self.interference)
         return whole, of_guest + pairs.sum(axis=1) - np.diag(pairs)
 
     def _costs(self, jobs: Sequence[ProfiledJob]) -> FloatArray:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from allocopt.problems.kind import AnswerTable, Codec, Generator, ProblemKind, Stage, data_file
-from allocopt.problems.knapsack.packing import MOST_JOBS, packing_refusal
+from allocopt.problems.knapsack.packing import MOST_JOBS, MOST_PLACES
 from allocopt.problems.knapsack.problem import KnapsackProblem, Selection
 from allocopt.problems.knapsack.verify import verify_selection
 
@@ -41,7 +41,13 @@ class KnapsackKind(ProblemKind[KnapsackProblem, Selection]):
 
     def refusal(self, problem: KnapsackProblem) -> str | None:
         """Return why packing the jobs would take too long; None if it does not."""
-        return packing_refusal(problem)
+        n_jobs = len(problem.jobs)
+        places = n_jobs * (len(problem.resources) + len(problem.slots or ()))
+        if n_jobs > MOST_JOBS:
+            return f"it has {n_jobs:,} jobs, the most taken are {MOST_JOBS:,}"
+        if places > MOST_PLACES:
+            return f"it has {places:,} jobs times resources and slots, the most taken are {MOST_PLACES:,}"
+        return None
 
     def stages(self, problem: KnapsackProblem) -> Sequence[Stage]:
         """Return dynamic programming where there is one resource, integer programming otherwise."""

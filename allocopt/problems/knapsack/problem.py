@@ -11,10 +11,10 @@ Every objective is maximized:
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,8 +22,6 @@ from allocopt.arrays import FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, check_distinct, check_range, chosen
-
-JobT = TypeVar("JobT", bound=Hashable)
 
 LARGEST_UNITS = 10**12  # largest number of units of a resource: sums of them are exact, also as floats
 LARGEST_WAIT_S, LEAST_ESTIMATE_S, LARGEST_ESTIMATE_S = 1e12, 1e-3, 1e12
@@ -84,6 +82,14 @@ class Selection:
         object.__setattr__(self, "jobs", tuple(int(job) for job in self.jobs))
         object.__setattr__(self, "slots", tuple(int(slot) for slot in self.slots))
 
+    @classmethod
+    def of(cls, jobs: Sequence[int], slots: Sequence[int] = ()) -> "Selection":
+        """Return a selection of jobs in any order, and of their slots if there are some."""
+        if not slots:
+            return cls(tuple(sorted(jobs)))
+        pairs = sorted(zip(jobs, slots, strict=True))
+        return cls(tuple(job for job, _ in pairs), tuple(slot for _, slot in pairs))
+
     def ids(self, problem: "KnapsackProblem") -> list[str]:
         """Names of the selected jobs, as the solution file holds them."""
         return [problem.jobs[job].id for job in self.jobs]
@@ -105,8 +111,9 @@ class Selection:
         for job in ids:
             if job not in index:
                 raise InvalidSolutionError(f"job {job!r} is not in the instance")
-        for job in repeated(ids):
-            raise InvalidSolutionError(f"job {job!r} is selected twice")
+        for job, count in Counter(ids).items():
+            if count > 1:
+                raise InvalidSolutionError(f"job {job!r} is selected twice")
         for job in sorted(places.keys() - set(ids)):
             raise InvalidSolutionError(f"job {job!r} has a slot, but is not selected")
         selected = sorted(ids, key=index.__getitem__)
@@ -213,6 +220,21 @@ class KnapsackProblem:
         """Units of the first resource that each job asks for, shape ``(J,)``."""
         return self.requests[:, 0]
 
+    @property
+    def fitting(self) -> IntArray:
+        """Jobs that could be selected alone: they fit what is free, and a slot."""
+        room = np.array(list(self.capacity.values()), dtype=np.int64)
+        if self.slots is not None:
+            room[0] = min(int(room[0]), max(self.slots, default=0))
+        return np.flatnonzero((self.requests <= room).all(axis=1))
+
+    def most_jobs(self, jobs: IntArray) -> int:
+        """Count how many of some jobs fit together at most: of every resource the smallest requests."""
+        counts = [len(jobs)]
+        for column, free in zip(self.requests[jobs].T, self.capacity.values(), strict=True):
+            counts.append(int(np.searchsorted(np.cumsum(np.sort(column)), free, side="right")))
+        return min(counts)
+
     def objective(self, solution: Selection) -> float:
         """Objective of a selection; whether it fits is for `allocopt.verify` to say."""
         jobs = np.array(solution.jobs, dtype=np.int64)
@@ -229,11 +251,6 @@ class KnapsackProblem:
         utilization = (self.in_use + int(self.sizes[jobs].sum())) / self.size
         first, second, third = self.weights
         return first * starvation + second * size + third * utilization
-
-
-def repeated(jobs: Sequence[JobT]) -> Iterator[JobT]:
-    """Yield the jobs that are there several times."""
-    return (job for job, count in Counter(jobs).items() if count > 1)
 
 
 def _check_units(place: str, units: Mapping[str, int], known: Mapping[str, int] | None) -> None:

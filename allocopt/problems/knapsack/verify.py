@@ -1,9 +1,11 @@
 """The check of a selection: distinct jobs that fit what is free, and the slots where there are some."""
 
+from collections import Counter
+
 import numpy as np
 
 from allocopt.errors import InvalidSolutionError
-from allocopt.problems.knapsack.problem import KnapsackProblem, Selection, repeated
+from allocopt.problems.knapsack.problem import KnapsackProblem, Selection
 
 
 def verify_selection(problem: KnapsackProblem, solution: Selection) -> float:
@@ -14,8 +16,9 @@ def verify_selection(problem: KnapsackProblem, solution: Selection) -> float:
     for number in solution.jobs:
         if not 0 <= number < len(problem.jobs):
             raise InvalidSolutionError(f"job number {number} is selected, there are 0..{len(problem.jobs) - 1}")
-    for number in repeated(solution.jobs):
-        raise InvalidSolutionError(f"job {problem.jobs[number].id!r} is selected twice")
+    for number, count in Counter(solution.jobs).items():
+        if count > 1:
+            raise InvalidSolutionError(f"job {problem.jobs[number].id!r} is selected twice")
     asked = problem.requests[list(solution.jobs)].sum(axis=0)
     for resource, units in zip(problem.resources, asked.tolist(), strict=True):
         free = problem.capacity[resource]

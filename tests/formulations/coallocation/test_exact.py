@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from support.coallocations import best_value, coallocations, solutions, value_of
 
 from allocopt.problems.coallocation.generate import synthetic_coallocation
-from allocopt.problems.coallocation.pairs import Pairs, alone_bound
+from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
@@ -65,7 +65,7 @@ def test_the_assignment_is_the_best_of_measured_pairs(problem: CoallocationProbl
 @given(problem=coallocations(several=True))
 def test_bounds_of_guests_that_are_alone_hold_for_several(problem: CoallocationProblem) -> None:
     pairs, best = Pairs.of(problem), best_value(problem)
-    assert best - 1e-9 <= assignment_bound(problem, pairs) <= alone_bound(pairs.values) + 1e-9
+    assert best - 1e-9 <= assignment_bound(problem, pairs) <= pairs.bound() + 1e-9
 
 
 @given(problem=coallocations(several=True))

@@ -9,7 +9,7 @@ from hypothesis import given
 from support.coallocations import coallocations, is_feasible, job, problem, solution, solutions, steps_of, value_of
 
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
-from allocopt.problems.coallocation.pairs import Pairs, first_fit, greedy_coallocations
+from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationProblem, GuestPlace
 from allocopt.solving.verify import verify
 from allocopt.traces.job_profile import ProfiledJob, Stage
@@ -45,7 +45,7 @@ def test_the_tables_hold_every_pair_at_its_worth(case: CoallocationProblem) -> N
 
 @given(case=coallocations(most_hosts=3, most_guests=4, several=True))
 def test_greedy_placements_obey_the_rules_and_are_worth_something(case: CoallocationProblem) -> None:
-    for found in greedy_coallocations(case, Pairs.of(case)):
+    for found in Pairs.of(case).greedy():
         assert is_feasible(case, found.places)
         assert verify(case, found) >= 0.0
 
@@ -53,14 +53,14 @@ def test_greedy_placements_obey_the_rules_and_are_worth_something(case: Coalloca
 def test_a_lone_guest_goes_where_it_is_worth_most() -> None:
     hosts = [job("busy", 8, Stage(1.0, 1.0)), job("small", 2, Stage(1.0, 0.1)), job("idle", 8, Stage(1.0, 0.1))]
     case = problem(hosts, [job("g", 4)])
-    for found in greedy_coallocations(case, Pairs.of(case)):
+    for found in Pairs.of(case).greedy():
         assert found.as_list(case) == [("g", "idle", 0.3)]
 
 
 def test_half_of_the_first_host_that_obeys_is_given() -> None:
     hosts = [job("small", 1), job("first", 8, Stage(1.0, 0.1)), job("second", 8, Stage(1.0, 0.1))]
     case = problem(hosts, [job("a", 4), job("b", 4), job("c", 4)])
-    assert first_fit(case, Pairs.of(case), 50).as_list(case) == [("a", "first", 0.5), ("b", "second", 0.5)]
+    assert Pairs.of(case).first_fit(50).as_list(case) == [("a", "first", 0.5), ("b", "second", 0.5)]
 
 
 def test_a_guest_of_half_a_hosts_cores_gets_them_at_no_loss_where_nothing_contends() -> None:

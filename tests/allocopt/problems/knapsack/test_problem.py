@@ -8,7 +8,7 @@ from support.knapsacks import best_value, knapsack, knapsacks, selection, select
 
 from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.problems.knapsack import KnapsackJob, KnapsackProblem, Selection
-from allocopt.problems.knapsack.packing import Gains, count_bounds, greedy_selections, simple_bound
+from allocopt.problems.knapsack.packing import Gains
 from allocopt.solving.verify import verify
 
 JOB = KnapsackJob("a", {"nodes": 4}, 60.0, 100.0, 5.0)
@@ -54,11 +54,11 @@ def test_every_objective_is_what_the_paper_writes_and_what_its_gains_say(posed: 
 @given(posed=knapsacks(resources=2, slots=True))
 def test_bounds_hold_and_greedy_selections_fit(posed: KnapsackProblem) -> None:
     gains = Gains.of(posed)
-    assert simple_bound(posed, gains) >= best_value(posed) - 1e-12
-    for found in greedy_selections(posed, gains):
+    assert gains.bound() >= best_value(posed) - 1e-12
+    for found in gains.greedy():
         verify(posed, found)
     if gains.shared is not None:
-        bounds = count_bounds(posed, gains)
+        bounds = gains.count_bounds()
         for chosen in selections(posed):
             assert value_of(posed, chosen) <= bounds[len(chosen)] + 1e-12
 
