@@ -22,8 +22,7 @@ from allocopt.simulator.multicore.rates import speed_factor
 from allocopt.simulator.multicore.simulation import MulticoreSimulation, PlacedJobs, read_placed_jobs, replay
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.irmasim import read_irmasim
-from allocopt.traces.npb import npb_batch
+from allocopt.traces.irmasim import npb_batch, read_irmasim
 from allocopt.traces.tasks import TaskWorkload
 from papers.pages import RESULTS, write_page
 

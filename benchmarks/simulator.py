@@ -27,7 +27,7 @@ from allocopt.simulator.scheduler import Decision, ListScheduler, Scheduler, Sta
 from allocopt.simulator.simulate import entries_of, simulate
 from allocopt.simulator.state import new_state
 from allocopt.simulator.view import View
-from allocopt.traces.lublin import lublin_workload
+from allocopt.traces.generators import lublin_workload
 from allocopt.traces.swf import read_swf
 from allocopt.traces.workload import Workload
 from papers.pages import write_page

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from support.pages import steps_of
 
-from allocopt.traces.lublin import lublin_workload
-from allocopt.traces.writing import write_workload
+from allocopt.traces.generators import lublin_workload
+from allocopt.traces.swf import write_swf
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs" / "guide"
@@ -42,7 +42,7 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name, processors in TRACES.items():
-        write_workload(Path(name), lublin_workload(300, processors, np.random.default_rng(0)))
+        write_swf(Path(name), lublin_workload(300, processors, np.random.default_rng(0)))
     names: dict[str, object] = {"__name__": "page"}
     for block in blocks_of(page):
         printed = io.StringIO()

@@ -9,8 +9,8 @@ from allocopt.cli.options import LARGEST
 from allocopt.cli.topology_options import TOPOLOGY_HELP, Labels, TableColumns, read_cluster, read_jobs
 
 if TYPE_CHECKING:
+    from allocopt.traces.rows import Writer
     from allocopt.traces.workload import Workload
-    from allocopt.traces.writing import Writer
 
 TOPOLOGIES = (".conf", ".graphml")
 """Endings of files of topologies."""

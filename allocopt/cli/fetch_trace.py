@@ -22,14 +22,14 @@ def command(name: Name = None, url: Url = None, sha256: Sha256 = None, as_json: 
     Other commands take the NAME of a trace that has been fetched wherever they take a file of jobs.
     """
     from allocopt.errors import UsageError
-    from allocopt.traces.fetch import fetch_trace, known_source
+    from allocopt.traces.fetch import known_source
 
     if name is None:
         if url is not None or sha256 is not None:
             raise UsageError("--url and --sha256 are those of a trace: give it a name")
         return _list(as_json)
     source = known_source(name, url, sha256)
-    path = fetch_trace(source)
+    path = source.fetch()
     print("allocopt: acknowledge the archive it is from and those whom its header names", file=sys.stderr)
     row = {"name": source.name, "path": str(path), "url": source.url, "sha256": source.sha256}
     print(json.dumps(row) if as_json else path)

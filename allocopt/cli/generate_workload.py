@@ -69,8 +69,7 @@ def _drawn(model: Model, jobs: int, processors: int, seed: int) -> "Workload":
     import numpy as np
 
     from allocopt.errors import UsageError
-    from allocopt.traces.generators import uniform_workload
-    from allocopt.traces.lublin import lublin_workload
+    from allocopt.traces.generators import lublin_workload, uniform_workload
 
     rng = np.random.default_rng(seed)
     if model == "asax":
@@ -87,8 +86,7 @@ def _queue(jobs: int, processors: int, rng: "np.random.Generator") -> "Workload"
     from dataclasses import replace
 
     from allocopt.errors import UsageError
-    from allocopt.traces.applications import CLUSTER_SIZES
-    from allocopt.traces.asax_queue import JOBS, asax_queue, queue_workload
+    from allocopt.traces.applications import CLUSTER_SIZES, JOBS, asax_queue, queue_workload
 
     if processors < CLUSTER_SIZES[0]:
         raise UsageError(

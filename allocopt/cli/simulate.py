@@ -168,8 +168,7 @@ def _check_sharing(scheduler: object, policy: str, profiles: Path | None, others
 def _sharing(workload: "Workload", profiles: Path) -> "QuotaExecution":
     """Return how jobs run that share cores."""
     from allocopt.simulator.quota.execution import QuotaExecution
-    from allocopt.traces.executables import profiled_jobs
-    from allocopt.traces.profiles import read_profiles
+    from allocopt.traces.executables import profiled_jobs, read_profiles
 
     return QuotaExecution(profiled_jobs(workload, read_profiles(profiles)))
 

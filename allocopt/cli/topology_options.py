@@ -54,6 +54,6 @@ def read_jobs(path: Path, columns: str | None) -> "Workload":
 
 def table_columns(text: str | None) -> "Columns | None":
     """Return what the columns of a table mean; None where nothing is said."""
-    from allocopt.traces.csv_columns import parse_columns
+    from allocopt.traces.csv_columns import Columns
 
-    return None if text is None else parse_columns(text)
+    return None if text is None else Columns.parse(text)

@@ -19,9 +19,9 @@ from allocopt.problems.base import Problem
 from allocopt.problems.instances import object_from_problem, read_instances
 from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, check_jobs
 from allocopt.simulator.rules import EventOrder, Rules
-from allocopt.traces.csv_columns import Columns, parse_columns
+from allocopt.traces.csv_columns import Columns
+from allocopt.traces.executables import read_profiles
 from allocopt.traces.irmasim import read_irmasim
-from allocopt.traces.profiles import read_profiles
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import COLUMNS, Workload
 
@@ -147,7 +147,7 @@ def _columns(folder: Path, text: str | None) -> Columns | None:
     """Return what the columns of a table mean; None where nothing is said."""
     if text is None:
         return None
-    return parse_columns(str(folder / text) if text.endswith(".toml") else text)
+    return Columns.parse(str(folder / text) if text.endswith(".toml") else text)
 
 
 def _topology(folder: Path, table: TraceModel) -> Topology | None:

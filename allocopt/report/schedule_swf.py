@@ -7,8 +7,8 @@ from allocopt.files.faults import printable
 from allocopt.files.writing import write_text
 from allocopt.report.schedule_rows import ScheduledRow, scheduled_rows
 from allocopt.simulator.schedule import Schedule
-from allocopt.traces.precedence import NONE
-from allocopt.traces.swf_writing import VERSION
+from allocopt.traces.swf import VERSION
+from allocopt.traces.workload import NO_JOB
 from allocopt.version import __version__
 
 COMPLETED, UNKNOWN = 1, -1
@@ -51,7 +51,7 @@ def _header(schedule: Schedule, notes: Sequence[str]) -> list[str]:
 def _line(row: ScheduledRow) -> str:
     """Return the 18 columns of a job."""
     job = row.job
-    think = UNKNOWN if job.preceding == NONE else job.think
+    think = UNKNOWN if job.preceding == NO_JOB else job.think
     used, memory, group, queue, partition = (UNKNOWN,) * 5
     return (
         f"{job.job} {job.submit} {row.wait} {job.run} {job.processors} {used} {memory} {job.processors} {job.estimate} "

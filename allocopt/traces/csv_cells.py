@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from allocopt.files.faults import shown
 from allocopt.traces.table import LARGEST
 
-NOTHING = frozenset(
+# Stand, in small letters, where there is no value, or no limit.
+_NOTHING = frozenset(
     ("", "unknown", "none", "null", "nan", "n/a", "na", "-", "invalid", "unlimited", "infinite", "partition_limit")
 )
-"""What stands in small letters where there is no value, or no limit."""
 
+# Units of bare numbers, in seconds.
 UNITS_S = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
-"""Units of bare numbers, in seconds."""
 
 _DURATION = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+(?:\.\d+)?))?", re.ASCII)
 _MINUTES = re.compile(r"(\d+):(\d+(?:\.\d+)?)", re.ASCII)
@@ -22,14 +22,10 @@ _THOUSANDS = {"": 1, "K": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
 
 def instant_s(text: str, unit_s: float = 1.0) -> float:
-    """Seconds since 1970 of a point in time, NaN where there is none.
+    """Return the seconds since 1970 of a point in time, NaN where there is none.
 
-    A number counts in the unit; a date without a time zone is taken as that of Greenwich.
-
-    Raises
-    ------
-    ValueError
-        If it is neither; it says what is wrong.
+    A number counts in the unit; a date without a time zone is taken as that of Greenwich. A `ValueError` says what is
+    wrong if it is neither.
     """
     bare = _bare_s(text, unit_s)
     if bare is not None:
@@ -42,19 +38,16 @@ def instant_s(text: str, unit_s: float = 1.0) -> float:
 
 
 def duration_s(text: str, unit_s: float = 1.0) -> float:
-    """Seconds of a duration, NaN where there is none.
+    """Return the seconds of a duration, NaN where there is none.
 
     A number counts in the unit. Slurm's forms are ``minutes:seconds``, ``hours:minutes:seconds`` and those of days,
-    ``days-hours``, ``days-hours:minutes`` and ``days-hours:minutes:seconds``.
-
-    Raises
-    ------
-    ValueError
-        If it is neither; it says what is wrong.
+    ``days-hours``, ``days-hours:minutes`` and ``days-hours:minutes:seconds``. A `ValueError` says what is wrong if it
+    is neither.
     """
     bare = _bare_s(text, unit_s)
     if bare is not None:
         return bare
+    # Two numbers alone are minutes and seconds, but hours and minutes behind a number of days.
     minutes = _MINUTES.fullmatch(text)
     if minutes is not None:
         return _in_range(text, 60.0 * float(minutes[1]) + float(minutes[2]))
@@ -65,46 +58,27 @@ def duration_s(text: str, unit_s: float = 1.0) -> float:
     return _in_range(text, 86_400.0 * days + 3600.0 * hours + 60.0 * minute + second)
 
 
-def count_of(text: str) -> float:
-    """Read a whole number such as ``16``, ``4.0`` or ``2K``; 0 where there is none.
+def resource_count(text: str, resource: str) -> float:
+    """Return a whole number such as ``16``, ``4.0`` or ``2K``, or that of a resource in Slurm's list of them.
 
-    Raises
-    ------
-    ValueError
-        If it is none; it says what is wrong.
+    Of ``cpu=72,mem=186G,node=2`` the number of nodes is 2; 0 where there is none. A `ValueError` says what is wrong if
+    it is neither.
     """
-    if text.lower() in NOTHING:
+    if "=" in text:
+        text = dict(part.split("=", 1) for part in text.split(",") if "=" in part).get(resource, "")
+    if text.lower() in _NOTHING:
         return 0.0
     match = _COUNT.fullmatch(text)
+    # One half stands for what is no number: it is refused as any other fraction is.
     value = float(match[1]) * _THOUSANDS[match[2].upper()] if match else 0.5
     if not value.is_integer() or value > LARGEST:
         raise ValueError(f"is {shown(text)}, must be a whole number such as 16 or 2K")
     return value
 
 
-def resource_count(text: str, resource: str) -> float:
-    """Read a whole number, or that of a resource in Slurm's list of them, ``cpu=72,mem=186G,node=2``; 0 if not there.
-
-    Raises
-    ------
-    ValueError
-        If it is neither; it says what is wrong.
-    """
-    if "=" not in text:
-        return count_of(text)
-    listed = dict(part.split("=", 1) for part in text.split(",") if "=" in part)
-    return count_of(listed.get(resource, ""))
-
-
 def _bare_s(text: str, unit_s: float) -> float | None:
-    """Seconds of a bare number, NaN where there is no value; None for what has another form.
-
-    Raises
-    ------
-    ValueError
-        If it is beyond `LARGEST`.
-    """
-    if text.lower() in NOTHING:
+    # Seconds of a bare number, NaN where there is no value; None for what has another form.
+    if text.lower() in _NOTHING:
         return math.nan
     try:
         value = float(text) * unit_s
@@ -114,7 +88,6 @@ def _bare_s(text: str, unit_s: float) -> float | None:
 
 
 def _in_range(text: str, value_s: float) -> float:
-    """Return a time that numbers of 64 bits hold exactly."""
     if not abs(value_s) <= LARGEST:
         raise ValueError(f"is {shown(text)}, must be within 2^53 s of 0")
     return value_s

@@ -17,9 +17,8 @@ from allocopt.errors import BadFileError
 from allocopt.files.faults import bad_file, shown
 from allocopt.files.reading import lines_of, read_text
 from allocopt.traces.csv_cells import duration_s, instant_s, resource_count
-from allocopt.traces.csv_columns import Columns, find_columns
-from allocopt.traces.names import trace_name
-from allocopt.traces.records import Places, Records, workload_of
+from allocopt.traces.csv_columns import Columns
+from allocopt.traces.records import Records
 from allocopt.traces.table import LARGEST
 from allocopt.traces.workload import UNKNOWN_USER, Workload
 
@@ -28,10 +27,10 @@ NUMBERED = "part of an array without a number of its own, numbered"
 NOT_ENDED = "not ended"
 NO_SUBMIT = "submit time unknown"
 
-UNENDED = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIGURING", "COMPLETING"))
-"""First words of states in which a job's run time is not yet known."""
+# First words of states in which a job's run time is not yet known.
+_UNENDED = frozenset(("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "CONFIGURING", "COMPLETING"))
 
-DELIMITERS = ",;|\t"
+_DELIMITERS = ",;|\t"
 
 _PLAIN = re.compile(r"\d{1,18}", re.ASCII)
 _WHOLE_FLOAT = re.compile(r"(\d{1,18})\.0", re.ASCII)
@@ -41,37 +40,19 @@ _PART = re.compile(r"\d+[_+]\S+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """Rows of a table, as the source of records.
-
-    Parameters
-    ----------
-    path
-        The file.
-    lines
-        Number of the line of each row.
-    cells
-        Its cells.
-    places
-        By role the number of the column and its unit in seconds.
-    header
-        Names of the columns.
-    ids
-        Number of each job; set when the rows are all known.
-    """
+    """Rows of a table."""
 
     path: Path
+    # Number of the line of each row; a cell may hold an end of a line.
     lines: list[int]
     cells: list[list[str]]
+    # By role the number of the column and its unit in seconds.
     places: dict[str, tuple[int, float]]
     header: list[str]
-    ids: IntArray
 
-    def integers(self, column: int) -> IntArray:
-        """Numbers of the jobs, the only integers that are asked for."""
-        return self.ids
-
-    def error(self, row: int, column: int, fault: str) -> BadFileError:
+    def error(self, row: int, role: str, fault: str) -> BadFileError:
         """Return an error that names the file, the line and the column."""
+        column = self.places[role][0]
         return bad_file(self.path, f"line {self.lines[row]}", f"{self.header[column].strip()} {fault}")
 
     def texts(self, role: str) -> list[str]:
@@ -83,24 +64,19 @@ class _Rows:
 
     def values(self, role: str, read: Callable[[str, float], float]) -> FloatArray:
         """Values of a role, shape ``(rows,)``; what an empty cell stands for where no column has it."""
-        column, unit_s = self.places.get(role, (0, 1.0))
+        unit_s = self.places.get(role, (0, 1.0))[1]
         values = np.empty(len(self.cells))
         for row, text in enumerate(self.texts(role)):
             try:
                 values[row] = read(text, unit_s)
             except ValueError as error:
-                raise self.error(row, column, str(error)) from None
+                raise self.error(row, role, str(error)) from None
         return values
 
     def only(self, keep: Sequence[bool]) -> "_Rows":
         """Return some of the rows."""
         kept = [row for row, kept in enumerate(keep) if kept]
-        return replace(
-            self,
-            lines=[self.lines[row] for row in kept],
-            cells=[self.cells[row] for row in kept],
-            ids=self.ids[kept] if len(self.ids) else self.ids,
-        )
+        return replace(self, lines=[self.lines[row] for row in kept], cells=[self.cells[row] for row in kept])
 
 
 def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
@@ -111,29 +87,18 @@ def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
     Steps are skipped; jobs that have not ended, or were never submitted or started, are dropped and counted. Tasks of
     arrays, components, and what has the number of an earlier line, are jobs; they get numbers behind all others.
 
-    Parameters
-    ----------
-    path
-        The file; its first line names the columns.
-    columns
-        Which columns mean what, where the names do not say; None for nothing to add.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, a column that is needed is not there, a cell is malformed, or no job is left; it
-        names the line and the column.
+    Raises `BadFileError` if the file cannot be read, a column that is needed is not there, a cell is malformed, or no
+    job is left; it names the line and the column.
     """
     rows = _without_steps(_table(path, columns or Columns()))
-    ended = np.array([text.split(" ")[0].strip("+").upper() not in UNENDED for text in rows.texts("state")])
+    ended = np.array([text.split(" ")[0].strip("+").upper() not in _UNENDED for text in rows.texts("state")])
     submitted = ~np.isnan(rows.values("submit", instant_s))
     kept = rows.only((submitted & ended).tolist())
     dropped = ((NOT_ENDED, int((~ended).sum())), (NO_SUBMIT, int((ended & ~submitted).sum())))
     if not kept.cells:
         raise bad_file(path, f"none of its {len(rows.cells)} jobs has been submitted and has ended")
-    kept, numbered = _with_ids(kept)
-    places = Places(kept.places["job"][0], kept.places["submit"][0])
-    workload = workload_of(kept, places, _records(kept), trace_name(path))
+    ids, numbered = _ids(kept)
+    workload = _records(kept, ids).workload()
     n_numbered = int(np.isin(workload.ids, numbered).sum())
     counts = (*(count for count in dropped if count[1]), *workload.dropped)
     repaired = (*workload.repaired, (NUMBERED, n_numbered)) if n_numbered else workload.repaired
@@ -141,16 +106,15 @@ def read_csv_workload(path: Path, columns: Columns | None = None) -> Workload:
 
 
 def _table(path: Path, columns: Columns) -> _Rows:
-    """Read header and rows; blank lines are skipped."""
     lines = lines_of(read_text(path))
     if not lines:
         raise bad_file(path, "is empty, must begin with the names of its columns")
-    delimiter = columns.delimiter or max(DELIMITERS, key=lines[0].count)
+    delimiter = columns.delimiter or max(_DELIMITERS, key=lines[0].count)
     # Slurm does not quote.
     reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE if delimiter == "|" else csv.QUOTE_MINIMAL)
     try:
         header = next(reader)
-        rows = _Rows(path, [], [], find_columns(path, header, columns), header, np.empty(0, dtype=np.int64))
+        rows = _Rows(path, [], [], columns.find(path, header), header)
         for cells in reader:
             if any(map(str.strip, cells)):
                 rows.cells.append(_fitted(path, reader.line_num, cells, header))
@@ -163,7 +127,7 @@ def _table(path: Path, columns: Columns) -> _Rows:
 
 
 def _fitted(path: Path, line: int, cells: list[str], header: Sequence[str]) -> list[str]:
-    """Return a row with as many cells as the header has; a delimiter may stand in the name of a job."""
+    # A delimiter may stand in the name of a job, which Slurm prints as it is.
     over = len(cells) - len(header)
     names = [name.strip().lower() for name in header]
     if over > 0 and "jobname" in names:
@@ -189,50 +153,46 @@ def _without_steps(rows: _Rows) -> _Rows:
     return kept
 
 
-def _with_ids(rows: _Rows) -> tuple[_Rows, IntArray]:
-    """Give every job a number of its own; return the new numbers too."""
+def _ids(rows: _Rows) -> tuple[IntArray, IntArray]:
+    """Give every job a number of its own; return all, and the new ones."""
     jobs = rows.texts("job")
     first = {job: row for row, job in reversed(list(enumerate(jobs)))}
     owned = [first[job] == row and _PLAIN.fullmatch(job) is not None for row, job in enumerate(jobs)]
     ids = np.array([int(job) if owned[row] else -1 for row, job in enumerate(jobs)], dtype=np.int64)
     if ids.max() > LARGEST:
-        raise rows.error(int(ids.argmax()), rows.places["job"][0], f"is {ids.max()}, must be at most 2^53")
+        raise rows.error(int(ids.argmax()), "job", f"is {ids.max()}, must be at most 2^53")
     unnumbered = np.flatnonzero(ids < 0)
     for row in unnumbered.tolist():
         if not (_PART.fullmatch(jobs[row]) or _PLAIN.fullmatch(jobs[row])):
-            fault = f"is {shown(jobs[row])}, must be a number, or one such as 12_3 or 12+3"
-            raise rows.error(row, rows.places["job"][0], fault)
+            raise rows.error(row, "job", f"is {shown(jobs[row])}, must be a number, or one such as 12_3 or 12+3")
     ids[unnumbered] = max(int(ids.max()), 0) + 1 + np.arange(len(unnumbered))
-    return replace(rows, ids=ids), ids[unnumbered]
+    return ids, ids[unnumbered]
 
 
-def _records(rows: _Rows) -> Records:
-    """Apply the rules for missing values."""
+def _records(rows: _Rows, ids: IntArray) -> Records:
     submit = rows.values("submit", instant_s)
-    run = np.nan_to_num(_run_s(rows))
+    # A job without a start or an end has no run time: NaN becomes 0, and the job is dropped.
+    timed = "run" in rows.places
+    run = rows.values("run", duration_s) if timed else rows.values("end", instant_s) - rows.values("start", instant_s)
+    run = np.nan_to_num(run)
     estimate = np.nan_to_num(rows.values("estimate", duration_s))
     limited = estimate > 0
     role, resource = ("nodes", "node") if "nodes" in rows.places else ("processors", "cpu")
+    names = rows.texts("user")
+    if all(_PLAIN.fullmatch(name) for name in names):
+        users = [int(name) for name in names]
+    else:
+        # Names of users become numbers in the order in which they come.
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name))}
+        users = [numbers.get(name, UNKNOWN_USER) for name in names]
     return Records(
+        rows.path,
+        rows.error,
+        ids,
         submit - submit.min(),
         run,
         rows.values(role, lambda text, _: resource_count(text, resource)).astype(np.int64),
         np.where(limited, estimate, run),
         {RUN_USED: ~limited},
-        _users(rows.texts("user")),
+        np.array(users, dtype=np.int64),
     )
-
-
-def _run_s(rows: _Rows) -> FloatArray:
-    """Run times in seconds, NaN where they are not known."""
-    if "run" in rows.places:
-        return rows.values("run", duration_s)
-    return rows.values("end", instant_s) - rows.values("start", instant_s)
-
-
-def _users(names: Sequence[str]) -> IntArray:
-    """Give the users numbers, themselves if all are numbers, or else in the order in which they come."""
-    if all(_PLAIN.fullmatch(name) for name in names):
-        return np.array([int(name) for name in names], dtype=np.int64)
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(name for name in names if name))}
-    return np.array([numbers.get(name, UNKNOWN_USER) for name in names], dtype=np.int64)

@@ -2,30 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from allocopt.errors import InvalidProblemError
-from allocopt.traces.applications import APPLICATIONS
-from allocopt.traces.asax_queue import QueuedJob
+from allocopt.files.faults import bad_file
+from allocopt.files.models import FileModel, Text, validated
+from allocopt.files.reading import read_toml
+from allocopt.traces.applications import APPLICATIONS, QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind, check_profile
 from allocopt.traces.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
 class Executable:
-    """An application.
+    """An application; a sequential stage of its profile keeps one core busy, however many the job has.
 
-    Parameters
-    ----------
-    name
-        Its name.
-    profile
-        Its stages; a sequential one keeps one core busy, however many the job has.
-
-    Raises
-    ------
-    InvalidProblemError
-        If these are not the stages of a job.
+    Raises `InvalidProblemError` if these are not the stages of a job.
     """
 
     name: str
@@ -54,10 +50,7 @@ WORKFLOWS: Executables = MappingProxyType(
 def profiled_jobs(workload: Workload, executables: Executables) -> tuple[QueuedJob, ...]:
     """Return the jobs of a workload with the profiles of their applications, in its order.
 
-    Raises
-    ------
-    InvalidProblemError
-        If there is no profile of a job's application; it names the job.
+    Raises `InvalidProblemError`, which names the job, if there is no profile of its application.
     """
     jobs = []
     rows = zip(workload.ids.tolist(), workload.executables.tolist(), workload.processors.tolist(), strict=True)
@@ -70,3 +63,45 @@ def profiled_jobs(workload: Workload, executables: Executables) -> tuple[QueuedJ
         one = executables[number]
         jobs.append(QueuedJob(one.name, submit, ProfiledJob(str(job), cores, one.on(cores), run, estimate)))
     return tuple(jobs)
+
+
+ShareOfOne = Annotated[float, Field(ge=0, le=1)]
+
+
+class _StageModel(FileModel):
+    share: Annotated[ShareOfOne, Field(description="Share of the run time alone; they sum to 1.")]
+    cpu: Annotated[ShareOfOne, Field(description="Share of its cores that a parallel stage keeps busy alone.")] = 1.0
+    memory: Annotated[ShareOfOne, Field(description="Share of the memory beside the job's cores.")] = 0.0
+    io: Annotated[ShareOfOne, Field(description="Share of the time in which it does I/O, alone.")] = 0.0
+    kind: Annotated[Literal["sequential", "parallel"], Field(description="Whether it uses one core or all.")] = (
+        "parallel"
+    )
+
+
+class _ApplicationModel(FileModel):
+    executable: Annotated[int, Field(ge=0, description="Its number in traces.")]
+    name: Annotated[Text, Field(description="Its name.")]
+    stages: Annotated[list[_StageModel], Field(min_length=1, description="Its stages, in order.")]
+
+
+class _ProfilesModel(FileModel):
+    application: Annotated[list[_ApplicationModel], Field(min_length=1, description="The applications.")]
+
+
+def read_profiles(path: Path | str) -> Executables:
+    """Read a table of profiles.
+
+    It is a TOML file with a list ``application`` of tables: ``executable``, ``name`` and ``stages``, each of which has
+    a ``share`` and may have ``cpu``, ``memory``, ``io`` and ``kind``. Raises `BadFileError` if the file cannot be read,
+    or a value is wrong; it names the place.
+    """
+    table: dict[int, Executable] = {}
+    for index, model in enumerate(validated(_ProfilesModel, read_toml(Path(path)), path).application):
+        if model.executable in table:
+            raise bad_file(path, f"application[{index}].executable", f"is {model.executable}, which is given before")
+        stages = (Stage(one.share, one.cpu, one.memory, one.io, StageKind(one.kind)) for one in model.stages)
+        try:
+            table[model.executable] = Executable(model.name, tuple(stages))
+        except InvalidProblemError as error:
+            raise bad_file(path, error.place, error.fault) from None
+    return table

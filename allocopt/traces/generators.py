@@ -1,7 +1,18 @@
-"""Generators of workloads."""
+"""Generators of workloads: the uniform one of the NSA paper, and the model of Lublin and Feitelson.
+
+U. Lublin and D. G. Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid jobs",
+Journal of Parallel and Distributed Computing 63 (11), 2003, doi:10.1016/S0743-7315(03)00108-4. Where the paper leaves
+a detail open, it is as in the program ``lublin99.c`` of the Parallel Workloads Archive, whose constants for jobs of a
+single type are the defaults.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from allocopt.arrays import FloatArray, IntArray
 from allocopt.errors import UsageError
 from allocopt.traces.workload import Workload
 
@@ -21,33 +32,23 @@ def uniform_workload(
 
     Nodes and run times are those of section VI-A; the paper does not print the times between arrivals, whose range
     here is that of the workload file its authors published. A longer workload from the same generator state begins
-    with the shorter one.
+    with the shorter one. Raises `UsageError` if there is no job to draw, or a range is empty or begins too low.
 
     Parameters
     ----------
-    jobs
-        Number of jobs, at least 1; numbered from 1.
-    rng
-        Source of randomness.
     nodes
         Range of the number of whole nodes of a job.
     run_s
         Range of the run time, in seconds.
     gap_s
         Range of the time from one arrival to the next (from 0 to the first), in seconds.
-    name
-        Name of the workload.
-
-    Raises
-    ------
-    UsageError
-        If there is no job to draw, or a range is empty or begins too low.
     """
     if jobs < 1:
         raise UsageError(f"the number of jobs is {jobs}, must be at least 1")
     check_range("nodes", nodes, 1)
     check_range("run time", run_s, 1)
     check_range("time between arrivals", gap_s, 0)
+    # One job after the other, so that the first jobs are the same however many follow.
     low, high = zip(gap_s, run_s, nodes, strict=True)
     gaps, runs, sizes = rng.integers(low, high, size=(jobs, 3), endpoint=True).T
     return Workload(name, np.arange(1, jobs + 1), np.cumsum(gaps), runs, sizes, runs)
@@ -58,3 +59,159 @@ def check_range(what: str, given: Range, least: int) -> None:
     low, high = given
     if not least <= low <= high:
         raise UsageError(f"the range of {what} is {low}..{high}, must rise and begin at {least} or more")
+
+
+# Parts of a day, half an hour each.
+_BUCKETS = 48
+_BUCKET_S = 86_400 // _BUCKETS
+# Part of the day, from midnight, with which the daily cycle begins: 5 o'clock, when the fewest jobs arrive.
+_FIRST_BUCKET = 10
+
+# Of the quadrature of a smooth density: exact to about twelve digits.
+_POINTS_PER_BUCKET = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Gamma:
+    """A gamma distribution; shape and scale are positive, the mean is their product."""
+
+    shape: float
+    scale: float
+
+    def __post_init__(self) -> None:
+        if not (0 < self.shape < math.inf and 0 < self.scale < math.inf):
+            raise UsageError(f"a gamma distribution has shape {self.shape} and scale {self.scale}, must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class LublinModel:
+    """Parameters of the model; the names used by the paper and its program stand in parentheses.
+
+    Raises `UsageError` if a share is not within 0 .. 1, or a distribution lies mostly beyond its greatest value.
+    """
+
+    # Share of jobs of one processor (SerialProb), and of those whose size is rounded to a power of two (Pow2Prob).
+    serial: float = 0.244
+    power_of_two: float = 0.576
+    # Where the logarithm to base 2 of the size of a parallel job begins (ULow); it ends at that of the machine.
+    log2_least: float = 0.8
+    # How far below that of the machine it becomes rarer (UHi - UMed), usually 1.5 to 3.5.
+    log2_below_machine: float = 2.5
+    # Share of parallel jobs below that place (UProb).
+    smaller: float = 0.86
+    # Natural logarithm of the run time in seconds: the two parts of a hyper-gamma distribution (a1 b1 a2 b2).
+    short_run: Gamma = Gamma(4.2, 0.94)
+    long_run: Gamma = Gamma(312.0, 0.03)
+    # Share of the first part, linear in the number of processors (pa, pb), cut at 0 and 1.
+    short_slope: float = -0.0054
+    short_intercept: float = 0.78
+    # Greatest logarithm of a run time; greater ones are drawn again, as are those of gaps below.
+    longest_log_run: float = 12.0
+    # Natural logarithm of the seconds between arrivals at an average time of the day (aarr times arar, barr).
+    gap: Gamma = Gamma(10.2303 * 1.0225, 0.4871)
+    longest_log_gap: float = 13.0
+    # When jobs arrive between 5 o'clock and the next day's, in half hours since a quarter to midnight: the arrivals of
+    # each half hour are in proportion to the probability of it (anum, bnum).
+    daily_cycle: Gamma = Gamma(8.1737, 3.9631)
+
+    def __post_init__(self) -> None:
+        shares = {"serial": self.serial, "power_of_two": self.power_of_two, "smaller": self.smaller}
+        for name, share in shares.items():
+            if not 0 <= share <= 1:
+                raise UsageError(f"the share {name} is {share}, must be within 0 .. 1")
+        if self.serial + self.power_of_two > 1:
+            raise UsageError(f"the shares serial and power_of_two are {self.serial} and {self.power_of_two}, beyond 1")
+        for gamma, most in (
+            (self.short_run, self.longest_log_run),
+            (self.long_run, self.longest_log_run),
+            (self.gap, self.longest_log_gap),
+        ):
+            if gamma.shape * gamma.scale >= most:
+                raise UsageError(f"the greatest logarithm is {most}, must be above the mean of {gamma}")
+
+    def draw_sizes(self, jobs: int, processors: int, rng: np.random.Generator) -> IntArray:
+        """Draw the processors of each job, shape ``(jobs,)``: a two-stage uniform distribution of their logarithm.
+
+        On a machine whose size is not a power of two, what would be rounded beyond it is rounded down. Raises
+        `UsageError` if the machine is too small for the model.
+        """
+        top = math.log2(max(processors, 1))
+        middle = top - self.log2_below_machine
+        if middle <= self.log2_least:
+            least = math.floor(2 ** (self.log2_least + self.log2_below_machine)) + 1
+            raise UsageError(
+                f"the machine has {processors} processors, must have at least {least} for the Lublin model"
+            )
+        low = rng.random(jobs) < self.smaller
+        log2 = rng.uniform(np.where(low, self.log2_least, middle), np.where(low, middle, top))
+        kind = rng.random(jobs)
+        rounded = kind < self.serial + self.power_of_two
+        log2[rounded] = np.minimum(np.rint(log2[rounded]), math.floor(top))
+        log2[kind < self.serial] = 0.0
+        return np.minimum(np.rint(2.0**log2).astype(np.int64), processors)
+
+    def draw_run_times(self, sizes: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Draw the run time of jobs of some sizes, whole seconds of at least 1, shape of ``sizes``."""
+        short_share = self.short_slope * sizes + self.short_intercept
+
+        def draw() -> FloatArray:
+            short = rng.random(len(sizes)) < short_share
+            return np.where(short, _drawn(self.short_run, len(sizes), rng), _drawn(self.long_run, len(sizes), rng))
+
+        return np.floor(np.exp(_at_most(self.longest_log_run, draw)))
+
+    def draw_gaps(self, jobs: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the seconds from each arrival to the next as if all times of the day were alike, shape ``(jobs,)``."""
+        return np.exp(_at_most(self.longest_log_gap, lambda: _drawn(self.gap, jobs, rng)))
+
+    def arrival_times(self, gaps_s: FloatArray) -> FloatArray:
+        """Return arrival times in whole seconds from midnight, where `draw_gaps` has drawn the gaps before them.
+
+        Time runs faster where the daily cycle has more arrivals.
+        """
+        day_s = _BUCKETS * _BUCKET_S
+        days, within = np.divmod(np.cumsum(gaps_s), day_s)
+        passed_s = np.append(0.0, np.cumsum(self.bucket_weights())) * _BUCKET_S
+        # The last sum is a day but for rounding.
+        passed_s[-1] = day_s
+        return days * day_s + np.floor(np.interp(within, passed_s, np.arange(_BUCKETS + 1) * _BUCKET_S))
+
+    def bucket_weights(self) -> FloatArray:
+        """Return the arrivals of each half hour from midnight on, relative to the average one, shape ``(48,)``."""
+        offsets, weights = np.polynomial.legendre.leggauss(_POINTS_PER_BUCKET)
+        # As in the program, a half hour is the interval of length 1 around its number, counted from 1 at midnight.
+        x = np.arange(_FIRST_BUCKET, _FIRST_BUCKET + _BUCKETS)[:, np.newaxis] + 1 + offsets / 2
+        shape, scale = self.daily_cycle.shape, self.daily_cycle.scale
+        logarithm = (shape - 1) * np.log(x) - x / scale
+        # The largest is taken off first, so that no power overflows; the mean below makes up for it.
+        probability = np.exp(logarithm - logarithm.max()) @ weights
+        return np.roll(probability / probability.mean(), _FIRST_BUCKET)
+
+
+def lublin_workload(
+    jobs: int, processors: int, rng: np.random.Generator, model: LublinModel | None = None, name: str = "lublin"
+) -> Workload:
+    """Draw a workload of the model of Lublin and Feitelson; it begins at midnight, and its times are whole seconds.
+
+    Estimates are the run times: the model has none. The machine has at least 10 processors with the default model.
+    Raises `UsageError` if there is no job to draw, or the machine is too small for the model.
+    """
+    if jobs < 1:
+        raise UsageError(f"the number of jobs is {jobs}, must be at least 1")
+    model = LublinModel() if model is None else model
+    sizes = model.draw_sizes(jobs, processors, rng)
+    run = model.draw_run_times(sizes, rng)
+    submit = model.arrival_times(model.draw_gaps(jobs, rng))
+    return Workload(name, np.arange(1, jobs + 1), submit, run, sizes, run, processors)
+
+
+def _drawn(gamma: Gamma, count: int, rng: np.random.Generator) -> FloatArray:
+    return rng.gamma(gamma.shape, gamma.scale, count)
+
+
+def _at_most(most: float, draw: Callable[[], FloatArray]) -> FloatArray:
+    # All are drawn again until none is beyond, but only those that were are taken: the program draws one by one.
+    values = draw()
+    while (above := values > most).any():
+        values[above] = draw()[above]
+    return values

@@ -8,17 +8,15 @@ import numpy as np
 from allocopt.arrays import FloatArray
 from allocopt.errors import InvalidProblemError
 
-SUM_TOLERANCE = 1e-6
-"""How far from 1 the shares of a profile may sum."""
+# How far from 1 the shares of a profile may sum.
+_SUM_TOLERANCE = 1e-6
 
 
 class StageKind(StrEnum):
-    """What a stage is, to those who run it (ASAX paper, section 3.1)."""
+    """Whether a stage uses one core or all (ASAX paper, section 3.1)."""
 
     SEQUENTIAL = "sequential"
-    """One core is used."""
     PARALLEL = "parallel"
-    """All cores are used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +77,20 @@ class ProfiledJob:
         return self.walltime_s / self.remaining_s
 
     def column(self, name: str) -> FloatArray:
-        """One number of every stage: ``share``, ``cpu``, ``memory`` or ``io``, shape ``(stages,)``."""
+        """Return one number of every stage: ``share``, ``cpu``, ``memory`` or ``io``, shape ``(stages,)``."""
         return np.array([getattr(stage, name) for stage in self.profile], dtype=np.float64)
 
     def mean(self, name: str) -> float:
-        """Mean of ``cpu``, ``memory`` or ``io`` over the job's remaining time."""
+        """Return the mean of ``cpu``, ``memory`` or ``io`` over the job's remaining time."""
         return float(self.column("share") @ self.column(name))
 
     def peak_memory(self) -> float:
-        """Largest share of memory that a stage occupies."""
+        """Return the largest share of memory that a stage occupies."""
         return float(max(stage.memory for stage in self.profile))
 
 
 def check_profile(place: str, profile: tuple[Stage, ...]) -> None:
-    """Raise `InvalidProblemError` unless these are the stages of a job.
-
-    Raises
-    ------
-    InvalidProblemError
-        If there is no stage, a number is out of range, or the shares do not sum to 1.
-    """
+    """Raise `InvalidProblemError` if there is no stage, a number is out of range, or the shares do not sum to 1."""
     if not profile:
         raise InvalidProblemError(place, "is empty, must hold at least one stage")
     for index, stage in enumerate(profile):
@@ -111,5 +103,5 @@ def check_profile(place: str, profile: tuple[Stage, ...]) -> None:
             fault = f"is {stage.kind!r}, must be one of {', '.join(StageKind)}"
             raise InvalidProblemError(f"{place}[{index}].kind", fault)
     total = sum(stage.share for stage in profile)
-    if abs(total - 1) > SUM_TOLERANCE:
+    if abs(total - 1) > _SUM_TOLERANCE:
         raise InvalidProblemError(place, f"the shares sum to {total:g}, must sum to 1")

@@ -2,34 +2,39 @@
 
 from pathlib import Path
 
-from allocopt.files.reading import read_text
-from allocopt.traces.names import trace_name
-from allocopt.traces.records import Places, Records, workload_of
-from allocopt.traces.table import Layout, lines_of, read_table
+from allocopt.files.writing import write_text
+from allocopt.traces.records import Records
+from allocopt.traces.rows import Writer, rows_of, swf_only_losses
+from allocopt.traces.table import Table
 from allocopt.traces.workload import Workload
 
-JOB, ARRIVAL, RUN, NODES = 1, 2, 3, 4
-
-NSA_LAYOUT = Layout({JOB: "job id", ARRIVAL: "arrival time", RUN: "run time", NODES: "nodes"}, fewest=4, most=4)
+_COLUMNS = {"job": (1, "job id"), "submit": (2, "arrival time"), "run": (3, "run time"), "nodes": (4, "nodes")}
 
 
 def read_nsa(path: Path) -> Workload:
     """Read a workload in the text format of the NSA paper's authors, plain or compressed (``.gz``).
 
     It counts whole nodes and has no estimates: a job's estimate is its run time. Jobs without a positive run time
-    and number of nodes are dropped and counted.
-
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, a line is malformed, or no job is left; it names the line and the column.
+    and number of nodes are dropped and counted. Raises `BadFileError` if the file cannot be read, a line is malformed,
+    or no job is left; it names the line and the column.
     """
-    table = read_table(path, lines_of(read_text(path)), NSA_LAYOUT)
-    run = table.numbers(RUN)
-    records = Records(table.numbers(ARRIVAL), run, table.integers(NODES), run, {})
-    return workload_of(table, Places(JOB, ARRIVAL), records, trace_name(path))
+    table = Table.read(path, _COLUMNS, 4, may_have_more=False)
+    ids, run, nodes = table.integers("job"), table.numbers("run"), table.integers("nodes")
+    return Records(path, table.error, ids, table.numbers("submit"), run, nodes, run, {}).workload()
+
+
+def _write(path: Path, workload: Workload) -> None:
+    lines = (f"{row.job}  {row.submit}  {row.run}  {row.processors}\n" for row in rows_of(path, workload))
+    write_text(path, "".join(lines))
+
+
+def _losses(workload: Workload) -> list[str]:
+    losses = []
+    if differ := int((workload.estimate != workload.run).sum()):
+        losses.append(f"estimates lost, the format has none: {differ}")
+    if workload.machine_processors is not None:
+        losses.append(f"size of the machine lost, the format has none: {workload.machine_processors}")
+    return losses + swf_only_losses(workload)
+
+
+NSA = Writer(_write, _losses)

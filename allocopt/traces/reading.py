@@ -15,9 +15,7 @@ from allocopt.traces.workload import Workload
 if TYPE_CHECKING:
     from allocopt.traces.csv_columns import Columns
 
-TABLES = (".csv", ".tsv", ".psv")
-"""Endings of tables whose first line names the columns."""
-
+_TABLES = (".csv", ".tsv", ".psv")
 _TAKEN_FOR_NSA = "it was taken for the NSA authors' text, for it does not end in .swf, .json, .csv, .tsv or .psv"
 
 
@@ -32,8 +30,8 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
     Parameters
     ----------
     path
-        The file; with ``.gz`` after its ending it is decompressed. Where there is none of that name, the name of a
-        trace that has been fetched (`allocopt.traces.fetch`).
+        With ``.gz`` after its ending the file is decompressed. Where there is none of that name, the name of a trace
+        that has been fetched (`allocopt.traces.fetch`).
     columns
         For a table, which columns mean what where their names do not say.
 
@@ -46,7 +44,7 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
     """
     path = _file_of(Path(path))
     name = path.name.removesuffix(".gz")
-    if columns is not None or name.endswith(TABLES):
+    if columns is not None or name.endswith(_TABLES):
         if name.endswith((".swf", ".json")):
             raise UsageError(f"--columns says what columns of a table mean, {path.name} is none")
         return _read_table(path, columns)
@@ -69,14 +67,14 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
 
 
 def _read_table(path: Path, columns: "Columns | None") -> Workload:
-    """Read a table whose first line names the columns."""
+    # Most workloads are no tables, and are read without what it takes to guess at columns.
     from allocopt.traces.csv_mapping import read_csv_workload
 
     return read_csv_workload(path, columns)
 
 
 def _file_of(path: Path) -> Path:
-    """Return the file of a trace that is given by its name."""
+    # A file beats a fetched trace of the same name.
     name = str(path)
     if path.exists() or path.name != name:
         return path

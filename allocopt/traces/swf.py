@@ -9,32 +9,27 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.files.faults import bad_file, shown
-from allocopt.files.reading import read_text
-from allocopt.traces.names import trace_name
-from allocopt.traces.precedence import NONE
-from allocopt.traces.records import Places, Records, workload_of
-from allocopt.traces.table import LARGEST, Layout, Table, lines_of, read_table
-from allocopt.traces.workload import UNKNOWN_EXECUTABLE, UNKNOWN_USER, Workload
+from allocopt.files.faults import bad_file, printable, shown
+from allocopt.files.writing import write_text
+from allocopt.traces.records import Records
+from allocopt.traces.rows import Row, Writer, rows_of
+from allocopt.traces.table import LARGEST, Table
+from allocopt.traces.workload import NO_JOB, UNKNOWN_EXECUTABLE, UNKNOWN_USER, Workload
 
-JOB, SUBMIT, RUN, ALLOCATED, REQUESTED, REQUESTED_TIME = 1, 2, 4, 5, 8, 9
-USER, EXECUTABLE, PRECEDING, THINK_TIME = 12, 14, 17, 18
+VERSION = "2.2"
 
-SWF_LAYOUT = Layout(
-    {
-        JOB: "job number",
-        SUBMIT: "submit time",
-        RUN: "run time",
-        ALLOCATED: "allocated processors",
-        REQUESTED: "requested processors",
-        REQUESTED_TIME: "requested time",
-        USER: "user",
-        EXECUTABLE: "executable",
-        PRECEDING: "preceding job",
-        THINK_TIME: "think time",
-    },
-    fewest=18,
-)
+_COLUMNS = {
+    "job": (1, "job number"),
+    "submit": (2, "submit time"),
+    "run": (4, "run time"),
+    "allocated": (5, "allocated processors"),
+    "requested": (8, "requested processors"),
+    "requested_time": (9, "requested time"),
+    "user": (12, "user"),
+    "executable": (14, "executable"),
+    "preceding": (17, "preceding job"),
+    "think": (18, "think time"),
+}
 
 ALLOCATED_USED = "no requested processors, allocated ones used"
 RUN_USED = "no requested time, run time used"
@@ -48,25 +43,38 @@ def read_swf(path: Path) -> Workload:
     processors are dropped and counted, and so are repaired those whose preceding job (column 17) is not there. The
     machine's size is the header's ``MaxProcs``.
 
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    BadFileError
-        If the file cannot be read, a line or ``MaxProcs`` is malformed, or no job is left; it names the line and the
-        column.
+    Raises `BadFileError` if the file cannot be read, a line or ``MaxProcs`` is malformed, or no job is left; it names
+    the line and the column.
     """
-    lines = lines_of(read_text(path))
-    table = read_table(path, lines, SWF_LAYOUT)
-    places = Places(JOB, SUBMIT, PRECEDING)
-    return workload_of(table, places, _records(table), trace_name(path), _machine(path, swf_header(lines)))
+    table = Table.read(path, _COLUMNS, 18)
+    run = table.numbers("run")
+    requested, requested_time = table.integers("requested"), table.numbers("requested_time")
+    asks, estimates = requested > 0, requested_time > 0
+    preceding = table.integers("preceding")
+    records = Records(
+        path,
+        table.error,
+        table.integers("job"),
+        table.numbers("submit"),
+        run,
+        np.where(asks, requested, table.integers("allocated")),
+        np.where(estimates, requested_time, run),
+        {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
+        # Archive files have other negative numbers than -1 where nothing is known.
+        np.maximum(table.integers("user"), UNKNOWN_USER),
+        preceding,
+        np.where(preceding == NO_JOB, 0.0, np.maximum(table.numbers("think"), 0.0)),
+        np.maximum(table.integers("executable"), UNKNOWN_EXECUTABLE),
+    )
+    # Real headers say more behind the number, such as the batch partition's share, or something else altogether.
+    found = re.match(r"\d+(?=\s|$)", swf_header(table.lines).get("MaxProcs", ""), re.ASCII)
+    if found and float(found.group()) > LARGEST:
+        raise bad_file(path, "MaxProcs", f"is {shown(found.group())}, must be at most 2^53")
+    return records.workload(int(found.group()) or None if found else None)
 
 
 def swf_header(lines: list[str]) -> dict[str, str]:
-    """Values of the header lines by key, in their order; a key that stands there again adds a line to its value."""
+    """Return the header by key, in the order of its lines; a key that comes again adds a line to its value."""
     header: dict[str, str] = {}
     for line in lines:
         key, colon, value = line.partition(":") if line.startswith(";") else ("", "", "")
@@ -76,28 +84,25 @@ def swf_header(lines: list[str]) -> dict[str, str]:
     return header
 
 
-def _machine(path: Path, header: dict[str, str]) -> int | None:
-    """Processors of the machine, as the header says, or None where it says no whole number."""
-    found = re.match(r"\d+(?=\s|$)", header.get("MaxProcs", ""), re.ASCII)
-    if found and float(found.group()) > LARGEST:
-        raise bad_file(path, "MaxProcs", f"is {shown(found.group())}, must be at most 2^53")
-    return int(found.group()) or None if found else None
+def write_swf(path: Path, workload: Workload) -> None:
+    """Write a workload in the Standard Workload Format; `read_swf` makes the same jobs and machine of it.
+
+    A job's processors are written as requested and as allocated; what is not known is -1. What was dropped and
+    repaired is told in the header. Raises `BadFileError` if the file cannot be written, or would not be read again.
+    """
+    jobs = map(_line, rows_of(path, workload))
+    fields = [("Version", VERSION), ("MaxJobs", str(len(workload))), ("MaxRecords", str(len(workload)))]
+    if workload.machine_processors:
+        fields.append(("MaxProcs", str(workload.machine_processors)))
+    notes = [f"workload {workload.name}, times in seconds, unknown values -1", *workload.remarks()]
+    fields += [("Note", printable(note)) for note in notes]
+    write_text(path, "\n".join((*(f"; {key}: {value}" for key, value in fields), *jobs, "")))
 
 
-def _records(table: Table) -> Records:
-    """Apply the rules for missing values."""
-    run = table.numbers(RUN)
-    requested, requested_time = table.integers(REQUESTED), table.numbers(REQUESTED_TIME)
-    asks, estimates = requested > 0, requested_time > 0
-    preceding = table.integers(PRECEDING)
-    return Records(
-        table.numbers(SUBMIT),
-        run,
-        np.where(asks, requested, table.integers(ALLOCATED)),
-        np.where(estimates, requested_time, run),
-        {ALLOCATED_USED: ~asks, RUN_USED: ~estimates},
-        np.maximum(table.integers(USER), UNKNOWN_USER),
-        preceding,
-        np.where(preceding == NONE, 0.0, np.maximum(table.numbers(THINK_TIME), 0.0)),
-        np.maximum(table.integers(EXECUTABLE), UNKNOWN_EXECUTABLE),
-    )
+SWF = Writer(write_swf, lambda workload: [])
+
+
+def _line(row: Row) -> str:
+    think = -1 if row.preceding == NO_JOB else row.think
+    requested = f"{row.processors} {row.estimate} -1 -1 {row.user} -1 {row.executable}"
+    return f"{row.job} {row.submit} -1 {row.run} {row.processors} -1 -1 {requested} -1 -1 {row.preceding} {think}"

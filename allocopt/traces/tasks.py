@@ -12,8 +12,8 @@ from allocopt.traces.workload import Workload
 _WHOLE = ("nodes", "tasks")
 _POSITIVE = ("instructions", "ipc", "estimate")
 _OTHERS = ("submit", "memory_mb", "volume_mb")
-LEAST, MOST = 1e-15, 1e21
-"""What is positive lies between, what is not negative is at most the latter, so that times and energies are numbers."""
+# What is positive lies between, what is not negative is at most the latter, so that times and energies are numbers.
+_LEAST, _MOST = 1e-15, 1e21
 _LAST_NUMBER = re.compile(r"[0-9]{1,18}$")
 
 
@@ -71,7 +71,9 @@ class TaskWorkload:
                 fault = f"{column} has shape {np.shape(getattr(self, column))}, must be ({n},)"
                 raise InvalidProblemError("workload", fault)
         if len(set(self.names)) < n:
-            raise InvalidProblemError("workload", f"names a job twice: {_twice(self.names)!r}")
+            seen: set[str] = set()
+            twice = next(name for name in self.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            raise InvalidProblemError("workload", f"names a job twice: {twice!r}")
         if self.applications and len(self.applications) != n:
             raise InvalidProblemError("workload", f"has {len(self.applications)} applications for {n} jobs")
         order = np.argsort(self.submit, kind="stable")
@@ -86,30 +88,30 @@ class TaskWorkload:
         self._check_values()
 
     def _check_values(self) -> None:
-        """Raise `InvalidProblemError` where a number is out of its range."""
         for column in _POSITIVE:
             values = getattr(self, column)
-            self._check(column, (values >= LEAST) & (values <= MOST), f"a positive number, from {LEAST:g} to {MOST:g}")
+            self._check(
+                column, (values >= _LEAST) & (values <= _MOST), f"a positive number, from {_LEAST:g} to {_MOST:g}"
+            )
         for column in _OTHERS:
             values = getattr(self, column)
-            self._check(column, (values >= 0) & (values <= MOST), f"a number, not negative, at most {MOST:g}")
+            self._check(column, (values >= 0) & (values <= _MOST), f"a number, not negative, at most {_MOST:g}")
+        # Each may be in range where the quotient is not.
         work = self.work
-        right = f"such that its billions of cycles are from {LEAST:g} to {MOST:g}"
-        self._check("instructions", (work >= LEAST) & (work <= MOST), right)
+        right = f"such that its billions of cycles are from {_LEAST:g} to {_MOST:g}"
+        self._check("instructions", (work >= _LEAST) & (work <= _MOST), right)
         self._check("nodes", self.nodes >= 1, "at least 1")
         self._check("tasks", self.tasks >= self.nodes, "at least one for each of its nodes")
         filled = (self.nodes - 1) * self.per_node < self.tasks
         self._check("tasks", filled, "so many that its last node gets one, the others being filled alike")
 
     def _check(self, column: str, holds: np.ndarray, right: str) -> None:
-        """Raise `InvalidProblemError` where a column does not hold what it must."""
         if not holds.all():
             job = int(np.argmin(holds))
             fault = f"{column} is {getattr(self, column)[job]:g}, must be {right}"
             raise InvalidProblemError(f"job {self.names[job]!r}", fault)
 
     def __len__(self) -> int:
-        """Return the number of jobs."""
         return len(self.names)
 
     @property
@@ -138,27 +140,9 @@ class TaskWorkload:
         return np.arange(1, len(self) + 1)
 
     def workload_at(self, core_speed: float) -> Workload:
-        """Return the jobs with the run times of their tasks alone on cores of a speed.
-
-        Parameters
-        ----------
-        core_speed
-            In billions of operations per second at one instruction per cycle, positive.
-        """
+        """Return the jobs with the run times of their tasks alone on cores of so many billions of cycles per second."""
         return Workload(self.name, self.numbers(), self.submit, self.work / core_speed, self.tasks, self.estimate)
 
     def workload(self, start: FloatArray, end: FloatArray) -> Workload:
-        """Return the jobs with the run times that a simulation gave, for metrics and files of schedules.
-
-        Parameters
-        ----------
-        start, end
-            When each job ran, in seconds, shape ``(n,)``.
-        """
+        """Return the jobs with the run times that a simulation gave: start and end in seconds, shape ``(n,)``."""
         return Workload(self.name, self.numbers(), self.submit, end - start, self.tasks, self.estimate)
-
-
-def _twice(names: tuple[str, ...]) -> str:
-    """First name that comes again."""
-    seen: set[str] = set()
-    return next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]

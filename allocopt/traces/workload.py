@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from allocopt.arrays import FloatArray, IntArray, frozen_integers
+from allocopt.arrays import BoolArray, FloatArray, IntArray, frozen_integers
 from allocopt.errors import InvalidProblemError, UsageError
-from allocopt.traces.precedence import NONE, preceding_rows, row_on_a_cycle, without_lost
 
 Counts = tuple[tuple[str, int], ...]
 """Numbers of jobs by reason."""
@@ -17,24 +16,18 @@ OVERSIZED = "larger than the machine"
 SURPLUS = "beyond the number of jobs asked for"
 PRECEDING_LOST = "preceding job not in the trace"
 
-UNKNOWN_USER = -1
-UNKNOWN_EXECUTABLE = -1
+# Stand where there is no preceding job, and where the user or the application of a job is not known: what SWF writes.
+NO_JOB = UNKNOWN_USER = UNKNOWN_EXECUTABLE = -1
 
 _INTEGERS = ("ids", "processors", "users", "preceding", "executables")
 _SECONDS = ("submit", "run", "estimate", "think_s")
 COLUMNS = (*_INTEGERS, *_SECONDS)
 """Names of the arrays that hold a value for every job."""
-_UNKNOWN = {"users": UNKNOWN_USER, "preceding": NONE, "think_s": 0.0, "executables": UNKNOWN_EXECUTABLE}
+_UNKNOWN = {"users": UNKNOWN_USER, "preceding": NO_JOB, "think_s": 0.0, "executables": UNKNOWN_EXECUTABLE}
 
 
-def no_integers() -> IntArray:
-    """Return the array that stands for a column that is not known."""
+def _no_integers() -> IntArray:
     return np.empty(0, dtype=np.int64)
-
-
-def no_seconds() -> FloatArray:
-    """Return the array that stands for a column that is not known."""
-    return np.empty(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,10 +76,10 @@ class Workload:
     machine_processors: int | None = None
     dropped: Counts = ()
     repaired: Counts = ()
-    users: IntArray = field(default_factory=no_integers)
-    preceding: IntArray = field(default_factory=no_integers)
-    think_s: FloatArray = field(default_factory=no_seconds)
-    executables: IntArray = field(default_factory=no_integers)
+    users: IntArray = field(default_factory=_no_integers)
+    preceding: IntArray = field(default_factory=_no_integers)
+    think_s: FloatArray = field(default_factory=lambda: np.empty(0))
+    executables: IntArray = field(default_factory=_no_integers)
 
     def __post_init__(self) -> None:
         for name, value in _UNKNOWN.items():
@@ -96,7 +89,10 @@ class Workload:
         if len(shapes[0]) != 1 or len(set(shapes)) != 1:
             raise InvalidProblemError("workload", f"its arrays have shapes {shapes}, must all be (jobs,)")
         for name in _INTEGERS:
-            _check_integers(name, getattr(self, name))
+            # Floats, even whole ones, are refused: beyond 2^53 two ids would be one.
+            array = np.asarray(getattr(self, name))
+            if array.size and array.dtype.kind not in "iu":
+                raise InvalidProblemError("workload", f"its {name} have dtype {array.dtype}, must be integers")
         order = np.lexsort((self.ids, self.submit))
         for name in _INTEGERS:
             object.__setattr__(self, name, frozen_integers(np.asarray(getattr(self, name))[order]))
@@ -106,21 +102,14 @@ class Workload:
         _check_precedence(self)
 
     def __len__(self) -> int:
-        """Return the number of jobs."""
         return len(self.ids)
 
     def preceding_rows(self) -> IntArray:
         """Return the row of each job's preceding job, -1 where it has none, shape ``(n,)``."""
-        return preceding_rows(self.ids, self.preceding)
+        return _preceding_rows(self.ids, self.preceding)
 
     def remarks(self, size: int | None = None) -> list[str]:
-        """Say what was dropped and repaired, one line per reason; and that a machine has another size than the trace's.
-
-        Parameters
-        ----------
-        size
-            Size of the machine on which the jobs are to run; None if there is none.
-        """
+        """Return what was dropped and repaired, a line per reason, and that a machine of a size is not the trace's."""
         kinds = (("dropped", self.dropped), ("repaired", self.repaired))
         counted = [f"{self.name}: jobs {kind}, {reason}: {jobs}" for kind, counts in kinds for reason, jobs in counts]
         if None in (size, self.machine_processors) or size == self.machine_processors:
@@ -130,10 +119,7 @@ class Workload:
     def in_nodes(self, processors_per_node: int) -> "Workload":
         """Return the workload in whole nodes: each job's processors divided and rounded up, and the machine's down.
 
-        Raises
-        ------
-        UsageError
-            If the number of processors per node is not positive.
+        Raises `UsageError` if the number of processors per node is not positive.
         """
         if processors_per_node < 1:
             raise UsageError(f"there are {processors_per_node} processors per node, must be at least 1")
@@ -153,13 +139,7 @@ class Workload:
         return self._only(self.processors <= size, OVERSIZED)
 
     def first(self, jobs: int) -> "Workload":
-        """Return the workload without all but the first jobs submitted; the others are counted as dropped.
-
-        Raises
-        ------
-        UsageError
-            If the number of jobs is negative.
-        """
+        """Return the first jobs submitted, the others being counted as dropped; a negative number is a `UsageError`."""
         if jobs < 0:
             raise UsageError(f"the number of jobs is {jobs}, must not be negative")
         return self._only(np.arange(len(self)) < jobs, SURPLUS)
@@ -167,20 +147,12 @@ class Workload:
     def subset(self, rows: IntArray | slice, begin_s: float = 0.0, name: str | None = None) -> "Workload":
         """Return some jobs, submitted as long after ``begin_s`` as they were; they wait for nobody who is left out.
 
-        Parameters
-        ----------
-        rows
-            Which jobs.
-        begin_s
-            In seconds, at most their first submit time.
-        name
-            Name of the workload; None keeps this one's.
+        ``begin_s``, in seconds, is at most their first submit time. Without a name the workload keeps this one's.
         """
         kept, _ = self._rows(rows)
         return replace(self, **{**kept, "name": name or self.name, "submit": kept["submit"] - begin_s})
 
-    def _only(self, keep: NDArray[np.bool_], reason: str) -> "Workload":
-        """Return the workload without some jobs, which are counted as dropped for a reason."""
+    def _only(self, keep: BoolArray, reason: str) -> "Workload":
         kept, lost = self._rows(keep)
         dropped = _with_count(self.dropped, reason, int((~keep).sum()))
         return replace(self, **kept, dropped=dropped, repaired=_with_count(self.repaired, PRECEDING_LOST, lost))
@@ -192,30 +164,57 @@ class Workload:
         return kept, lost
 
 
+def without_lost(ids: IntArray, preceding: IntArray, think_s: FloatArray) -> tuple[IntArray, FloatArray, int]:
+    """Return preceding jobs and think times without those of jobs that are not there, and the number of these.
+
+    Arrays have shape ``(n,)``: distinct numbers of the jobs, the number of the one before each, -1 for none, and the
+    seconds from its end.
+    """
+    lost = (preceding != NO_JOB) & (_preceding_rows(ids, preceding) < 0)
+    return np.where(lost, NO_JOB, preceding), np.where(lost, 0.0, think_s), int(lost.sum())
+
+
+def row_on_a_cycle(ids: IntArray, preceding: IntArray) -> int | None:
+    """Return the first row of a job that has to end before it can start, or None; arrays as for `without_lost`."""
+    jobs = len(ids)
+    # A last row, its own successor, ends every chain. Each round doubles the steps that are taken along the chains:
+    # after as many as there are jobs, whoever has not come to the end has come to a cycle.
+    after = np.append(_preceding_rows(ids, preceding), jobs)
+    after[after < 0] = jobs
+    for _ in range(jobs.bit_length() if (after < jobs).any() else 0):
+        after = after[after]
+    on_cycle = after[after < jobs]
+    return int(on_cycle.min()) if len(on_cycle) else None
+
+
+def _preceding_rows(ids: IntArray, preceding: IntArray) -> IntArray:
+    # A binary search for all at once: real traces have hundreds of thousands of jobs, of which few wait for others.
+    follows = np.flatnonzero(preceding != NO_JOB)
+    rows = np.full(len(preceding), -1)
+    if len(follows) and len(ids):
+        order = np.argsort(ids)
+        wanted = preceding[follows]
+        places = np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)
+        found = order[places]
+        rows[follows] = np.where(ids[found] == wanted, found, -1)
+    return rows
+
+
 def _with_count(counts: Counts, reason: str, jobs: int) -> Counts:
-    """Add a number of jobs to those counted for a reason; a reason without jobs is not listed."""
+    # A reason without jobs is not listed.
     totals = dict(counts)
     totals[reason] = totals.get(reason, 0) + jobs
     return tuple((reason, total) for reason, total in totals.items() if total)
 
 
 def _frozen_seconds(values: ArrayLike) -> FloatArray:
-    """Return a read-only copy of ``values`` as 64-bit floats."""
     array = np.array(values, dtype=np.float64, copy=True)
     array.setflags(write=False)
     return array
 
 
-def _check_integers(name: str, values: ArrayLike) -> None:
-    """Raise `InvalidProblemError` for an array of anything but integers."""
-    array = np.asarray(values)
-    if array.size and array.dtype.kind not in "iu":
-        raise InvalidProblemError("workload", f"its {name} have dtype {array.dtype}, must be integers")
-
-
 def _check(workload: Workload) -> None:
-    """Raise `InvalidProblemError` for the first job whose values are out of range, or that is given twice."""
-    rules: list[tuple[str, IntArray | FloatArray, NDArray[np.bool_], str]] = [
+    rules: list[tuple[str, IntArray | FloatArray, BoolArray, str]] = [
         ("submit time", workload.submit, workload.submit >= 0, "not negative"),
         ("run time", workload.run, workload.run > 0, "positive"),
         ("estimate", workload.estimate, workload.estimate > 0, "positive"),
@@ -225,6 +224,7 @@ def _check(workload: Workload) -> None:
         ("think time", workload.think_s, workload.think_s >= 0, "not negative"),
     ]
     for what, values, right, must in rules:
+        # NaN compares as false with everything, so that it is told as what it is and not as out of range.
         finite = np.isfinite(values)
         if not (right & finite).all():
             job = int(np.argmin(right & finite))
@@ -236,14 +236,13 @@ def _check(workload: Workload) -> None:
 
 
 def _check_precedence(workload: Workload) -> None:
-    """Raise `InvalidProblemError` for a preceding job that is not there or would wait for itself."""
     ids, preceding = workload.ids, workload.preceding
-    unfounded = (preceding == NONE) & (workload.think_s > 0)
+    unfounded = (preceding == NO_JOB) & (workload.think_s > 0)
     if unfounded.any():
         job = int(np.argmax(unfounded))
         fault = f"it has a think time of {workload.think_s[job]} s, but no preceding job"
         raise InvalidProblemError(f"job {ids[job]}", fault)
-    missing = (preceding != NONE) & (workload.preceding_rows() < 0)
+    missing = (preceding != NO_JOB) & (workload.preceding_rows() < 0)
     if missing.any():
         job = int(np.argmax(missing))
         raise InvalidProblemError(f"job {ids[job]}", f"its preceding job is {preceding[job]}, there is no such job")

@@ -12,7 +12,7 @@ from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.state import Execution
-from allocopt.traces.npb import npb_batch
+from allocopt.traces.irmasim import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 from learned.rl.state import Stateful
 

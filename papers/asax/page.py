@@ -17,8 +17,7 @@ from allocopt.problems.coallocation.interference import Interference, Sharing, T
 from allocopt.report.table import Cell
 from allocopt.reproduction import Records, ReproductionRequest
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
-from allocopt.traces.applications import CLUSTER_SIZES
-from allocopt.traces.asax_queue import QueuedJob
+from allocopt.traces.applications import CLUSTER_SIZES, QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
 from learned.asax.agent import Loss
 from papers.artifact import Artifact

@@ -8,8 +8,7 @@ from allocopt.reproduction import Records
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S
-from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
+from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, QueuedJob, asax_queue, queue_workload
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.agent import Asax, Loss
 from learned.asax.scheduler import AsaxScheduler

@@ -15,7 +15,7 @@ from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
 from allocopt.envs.environments import Task
 from allocopt.envs.policy_selection import task as policy_selection
 from allocopt.simulator.locality import SIERRA_TABLE
-from allocopt.traces.asax_queue import asax_queue
+from allocopt.traces.applications import asax_queue
 
 
 def task_of(name: str) -> type[Task[Any, Any]]:

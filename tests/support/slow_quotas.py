@@ -10,7 +10,7 @@ from allocopt.problems.coallocation.problem import LARGEST_PERCENT
 from allocopt.simulator.quota.execution import Accounts, Allocation, Progress, QuotaSchedule, QuotaView
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.scheduler import Decision, PlaceGuest, Start
-from allocopt.traces.asax_queue import QueuedJob, queue_workload
+from allocopt.traces.applications import QueuedJob, queue_workload
 
 SAME_TIME_S = 1e-9
 

@@ -17,7 +17,7 @@ from allocopt.kernels.compiled import kernel
 from allocopt.simulator.rules import Backfill, Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.state import JOB_DTYPE
-from allocopt.traces.lublin import lublin_workload
+from allocopt.traces.generators import lublin_workload
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 

@@ -17,8 +17,7 @@ from allocopt.problems.coallocation.problem import LARGEST_PERCENT
 from allocopt.simulator.quota.execution import QuotaSchedule
 from allocopt.simulator.quota.questions import Asking, AskingSimulation, Question
 from allocopt.simulator.state import Records
-from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S
-from allocopt.traces.asax_queue import QueuedJob, asax_queue
+from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, QueuedJob, asax_queue
 
 METRICS: dict[str, Callable[[QuotaSchedule], float]] = {
     "mean_wait_h": lambda done: done.wait_s.mean() / HOUR_S,

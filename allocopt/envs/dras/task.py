@@ -31,7 +31,7 @@ from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.state import NOBODY, QUEUE
 from allocopt.simulator.two_level import PAPER_WINDOW, Choice
 from allocopt.simulator.view import View, state_of
-from allocopt.traces.lublin import lublin_workload
+from allocopt.traces.generators import lublin_workload
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 

@@ -19,8 +19,7 @@ from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, Action, get_actions
 from allocopt.simulator.multicore.simulation import MulticoreSchedule, MulticoreSimulation
 from allocopt.simulator.multicore.state import Execution, ExecutionKind, new_simulation
-from allocopt.traces.irmasim import read_irmasim
-from allocopt.traces.npb import npb_batch
+from allocopt.traces.irmasim import npb_batch, read_irmasim
 from allocopt.traces.tasks import TaskWorkload
 
 DRAWN_JOBSETS, DRAWN_JOBS = 16, 100  # job sets drawn by the seed of a reset where none are given, and jobs of each

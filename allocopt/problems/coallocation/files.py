@@ -9,8 +9,8 @@ from allocopt.files.models import FileModel, InstanceModel, Positive, SolutionMo
 from allocopt.problems.coallocation.interference import Interference, Sharing
 from allocopt.problems.coallocation.problem import Coallocation, CoallocationObjective, CoallocationProblem
 from allocopt.problems.kind import Codec
+from allocopt.traces.executables import ShareOfOne
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
-from allocopt.traces.profiles import ShareOfOne
 
 Number = Annotated[float, Field(ge=0)]
 

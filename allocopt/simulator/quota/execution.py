@@ -15,7 +15,7 @@ from allocopt.simulator.execution import Change
 from allocopt.simulator.placement import Guest
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.state import NOBODY
-from allocopt.traces.asax_queue import QueuedJob
+from allocopt.traces.applications import QueuedJob
 from allocopt.traces.job_profile import ProfiledJob, Stage
 
 LEAST_S = 1e-6  # seconds of work below which a stage is over

@@ -12,7 +12,7 @@ from allocopt.simulator.rules import Rules
 from allocopt.simulator.schedule import Schedule
 from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.simulate import new_simulation
-from allocopt.traces.asax_queue import QueuedJob, queue_workload
+from allocopt.traces.applications import QueuedJob, queue_workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from allocopt.simulator.quota.execution import QuotaExecution
 from allocopt.simulator.quota.scheduler import QuotaScheduler
 from allocopt.simulator.registry import get_policy, policy_names
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.asax_queue import queue_workload
+from allocopt.traces.applications import queue_workload
 from allocopt.traces.executables import WORKFLOWS, profiled_jobs
 from allocopt.traces.swf import read_swf
 from learned.asax.scheduler import AsaxPolicy

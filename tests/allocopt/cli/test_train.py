@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from allocopt.traces.lublin import lublin_workload
-from allocopt.traces.swf_writing import write_swf
+from allocopt.traces.generators import lublin_workload
+from allocopt.traces.swf import write_swf
 from learned.weights import read_weights
 
 Run = Callable[..., Any]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from allocopt.traces.csv_cells import count_of, duration_s, instant_s, resource_count
+from allocopt.traces.csv_cells import duration_s, instant_s, resource_count
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_durations_are_read_in_every_form_of_slurm(text: str, seconds: float) ->
 def test_no_value_and_no_limit_are_not_a_number(text: str) -> None:
     assert math.isnan(duration_s(text))
     assert math.isnan(instant_s(text))
-    assert count_of(text) == 0
+    assert resource_count(text, "node") == 0
 
 
 @pytest.mark.parametrize("text", ["9007199254740994", "9" * 400, f"{'9' * 400}:00", f"{'9' * 18}-00:00:00"])
@@ -59,34 +59,34 @@ def test_instants_are_dates_or_seconds(text: str, seconds: float) -> None:
     assert instant_s(text) == seconds
 
 
-@pytest.mark.parametrize(("text", "count"), [("16", 16), ("4.0", 4), ("2K", 2000), ("1.5k", 1500), ("1M", 1_000_000)])
-def test_counts_may_have_a_unit(text: str, count: int) -> None:
-    assert count_of(text) == count
-
-
 @pytest.mark.parametrize("text", ["1:2:3:4", "a", "1-", "-5:00", "1e999", "inf", "12:xx"])
 def test_what_is_no_duration_is_told(text: str) -> None:
     with pytest.raises(ValueError, match="must be a number or a duration such as"):
         duration_s(text)
 
 
-@pytest.mark.parametrize("text", ["4.5", "n[1-2]", "-1", "16Gn", "1e9999"])
+@pytest.mark.parametrize("text", ["4.5", "n[1-2]", "-1", "16Gn", "1e9999", "cpu=2,node=two"])
 def test_what_is_no_count_is_told(text: str) -> None:
     with pytest.raises(ValueError, match="must be a whole number such as 16 or 2K"):
-        count_of(text)
+        resource_count(text, "node")
 
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("billing=8,cpu=1.5K,gres/gpu=1,mem=186G,node=2", 2), ("cpu=4", 0), ("node=", 0), ("16", 16), ("", 0)],
+    [
+        ("16", 16),
+        ("4.0", 4),
+        ("2K", 2000),
+        ("1.5k", 1500),
+        ("1M", 1_000_000),
+        ("billing=8,cpu=1.5K,gres/gpu=1,mem=186G,node=2", 2),
+        ("cpu=4", 0),
+        ("node=", 0),
+        ("", 0),
+    ],
 )
-def test_a_resource_is_found_in_a_list_of_slurm(text: str, count: int) -> None:
+def test_a_count_may_have_a_unit_and_stand_in_a_list_of_slurm(text: str, count: int) -> None:
     assert resource_count(text, "node") == count
-
-
-def test_a_resource_that_is_no_number_is_told() -> None:
-    with pytest.raises(ValueError, match="is 'two', must be a whole number such as 16 or 2K"):
-        resource_count("cpu=2,node=two", "node")
 
 
 def test_what_is_no_date_is_told() -> None:

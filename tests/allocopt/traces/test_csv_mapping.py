@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.damage import check_read_or_refused, damaged
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.traces.csv_columns import Columns, parse_columns
+from allocopt.traces.csv_columns import Columns
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
 
@@ -30,7 +30,7 @@ COMPLETED|105|c|Unknown|2026-01-01T00:00:20|2026-01-01T00:00:50|00:00:30|00:30:0
 def read(folder: Path, text: str, columns: str | None = None, name: str = "jobs.csv") -> Workload:
     path = folder / name
     path.write_text(text, encoding="utf-8")
-    return read_workload(path, None if columns is None else parse_columns(columns))
+    return read_workload(path, None if columns is None else Columns.parse(columns))
 
 
 def fault(folder: Path, text: str, columns: str | None = None, name: str = "jobs.csv") -> str:
@@ -176,7 +176,7 @@ def test_an_odd_mapping_is_told(tmp_path: Path, text: str, message: str) -> None
     path = tmp_path / "mapping.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BadFileError) as raised:
-        parse_columns(str(path))
+        Columns.parse(str(path))
     assert str(raised.value).startswith(f"{path}: {message}")
 
 
@@ -191,7 +191,7 @@ def test_an_odd_mapping_is_told(tmp_path: Path, text: str, message: str) -> None
 )
 def test_an_odd_mapping_on_the_command_line_is_told(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        parse_columns(text)
+        Columns.parse(text)
 
 
 @pytest.mark.parametrize(

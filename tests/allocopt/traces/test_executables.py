@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from allocopt.errors import BadFileError, InvalidProblemError
-from allocopt.traces.applications import APPLICATIONS
-from allocopt.traces.asax_queue import asax_queue, queue_workload
+from allocopt.traces.applications import APPLICATIONS, asax_queue, queue_workload
 from allocopt.traces.executables import WORKFLOWS, Executable, profiled_jobs
 from allocopt.traces.job_profile import Stage, StageKind
-from allocopt.traces.swf import read_swf
-from allocopt.traces.swf_writing import write_swf
+from allocopt.traces.swf import read_swf, write_swf
 
 
 def test_a_trace_keeps_the_applications_of_its_jobs(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import BadFileError, UsageError
-from allocopt.traces.fetch import SOURCES, TraceSource, cached_trace, fetch_trace, known_source
+from allocopt.traces.fetch import SOURCES, TraceSource, cached_trace, known_source
 from allocopt.traces.reading import read_workload
 
 SWF = "; MaxProcs: 4\n" + "".join(f"{job} {job} -1 10 2 -1 -1 2 20 -1 1 1 1 1 1 -1 -1 -1\n" for job in range(1, 4))
@@ -62,19 +62,19 @@ def server() -> Iterator[Server]:
 @pytest.mark.parametrize("name", ["t.swf.gz", "t.swf"])
 def test_a_trace_is_fetched_once_and_there_without_a_network(server: Server, tmp_path: Path, name: str) -> None:
     source = TraceSource("mine", f"{server.url}/{name}", SHA256)
-    path = fetch_trace(source, tmp_path)
+    path = source.fetch(tmp_path)
     assert path == tmp_path / "mine.swf.gz"
     assert len(read_workload(path)) == 3
     server.http.shutdown()
-    assert fetch_trace(source, tmp_path) == path
+    assert source.fetch(tmp_path) == path
     assert server.asked == [f"/{name}"]
 
 
 def test_a_damaged_file_is_fetched_again(server: Server, tmp_path: Path) -> None:
     source = TraceSource("mine", f"{server.url}/t.swf.gz", SHA256)
-    path = fetch_trace(source, tmp_path)
+    path = source.fetch(tmp_path)
     path.write_bytes(path.read_bytes()[:-9])
-    assert len(read_workload(fetch_trace(source, tmp_path))) == 3
+    assert len(read_workload(source.fetch(tmp_path))) == 3
     assert len(server.asked) == 2
 
 
@@ -95,7 +95,7 @@ def test_what_is_not_the_trace_is_not_kept(
     server: Server, tmp_path: Path, path: str, sha256: str, message: str
 ) -> None:
     with pytest.raises(BadFileError) as raised:
-        fetch_trace(TraceSource("mine", server.url + path, sha256), tmp_path)
+        TraceSource("mine", server.url + path, sha256).fetch(tmp_path)
     assert str(raised.value) == f"{server.url}{path}: {message}"
     assert list(tmp_path.iterdir()) == []
 
@@ -104,12 +104,12 @@ def test_no_server_is_told(server: Server, tmp_path: Path) -> None:
     server.http.shutdown()
     server.http.server_close()
     with pytest.raises(BadFileError, match="cannot be fetched: "):
-        fetch_trace(TraceSource("mine", f"{server.url}/t.swf", SHA256), tmp_path)
+        TraceSource("mine", f"{server.url}/t.swf", SHA256).fetch(tmp_path)
 
 
 def test_only_the_web_is_asked(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="must begin with http:// or https://"):
-        fetch_trace(TraceSource("mine", (tmp_path / "t.swf").as_uri(), SHA256), tmp_path)
+        TraceSource("mine", (tmp_path / "t.swf").as_uri(), SHA256).fetch(tmp_path)
 
 
 def test_known_names_have_their_url_and_checksum_and_others_need_both() -> None:
@@ -137,7 +137,7 @@ def test_a_trace_that_was_fetched_is_read_by_its_name(
         BadFileError, match="KTH-SP2: no such file, nor has the trace been fetched: allocopt fetch-trace"
     ):
         read_workload("KTH-SP2")
-    fetch_trace(TraceSource("mine", f"{server.url}/t.swf", SHA256))
+    TraceSource("mine", f"{server.url}/t.swf", SHA256).fetch()
     assert cached_trace("mine") == tmp_path / "allocopt" / "traces" / "mine.swf.gz"
     assert read_workload("mine").name == "mine"
     with pytest.raises(BadFileError, match="No such file"):
@@ -156,12 +156,12 @@ def test_a_misspelt_name_of_a_trace_is_told_with_the_right_one(
 
 def test_an_address_that_cannot_be_asked_and_an_answer_that_is_no_http_are_told_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="cannot be fetched: URL can't contain control characters"):
-        fetch_trace(TraceSource("mine", "http://127.0.0.1:1/a b", SHA256), tmp_path)
+        TraceSource("mine", "http://127.0.0.1:1/a b", SHA256).fetch(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=_answer_nonsense, args=(listening,))
         thread.start()
         with pytest.raises(BadFileError, match="cannot be fetched"):
-            fetch_trace(TraceSource("mine", f"http://127.0.0.1:{listening.getsockname()[1]}/t", SHA256), tmp_path)
+            TraceSource("mine", f"http://127.0.0.1:{listening.getsockname()[1]}/t", SHA256).fetch(tmp_path)
         thread.join()
 
 
@@ -175,7 +175,7 @@ def _answer_nonsense(listening: socket.socket) -> None:
 def test_a_server_that_takes_its_time_is_given_up(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("allocopt.traces.fetch.LONGEST_DOWNLOAD_S", 0.05)
+    monkeypatch.setattr("allocopt.traces.fetch._LONGEST_DOWNLOAD_S", 0.05)
     with pytest.raises(BadFileError, match=r"slow\.swf: cannot be fetched: it takes longer than 0\.05 s"):
-        fetch_trace(TraceSource("mine", f"{server.url}/slow.swf", SHA256), tmp_path)
+        TraceSource("mine", f"{server.url}/slow.swf", SHA256).fetch(tmp_path)
     assert not list(tmp_path.iterdir())

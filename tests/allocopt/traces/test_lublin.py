@@ -11,31 +11,19 @@ from scipy import stats
 
 from allocopt.arrays import FloatArray
 from allocopt.errors import UsageError
-from allocopt.traces.lublin import (
-    BUCKET_S,
-    BUCKETS,
-    Gamma,
-    LublinModel,
-    arrival_times,
-    bucket_weights,
-    draw_gaps,
-    draw_run_times,
-    draw_sizes,
-    lublin_workload,
-)
+from allocopt.traces.generators import Gamma, LublinModel, lublin_workload
 from allocopt.traces.swf import read_swf
 
 MODEL = LublinModel()
 MANY = 200_000
+BUCKETS, BUCKET_S = 48, 1800
 
 
 def check_share(flags: np.ndarray, share: float) -> None:
-    """Compare how often something happened with its probability."""
     assert abs(flags.mean() - share) <= 5 * math.sqrt(share * (1 - share) / len(flags)) + 1e-12
 
 
 def check_mean(values: np.ndarray, mean: float) -> None:
-    """Compare a mean with the expected one."""
     assert abs(values.mean() - mean) <= 5 * values.std() / math.sqrt(len(values))
 
 
@@ -44,13 +32,13 @@ def cdf(gamma: Gamma, x: float) -> float:
 
 
 def test_a_share_of_jobs_is_serial() -> None:
-    sizes = draw_sizes(MANY, 256, np.random.default_rng(1), MODEL)
+    sizes = MODEL.draw_sizes(MANY, 256, np.random.default_rng(1))
     check_share(sizes == 1, 0.244)
     assert (sizes.min(), sizes.max()) == (1, 256)
 
 
 def test_powers_of_two_are_as_frequent_as_their_interval_of_the_two_stage_uniform() -> None:
-    sizes = draw_sizes(MANY, 256, np.random.default_rng(2), LublinModel(serial=0.0, power_of_two=1.0))
+    sizes = LublinModel(serial=0.0, power_of_two=1.0).draw_sizes(MANY, 256, np.random.default_rng(2))
     low, middle, top = 0.8, 5.5, 8.0
 
     def below(x: float) -> float:
@@ -64,13 +52,13 @@ def test_powers_of_two_are_as_frequent_as_their_interval_of_the_two_stage_unifor
 def test_the_logarithm_of_unrounded_sizes_has_the_mean_of_the_two_stage_uniform() -> None:
     # On a machine this large, rounding to whole processors hardly moves a mean over sizes from 2^8 on.
     model = LublinModel(serial=0.0, power_of_two=0.0, log2_least=8.0)
-    sizes = draw_sizes(MANY, 2**20, np.random.default_rng(3), model)
+    sizes = model.draw_sizes(MANY, 2**20, np.random.default_rng(3))
     check_mean(np.log2(sizes), (0.86 * 8 + 17.5 + 0.14 * 20) / 2)
 
 
 @pytest.mark.parametrize("processors", [10, 100, 1000])
 def test_no_job_is_larger_than_a_machine_of_any_size(processors: int) -> None:
-    sizes = draw_sizes(20_000, processors, np.random.default_rng(4), LublinModel(serial=0.1, power_of_two=0.5))
+    sizes = LublinModel(serial=0.1, power_of_two=0.5).draw_sizes(20_000, processors, np.random.default_rng(4))
     assert sizes.max() <= processors
     assert sizes.max() > processors // 2
     assert sizes.min() == 1
@@ -78,7 +66,7 @@ def test_no_job_is_larger_than_a_machine_of_any_size(processors: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 64, 200])
 def test_run_times_are_hyper_gamma_with_a_share_linear_in_the_size(size: int) -> None:
-    run = draw_run_times(np.full(MANY, size), np.random.default_rng(size), MODEL)
+    run = MODEL.draw_run_times(np.full(MANY, size), np.random.default_rng(size))
     share = min(max(0.78 - 0.0054 * size, 0), 1)
 
     def below(x: float) -> float:
@@ -92,7 +80,7 @@ def test_run_times_are_hyper_gamma_with_a_share_linear_in_the_size(size: int) ->
 
 
 def test_gaps_have_the_mean_of_the_truncated_log_gamma() -> None:
-    gaps = draw_gaps(MANY, np.random.default_rng(6), MODEL)
+    gaps = MODEL.draw_gaps(MANY, np.random.default_rng(6))
     shape, scale = MODEL.gap.shape, MODEL.gap.scale
     # E[exp(g); g <= 13] is the probability under the exponentially tilted gamma, of scale b / (1 - b).
     tilted = Gamma(shape, scale / (1 - scale))
@@ -105,8 +93,8 @@ def test_a_half_hour_weighs_as_much_as_its_probability() -> None:
     numbers = np.arange(11, 59)
     expected = np.zeros(BUCKETS)
     expected[(numbers - 1) % BUCKETS] = below(numbers + 0.5) - below(numbers - 0.5)
-    assert bucket_weights(MODEL) == pytest.approx(expected / expected.mean(), rel=1e-9)
-    assert bucket_weights(MODEL).sum() == pytest.approx(48)
+    assert MODEL.bucket_weights() == pytest.approx(expected / expected.mean(), rel=1e-9)
+    assert MODEL.bucket_weights().sum() == pytest.approx(48)
 
 
 def paid_by_bucket(gaps_s: list[float], weights: FloatArray) -> list[float]:
@@ -123,8 +111,8 @@ def paid_by_bucket(gaps_s: list[float], weights: FloatArray) -> list[float]:
 
 @given(st.lists(st.floats(1.0, 400_000.0), min_size=1, max_size=20))
 def test_arrivals_are_those_of_paying_bucket_by_bucket(gaps_s: list[float]) -> None:
-    slowly = np.array(paid_by_bucket(gaps_s, bucket_weights(MODEL)))
-    times = arrival_times(np.array(gaps_s), MODEL)
+    slowly = np.array(paid_by_bucket(gaps_s, MODEL.bucket_weights()))
+    times = MODEL.arrival_times(np.array(gaps_s))
     assert (times == np.floor(times)).all()
     # A whole second more or less where rounding meets the last digit.
     assert (np.abs(times + 0.5 - slowly) <= 0.5 + 1e-6).all()

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from allocopt.errors import BadFileError
-from allocopt.traces.executables import Executable
+from allocopt.traces.executables import Executable, read_profiles
 from allocopt.traces.job_profile import Stage, StageKind
-from allocopt.traces.profiles import read_profiles
 
 TABLE = """
 [[application]]

@@ -8,7 +8,7 @@ import pytest
 from allocopt.simulator.quota.execution import Allocation, Progress, QuotaExecution, QuotaView
 from allocopt.simulator.scheduler import PlaceGuest, SetQuota
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
+from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from learned.asax.agent import Asax, Loss
 from learned.asax.scheduler import AsaxScheduler, state_of

@@ -9,7 +9,7 @@ from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.schedule import job_times
 from allocopt.simulator.simulate import simulate
 from allocopt.simulator.two_level import TwoLevelScheduler
-from allocopt.traces.swf_writing import write_swf
+from allocopt.traces.swf import write_swf
 from allocopt.traces.workload import Workload
 from allocopt.training import TrainingRequest
 from learned.dras.policies import AgentScheduler

@@ -17,7 +17,7 @@ from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import job_times
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.swf_writing import write_swf
+from allocopt.traces.swf import write_swf
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from learned.dras.jobsets import EVALUATION_SEEDS

@@ -22,7 +22,7 @@ from allocopt.simulator.metrics import measure
 from allocopt.simulator.rules import Backfill, EventOrder, Rules
 from allocopt.simulator.scheduler import ListScheduler
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.lublin import lublin_workload
+from allocopt.traces.generators import lublin_workload
 from allocopt.traces.workload import Workload
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 

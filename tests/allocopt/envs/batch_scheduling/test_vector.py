@@ -8,7 +8,7 @@ from gymnasium.vector import AutoresetMode
 import allocopt.envs
 from allocopt.envs.batch_scheduling.task import BatchSchedulingEnv, BatchSchedulingVectorEnv
 from allocopt.errors import UsageError
-from allocopt.traces.lublin import lublin_workload
+from allocopt.traces.generators import lublin_workload
 
 JOBS = lublin_workload(500, 64, np.random.default_rng(1))
 

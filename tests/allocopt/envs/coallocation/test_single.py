@@ -19,7 +19,7 @@ from allocopt.problems.coallocation.interference import Interference
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
 from allocopt.simulator.quota.scheduler import QuotaScheduler, SpaceSharing
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
+from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.agent import Asax

@@ -18,7 +18,7 @@ from allocopt.simulator.multicore.run import DECISION, OVER
 from allocopt.simulator.multicore.simulation import MulticoreSimulation
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.npb import npb_batch
+from allocopt.traces.irmasim import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 
 KINDS = tuple(ExecutionKind)

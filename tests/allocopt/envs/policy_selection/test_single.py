@@ -16,7 +16,7 @@ from allocopt.envs.policy_selection.task import Options, PolicySelectionEnv, Pol
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.npb import npb_batch
+from allocopt.traces.irmasim import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 
 SMALL = homogeneous(2)

@@ -14,7 +14,7 @@ from allocopt.simulator.multicore.rates import SharedMemory
 from allocopt.simulator.multicore.state import Execution, ExecutionKind
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.npb import npb_batch
+from allocopt.traces.irmasim import npb_batch
 from allocopt.traces.tasks import TaskWorkload
 
 NOT_KILLED = Rules(kill_at_limit=False)

@@ -18,7 +18,7 @@ from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaSched
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.scheduler import Decision, ListScheduler, PlaceGuest, SchedulerError, SetQuota, Start
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
+from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage
 from heuristics.scheduling.queue_orders import FirstComeFirstServed
 from heuristics.scheduling.static_sharing import StaticSharing

@@ -14,7 +14,7 @@ from allocopt.simulator.quota.execution import Accounts, Allocation, QuotaExecut
 from allocopt.simulator.quota.scheduler import CoallocationScheduler, QuotaScheduler, SpaceSharing, easy_starts
 from allocopt.simulator.scheduler import Decision, PlaceGuest, SetQuota
 from allocopt.simulator.simulate import simulate
-from allocopt.traces.asax_queue import QueuedJob, asax_queue, queue_workload
+from allocopt.traces.applications import QueuedJob, asax_queue, queue_workload
 from allocopt.traces.job_profile import ProfiledJob, Stage, StageKind
 from heuristics.scheduling.static_sharing import StaticSharing
 from learned.asax.scheduler import AsaxScheduler
