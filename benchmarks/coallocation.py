@@ -12,8 +12,8 @@ from allocopt.problems.coallocation.pairs import Pairs
 from allocopt.problems.coallocation.problem import CoallocationObjective
 from allocopt.report.table import Cell, aligned_table
 from formulations.backends import cp_sat, highs, scip
-from formulations.backends.protocol import Limits
-from formulations.coallocation.integer import CoallocationModel
+from formulations.backends.protocol import Request
+from formulations.coallocation import CoallocationModel
 from papers.pages import write_page
 
 HOSTS, GUESTS, LIMIT_S = 200, 100, 1.0
@@ -67,7 +67,7 @@ def programs(count: int) -> str:
         for problem, optimum in zip(problems, best, strict=True):
             model = CoallocationModel(problem, Pairs.of(problem))
             started = time.perf_counter()
-            outcome = back_end.solve_program(model.program(), Limits(60.0, 0, None), None, lambda progress: None)
+            outcome = back_end.solve_program(Request(model.program(), 60.0), lambda progress: None)
             times.append(1e3 * (time.perf_counter() - started))
             found = model.decode(outcome.chosen)  # type: ignore[arg-type]
             wrong = max(wrong, abs(problem.objective(found) - optimum))  # type: ignore[arg-type, operator]

@@ -25,7 +25,7 @@ class BackEndDiedError(AllocoptError):
     """The child process of a back end ended by itself."""
 
 
-class Child:
+class _Child:
     """A child process that runs a module of `formulations.backends` and serves one request at a time."""
 
     def __init__(self, module: str) -> None:
@@ -46,7 +46,6 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Number of the process."""
         return self._process.pid
 
     def is_free(self) -> bool:
@@ -71,7 +70,7 @@ class Child:
         with suppress(OSError):
             write_frame(cast(BinaryIO, self._process.stdin), request)
 
-    def answers(self, clock: Clock, grace: float) -> Iterator[Progress | Outcome]:
+    def answers(self, clock: Clock, grace: float) -> Iterator[Progress]:
         """Yield what comes, up to the outcome, or to ``grace`` seconds after the time is up.
 
         Raises `BackEndDiedError` if the child ends before it has answered.
@@ -111,13 +110,19 @@ class ChildPool:
     def __init__(self, module: str) -> None:
         self.version: str | None = None
         self._module = module
-        self._free: list[Child] = []
+        self._free: list[_Child] = []
         weakref.finalize(self, _kill_all, self._free)
 
     @contextmanager
-    def child(self) -> Iterator[Child]:
+    def child(self) -> Iterator[_Child]:
         """Lend a child; it is kept if it has nothing left to do at the end, and killed otherwise."""
-        child = self._take()
+        child: _Child | None = None
+        # Another thread may take the last one between a look at the list and the pop.
+        with suppress(IndexError):
+            while not (child := self._free.pop()).is_free():
+                child.kill()
+                child = None
+        child = child or _Child(self._module)
         try:
             yield child
         finally:
@@ -126,16 +131,6 @@ class ChildPool:
                 self._free.append(child)
             else:
                 child.kill()
-
-    def _take(self) -> Child:
-        # Another thread may take the last one.
-        with suppress(IndexError):
-            while True:
-                child = self._free.pop()
-                if child.is_free():
-                    return child
-                child.kill()
-        return Child(self._module)
 
 
 @cache
@@ -152,6 +147,6 @@ def _receive(process: "subprocess.Popen[bytes]", answers: "SimpleQueue[Any]") ->
     answers.put(None)
 
 
-def _kill_all(children: list[Child]) -> None:
+def _kill_all(children: list[_Child]) -> None:
     for child in children:
         child.kill()

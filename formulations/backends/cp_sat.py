@@ -11,7 +11,8 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from allocopt.arrays import IntArray
-from formulations.backends.protocol import BinaryProgram, Limits, Outcome, OutcomeStatus, Progress, Report
+from formulations.backends.program import BinaryProgram
+from formulations.backends.protocol import Outcome, Progress, Report, Request
 
 ROUNDING = 1e-9  # rounding that is aimed at, all costs of a solution together, relative to the least they can be
 LARGEST_COEFFICIENT = 2.0**50
@@ -20,43 +21,46 @@ _LARGEST_SEED = 2**31 - 1
 
 
 def version() -> str:
-    """Version of OR-Tools."""
+    """Return the version of OR-Tools."""
     return f"OR-Tools {importlib.metadata.version('ortools')}"
 
 
-def solve_program(program: BinaryProgram, limits: Limits, warm: IntArray | None, report: Report) -> Outcome:
+def solve_program(request: Request, report: Report) -> Outcome:
     """Solve a program whose matrix holds integers; see `BackEnd.solve_program`."""
+    program = request.program
     scale, costs = integer_costs(program)
     model = cp_model.CpModel()
     literals = [model.new_bool_var("") for _ in program.costs]
     _add_rows(model, program, literals)
     model.minimize(cp_model.LinearExpr.weighted_sum(literals, costs.tolist()))
-    if warm is not None:
-        for literal, value in zip(literals, np.isin(np.arange(len(literals)), warm).tolist(), strict=True):
+    if request.warm is not None:
+        for literal, value in zip(literals, np.isin(np.arange(len(literals)), request.warm).tolist(), strict=True):
             model.add_hint(literal, value)
     solver = cp_model.CpSolver()
     parameters = solver.parameters
+    # With several workers even a seed does not fix the answer.
     parameters.num_workers = 1
-    parameters.random_seed = limits.seed % _LARGEST_SEED
-    parameters.max_time_in_seconds = limits.seconds
-    if limits.steps is not None:
-        parameters.max_number_of_conflicts = limits.steps
+    parameters.random_seed = request.seed % _LARGEST_SEED
+    parameters.max_time_in_seconds = request.seconds
+    if request.steps is not None:
+        parameters.max_number_of_conflicts = request.steps
     parameters.relative_gap_limit = 0.0
     parameters.absolute_gap_limit = 0.0
     # The relaxation of a packing problem is tight and its presolve finds little: with all rows in the linear program
     # and without presolve the windows of the paper take a tenth of the time.
     parameters.linearization_level = 2
     parameters.cp_model_presolve = False
+    # It would take Ctrl-C for a limit and return a normal status.
     parameters.catch_sigint_signal = False
     solver.best_bound_callback = lambda bound: report(Progress(None, bound / scale))
     status = solver.solve(model, _Reporter(literals, scale, report))
     if status == cp_model.INFEASIBLE:
-        return Outcome(OutcomeStatus.PROVED, None, None)
+        return Outcome(None, None, True)
     bound = solver.best_objective_bound / scale
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Outcome(OutcomeStatus.NONE, None, bound if math.isfinite(bound) else None)
+        return Outcome(None, bound if math.isfinite(bound) else None, False)
     chosen = np.flatnonzero([solver.boolean_value(literal) for literal in literals])
-    return Outcome(OutcomeStatus.PROVED if status == cp_model.OPTIMAL else OutcomeStatus.FEASIBLE, chosen, bound)
+    return Outcome(chosen, bound, status == cp_model.OPTIMAL)
 
 
 def integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
@@ -82,9 +86,7 @@ def integer_costs(program: BinaryProgram) -> tuple[float, IntArray]:
 class _Reporter(cp_model.CpSolverSolutionCallback):
     def __init__(self, literals: list[cp_model.IntVar], scale: float, report: Report) -> None:
         super().__init__()
-        self._literals = literals
-        self._scale = scale
-        self._report = report
+        self._literals, self._scale, self._report = literals, scale, report
 
     def on_solution_callback(self) -> None:
         values = [self.boolean_value(literal) for literal in self._literals]
@@ -97,6 +99,7 @@ def _add_rows(model: cp_model.CpModel, program: BinaryProgram, literals: list[cp
         entries = slice(rows.indptr[row], rows.indptr[row + 1])
         held = [literals[column] for column in rows.indices[entries].tolist()]
         values = rows.data[entries]
+        # Cliques said as such are cut and propagated better than as sums.
         if upper == 1 and (values == 1).all():
             add = model.add_exactly_one if lower == 1 else model.add_at_most_one
             add(held)

@@ -6,6 +6,8 @@ and a reduced cost d of every column: a solution with a column outside the *core
 ``L + width``. HiGHS solves the core, which begins small, until its best solution costs no more than ``L + width``.
 """
 
+# Not highspy: it and ortools ship the same shared library, and one process cannot import both.
+
 import time
 from typing import Any
 
@@ -15,7 +17,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import vstack
 
 from allocopt.arrays import FloatArray, IntArray
-from formulations.backends.protocol import BinaryProgram, Limits, Outcome, OutcomeStatus, Progress, Report
+from formulations.backends.protocol import Outcome, Progress, Report, Request
 
 SMALLEST_CORE = 100
 COLUMNS_PER_ROW = 2
@@ -26,57 +28,81 @@ _OPTIMAL, _INFEASIBLE = 0, 2  # status codes of SciPy
 
 
 def version() -> str:
-    """Version of SciPy, which brings its HiGHS with it."""
+    """Return the version of SciPy, which brings its HiGHS with it."""
     return f"SciPy {scipy.__version__}"
 
 
-def solve_program(program: BinaryProgram, limits: Limits, warm: IntArray | None, report: Report) -> Outcome:
+def solve_program(request: Request, report: Report) -> Outcome:
     """Solve a program; see `BackEnd.solve_program`. HiGHS takes no seed through SciPy."""
-    return _CoreSearch(program, limits, report).run(warm)
+    return _CoreSearch(request, report).run()
 
 
 class _CoreSearch:
-    def __init__(self, program: BinaryProgram, limits: Limits, report: Report) -> None:
-        self._program = program
-        self._limits = limits
-        self._report = report
+    def __init__(self, request: Request, report: Report) -> None:
+        self._request, self._report = request, report
         self._started = time.perf_counter()
         self._chosen: IntArray | None = None
         self._cost = np.inf
 
-    def run(self, warm: IntArray | None) -> Outcome:
+    def run(self) -> Outcome:
         """Price the rows, then solve cores until one is known to hold the optimum, or the limits are reached."""
-        if warm is not None:
-            self._take(warm)
-        row_prices, point = relaxation(self._program, self._remaining())
-        least, reduced_costs = priced(self._program, row_prices)
+        program = self._request.program
+        if self._request.warm is not None:
+            self._take(self._request.warm)
+        row_prices, point = self._relaxation()
+        least, reduced_costs = program.priced(row_prices)
         self._report(Progress(None, least))
         if point is not None and (np.minimum(point, 1 - point) < INTEGRAL).all():
             self._take(np.flatnonzero(point > 0.5))
         rising = np.sort(reduced_costs)
-        n_core = max(SMALLEST_CORE, COLUMNS_PER_ROW * len(self._program.row_lower))
+        n_core = max(SMALLEST_CORE, COLUMNS_PER_ROW * len(program.row_lower))
         width = -np.inf
-        while width < rising[-1] and not self._is_optimal(least, width):
+        # No solution that is better has a column outside the core of that width.
+        while width < rising[-1] and not (
+            self._chosen is not None and self._cost - least <= max(width, CLOSED * abs(self._cost))
+        ):
             width = min(rising[min(n_core, len(rising)) - 1], self._cost - least)
             finished, core_bound = self._solve_core(np.flatnonzero(reduced_costs <= width))
             bound = max(least, min(core_bound, least + width, self._cost))
             if not finished:
-                status = OutcomeStatus.NONE if self._chosen is None else OutcomeStatus.FEASIBLE
-                return Outcome(status, self._chosen, bound)
+                return Outcome(self._chosen, bound, False)
             self._report(Progress(None, bound))
             n_core *= GROWTH
-        return Outcome(OutcomeStatus.PROVED, self._chosen, None if self._chosen is None else self._cost)
+        return Outcome(self._chosen, None if self._chosen is None else self._cost, True)
 
-    def _is_optimal(self, bound: float, width: float) -> bool:
-        # None that is better has a column outside the core of that width.
-        return self._chosen is not None and self._cost - bound <= max(width, CLOSED * abs(self._cost))
+    def _relaxation(self) -> tuple[FloatArray, FloatArray | None]:
+        """Return row prices and the optimal point of the linear relaxation; zeros and None if it was not solved."""
+        program = self._request.program
+        # SciPy's types know dense matrices only.
+        rows: Any = program.matrix.tocsr()
+        equal = np.flatnonzero(program.row_lower == program.row_upper)
+        above = np.flatnonzero(np.isfinite(program.row_upper) & (program.row_lower < program.row_upper))
+        below = np.flatnonzero(np.isfinite(program.row_lower) & (program.row_lower < program.row_upper))
+        at_most: Any = vstack([rows[above], -rows[below]])
+        answer = linprog(
+            program.costs,
+            A_ub=at_most,
+            b_ub=np.concatenate((program.row_upper[above], -program.row_lower[below])),
+            A_eq=rows[equal],
+            b_eq=program.row_lower[equal],
+            bounds=(0, 1),
+            method="highs",
+            options={"time_limit": self._remaining()},
+        )
+        prices = np.zeros(len(program.row_lower))
+        if answer.status != _OPTIMAL:
+            return prices, None
+        prices[equal] = answer.eqlin.marginals
+        prices[above] += answer.ineqlin.marginals[: len(above)]
+        prices[below] -= answer.ineqlin.marginals[len(above) :]
+        return prices, answer.x
 
     def _solve_core(self, columns: IntArray) -> tuple[bool, float]:
         """Solve the program on these columns; return whether that came to its end, and the bound."""
-        program = self._program
+        program = self._request.program
         options: Any = {"time_limit": self._remaining(), "mip_rel_gap": 0.0}
-        if self._limits.steps is not None:
-            options["node_limit"] = self._limits.steps
+        if self._request.steps is not None:
+            options["node_limit"] = self._request.steps
         answer = milp(
             program.costs[columns],
             integrality=np.ones(len(columns), dtype=np.int64),
@@ -91,52 +117,11 @@ class _CoreSearch:
         return answer.status == _OPTIMAL, -np.inf if answer.mip_dual_bound is None else answer.mip_dual_bound
 
     def _take(self, chosen: IntArray) -> None:
-        cost = self._program.cost_of(chosen)
+        cost = self._request.program.cost_of(chosen)
         if cost < self._cost:
             self._chosen, self._cost = chosen, cost
             self._report(Progress(chosen, None))
 
     def _remaining(self) -> float:
         # HiGHS takes 0 for no limit at all.
-        return max(1e-3, self._limits.seconds - (time.perf_counter() - self._started))
-
-
-def relaxation(program: BinaryProgram, seconds: float) -> tuple[FloatArray, FloatArray | None]:
-    """Return prices of the rows and the optimal point of the linear relaxation; zeros and None if it was not solved."""
-    # SciPy's types know dense matrices only.
-    rows: Any = program.matrix.tocsr()
-    equal = np.flatnonzero(program.row_lower == program.row_upper)
-    above = np.flatnonzero(np.isfinite(program.row_upper) & (program.row_lower < program.row_upper))
-    below = np.flatnonzero(np.isfinite(program.row_lower) & (program.row_lower < program.row_upper))
-    at_most: Any = vstack([rows[above], -rows[below]])
-    answer = linprog(
-        program.costs,
-        A_ub=at_most,
-        b_ub=np.concatenate((program.row_upper[above], -program.row_lower[below])),
-        A_eq=rows[equal],
-        b_eq=program.row_lower[equal],
-        bounds=(0, 1),
-        method="highs",
-        options={"time_limit": seconds},
-    )
-    prices = np.zeros(len(program.row_lower))
-    if answer.status != _OPTIMAL:
-        return prices, None
-    prices[equal] = answer.eqlin.marginals
-    prices[above] += answer.ineqlin.marginals[: len(above)]
-    prices[below] -= answer.ineqlin.marginals[len(above) :]
-    return prices, answer.x
-
-
-def priced(program: BinaryProgram, row_prices: FloatArray) -> tuple[float, FloatArray]:
-    """Return the bound of any row prices by weak duality, those of the wrong sign taken as zero, and reduced costs.
-
-    A column of positive reduced cost raises the bound by that, at least, when it is chosen.
-    """
-    prices = np.where(np.isinf(program.row_lower), np.minimum(row_prices, 0.0), row_prices)
-    prices = np.where(np.isinf(program.row_upper), np.maximum(prices, 0.0), prices)
-    side = np.where(prices > 0, program.row_lower, program.row_upper)
-    reduced = program.costs - program.matrix.T @ prices
-    priced_rows = prices != 0
-    bound = prices[priced_rows] @ side[priced_rows] + np.minimum(reduced, 0.0).sum()
-    return float(bound), reduced
+        return max(1e-3, self._request.seconds - (time.perf_counter() - self._started))

@@ -9,39 +9,51 @@ from pyscipopt import Eventhdlr, ExprCons, Model
 from pyscipopt.scip import PY_SCIP_EVENTTYPE, PY_SCIP_STAGE, Variable
 
 from allocopt.arrays import IntArray
-from formulations.backends.protocol import BinaryProgram, Limits, Outcome, OutcomeStatus, Progress, Report
+from formulations.backends.protocol import Outcome, Progress, Report, Request
 
 _LARGEST_SEED = 2**31 - 1
 _EVENTS = (PY_SCIP_EVENTTYPE.BESTSOLFOUND, PY_SCIP_EVENTTYPE.LPSOLVED)
 
 
 def version() -> str:
-    """Versions of PySCIPOpt and of the SCIP in it."""
+    """Return the versions of PySCIPOpt and of the SCIP in it."""
     return f"PySCIPOpt {importlib.metadata.version('pyscipopt')} (SCIP {Model().version()})"
 
 
-def solve_program(program: BinaryProgram, limits: Limits, warm: IntArray | None, report: Report) -> Outcome:
+def solve_program(request: Request, report: Report) -> Outcome:
     """Solve a program; see `BackEnd.solve_program`."""
-    model = Model()
+    model, program = Model(), request.program
     model.hideOutput()
     model.setParams(
         {
-            "limits/time": min(limits.seconds, 1e20),
-            "limits/totalnodes": -1 if limits.steps is None else limits.steps,
+            "limits/time": min(request.seconds, 1e20),
+            "limits/totalnodes": -1 if request.steps is None else request.steps,
             "limits/gap": 0.0,
             "limits/absgap": 0.0,
+            # Wall clock, not the processor's.
             "timing/clocktype": 2,
-            "randomization/randomseedshift": limits.seed % _LARGEST_SEED,
+            "randomization/randomseedshift": request.seed % _LARGEST_SEED,
             "parallel/maxnthreads": 1,
             "lp/threads": 1,
+            # SCIP would swallow Ctrl-C, print a line on standard output, and end as if by itself.
             "misc/catchctrlc": False,
         }
     )
     variables = [model.addVar(vtype="B", obj=cost) for cost in program.costs.tolist()]
-    _add_rows(model, program, variables)
-    if warm is not None:
+    # Coefficient by coefficient: adding up Python expressions takes twice as long.
+    rows = program.matrix.tocsr()
+    sides = zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)
+    for row, (lower, upper) in enumerate(sides):
+        entries = slice(rows.indptr[row], rows.indptr[row + 1])
+        columns, values = rows.indices[entries].tolist(), rows.data[entries].tolist()
+        first = values[0] * variables[columns[0]]
+        left, right = (side if math.isfinite(side) else None for side in (lower, upper))
+        constraint = model.addCons(ExprCons(first, lhs=left, rhs=right))
+        for column, value in zip(columns[1:], values[1:], strict=True):
+            model.addCoefLinear(constraint, variables[column], value)
+    if request.warm is not None:
         solution = model.createSol()
-        for column in warm.tolist():
+        for column in request.warm.tolist():
             model.setSolVal(solution, variables[column], 1.0)
         model.addSol(solution)
     reporter = _Reporter(variables, report)
@@ -50,9 +62,7 @@ def solve_program(program: BinaryProgram, limits: Limits, warm: IntArray | None,
     model.optimizeNogil()
     reporter.on = False
     chosen = _chosen(model, variables) if model.getNSols() else None
-    if model.getStatus() in ("optimal", "infeasible"):
-        return Outcome(OutcomeStatus.PROVED, chosen, _bound(model))
-    return Outcome(OutcomeStatus.NONE if chosen is None else OutcomeStatus.FEASIBLE, chosen, _bound(model))
+    return Outcome(chosen, _bound(model), model.getStatus() in ("optimal", "infeasible"))
 
 
 class _Reporter(Eventhdlr):
@@ -64,8 +74,7 @@ class _Reporter(Eventhdlr):
 
     def __init__(self, variables: list[Variable], report: Report) -> None:
         self.on = True
-        self._variables = variables
-        self._report = report
+        self._variables, self._report = variables, report
         self._best_bound = -math.inf
 
     def eventinit(self) -> None:
@@ -80,25 +89,11 @@ class _Reporter(Eventhdlr):
         if not self.on:
             return
         better = event.getType() == PY_SCIP_EVENTTYPE.BESTSOLFOUND
+        # In presolve and at the end the bound is not one of the whole problem.
         bound = _bound(self.model) if self.model.getStage() == PY_SCIP_STAGE.SOLVING else None
         if better or (bound is not None and bound > self._best_bound):
             self._best_bound = self._best_bound if bound is None else bound
             self._report(Progress(_chosen(self.model, self._variables) if better else None, bound))
-
-
-def _add_rows(model: Model, program: BinaryProgram, variables: list[Variable]) -> None:
-    # Coefficient by coefficient: adding up Python expressions takes twice as long.
-    rows = program.matrix.tocsr()
-    sides = zip(program.row_lower.tolist(), program.row_upper.tolist(), strict=True)
-    for row, (lower, upper) in enumerate(sides):
-        entries = slice(rows.indptr[row], rows.indptr[row + 1])
-        columns, values = rows.indices[entries].tolist(), rows.data[entries].tolist()
-        first = values[0] * variables[columns[0]]
-        left = lower if math.isfinite(lower) else None
-        right = upper if math.isfinite(upper) else None
-        constraint = model.addCons(ExprCons(first, lhs=left, rhs=right))
-        for column, value in zip(columns[1:], values[1:], strict=True):
-            model.addCoefLinear(constraint, variables[column], value)
 
 
 def _chosen(model: Model, variables: list[Variable]) -> IntArray:

@@ -13,8 +13,8 @@ from allocopt.problems.base import Strategy
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.child import BackEndDiedError, pool_of
-from formulations.backends.export import export_program
-from formulations.backends.protocol import BinaryProgram, Formulation, Limits, Outcome, OutcomeStatus, Progress, Request
+from formulations.backends.program import BinaryProgram
+from formulations.backends.protocol import Formulation, Outcome, Progress, Request
 
 LOGGER = logging.getLogger(__name__)
 
@@ -77,8 +77,8 @@ class BackEndSolver(ABC):
         """Build the whole program of a problem."""
 
     def export(self, problem: Any, path: Path | str) -> None:
-        """Write the program of a problem as ``.mps``, ``.lp``, ``.pb`` or ``.json``; see `export_program`."""
-        export_program(self.program(problem), path)
+        """Write the program of a problem as ``.mps``, ``.lp``, ``.pb`` or ``.json``; see `BinaryProgram.export`."""
+        self.program(problem).export(path)
 
 
 def ask_child(
@@ -97,21 +97,21 @@ def ask_child(
         if not ready or seconds <= 0:
             return
         try:
-            child.ask(Request(program, Limits(seconds, seed, steps), warm))
+            child.ask(Request(program, seconds, seed, steps, warm))
             for answer in child.answers(run.clock, _margin(run.clock)):
                 _take(run, formulation, answer)
         except BackEndDiedError as error:
             LOGGER.warning("%s; the answer is the best that is known", error)
 
 
-def _take(run: Run, formulation: Formulation, answer: Progress | Outcome) -> None:
+def _take(run: Run, formulation: Formulation, answer: Progress) -> None:
     if answer.bound is not None:
         run.prove(formulation.bound_of(answer.bound))
     if answer.chosen is not None:
         solution = formulation.decode(answer.chosen)
         if solution is not None:
             run.offer(solution)
-    elif isinstance(answer, Outcome) and answer.status is OutcomeStatus.PROVED:
+    elif isinstance(answer, Outcome) and answer.is_proved:
         raise AllocoptError("the back end says that there is no solution, but one is known")
 
 

@@ -17,7 +17,7 @@ from typing import BinaryIO, cast
 import numpy as np
 
 from allocopt.interruption import SIGNALS
-from formulations.backends.protocol import BackEnd, Outcome, Progress, Request, read_frame, write_frame
+from formulations.backends.protocol import BackEnd, Progress, Request, read_frame, write_frame
 
 LARGEST_COST_EXPONENT = 16
 """Costs are scaled by a power of two, so without rounding, until the largest is below two to this power."""
@@ -44,6 +44,7 @@ def main(module: str) -> None:
 def _receive(stream: BinaryIO, requests: "SimpleQueue[Request]") -> None:
     while (request := read_frame(stream)) is not None:
         requests.put(request)
+    # The parent is gone: nothing is waited for, least of all the solve in the other thread.
     os._exit(0)
 
 
@@ -52,12 +53,13 @@ def _serve(back_end: BackEnd, request: Request, answers: BinaryIO) -> None:
     # One answer at a time: some solvers report from threads of their own.
     turn = threading.Lock()
 
-    def send(answer: Progress | Outcome) -> None:
+    def send(answer: Progress) -> None:
         with turn:
             write_frame(answers, answer if answer.bound is None else replace(answer, bound=answer.bound / scale))
 
+    # A power of two, so that nothing is rounded.
     program = replace(request.program, costs=request.program.costs * scale)
-    send(back_end.solve_program(program, request.limits, request.warm, send))
+    send(back_end.solve_program(replace(request, program=program), send))
 
 
 if __name__ == "__main__":

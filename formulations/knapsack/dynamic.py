@@ -50,6 +50,7 @@ def add_counted_jobs(
             width = reach + 1 - size
             if width <= 0:
                 continue
+            # Slices and selections instead of branches: the compiler makes vector instructions of the loop.
             before, after = best[k - 1, :width], best[k, size : size + width]
             marks = taken[job // WORD, k, size : size + width]
             for c in range(width):
@@ -59,39 +60,34 @@ def add_counted_jobs(
                 marks[c] |= bit if better else uint64(0)
 
 
-@kernel(void(float64[::1], uint64[:, ::1], int64[::1], float64[::1], int64, int64))
-def add_jobs(best: FloatArray, taken: BitArray, sizes: IntArray, gains: FloatArray, first: int, last: int) -> None:
+@kernel(void(float64[::1], uint64[:, :, ::1], int64[::1], float64[::1], int64, int64))
+def _add_jobs(best: FloatArray, taken: BitArray, sizes: IntArray, gains: FloatArray, first: int, last: int) -> None:
     """Let jobs ``first .. last - 1`` enter: ``V[c] = max(V[c], V[c - n_j] + g_j)``, c the units at hand.
 
-    V is ``best``, of shape ``(C + 1,)``; decisions are ``taken``, of shape ``(words, C + 1)``.
+    V is ``best``, of shape ``(C + 1,)``; decisions are ``taken``, of shape ``(words, 1, C + 1)``.
     """
     capacity = best.shape[0] - 1
     for job in range(first, last):
         size, gain = sizes[job], gains[job]
         bit = uint64(1) << uint64(job % WORD)
+        # Downwards, so that the value of fewer units is still that without the job.
         for c in range(capacity, size - 1, -1):
             offered = best[c - size] + gain
             if offered > best[c]:
                 best[c] = offered
-                taken[job // WORD, c] |= bit
+                taken[job // WORD, 0, c] |= bit
 
 
 @kernel(void(uint64[:, :, ::1], int64[::1], int64, int64, int64, boolean[::1]))
-def trace_counted(taken: BitArray, sizes: IntArray, n_jobs: int, k: int, c: int, selected: BoolArray) -> None:
-    """Mark the jobs of the best selection of k jobs of c units among the first ``n_jobs``."""
-    for job in range(n_jobs - 1, -1, -1):
-        if k > 0 and (taken[job // WORD, k, c] >> uint64(job % WORD)) & uint64(1):
-            selected[job] = True
-            k -= 1
-            c -= sizes[job]
+def _trace(taken: BitArray, sizes: IntArray, n_jobs: int, k: int, c: int, selected: BoolArray) -> None:
+    """Mark the jobs of the best selection of k jobs of c units, or of any number within c, among the first ``n_jobs``.
 
-
-@kernel(void(uint64[:, ::1], int64[::1], int64, int64, boolean[::1]))
-def trace(taken: BitArray, sizes: IntArray, n_jobs: int, c: int, selected: BoolArray) -> None:
-    """Mark the jobs of the best selection within c units among the first ``n_jobs``."""
+    Nothing is ever taken in a row of no jobs, unless it is the only one, of any number.
+    """
     for job in range(n_jobs - 1, -1, -1):
-        if (taken[job // WORD, c] >> uint64(job % WORD)) & uint64(1):
+        if (taken[job // WORD, k, c] >> uint64(job % WORD)) & uint64(1):
             selected[job] = True
+            k = max(0, k - 1)
             c -= sizes[job]
 
 
@@ -107,6 +103,7 @@ class Items:
     sizes: IntArray
     gains: FloatArray  # what is summed in the table
     capacity: int  # units that they can take together
+    words: int  # that hold the decisions of a state
 
     @classmethod
     def of(cls, problem: KnapsackProblem, gains: Gains) -> "Items":
@@ -117,13 +114,8 @@ class Items:
         fitting = fitting[np.argsort(problem.sizes[fitting], kind="stable")]
         sizes = problem.sizes[fitting]
         unit = max(1, math.gcd(*sizes.tolist()))
-        summed = gains.own if gains.shared is None else gains.shared
-        return cls(fitting, sizes // unit, summed[fitting], min(problem.free, int(sizes.sum())) // unit)
-
-    @property
-    def words(self) -> int:
-        """Words that hold the decisions of a state."""
-        return max(1, -(-len(self.jobs) // WORD))
+        summed, words = gains.own if gains.shared is None else gains.shared, max(1, -(-len(fitting) // WORD))
+        return cls(fitting, sizes // unit, summed[fitting], min(problem.free, int(sizes.sum())) // unit, words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +148,8 @@ class KnapsackDynamicProgram(KnapsackSolver):
         return None
 
     def kernels(self, problem: KnapsackProblem) -> Iterable[Callable[..., Any]]:
-        """Compiled entries that the search may call."""
-        return (add_jobs, trace, add_counted_jobs, trace_counted)
+        """Return the compiled entries that the search may call."""
+        return (_add_jobs, add_counted_jobs, _trace)
 
     def search(self, problem: KnapsackProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Fill the table, and read off the best selection; see `SearchSolver.search`."""
@@ -166,49 +158,38 @@ class KnapsackDynamicProgram(KnapsackSolver):
         if run.is_proved():
             return StopReason.PROVED
         items = Items.of(problem, gains)
-        finished = _search_values(items, run) if gains.shared is None else _search_means(problem, gains, items, run)
-        if finished and run.objective is not None:
+        n_jobs, n_states, most = len(items.jobs), items.capacity + 1, 0
+        best = np.zeros(n_states)
+        if gains.shared is not None:
+            # Only numbers of jobs that may be worth more than what is known.
+            known = -math.inf if run.objective is None else run.objective
+            most = int(np.flatnonzero(gains.count_bounds() > known).max(initial=0))
+            if most > 0 and run.clock.expired():
+                return StopReason.TIME_LIMIT
+            best = np.full((most + 1, n_states), -np.inf)
+            best[0, 0] = 0.0
+        entered = 0
+        if gains.shared is None or most > 0:
+            taken = np.zeros((items.words, most + 1, n_states), dtype=np.uint64)
+            add = _add_jobs if gains.shared is None else add_counted_jobs
+            step = max(1, SLICE // best.size)
+            while entered < n_jobs and not run.clock.expired():
+                last = min(n_jobs, entered + step)
+                add(best, taken, items.sizes, items.gains, entered, last)
+                entered = last
+            k, c = 0, items.capacity
+            if gains.shared is not None and entered > 0:
+                unit = int(problem.sizes[items.jobs[0]]) // int(items.sizes[0])
+                counts = np.arange(1, min(most, entered) + 1)
+                worth = best[counts] / counts[:, None] + gains.rate * unit * np.arange(n_states)
+                row, c = divmod(int(np.argmax(worth)), n_states)
+                k = row + 1
+            selected = np.zeros(n_jobs, dtype=np.bool_)
+            _trace(taken, items.sizes, entered, k, c, selected)
+            # Among the first jobs alone, if the time has run out.
+            run.offer(Selection.of(items.jobs[selected].tolist()))
+            if entered < n_jobs:
+                return StopReason.TIME_LIMIT
+        if run.objective is not None:
             run.prove(run.objective)
         return StopReason.TIME_LIMIT
-
-
-def _search_values(items: Items, run: Run) -> bool:
-    """Find the most valuable selection, among the first jobs if the time runs out; return whether it did not."""
-    best = np.zeros(items.capacity + 1)
-    taken = np.zeros((items.words, items.capacity + 1), dtype=np.uint64)
-    entered = _enter(add_jobs, best, taken, items, run)
-    selected = np.zeros(len(items.jobs), dtype=np.bool_)
-    trace(taken, items.sizes, entered, items.capacity, selected)
-    run.offer(Selection.of(items.jobs[selected].tolist()))
-    return entered == len(items.jobs)
-
-
-def _search_means(problem: KnapsackProblem, gains: Gains, items: Items, run: Run) -> bool:
-    known = -math.inf if run.objective is None else run.objective
-    most = int(np.flatnonzero(gains.count_bounds() > known).max(initial=0))
-    if most == 0 or run.clock.expired():
-        return most == 0
-    best = np.full((most + 1, items.capacity + 1), -np.inf)
-    best[0, 0] = 0.0
-    taken = np.zeros((items.words, most + 1, items.capacity + 1), dtype=np.uint64)
-    entered = _enter(add_counted_jobs, best, taken, items, run)
-    selected = np.zeros(len(items.jobs), dtype=np.bool_)
-    if entered > 0:
-        unit = int(problem.sizes[items.jobs[0]]) // int(items.sizes[0])
-        counts = np.arange(1, min(most, entered) + 1)
-        worth = best[counts] / counts[:, None] + gains.rate * unit * np.arange(items.capacity + 1)
-        k, c = divmod(int(np.argmax(worth)), worth.shape[1])
-        trace_counted(taken, items.sizes, entered, k + 1, c, selected)
-    run.offer(Selection.of(items.jobs[selected].tolist()))
-    return entered == len(items.jobs)
-
-
-def _enter(add: Any, best: FloatArray, taken: BitArray, items: Items, run: Run) -> int:
-    n_jobs = len(items.jobs)
-    step = max(1, SLICE // best.size)
-    entered = 0
-    while entered < n_jobs and not run.clock.expired():
-        last = min(n_jobs, entered + step)
-        add(best, taken, items.sizes, items.gains, entered, last)
-        entered = last
-    return entered

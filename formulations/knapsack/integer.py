@@ -28,22 +28,11 @@ from allocopt.problems.knapsack.packing import ROUNDING, Gains
 from allocopt.solving import Capabilities, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.solving.verify import verify
-from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
+from formulations.backends.program import BinaryProgram, Names, Rows
 from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, ask_child, stop_reason
 
+# Capacity up to which a unit too much is more than the tolerances of solvers that compute with floats.
 LARGEST_FLOAT_UNITS = 100_000
-"""Capacity up to which a unit too much is more than the tolerances of solvers that compute with floats."""
-
-
-def knapsack_nonzeros(problem: KnapsackProblem) -> int:
-    """Most nonzeros that the program of a problem has, known before it is built."""
-    n, n_resources = len(problem.fitting), len(problem.resources)
-    if Gains.of(problem).shared is None:
-        blocks, rows = 1, n * (n_resources + 1)
-    else:
-        blocks = problem.most_jobs(problem.fitting)
-        rows = blocks * (n * (n_resources + 3) + n_resources + 2)
-    return rows + (0 if problem.slots is None else n * (blocks + 2 * len(problem.slots)))
 
 
 class KnapsackModel:
@@ -65,6 +54,17 @@ class KnapsackModel:
         rooms = np.array(problem.slots or (), dtype=np.int64)
         places, slots = np.nonzero(problem.sizes[self._jobs][:, None] <= rooms)
         self._pairs: IntArray = np.column_stack((self._jobs[places], slots))
+
+    @staticmethod
+    def most_nonzeros(problem: KnapsackProblem) -> int:
+        """Return the most nonzeros that the program of a problem has, known before it is built."""
+        n, n_resources = len(problem.fitting), len(problem.resources)
+        if Gains.of(problem).shared is None:
+            blocks, rows = 1, n * (n_resources + 1)
+        else:
+            blocks = problem.most_jobs(problem.fitting)
+            rows = blocks * (n * (n_resources + 3) + n_resources + 2)
+        return rows + (0 if problem.slots is None else n * (blocks + 2 * len(problem.slots)))
 
     def is_empty(self) -> bool:
         """Whether nothing is left to decide."""
@@ -149,13 +149,14 @@ class KnapsackModel:
                 units, room = _reduced(self._problem.sizes[self._pairs[held, 0]], size)
                 rows.at_most(room, (x[held], units))
 
-    def _names(self) -> list[NameGrid]:
-        counted = [NameGrid("y", (self._counts, self._jobs)), NameGrid("z", (self._counts,))]
-        names = counted if self._is_counted else [NameGrid("y", (self._jobs,))]
+    def _names(self) -> list[Names]:
+        names: list[Names] = [("y", self._counts, self._jobs), ("z", self._counts)]
+        if not self._is_counted:
+            names = [("y", self._jobs)]
         jobs, first = np.unique(self._pairs[:, 0], return_index=True)
         slots = np.split(self._pairs[:, 1], first[1:])
         # Without pairs there is one part, of no job.
-        return names + [NameGrid("x", (np.array([job]), mine)) for job, mine in zip(jobs, slots, strict=False)]
+        return names + [("x", np.array([job]), mine) for job, mine in zip(jobs, slots, strict=False)]
 
 
 def _reduced(units: IntArray, free: int) -> tuple[IntArray, int]:
@@ -164,8 +165,8 @@ def _reduced(units: IntArray, free: int) -> tuple[IntArray, int]:
     return units // divisor, min(free, int(units.sum())) // divisor
 
 
-class IntegerKnapsack(BackEndSolver, KnapsackSolver):
-    """A solver that hands the program of a knapsack to a back end, as `ProgramSolver` does for topology problems."""
+class _IntegerKnapsack(BackEndSolver, KnapsackSolver):
+    """A solver that hands the program of a knapsack to a back end."""
 
     largest_nonzeros = 300_000
     largest_units: ClassVar[int | None] = LARGEST_FLOAT_UNITS
@@ -179,7 +180,7 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
 
     def refusal(self, problem: KnapsackProblem) -> str | None:
         """Why the problem is too large, or None."""
-        too_many = super().refusal(problem) or self.too_many(knapsack_nonzeros(problem))
+        too_many = super().refusal(problem) or self.too_many(KnapsackModel.most_nonzeros(problem))
         if too_many is not None:
             return too_many
         requests = problem.requests[problem.fitting].T
@@ -208,19 +209,19 @@ class IntegerKnapsack(BackEndSolver, KnapsackSolver):
         return stop_reason(run.clock, budget)
 
 
-class ScipKnapsack(IntegerKnapsack):
+class ScipKnapsack(_IntegerKnapsack):
     """The program in SCIP."""
 
     back_end = SCIP
 
 
-class HighsKnapsack(IntegerKnapsack):
+class HighsKnapsack(_IntegerKnapsack):
     """The program in HiGHS."""
 
     back_end = HIGHS
 
 
-class CpSatKnapsack(IntegerKnapsack):
+class CpSatKnapsack(_IntegerKnapsack):
     """The program in CP-SAT, on integer gains."""
 
     back_end = CP_SAT

@@ -27,7 +27,7 @@ from allocopt.solving.result import Result, Status
 from allocopt.solving.solve import solve
 from allocopt.traces.reading import read_workload
 from allocopt.traces.workload import Workload
-from formulations.topology.scip_paper import Paper, ScipPaper
+from formulations.topology.integer import Paper, ScipPaper
 from heuristics.topology.annealing import Annealing, AnnealingAsPublished
 from learned.nsa.solver import Nsa
 from learned.nsa.training import JOBS_PER_EPOCH, PAPER_CLUSTER, PERIOD_S, epoch_workload

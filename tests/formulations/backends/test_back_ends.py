@@ -15,11 +15,11 @@ from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.problems.topology.tables import blocks_of
 from formulations.backends import cp_sat, highs, scip
-from formulations.backends.protocol import BinaryProgram, Limits, NameGrid, OutcomeStatus, Progress
-from formulations.topology.integer import Pack
-from formulations.topology.scip_paper import Paper
+from formulations.backends.program import BinaryProgram
+from formulations.backends.protocol import Progress, Request
+from formulations.topology.integer import Pack, Paper
 
-NO_LIMIT = Limits(float("inf"), 0, None)
+NO_LIMIT = float("inf")
 
 every_back_end = pytest.mark.parametrize("back_end", [scip, highs, cp_sat], ids=lambda module: module.__name__)
 
@@ -48,8 +48,8 @@ def programs(draw: st.DrawFn) -> BinaryProgram:
         csc_array(np.array(matrix, dtype=float)),
         np.array(lower, dtype=float),
         np.array(upper, dtype=float),
-        (NameGrid("x", (np.arange(n),)),),
-        (NameGrid("row", (np.arange(rows),)),),
+        (),
+        (),
     )
 
 
@@ -57,9 +57,9 @@ def programs(draw: st.DrawFn) -> BinaryProgram:
 @given(program=programs())
 def test_any_program_is_solved_or_proved_infeasible(back_end: ModuleType, program: BinaryProgram) -> None:
     seen: list[Progress] = []
-    outcome = back_end.solve_program(program, NO_LIMIT, None, seen.append)
+    outcome = back_end.solve_program(Request(program, NO_LIMIT), seen.append)
     expected = least(program)
-    assert outcome.status is OutcomeStatus.PROVED
+    assert outcome.is_proved
     if expected is None:
         assert outcome.chosen is None
         return
@@ -73,13 +73,13 @@ def test_any_program_is_solved_or_proved_infeasible(back_end: ModuleType, progra
 def test_no_bound_that_is_shown_before_a_limit_excludes_the_optimum(back_end: ModuleType) -> None:
     problem = paper_window(3, Strategy.SCAS)
     blocks = blocks_of(problem)
-    best = scip.solve_program(Pack(problem, blocks).program(), NO_LIMIT, None, lambda progress: None)
+    best = scip.solve_program(Request(Pack(problem, blocks).program(), NO_LIMIT), lambda progress: None)
     assert best.bound is not None
     bounds: list[float] = []
     for seconds in (2.0, 16.0, 128.0):
         seen: list[Progress] = []
         # One node, or one conflict, of the paper's model is far from a proof; SCIP takes its tree apart at the end.
-        outcome = back_end.solve_program(Paper(problem, blocks).program(), Limits(seconds, 0, 1), None, seen.append)
+        outcome = back_end.solve_program(Request(Paper(problem, blocks).program(), seconds, 0, 1), seen.append)
         bounds = [progress.bound for progress in (*seen, outcome) if progress.bound is not None]
         # On a busy machine there is none yet.
         if bounds:
@@ -94,8 +94,8 @@ def test_a_warm_start_is_taken(back_end: ModuleType) -> None:
     formulation = Pack(problem, blocks_of(problem))
     program = formulation.program()
     warm = formulation.encode(sequential_allocation(problem))
-    outcome = back_end.solve_program(program, NO_LIMIT, warm, lambda progress: None)
-    assert outcome.status is OutcomeStatus.PROVED
+    outcome = back_end.solve_program(Request(program, NO_LIMIT, warm=warm), lambda progress: None)
+    assert outcome.is_proved
     assert program.cost_of(outcome.chosen) <= program.cost_of(warm)
 
 
@@ -103,7 +103,7 @@ def test_a_warm_start_is_taken(back_end: ModuleType) -> None:
 def test_any_row_prices_give_a_bound_and_reduced_costs_that_hold(program: BinaryProgram, data: st.DataObject) -> None:
     n_rows = len(program.row_lower)
     prices = np.array(data.draw(st.lists(st.integers(-9_000, 9_000), min_size=n_rows, max_size=n_rows)), dtype=float)
-    bound, reduced_costs = highs.priced(program, prices)
+    bound, reduced_costs = program.priced(prices)
     expected = least(program)
     if expected is None:
         return

@@ -9,17 +9,8 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology.tables import blocks_of
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.child import BackEndDiedError, ChildPool
-from formulations.backends.protocol import (
-    BinaryProgram,
-    Limits,
-    Outcome,
-    OutcomeStatus,
-    Request,
-    read_frame,
-    write_frame,
-)
-from formulations.topology.integer import Pack
-from formulations.topology.scip_paper import Paper
+from formulations.backends.protocol import Outcome, Request, read_frame, write_frame
+from formulations.topology.integer import Pack, Paper
 
 
 def clock() -> Clock:
@@ -27,18 +18,14 @@ def clock() -> Clock:
     return Budget(60.0).start()
 
 
-def easy() -> BinaryProgram:
+def easy() -> Request:
     problem = paper_window(5, Strategy.SCAS)
-    return Pack(problem, blocks_of(problem)).program()
+    return Request(Pack(problem, blocks_of(problem)).program(), 60.0)
 
 
-def hard() -> BinaryProgram:
+def hard() -> Request:
     problem = paper_window(3, Strategy.SCAS)
-    return Paper(problem, blocks_of(problem)).program()
-
-
-def request(program: BinaryProgram) -> Request:
-    return Request(program, Limits(60.0, 0, None), None)
+    return Request(Paper(problem, blocks_of(problem)).program(), 60.0)
 
 
 @pytest.mark.slow
@@ -47,10 +34,10 @@ def test_a_child_says_its_version_and_answers_until_the_outcome(module: str, pac
     pool = ChildPool(module)
     with pool.child() as child:
         assert child.wait_until_ready(clock())
-        child.ask(request(easy()))
+        child.ask(easy())
         *_, outcome = child.answers(clock(), 0.0)
     assert isinstance(outcome, Outcome)
-    assert outcome.status is OutcomeStatus.PROVED
+    assert outcome.is_proved
     assert pool.version is not None
     assert pool.version.startswith(package)
 
@@ -63,7 +50,7 @@ def test_a_child_that_has_answered_is_lent_again_and_one_that_has_not_is_killed(
         assert child.wait_until_ready(clock())
     with pool.child() as child:
         assert child.pid == first
-        child.ask(request(hard()))
+        child.ask(hard())
     with pool.child() as child:
         assert child.pid != first
 
@@ -98,7 +85,7 @@ def test_the_worker_ends_when_its_input_closes_in_the_middle_of_a_solve() -> Non
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         output, source = cast(BinaryIO, worker.stdout), cast(BinaryIO, worker.stdin)
         assert isinstance(read_frame(output), str)
-        write_frame(source, request(hard()))
+        write_frame(source, hard())
         assert read_frame(output) is not None
         source.close()
         assert worker.wait(timeout=600) == 0

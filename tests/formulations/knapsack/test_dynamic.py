@@ -81,13 +81,6 @@ def test_cut_off_between_two_jobs_its_bound_still_holds(
     assert result.status is Status.OPTIMAL or result.stopped_by is StopReason.TIME_LIMIT
 
 
-def test_a_warm_start_is_never_made_worse() -> None:
-    problem = knapsack([5, 4, 3, 6], 9, "linear")
-    best = solved(problem)
-    again = solved(problem, Budget(1e-9), best.solution)
-    assert again.objective == best.objective
-
-
 def test_what_it_does_not_take_it_says() -> None:
     solver = KnapsackDynamicProgram()
     several = KnapsackProblem({"nodes": 4, "licenses": 2}, knapsack([1], 4).jobs)

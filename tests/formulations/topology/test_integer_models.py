@@ -15,9 +15,9 @@ from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
 from allocopt.problems.topology.encoding import allocation_of_owners, owners_of, sequential_allocation
 from allocopt.problems.topology.tables import blocks_of
-from formulations.backends.protocol import BinaryProgram, Formulation
-from formulations.topology.integer import Pack, ScipPack
-from formulations.topology.scip_paper import Paper, ScipPaper
+from formulations.backends.program import BinaryProgram
+from formulations.backends.protocol import Formulation
+from formulations.topology.integer import Pack, Paper, ScipPack, ScipPaper
 
 scas_windows = windows(most_idle=6, strategy=Strategy.SCAS)
 

@@ -33,7 +33,7 @@ from allocopt.problems.coallocation.problem import LARGEST_PERCENT, Coallocation
 from allocopt.problems.coallocation.verify import verify_coallocation
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
-from formulations.backends.protocol import BinaryProgram, NameGrid, Rows
+from formulations.backends.program import BinaryProgram, Names, Rows
 from formulations.backends.solver import CP_SAT, HIGHS, SCIP, BackEndSolver, ask_child, stop_reason
 
 ROUNDING = 1e-12  # what sums of values can lose by rounding, relative to what is summed, and more than that
@@ -48,8 +48,8 @@ def assignment_bound(problem: CoallocationProblem, pairs: Pairs) -> float:
     return float(worth[linear_sum_assignment(worth, maximize=True)].sum())
 
 
-def best_assignment(problem: CoallocationProblem, pairs: Pairs) -> Coallocation:
-    """Return the best solution in which every host has at most one guest."""
+def _best_assignment(problem: CoallocationProblem, pairs: Pairs) -> Coallocation:
+    # The best solution in which every host has at most one guest.
     worth, quota = np.maximum(0.0, pairs.best()), pairs.best_quota()
     hosts, guests = linear_sum_assignment(worth, maximize=True)
     return Coallocation(
@@ -84,7 +84,7 @@ class Assignment(CoallocationSolver):
         run.offer(Coallocation())
         if run.clock.expired():
             return StopReason.TIME_LIMIT
-        solution = best_assignment(problem, pairs)
+        solution = _best_assignment(problem, pairs)
         run.offer(solution)
         run.prove(problem.objective(solution))
         return StopReason.PROVED
@@ -209,16 +209,16 @@ class CoallocationModel:
             self._problem.guest_limits[guests],
         )
 
-    def _names(self) -> list[NameGrid]:
+    def _names(self) -> list[Names]:
         x = np.column_stack((self.x[:, :2], self._problem.percents[self.x[:, 2]]))
         tables = {"x": x if self._problem.max_guests > 1 else x[:, :2], "z": self.z, "y": self.y}
-        grids = []
+        named: list[Names] = []
         for stem, table in tables.items():
             # Columns that differ in the last index alone stand together.
             changes = np.flatnonzero((table[1:, :-1] != table[:-1, :-1]).any(axis=1)) + 1
             for part in np.split(table, changes) if len(table) else ():
-                grids.append(NameGrid(stem, (*part[:1, :-1].T, part[:, -1])))
-        return grids
+                named.append((stem, *part[:1, :-1].T, part[:, -1]))
+        return named
 
 
 def _totals(problem: CoallocationProblem, x: IntArray) -> IntArray:
@@ -266,7 +266,7 @@ def _spans(starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
     return np.arange(len(span_of)) - before[span_of] + starts[span_of], span_of
 
 
-class IntegerCoallocation(BackEndSolver, CoallocationSolver):
+class _IntegerCoallocation(BackEndSolver, CoallocationSolver):
     """A solver that hands the program of a co-allocation to a back end."""
 
     largest_nonzeros = 500_000
@@ -294,7 +294,7 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
         pairs = Pairs.of(problem)
         run.offer(Coallocation())
         if not run.clock.expired():
-            run.offer(best_assignment(problem, pairs))
+            run.offer(_best_assignment(problem, pairs))
             run.prove(assignment_bound(problem, pairs))
         if not run.is_proved():
             self.begin(pairs, run)
@@ -306,19 +306,19 @@ class IntegerCoallocation(BackEndSolver, CoallocationSolver):
         return stop_reason(run.clock, budget)
 
 
-class ScipCoallocation(IntegerCoallocation):
+class ScipCoallocation(_IntegerCoallocation):
     """The program in SCIP."""
 
     back_end = SCIP
 
 
-class HighsCoallocation(IntegerCoallocation):
+class HighsCoallocation(_IntegerCoallocation):
     """The program in HiGHS."""
 
     back_end = HIGHS
 
 
-class CpSatCoallocation(IntegerCoallocation):
+class CpSatCoallocation(_IntegerCoallocation):
     """The program in CP-SAT, on integer values."""
 
     back_end = CP_SAT

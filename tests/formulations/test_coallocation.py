@@ -11,11 +11,10 @@ from allocopt.problems.coallocation.problem import Coallocation, CoallocationPro
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
 from formulations.backends import cp_sat, highs, scip
-from formulations.backends.protocol import Limits, OutcomeStatus
-from formulations.coallocation.integer import CoallocationModel, ScipCoallocation, assignment_bound
+from formulations.backends.protocol import Request
+from formulations.coallocation import CoallocationModel, ScipCoallocation, assignment_bound
 
 BACK_ENDS = {"cp-sat": cp_sat, "highs": highs, "scip": scip}
-LIMITS = Limits(60.0, 0, None)
 
 
 def by_program(problem: CoallocationProblem, back_end: str) -> float:
@@ -23,8 +22,8 @@ def by_program(problem: CoallocationProblem, back_end: str) -> float:
     model = CoallocationModel(problem, Pairs.of(problem))
     if model.is_empty():
         return 0.0
-    outcome = BACK_ENDS[back_end].solve_program(model.program(), LIMITS, None, lambda progress: None)
-    assert outcome.status is OutcomeStatus.PROVED
+    outcome = BACK_ENDS[back_end].solve_program(Request(model.program(), 60.0), lambda progress: None)
+    assert outcome.is_proved
     found = model.decode(outcome.chosen)
     assert found is not None
     assert model.bound_of(outcome.bound) >= problem.objective(found) - 1e-6
@@ -32,33 +31,16 @@ def by_program(problem: CoallocationProblem, back_end: str) -> float:
 
 
 @pytest.mark.parametrize("back_end", BACK_ENDS)
-@settings(max_examples=25)
-@given(problem=coallocations())
-def test_a_program_of_one_guest_a_host_finds_the_best_of_all_solutions(
-    back_end: str, problem: CoallocationProblem
-) -> None:
+@settings(max_examples=50)
+@given(problem=coallocations() | coallocations(several=True))
+def test_a_program_finds_the_best_of_all_solutions(back_end: str, problem: CoallocationProblem) -> None:
     assert by_program(problem, back_end) == pytest.approx(best_value(problem), rel=1e-9, abs=1e-6)
 
 
-@pytest.mark.parametrize("back_end", BACK_ENDS)
-@settings(max_examples=25)
-@given(problem=coallocations(several=True))
-def test_a_program_of_several_guests_finds_the_best_of_all_solutions(
-    back_end: str, problem: CoallocationProblem
-) -> None:
-    assert by_program(problem, back_end) == pytest.approx(best_value(problem), rel=1e-9, abs=1e-6)
-
-
-@given(problem=coallocations(most_hosts=3))
+@given(problem=coallocations(most_hosts=3) | coallocations(measured=True))
 def test_the_assignment_is_the_best_of_all_solutions(problem: CoallocationProblem) -> None:
     result = solve(problem, solver="assignment", time_limit=60.0)
     assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(best_value(problem), rel=1e-9, abs=1e-9)
-
-
-@given(problem=coallocations(measured=True))
-def test_the_assignment_is_the_best_of_measured_pairs(problem: CoallocationProblem) -> None:
-    result = solve(problem, solver="assignment", time_limit=60.0)
     assert result.objective == pytest.approx(best_value(problem), rel=1e-9, abs=1e-9)
 
 

@@ -1,0 +1,245 @@
+"""Binary programs, and the files of them that other solvers read.
+
+========  ============================================================================================
+suffix    format
+========  ============================================================================================
+.mps      free MPS
+.lp       CPLEX LP
+.pb       binary protocol buffer ``MPModelProto`` of OR-Tools, as ``ModelBuilder`` imports it
+.json     ``{"format": "allocopt-program", "version": 1, "sense": "min", "columns": [{"name", "cost"}],
+          "rows": [{"name", "lower", "upper", "columns": [index], "values": [..]}]}``; all columns are
+          binary, and a row without a side has null there
+========  ============================================================================================
+"""
+
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import coo_array, csc_array
+
+from allocopt.arrays import FloatArray, IntArray
+from allocopt.errors import UsageError
+from allocopt.files.writing import write_bytes
+
+TERMS_PER_LINE = 8  # in an LP file, whose lines must stay short
+
+Numbers = IntArray | FloatArray
+Term = tuple[IntArray, Numbers | float]
+"""Columns, and their values or one value that stands for all of them."""
+Names = tuple[str, *tuple[IntArray, ...]]
+"""A stem and axes: names ``stem_a_b_..`` of every combination of their values, the last axis running fastest."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinaryProgram:
+    """Minimize ``costs @ x`` over binary x with ``row_lower <= matrix @ x <= row_upper``.
+
+    A side that a row does not have is infinite. Names are written out only when they are asked for.
+    """
+
+    costs: FloatArray
+    matrix: csc_array
+    row_lower: FloatArray
+    row_upper: FloatArray
+    columns_named: Sequence[Names]
+    rows_named: Sequence[Names]
+
+    def __post_init__(self) -> None:
+        rows = (len(self.row_lower), len(self.row_upper))
+        if rows != (self.matrix.shape[0],) * 2 or len(self.costs) != self.matrix.shape[1]:
+            raise ValueError(f"the matrix is {self.matrix.shape}, with {len(self.costs)} costs and {rows} row sides")
+
+    def column_names(self) -> list[str]:
+        """Return the name of every variable."""
+        return _written_out(self.columns_named)
+
+    def row_names(self) -> list[str]:
+        """Return the name of every row."""
+        return _written_out(self.rows_named)
+
+    def cost_of(self, chosen: IntArray) -> float:
+        """Return the objective of the point whose ones are ``chosen``."""
+        return float(self.costs[chosen].sum())
+
+    def priced(self, row_prices: FloatArray) -> tuple[float, FloatArray]:
+        """Return the bound of any row prices by weak duality, and the reduced costs of the columns.
+
+        Prices of the wrong sign count as zero. A column of positive reduced cost raises the bound by that, at least,
+        when it is chosen.
+        """
+        prices = np.where(np.isinf(self.row_lower), np.minimum(row_prices, 0.0), row_prices)
+        prices = np.where(np.isinf(self.row_upper), np.maximum(prices, 0.0), prices)
+        side = np.where(prices > 0, self.row_lower, self.row_upper)
+        reduced = self.costs - self.matrix.T @ prices
+        # A side may be infinite where the price is zero, and zero times infinity is no number.
+        priced = prices != 0
+        return float(prices[priced] @ side[priced] + np.minimum(reduced, 0.0).sum()), reduced
+
+    def export(self, path: Path | str) -> None:
+        """Write the program in the format that the suffix of the path names; written beside and renamed.
+
+        Raises `UsageError` if the suffix names none, `BadFileError` if the file cannot be written.
+        """
+        path = Path(path)
+        if path.suffix not in _WRITERS:
+            raise UsageError(f"cannot export to {path.name!r}: the name must end in one of {', '.join(_WRITERS)}")
+        write_bytes(path, _WRITERS[path.suffix](self))
+
+
+def _written_out(named: Sequence[Names]) -> list[str]:
+    return [
+        "_".join([stem, *map(str, values)])
+        for stem, *axes in named
+        for values in itertools.product(*(axis.tolist() for axis in axes))
+    ]
+
+
+class Rows:
+    """Rows of a program, in the order in which they are added; a row is the sum of some terms between its sides."""
+
+    def __init__(self) -> None:
+        self._blocks: list[tuple[IntArray, IntArray, Numbers, Numbers, Numbers]] = []
+
+    def at_most(self, upper: float, *terms: Term) -> None:
+        """Add the row ``sum of values @ x[columns] <= upper``."""
+        self._add_row(-np.inf, upper, terms)
+
+    def equal(self, side: float, *terms: Term) -> None:
+        """Add the row ``sum of values @ x[columns] == side``."""
+        self._add_row(side, side, terms)
+
+    def add(
+        self, row_of: IntArray, columns: IntArray, values: Numbers, uppers: Numbers, lowers: Numbers | None = None
+    ) -> None:
+        """Add rows ``lower <= sum of values @ x[columns] <= upper``; ``row_of`` counts from 0 in each call."""
+        lower = np.full(len(uppers), -np.inf) if lowers is None else lowers
+        self._blocks.append((row_of, columns, values, lower, uppers))
+
+    def program(
+        self, costs: FloatArray, names: Sequence[Names], row_names: Sequence[Names] | None = None
+    ) -> BinaryProgram:
+        """Make the program of these rows, which without names are numbered."""
+        row_of, columns, values, lower, upper = zip(*self._blocks, strict=True)
+        counts = np.array([len(sides) for sides in upper])
+        first = np.cumsum(counts) - counts
+        rows = np.concatenate([part + start for part, start in zip(row_of, first, strict=True)])
+        places, n_rows = (rows, np.concatenate(columns)), int(counts.sum())
+        return BinaryProgram(
+            costs,
+            csc_array(coo_array((np.concatenate(values, dtype=np.float64), places), shape=(n_rows, len(costs)))),
+            np.concatenate(lower, dtype=np.float64),
+            np.concatenate(upper, dtype=np.float64),
+            names,
+            [("row", np.arange(n_rows))] if row_names is None else row_names,
+        )
+
+    def _add_row(self, lower: float, upper: float, terms: tuple[Term, ...]) -> None:
+        columns = np.concatenate([columns for columns, _ in terms])
+        values = np.concatenate([np.broadcast_to(value, len(columns)) for columns, value in terms])
+        self._blocks.append((np.zeros_like(columns), columns, values, np.array([lower]), np.array([upper])))
+
+
+class _Row(NamedTuple):
+    name: str
+    lower: float
+    upper: float
+    columns: list[int]
+    values: list[float]
+
+
+def _rows(program: BinaryProgram) -> Iterator[_Row]:
+    matrix = program.matrix.tocsr()
+    matrix.sort_indices()
+    columns, values, ends = matrix.indices.tolist(), matrix.data.tolist(), matrix.indptr.tolist()
+    sides = zip(program.row_names(), program.row_lower.tolist(), program.row_upper.tolist(), strict=True)
+    for row, (name, lower, upper) in enumerate(sides):
+        entries = slice(ends[row], ends[row + 1])
+        yield _Row(name, lower, upper, columns[entries], values[entries])
+
+
+def _json(program: BinaryProgram) -> bytes:
+    columns = zip(program.column_names(), program.costs.tolist(), strict=True)
+    rows = []
+    for row in _rows(program):
+        # JSON knows no infinity.
+        lower, upper = (side if math.isfinite(side) else None for side in (row.lower, row.upper))
+        rows.append(row._asdict() | {"lower": lower, "upper": upper})
+    document = {
+        "format": "allocopt-program",
+        "version": 1,
+        "sense": "min",
+        "columns": [{"name": name, "cost": cost} for name, cost in columns],
+        "rows": rows,
+    }
+    return (json.dumps(document) + "\n").encode()
+
+
+def _lp(program: BinaryProgram) -> bytes:
+    names = program.column_names()
+    lines = ["Minimize", " cost:", *_terms(program.costs.tolist(), names), "Subject To"]
+    for row in _rows(program):
+        terms = _terms(row.values, [names[column] for column in row.columns])
+        sides = [("_lower", ">=", row.lower), ("_upper", "<=", row.upper)]
+        if row.lower == row.upper:
+            sides = [("", "=", row.upper)]
+        present = [side for side in sides if math.isfinite(side[2])]
+        # The format has no ranges: a row of two sides is two rows here, whose names differ by a suffix.
+        for suffix, relation, side in present:
+            lines += [f" {row.name}{suffix if len(present) > 1 else ''}:", *terms, f"  {relation} {side:.17g}"]
+    lines += ["Binaries", *(f" {name}" for name in names), "End"]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _terms(values: list[float], names: list[str]) -> list[str]:
+    terms = [f"{value:+.17g} {name}" for value, name in zip(values, names, strict=True)]
+    return ["  " + " ".join(terms[k : k + TERMS_PER_LINE]) for k in range(0, len(terms), TERMS_PER_LINE)]
+
+
+def _mps(program: BinaryProgram) -> bytes:
+    rows = list(_rows(program))
+    names, kinds = program.column_names(), [_mps_row(row) for row in rows]
+    lines = ["NAME allocopt", "ROWS", " N cost"]
+    lines += [f" {kind} {row.name}" for row, (kind, _) in zip(rows, kinds, strict=True)]
+    lines += ["COLUMNS", " MARKER 'MARKER' 'INTORG'"]
+    matrix = program.matrix
+    ends, entries, values = matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tolist()
+    for column, (name, cost) in enumerate(zip(names, program.costs.tolist(), strict=True)):
+        lines.append(f" {name} cost {cost:.17g}")
+        for entry in range(ends[column], ends[column + 1]):
+            lines.append(f" {name} {rows[entries[entry]].name} {values[entry]:.17g}")
+    lines += [" MARKER 'MARKER' 'INTEND'", "RHS"]
+    lines += [f" rhs {row.name} {side:.17g}" for row, (kind, side) in zip(rows, kinds, strict=True) if kind != "N"]
+    ranged = [row for row in rows if row.lower < row.upper and math.isfinite(row.upper - row.lower)]
+    lines += ["RANGES", *(f" range {row.name} {row.upper - row.lower:.17g}" for row in ranged)] if ranged else []
+    lines += ["BOUNDS", *(f" BV bound {name}" for name in names), "ENDATA"]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _mps_row(row: _Row) -> tuple[str, float]:
+    """Type and right-hand side: equal, at most (with a range where it has two sides), at least, or free."""
+    if row.lower == row.upper:
+        return "E", row.upper
+    if math.isfinite(row.upper):
+        return "L", row.upper
+    return "G" if math.isfinite(row.lower) else "N", row.lower
+
+
+def _pb(program: BinaryProgram) -> bytes:
+    from ortools.linear_solver.linear_solver_pb2 import MPModelProto
+
+    model = MPModelProto(name="allocopt")
+    for name, cost in zip(program.column_names(), program.costs.tolist(), strict=True):
+        model.variable.add(name=name, lower_bound=0, upper_bound=1, is_integer=True, objective_coefficient=cost)
+    for row in _rows(program):
+        sides = {"lower_bound": row.lower, "upper_bound": row.upper}
+        model.constraint.add(name=row.name, **sides, var_index=row.columns, coefficient=row.values)
+    return bytes(model.SerializeToString())
+
+
+_WRITERS: dict[str, Callable[[BinaryProgram], bytes]] = {".mps": _mps, ".lp": _lp, ".pb": _pb, ".json": _json}
