@@ -49,7 +49,6 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
     app = typer.Typer(
         name="allocopt",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
         help="Decide which nodes of a cluster each waiting job gets.",
@@ -65,7 +64,7 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
                 module.add_commands()
             app.add_typer(module.app, name=name)
         else:
-            app.command(name)(module.command)
+            app.command(name, cls=getattr(module, "Command", None))(module.command)
     return app
 
 

@@ -164,7 +164,7 @@ class _Library:
         if name in own:
             return validated(model, own[name], f"{self.where}: {group}.{name}")
         if self.types is None:
-            fault = f"type {shown(name)} is not in the file; --types names the folder of {LIBRARY[group]}"
+            fault = f"type {shown(name)} is not in the file; types = FOLDER names the folder of {LIBRARY[group]}"
             raise bad_file(self.where, group, fault)
         file = self.types / LIBRARY[group]
         known = self._group(parse_json(read_text(file), file), file, "top level")

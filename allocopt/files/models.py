@@ -124,13 +124,18 @@ def validated(model: type[Model], obj: object, where: Path | str) -> Model:
     try:
         return model.model_validate(obj)
     except ValidationError as error:
-        faults = error.errors(include_url=False)
+        raise bad_file(where, *first_fault(error, obj)) from None
+
+
+def first_fault(error: ValidationError, obj: object) -> tuple[str, str]:
+    """Return the place of the first fault of a value, and the fault with a count of the others."""
+    faults = error.errors(include_url=False)
     # A misspelt key is also missing under its right name: the unknown key comes first.
     first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     is_of_key = first["loc"][-1:] == ("[key]",)
     place = _place(first["loc"][:-2] if is_of_key else first["loc"], obj, first["type"] == "missing")
-    raise bad_file(where, place, "a key " * is_of_key + _fault(first) + more)
+    return place, "a key " * is_of_key + _fault(first) + more
 
 
 def _place(location: tuple[int | str, ...], obj: object, is_missing: bool) -> str:

@@ -291,7 +291,7 @@ def _requests(workload: Workload, platform: Platform, demands: Mapping[str, IntA
     for name, units, total in zip(platform.resources, request.T, platform.total, strict=True):
         if units.min() < 0 or units.max() > total:
             job = int(np.argmax((units < 0) | (units > total)))
-            fault = f"asks for {units[job]} {name}, the machine has {total}; --skip-oversized drops such jobs"
+            fault = f"asks for {units[job]} {name}, the machine has {total}; skip_oversized = true drops such jobs"
             raise InvalidProblemError(f"job {workload.ids[job]}", fault)
     return request
 

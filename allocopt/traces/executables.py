@@ -58,7 +58,9 @@ def profiled_jobs(workload: Workload, executables: Executables) -> tuple[QueuedJ
     for (job, number, cores), (submit, run, estimate) in zip(rows, times, strict=True):
         if number not in executables:
             known = ", ".join(f"{number} {one.name}" for number, one in executables.items())
-            fault = f"its executable is {number}, there are profiles of {known}; --profiles names a table of others"
+            fault = (
+                f"its executable is {number}, there are profiles of {known}; profiles = FILE names a table of others"
+            )
             raise InvalidProblemError(f"job {job}", fault)
         one = executables[number]
         jobs.append(QueuedJob(one.name, submit, ProfiledJob(str(job), cores, one.on(cores), run, estimate)))

@@ -46,7 +46,7 @@ def read_workload(path: Path | str, columns: "Columns | None" = None) -> Workloa
     name = path.name.removesuffix(".gz")
     if columns is not None or name.endswith(_TABLES):
         if name.endswith((".swf", ".json")):
-            raise UsageError(f"--columns says what columns of a table mean, {path.name} is none")
+            raise UsageError(f"columns say what columns of a table mean, {path.name} is none")
         return _read_table(path, columns)
     if name.endswith(".swf"):
         return read_swf(path)

@@ -69,7 +69,7 @@ def test_every_backfilling_gives_the_schedule_worked_out_by_hand(
 
 def test_without_compression_a_reservation_stays_where_it_is(run: Run, trace: Path) -> None:
     out = trace.parent / "jobs.csv"
-    run("simulate", trace, "--backfill", "conservative", "--no-conservative-compression", "--jobs-csv", out)
+    run("simulate", trace, "--backfill", "conservative", "--set", "conservative_compression=false", "--jobs-csv", out)
     assert starts(out) == [0, 100, 20, 160, 60]
 
 
@@ -81,7 +81,7 @@ def test_a_schedule_can_be_written_as_swf_and_read_again(run: Run, trace: Path) 
 
 def test_exact_estimates_let_a_scheduler_know_the_run_times(run: Run, trace: Path) -> None:
     out = trace.parent / "jobs.csv"
-    run("simulate", trace, "--backfill", "conservative", "--exact-estimates", "--jobs-csv", out)
+    run("simulate", trace, "--backfill", "conservative", "--set", "exact_estimates=true", "--jobs-csv", out)
     assert starts(out) == [0, 100, 20, 150, 50]
 
 
@@ -122,15 +122,19 @@ def test_nodes_of_a_fat_tree_are_given_out_and_hop_costs_measured(run: Run, trac
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--processors", "3"], 3, "job 2: asks for 4 processors, the machine has 3; --skip-oversized drops such jobs"),
+        (
+            ["--processors", "3"],
+            3,
+            "job 2: asks for 4 processors, the machine has 3; skip_oversized = true drops such jobs",
+        ),
         (["--policy", "fcsf"], 2, "did you mean 'fcfs'?"),
-        (["--backfill-order", "sjf"], 2, "an order of backfilling goes with EASY and first-fit backfilling only"),
+        (["--set", "backfill_order=sjf"], 2, "an order of backfilling goes with EASY and first-fit backfilling only"),
         (["--fat-tree", "2,2"], 2, "must be three positive numbers such as 10,10,10"),
         (["--fat-tree", "9" * 5000 + ",1,1"], 2, "must be three positive numbers such as 10,10,10"),
         (["--fat-tree", "²,1,1"], 2, "must be three positive numbers such as 10,10,10"),
         (["--fat-tree", "1,2,2", "--processors", "4"], 2, "give one"),
-        (["--allocator", "dp"], 2, "give --fat-tree"),
-        (["--strategy", "scas"], 2, "--strategy is that of --allocator, which is not given"),
+        (["--allocator", "dp"], 2, "allocator: needs to know how the nodes are connected: give fat_tree"),
+        (["--fat-tree", "1,2,2", "--set", "strategy=scas"], 2, "strategy: is that of an allocator, which is not given"),
         (["--policy", "window", "--fat-tree", "1,2,2", "--allocator", "dp"], 2, "'window' allocates by itself"),
         (["--policy", "window", "--fat-tree", "1,2,2", "--option", "period_s=1e-300"], 2, "must be within 0.001 and"),
         (["--explain", "77"], 2, "there is no job 77 to explain in log"),
@@ -145,7 +149,7 @@ def test_a_wrong_request_is_answered_in_one_line(
 
 
 def test_jobs_larger_than_the_machine_are_skipped_and_counted_on_request(run: Run, trace: Path) -> None:
-    answer = run("simulate", trace, "--processors", "3", "--skip-oversized", "--json")
+    answer = run("simulate", trace, "--processors", "3", "--set", "skip_oversized=true", "--json")
     assert json.loads(answer.out)["jobs"] == 4
     assert "allocopt: log: jobs dropped, larger than the machine: 1" in answer.lines_of_error
 
@@ -162,7 +166,7 @@ def test_a_machine_of_another_size_than_the_traces_own_is_remarked(run: Run, tra
 def test_a_trace_without_the_size_of_its_machine_needs_one(run: Run, tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("1 0 10 2\n")
     answer = run("simulate", tmp_path / "log.txt")
-    assert (answer.code, "--processors does" in answer.lines_of_error[-1]) == (3, True)
+    assert (answer.code, "give processors" in answer.lines_of_error[-1]) == (3, True)
     assert run("simulate", tmp_path / "log.txt", "--processors", "2").code == 0
 
 
@@ -174,9 +178,9 @@ def test_no_file_is_written_over_another(run: Run, trace: Path) -> None:
 
 
 def test_processors_are_those_of_the_trace_where_jobs_get_whole_nodes(run: Run, trace: Path) -> None:
-    answer = run("simulate", trace, "--processors", "4", "--processors-per-node", "3")
+    answer = run("simulate", trace, "--processors", "4", "--set", "processors_per_node=3")
     assert answer.lines_of_error == [
-        "allocopt: job 2: asks for 2 nodes, the machine has 1; --skip-oversized drops such jobs"
+        "allocopt: job 2: asks for 2 nodes, the machine has 1; skip_oversized = true drops such jobs"
     ]
 
 
@@ -187,8 +191,8 @@ def test_a_header_that_is_no_whole_number_says_nothing_of_the_machine(run: Run, 
 
 
 def test_a_machine_that_is_less_than_a_node_is_refused(run: Run, trace: Path) -> None:
-    answer = run("simulate", trace, "--processors", "3", "--processors-per-node", "4")
-    assert (answer.code, answer.lines_of_error[-1]) == (2, "allocopt: --processors 3 are less than one node of 4")
+    answer = run("simulate", trace, "--processors", "3", "--set", "processors_per_node=4")
+    assert (answer.code, answer.lines_of_error[-1]) == (2, "allocopt: processors: 3 are less than one node of 4")
 
 
 @pytest.mark.slow
@@ -203,6 +207,6 @@ def test_an_interrupt_ends_a_long_simulation(run: Run, tmp_path: Path, monkeypat
     simulating = import_module("allocopt.simulator.simulate")
     monkeypatch.setattr(simulating, "run_conservative", interrupted)
     monkeypatch.setattr(simulating, "make_ready", lambda entries: kernel.load())
-    monkeypatch.setattr("allocopt.kernels.ready.make_ready", lambda entries: None)
+    monkeypatch.setattr("allocopt.experiments.simulations.make_ready", lambda entries: None)
     arguments = ("--policy", "sjf", "--backfill", "conservative")
     assert run("simulate", tmp_path / "log.swf", *arguments).code == 130

@@ -53,7 +53,7 @@ def test_jobs_run_and_their_energy_is_written(run: Run, workload: Path, platform
 
 
 def test_the_baseline_knows_no_contention(run: Run, workload: Path, platform: Path) -> None:
-    (row,) = run("simulate", workload, "--platform", platform, "--execution", "baseline", "--json").rows
+    (row,) = run("simulate", workload, "--platform", platform, "--set", "execution=baseline", "--json").rows
     assert row["makespan_s"] == pytest.approx(10.0)
     assert row["energy_j"] == pytest.approx(3 * 10 * 6)
 
@@ -73,14 +73,14 @@ def test_tables_are_printed_with_the_energy(run: Run, workload: Path, platform: 
 def test_jobs_start_where_and_when_a_file_says(run: Run, workload: Path, platform: Path, tmp_path: Path) -> None:
     placed = tmp_path / "placed.csv"
     placed.write_text("job_id,node,start_s,duration_s\n7,left,0,10\n8,right,1,10\n9,right,12,8\n", encoding="utf-8")
-    (row,) = run("simulate", workload, "--platform", platform, "--placement", placed, "--json").rows
+    (row,) = run("simulate", workload, "--platform", platform, "--set", f"placement={placed}", "--json").rows
     assert row["policy"] is None
     assert row["makespan_s"] == pytest.approx(22.0)
     assert row["mean_duration_error"] == pytest.approx(0.25 / 3)
     assert row["max_duration_error"] == pytest.approx(0.25)
     assert (
         "differ from the measured ones by 8.3%"
-        in run("simulate", workload, "--platform", platform, "--placement", placed).out
+        in run("simulate", workload, "--platform", platform, "--set", f"placement={placed}").out
     )
 
 
@@ -106,7 +106,7 @@ def test_a_wrong_file_of_starts_is_told(
 ) -> None:
     placed = tmp_path / "placed.csv"
     placed.write_text(text, encoding="utf-8")
-    answer = run("simulate", workload, "--platform", platform, "--placement", placed)
+    answer = run("simulate", workload, "--platform", platform, "--set", f"placement={placed}")
     assert answer.code == 3
     assert fault in answer.err
 
@@ -114,14 +114,14 @@ def test_a_wrong_file_of_starts_is_told(
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (["--backfill", "easy"], "--backfill does not go with --platform"),
-        (["--processors", "4"], "--processors does not go with --platform"),
-        (["--backfill-order", "sjf"], "--backfill-order does not go with --platform"),
-        (["--exact-estimates"], "--exact-estimates does not go with --platform"),
-        (["--event-order", "sequential"], "--event-order does not go with --platform"),
+        (["--backfill", "easy"], "backfill: does not go with platform"),
+        (["--processors", "4"], "processors: does not go with platform"),
+        (["--set", "backfill_order=sjf"], "backfill_order: does not go with platform"),
+        (["--set", "exact_estimates=true"], "exact_estimates: does not go with platform"),
+        (["--event-order", "sequential"], "event_order: does not go with platform"),
         (["--policy", "void"], "policy 'void' starts no job, so that none would ever end"),
         (["--policy", "sjf"], "there is no policy 'sjf' of a multicore platform"),
-        (["--sharing", "0"], "sharing is 0, must be a positive number"),
+        (["--set", "sharing=0"], "sharing: is 0.0, must be greater than 0"),
     ],
 )
 def test_options_that_do_not_go_together_are_told(
@@ -133,16 +133,24 @@ def test_options_that_do_not_go_together_are_told(
 
 
 def test_options_of_platforms_need_one(run: Run, workload: Path) -> None:
-    answer = run("simulate", workload, "--execution", "baseline")
+    answer = run("simulate", workload, "--set", "execution=baseline")
     assert answer.code == 2
-    assert "--execution goes with --platform, which is not given" in answer.err
+    assert "execution: goes with platform, which is not given" in answer.err
 
 
 def test_the_measured_run_is_replayed_from_the_command_line(run: Run, shared_data: Path) -> None:
     folder = examples(shared_data) / "cal" / "job_4_cal_str_19314_log2_v1"
     (row,) = run(
-        *("simulate", folder / "workload.json", "--platform", folder / "platform.json", "--sharing", "0.7", "--json"),
-        *("--placement", shared_data / "irmasim" / "derived_measured_jobs.csv"),
+        *(
+            "simulate",
+            folder / "workload.json",
+            "--platform",
+            folder / "platform.json",
+            "--set",
+            "sharing=0.7",
+            "--json",
+        ),
+        *("--set", f"placement={shared_data / 'irmasim' / 'derived_measured_jobs.csv'}"),
     ).rows
     assert row["mean_duration_error"] <= 0.07
     assert row["max_duration_error"] <= 0.15
@@ -159,7 +167,7 @@ def test_no_output_overwrites_what_is_read(
     before = (tmp_path / read).read_bytes()
     # Another spelling of the same file.
     target = tmp_path / "missing" / ".." / read
-    answer = run("simulate", workload, "--platform", platform, "--placement", placed, option, target)
+    answer = run("simulate", workload, "--platform", platform, "--set", f"placement={placed}", option, target)
     assert answer.code == 2
     assert "is named twice: what is read and what is written must be different files" in answer.err
     assert (tmp_path / read).read_bytes() == before
@@ -178,11 +186,11 @@ def test_the_first_jobs_start_where_a_file_of_all_says(
 ) -> None:
     placed = tmp_path / "placed.csv"
     placed.write_text("job_id,node,start_s\n7,left,0\n8,right,1\n9,right,12\n", encoding="utf-8")
-    arguments = ("simulate", workload, "--platform", platform, "--placement", placed)
+    arguments = ("simulate", workload, "--platform", platform, "--set", f"placement={placed}")
     assert run(*arguments, "--max-jobs", "2", "--json").rows[0]["jobs"] == 2
     answer = run(*arguments, "--policy", "shortest-random")
     assert answer.code == 2
-    assert "--policy does not go with --placement" in answer.err
+    assert "policy: does not go with placement" in answer.err
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def halves(tmp_path: Path) -> Path:
 
 def test_a_table_of_ones_own_says_what_jobs_ask_for(run: Run, halves: Path) -> None:
     out, table = halves.parent / "jobs.csv", halves.with_suffix(".toml")
-    answer = run("simulate", halves, "--policy", "static-50", "--profiles", table, "--jobs-csv", out)
+    answer = run("simulate", halves, "--policy", "static-50", "--set", f"profiles={table}", "--jobs-csv", out)
     # Each keeps half of the cores busy beside the other one: contention for caches alone, 0.1 x 0.5 x 0.5.
     assert answer.code == 0
     assert ends(out) == pytest.approx([102.5, 102.5])
@@ -93,7 +93,7 @@ def test_a_table_of_ones_own_says_what_jobs_ask_for(run: Run, halves: Path) -> N
 def test_jobs_that_share_are_killed_at_their_limits_if_asked_for(run: Run, halves: Path) -> None:
     table = halves.with_suffix(".toml")
     table.write_text(HALVES.replace("0.5", "1.0"))
-    out, given = halves.parent / "jobs.csv", ("--policy", "static-50", "--profiles", table)
+    out, given = halves.parent / "jobs.csv", ("--policy", "static-50", "--set", f"profiles={table}")
     assert run("simulate", halves, *given, "--jobs-csv", out).code == 0
     assert ends(out) == pytest.approx([210.0, 210.0])
     assert run("simulate", halves, *given, "--kill-at-limit", "--jobs-csv", out).code == 0
@@ -109,13 +109,13 @@ def test_jobs_that_share_are_killed_at_their_limits_if_asked_for(run: Run, halve
             2,
             "'static-50' is a scheduler of its own: it takes no backfilling",
         ),
-        (("--policy", "asax", "--fat-tree", "2,2,2"), 2, "--fat-tree does not go with policy 'asax'"),
+        (("--policy", "asax", "--fat-tree", "2,2,2"), 2, "fat_tree: does not go with policy 'asax'"),
         (
-            ("--policy", "sjf", "--profiles", "t.toml"),
+            ("--policy", "sjf", "--set", "profiles=t.toml"),
             2,
-            "--profiles goes with policies by which jobs share",
+            "profiles: goes with policies by which jobs share",
         ),
-        (("--policy", "asax", "--profiles", "none.toml"), 3, "none.toml: "),
+        (("--policy", "asax", "--set", "profiles=none.toml"), 3, "none.toml: "),
         (("--policy", "asax", "--option", "period_s=0"), 2, "period_s is 0, must be positive"),
         (("--policy", "asax", "--option", "experts=none.toml"), 3, "none.toml: "),
         (("--policy", "asax", "--option", "loss=money"), 2, "must be one of limit, degradation"),

@@ -123,7 +123,10 @@ def change(obj: dict[str, Any], *keys: str | int, to: object) -> dict[str, Any]:
         (change(own(), "clusters", 0, "nodes", 0, "names", to=["a"]), "has 1 names for 2 nodes"),
         (change(own(), "clusters", 0, "nodes", 0, "names", to=["a", "a"]), "has two nodes called 'a'"),
         (change(own(), "version", to=2), "version: is 2, this program reads version 1"),
-        (change(irmasim(), "processor", to={}), "processor: type 'k' is not in the file; --types names the folder"),
+        (
+            change(irmasim(), "processor", to={}),
+            "processor: type 'k' is not in the file; types = FOLDER names the folder",
+        ),
         (
             change(irmasim(), "processor", "k", "clock_rate", to=-1),
             "processor.k: clock_rate: is -1, must be greater than 0",

@@ -232,7 +232,7 @@ def test_a_dump_without_header_is_told(tmp_path: Path) -> None:
 
 
 def test_columns_are_those_of_tables(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"--columns says what columns of a table mean, jobs\.swf is none"):
+    with pytest.raises(UsageError, match=r"columns say what columns of a table mean, jobs\.swf is none"):
         read(tmp_path, "", "job=x", name="jobs.swf")
 
 

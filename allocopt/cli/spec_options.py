@@ -1,0 +1,139 @@
+"""Commands that run a specification: some of its fields as options, all of them by ``--spec`` and ``--set``."""
+
+from collections.abc import Callable, Sequence
+from inspect import Parameter
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+
+import typer
+from typer.core import TyperCommand
+
+from allocopt.cli.completion import names_of
+from allocopt.cli.parameters import parameters_of, with_parameters
+from allocopt.errors import UsageError
+from allocopt.experiments.fields import Specification, plain_value, value_of
+
+Spec = TypeVar("Spec", bound=Specification)
+Options = TypeVar("Options")
+
+_METAVARS = {int: "N", float: "X", str: "TEXT", list: "N,N,..."}
+
+
+def takes_spec(
+    spec: type[Spec], own: Sequence[str], options: type[Options]
+) -> Callable[[Callable[[Spec, Options], object]], Callable[..., None]]:
+    """Make a command of a function of a specification and of a dataclass of further options.
+
+    Parameters
+    ----------
+    spec
+        The specification.
+    own
+        Its fields that have an option of their own; the first one is the argument.
+    options
+        What is no part of the specification, such as files to write.
+    """
+
+    def decorate(run: Callable[[Spec, Options], object]) -> Callable[..., None]:
+        def command(**given: Any) -> None:
+            file, texts = given.pop("spec"), given.pop("set_")
+            values = {name: _read(spec, name, value) for name in own if (value := given.pop(name)) not in (None, [])}
+            run(spec.assembled(file, values, texts or []), options(**given))
+
+        parameters = [_shorthand(spec, name, is_argument=name == own[0]) for name in own]
+        parameters += [*_spec_parameters(spec), *parameters_of(options)]
+        # What has no default, the argument, comes first.
+        return with_parameters(command, run.__doc__, parameters)
+
+    return decorate
+
+
+def spec_command(spec: type[Specification]) -> type[TyperCommand]:
+    """Return the class of a command that answers an option which it does not have with the ``--set`` for that field."""
+
+    class SpecCommand(TyperCommand):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            known = {text for parameter in self.params for text in (*parameter.opts, *parameter.secondary_opts)}
+            for word in args:
+                option, _, value = word.partition("=")
+                name = option.removeprefix("--").removeprefix("no-").replace("-", "_")
+                if option.startswith("--") and option not in known and name in spec.model_fields:
+                    if spec.model_fields[name].annotation in (bool, bool | None):
+                        value = "false" if option.startswith("--no-") else "true"
+                    raise UsageError(f"{option} is --set {name}={value or 'VALUE'}, or {name} in the file of --spec")
+            return super().parse_args(ctx, args)
+
+    return SpecCommand
+
+
+def parse_options(texts: Sequence[str]) -> dict[str, Any]:
+    """Turn ``NAME=VALUE`` texts into options; a value is JSON (a number, true, false) or else text."""
+    options: dict[str, Any] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise UsageError(f"option {text!r} must look like NAME=VALUE")
+        options[name.replace("-", "_")] = plain_value(value)
+    return options
+
+
+def _read(spec: type[Specification], name: str, value: Any) -> Any:
+    if name == "options":
+        return parse_options(value)
+    return value_of(spec.model_fields[name], value) if isinstance(value, str) else value
+
+
+def _shorthand(spec: type[Specification], name: str, *, is_argument: bool) -> Parameter:
+    """Return the argument or option of a field; its text is read as that of ``--set`` is."""
+    field, registry = spec.model_fields[name], spec.about(name).names
+    kind = _plain(field.annotation)
+    choices = get_args(kind) if get_origin(kind) is Literal else ()
+    metavar = "KIND" if choices else _METAVARS.get(get_origin(kind) or kind)
+    settings: dict[str, Any] = {"help": field.description}
+    if isinstance(field.default, str | int | float) and not isinstance(field.default, bool):
+        settings["show_default"] = str(field.default)
+    if registry:
+        settings["autocompletion"] = names_of(registry)
+    elif choices:
+        settings["autocompletion"] = lambda incomplete: [one for one in choices if one.startswith(incomplete)]
+    if is_argument:
+        is_list = get_origin(kind) is list
+        made: Any = Annotated[
+            list[str] | None if is_list else str | None, typer.Argument(metavar=name.rstrip("s").upper(), **settings)
+        ]
+    elif kind is bool:
+        flag = name.replace("_", "-")
+        made = Annotated[bool | None, typer.Option(f"--{flag}/--no-{flag}", **settings)]
+    elif name == "options":
+        made = Annotated[list[str] | None, typer.Option("--option", metavar="NAME=VALUE", **settings)]
+    else:
+        if spec.about(name).is_file:
+            metavar = "FILE"
+        made = Annotated[str | None, typer.Option(metavar=metavar, **settings)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=made)
+
+
+def _spec_parameters(spec: type[Specification]) -> list[Parameter]:
+    what = spec.__name__.removesuffix("Spec").lower()
+    fields = [f"{name}=" for name in spec.model_fields]
+    file = typer.Option("--spec", readable=False, metavar="FILE", help="Take fields from this .toml file.")
+    assignments = typer.Option(
+        "--set",
+        metavar="FIELD=VALUE",
+        help=f"Any field of `allocopt schema {what}`; repeatable.",
+        autocompletion=lambda incomplete: [one for one in fields if one.startswith(incomplete)],
+    )
+    return [
+        Parameter("spec", Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[Path | None, file]),
+        Parameter("set_", Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[list[str] | None, assignments]),
+    ]
+
+
+def _plain(kind: Any) -> Any:
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _plain(parts[0])
+    if origin in (Union, UnionType):
+        return _plain(next(part for part in parts if part is not NoneType))
+    return kind

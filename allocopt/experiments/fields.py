@@ -1,0 +1,202 @@
+"""Fields of specifications: what is declared of each beside its type and range, values as text, and named faults."""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from allocopt.errors import UsageError
+from allocopt.files.faults import bad_file
+from allocopt.files.models import FileModel, first_fault
+from allocopt.files.reading import read_toml
+
+MachineKind = Literal["processors", "nodes", "multicore"]
+"""A pool of processors, whole nodes with a topology, or the platform of a multicore machine."""
+
+
+class FieldError(UsageError):
+    """A field of a specification that is wrong: its name, and what is wrong and would be right."""
+
+    def __init__(self, field: str, fault: str) -> None:
+        super().__init__(f"{field}: {fault}")
+        self.field, self.fault = field, fault
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """Declaration of a field beside its type, range and description.
+
+    Parameters
+    ----------
+    machines
+        Kinds of machines that take it.
+    is_file
+        Whether it names files that are read; their paths are relative to the file that holds the specification.
+    names
+        Registry that knows its values, for shell completion: solvers, allocators or policies.
+    """
+
+    machines: Sequence[MachineKind] = ("processors", "nodes", "multicore")
+    is_file: bool = False
+    names: str = ""
+
+
+S = TypeVar("S", bound="Specification")
+
+
+class Specification(FileModel):
+    """What is run, as fields; made from a wrong value it raises `FieldError`."""
+
+    # The constructor's types stay those of the fields.
+    if not TYPE_CHECKING:
+
+        def __init__(self, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise FieldError(*first_fault(error, values)) from None
+            self.check()
+
+    def check(self) -> None:
+        """Raise `FieldError` where fields do not go together."""
+
+    @classmethod
+    def about(cls, name: str) -> About:
+        """Return what is declared of a field."""
+        return next((part for part in cls.model_fields[name].metadata if isinstance(part, About)), About())
+
+    @classmethod
+    def assembled(cls, file: Path | None, values: Mapping[str, Any], texts: Sequence[str] = ()) -> Self:
+        """Make a specification from a file, values that replace the file's, and texts that replace both.
+
+        Parameters
+        ----------
+        file
+            A TOML file of fields; None for none.
+        values
+            Values by field.
+        texts
+            ``FIELD=VALUE``, also ``options.NAME=VALUE``.
+
+        Raises
+        ------
+        BadFileError
+            If the file cannot be read or one of its fields is wrong.
+        FieldError
+            If another field is wrong or missing.
+        """
+        held = {} if file is None else read_toml(file)
+        kept = {} if file is None else cls.seen_from_here(held, file.parent)
+        merged: dict[str, Any] = {**kept, **values}
+        for text in texts:
+            cls._set(merged, text)
+        try:
+            return cls(**merged)
+        except FieldError as error:
+            name = error.field.partition(".")[0].partition("[")[0]
+            if file is not None and name in held and merged[name] == kept[name]:
+                raise bad_file(file, error.field, f"{error.fault}{cls._meant(name)}") from None
+            raise
+
+    @classmethod
+    def seen_from_here(cls, values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+        """Return values of fields with the paths in them, which are relative to a folder, as seen from here."""
+        return cls._with_files(values, lambda name: str(folder / name))
+
+    def seen_from(self, folder: Path) -> dict[str, Any]:
+        """Return the fields that are not the default, as JSON, with paths as seen from a folder."""
+        fields = self.model_dump(mode="json", exclude_defaults=True)
+        return self._with_files(fields, lambda name: path_seen_from(name, folder))
+
+    @classmethod
+    def _with_files(cls, values: Mapping[str, Any], moved: Callable[[str], str]) -> dict[str, Any]:
+        def value_with(value: Any) -> Any:
+            if isinstance(value, list):
+                return [value_with(one) for one in value]
+            if not isinstance(value, str):
+                return value
+            is_path = _is_path(value) or _file_of(value) is not None or _file_of(moved(value)) is not None
+            return moved(value) if is_path else value
+
+        files = [name for name in values if name in cls.model_fields and cls.about(name).is_file]
+        return {name: value_with(value) if name in files else value for name, value in values.items()}
+
+    def files(self) -> Iterator[tuple[str, Path]]:
+        """Yield the files that are read, each with what the specification calls it."""
+        from allocopt.traces.fetch import cached_trace
+
+        for name in type(self).model_fields:
+            value = getattr(self, name) if self.about(name).is_file else None
+            for one in value if isinstance(value, list) else [value]:
+                path = None if one is None else _file_of(one) or (cached_trace(one) if name == "trace" else None)
+                if one is not None and path is not None:
+                    yield one, path
+
+    @classmethod
+    def _meant(cls, name: str) -> str:
+        close = () if name in cls.model_fields else get_close_matches(name, cls.model_fields, n=1)
+        return f"; did you mean {close[0]!r}?" if close else ""
+
+    @classmethod
+    def _set(cls, values: dict[str, Any], text: str) -> None:
+        path, equals, value = text.partition("=")
+        name, dot, key = (part.strip().replace("-", "_") for part in path.partition("."))
+        if not equals or not name:
+            raise UsageError(f"--set {text!r} must look like FIELD=VALUE")
+        if name not in cls.model_fields:
+            raise FieldError(name, f"is an unknown field{cls._meant(name)}")
+        if dot:
+            values[name] = {**(values.get(name) or {}), key: plain_value(value)}
+        else:
+            values[name] = value_of(cls.model_fields[name], value)
+
+
+def value_of(field: FieldInfo, text: str) -> Any:
+    """Read the value of a field from text: lists have commas between their parts, other values are JSON or text."""
+    return _value(field.annotation, text)
+
+
+def plain_value(text: str) -> Any:
+    """Read a value that is JSON (a number, true, false), or else text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        # No JSON, or a number of too many digits, or lists too deep in one another.
+        return text
+
+
+def _value(kind: Any, text: str) -> Any:
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _value(parts[0], text)
+    if origin in (Union, UnionType):
+        return _value(next(part for part in parts if part is not NoneType), text)
+    if origin is list and not text.startswith("["):
+        return [_value(parts[0], part.strip()) for part in text.split(",")]
+    if kind is float:
+        with suppress(ValueError):
+            return float(text)
+    return text if kind is str or origin is Literal else plain_value(text)
+
+
+def path_seen_from(name: str, folder: Path) -> str:
+    """Return a path, which is relative to where we are, as seen from a folder."""
+    return name if os.path.isabs(name) else os.path.relpath(name, folder)
+
+
+def _file_of(name: str) -> Path | None:
+    """Return the file that a name stands for; None where it is a value, a trace that was fetched, or a missing file."""
+    return next((path for path in (Path(name), Path(name.partition("#")[0])) if path.exists()), None)
+
+
+def _is_path(name: str) -> bool:
+    """Whether a text names a file: not shipped instances, a list of columns, or a trace that was fetched."""
+    return not (name.startswith("@") or "=" in name or (Path(name).suffix == "" and Path(name).name == name))

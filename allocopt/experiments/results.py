@@ -1,0 +1,108 @@
+"""Result files: the rows of a run with its specification, its inputs' digests and where they come from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from allocopt.errors import BadFileError
+from allocopt.experiments.fields import Specification, path_seen_from
+from allocopt.experiments.specs import SimulationSpec, SolveSpec
+from allocopt.files.faults import bad_file
+from allocopt.files.models import VERSION, FileModel, Text, check_header, validated
+from allocopt.files.reading import parse_json, read_text
+from allocopt.files.writing import json_by_line, write_text
+from allocopt.report.provenance import provenance
+
+RESULT_FORMAT = "allocopt-result"
+
+KINDS: Mapping[str, type[Specification]] = {"simulation": SimulationSpec, "solve": SolveSpec}
+"""Specifications by the kind of result."""
+
+
+class InputModel(FileModel):
+    """A file that was read."""
+
+    file: Text
+    sha256: Annotated[Text, Field(description="Digest of its content; of a folder, of all files in it.")]
+
+
+class ResultModel(FileModel):
+    """Rows with all that they depend on; `allocopt rerun` makes them again."""
+
+    format: Literal["allocopt-result"]
+    version: Literal[1]
+    kind: Literal["simulation", "solve"]
+    specification: Annotated[dict[str, Any], Field(description="Fields; paths are relative to this file.")]
+    inputs: list[InputModel]
+    made_by: Annotated[dict[str, str], Field(description="Version, commit, Python and machine.")]
+    remarks: list[str] = Field(default_factory=list)
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A result file that was read.
+
+    Parameters
+    ----------
+    spec
+        What was run, with paths as seen from here.
+    model
+        The file.
+    changed
+        Input files that are missing or differ from those of the run.
+    """
+
+    spec: Specification
+    model: ResultModel
+    changed: tuple[str, ...]
+
+
+def write_result(
+    path: Path, spec: Specification, rows: Sequence[Mapping[str, Any]], remarks: Sequence[str] = ()
+) -> None:
+    """Write rows with what was run; raise `BadFileError` if the file cannot be written."""
+    kind = next(name for name, one in KINDS.items() if isinstance(spec, one))
+    held = {
+        "format": RESULT_FORMAT,
+        "version": VERSION,
+        "kind": kind,
+        "specification": spec.seen_from(path.parent),
+        "inputs": [{"file": name, "sha256": digest} for name, digest in _digests(spec, path.parent).items()],
+        "made_by": provenance().as_dict(),
+        "remarks": list(remarks),
+        "rows": list(rows),
+    }
+    write_text(path, json_by_line(held))
+
+
+def read_result(path: Path) -> StoredResult:
+    """Read a result file; raise `BadFileError` if it cannot be read, or anything in it is wrong."""
+    model = validated(ResultModel, check_header(parse_json(read_text(path), path), path, RESULT_FORMAT), path)
+    kind = KINDS[model.kind]
+    try:
+        spec = kind(**kind.seen_from_here(model.specification, path.parent))
+    except ValueError as error:
+        raise bad_file(path, "specification", str(error)) from None
+    now = _digests(spec, path.parent)
+    return StoredResult(spec, model, tuple(one.file for one in model.inputs if now.get(one.file) != one.sha256))
+
+
+def _digests(spec: Specification, folder: Path) -> dict[str, str]:
+    """Return the digests of the files that a specification names, by path as seen from a folder."""
+    return {path_seen_from(name, folder): digest_of(path) for name, path in spec.files()}
+
+
+def digest_of(path: Path) -> str:
+    """Digest of a file, or of all files of a folder."""
+    if not path.is_dir():
+        try:
+            return sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise BadFileError(f"{path}: cannot be read: {error.strerror}") from None
+    inside = sorted(file for file in path.rglob("*") if file.is_file())
+    return sha256("".join(f"{file.relative_to(path)} {digest_of(file)}\n" for file in inside).encode()).hexdigest()

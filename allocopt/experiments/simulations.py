@@ -1,0 +1,269 @@
+"""From the specification of a simulation to the simulation itself: the one place where machine and policy are made."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allocopt.cluster.multicore import Machine
+from allocopt.cluster.platform import NODES, Platform
+from allocopt.cluster.reading import read_machine, read_topology
+from allocopt.cluster.topology import FatTree, Topology
+from allocopt.errors import BadFileError, InvalidProblemError, UsageError
+from allocopt.experiments.fields import FieldError
+from allocopt.experiments.specs import SimulationSpec
+from allocopt.files.faults import bad_file
+from allocopt.kernels.ready import make_ready
+from allocopt.report.simulate_row import SimulateRow
+from allocopt.simulator.allocators import Allocator
+from allocopt.simulator.execution import ExecutionModel
+from allocopt.simulator.explain import Explanation
+from allocopt.simulator.metrics import Metrics
+from allocopt.simulator.multicore.policies import Action, get_action
+from allocopt.simulator.multicore.simulation import MulticoreSchedule, PlacedJobs, read_placed_jobs, replay
+from allocopt.simulator.multicore.state import IDLE, Execution, ExecutionKind, check_jobs
+from allocopt.simulator.quota.execution import QuotaExecution
+from allocopt.simulator.quota.scheduler import QuotaScheduler
+from allocopt.simulator.registry import AnyScheduler, backfilled, get_policy
+from allocopt.simulator.rules import EventOrder, Rules
+from allocopt.simulator.schedule import Schedule
+from allocopt.simulator.scheduler import WithExecution
+from allocopt.simulator.simulate import as_scheduler, entries_of, simulate
+from allocopt.simulator.window import TopologyAllocator, WindowScheduler
+from allocopt.solving.registry import get_solver
+from allocopt.traces.csv_columns import Columns
+from allocopt.traces.executables import Executables, profiled_jobs, read_profiles
+from allocopt.traces.irmasim import read_irmasim
+from allocopt.traces.reading import read_workload
+from allocopt.traces.tasks import TaskWorkload
+from allocopt.traces.workload import Workload
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulationInputs:
+    """What a specification reads from files, whatever its policy; it may be sent to another process.
+
+    Parameters
+    ----------
+    workload, machine
+        The jobs, brought to the machine: `Workload` and `Platform`, or `TaskWorkload` and `Machine`.
+    executables
+        What jobs ask for that share cores; None for what their scheduler takes them for.
+    placed
+        Where and when jobs were started elsewhere.
+    source
+        File in which a job of tasks stands that can never start.
+    remarks
+        What was counted, dropped and repaired.
+    """
+
+    workload: Workload | TaskWorkload
+    machine: Platform | Machine
+    executables: Executables | None = None
+    placed: PlacedJobs | None = None
+    source: str = ""
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, spec: SimulationSpec) -> "SimulationInputs":
+        """Read what a specification names.
+
+        Raises
+        ------
+        BadFileError
+            If a file is missing or wrong, or the trace does not say how large its machine is.
+        FieldError
+            If the machine is less than a node.
+        """
+        if spec.platform is not None:
+            machine, jobs = read_machine(spec.platform, spec.types), read_irmasim(Path(spec.trace))
+            placed = None if spec.placement is None else read_placed_jobs(spec.placement, jobs.names)
+            jobs = jobs if spec.max_jobs is None else jobs.first(spec.max_jobs)
+            inputs = cls(jobs, machine, placed=placed, source=spec.placement or spec.trace)
+            with inputs.named():
+                check_jobs(machine, jobs, np.full(len(jobs), IDLE))
+            return inputs
+        read = read_workload(spec.trace, None if spec.columns is None else Columns.parse(spec.columns))
+        workload = read.in_nodes(spec.processors_per_node)
+        topology, remarks = _topology(spec)
+        platform = _platform(workload, spec, topology)
+        workload = workload.fitting(platform.size) if spec.skip_oversized else workload
+        workload = workload if spec.max_jobs is None else workload.first(spec.max_jobs)
+        executables = None if spec.profiles is None else read_profiles(Path(spec.profiles))
+        remarks += tuple(workload.remarks(platform.size))
+        return cls(workload, platform, executables, remarks=remarks)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Name the file of a job that can never start."""
+        try:
+            yield
+        except InvalidProblemError as error:
+            raise bad_file(self.source, str(error)) from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulation:
+    """A simulation that is ready to run, once.
+
+    Parameters
+    ----------
+    inputs
+        What was read.
+    policy
+        The scheduler; the pair of selections of a multicore machine.
+    rules
+        How events are taken, and whether jobs are killed.
+    seed
+        Fixes every random choice.
+    allocator
+        What chooses the nodes; None for the first ones that are idle.
+    execution
+        How jobs run; None for speed 1.
+    """
+
+    inputs: SimulationInputs
+    policy: AnyScheduler | Action
+    rules: Rules
+    seed: int
+    allocator: Allocator | None = None
+    execution: ExecutionModel | Execution | None = None
+
+    @classmethod
+    def of(cls, spec: SimulationSpec, inputs: SimulationInputs | None = None) -> "Simulation":
+        """Make a simulation; files are read unless ``inputs`` has been read of a specification that names the same.
+
+        Raises
+        ------
+        FieldError
+            If fields do not go with the policy.
+        UsageError
+            If there is no policy, solver or option of a name.
+        BadFileError
+            If a file is missing or wrong.
+        """
+        if spec.machine_kind == "multicore":
+            if spec.options:
+                raise FieldError("options", f"policy {spec.policy!r} has no options on a multicore machine")
+            action = get_action(spec.policy)
+            execution = Execution(ExecutionKind(spec.execution), spec.sharing, bool(spec.kill_at_limit))
+            inputs = inputs or SimulationInputs.of(spec)
+            return cls(inputs, action, Rules(kill_at_limit=execution.kill_at_limit), spec.seed, execution=execution)
+        scheduler = _scheduler(spec)
+        inputs = inputs or SimulationInputs.of(spec)
+        workload, platform = inputs.workload, inputs.machine
+        assert isinstance(workload, Workload)
+        assert isinstance(platform, Platform)
+        kills = not isinstance(scheduler, WithExecution) if spec.kill_at_limit is None else spec.kill_at_limit
+        if spec.exact_estimates:
+            workload = (workload.killed_at_limit() if kills else workload).with_exact_estimates()
+            inputs = replace(inputs, workload=workload)
+        rules = Rules(EventOrder[spec.event_order.upper()], kills, spec.dependencies)
+        shared: ExecutionModel | None = None
+        if inputs.executables is not None:
+            shared = QuotaExecution(profiled_jobs(workload, inputs.executables))
+        elif isinstance(scheduler, WithExecution):
+            shared = scheduler.execution(workload)
+        return cls(inputs, scheduler, rules, spec.seed, _allocator(spec, platform), shared)
+
+    def explanation(self, job: int) -> Explanation:
+        """Return an observer that records why a job waits; raises `UsageError` if there is no such job."""
+        if not isinstance(self.inputs.workload, Workload) or isinstance(self.policy, Action):
+            raise UsageError("why a job waited is not recorded on a multicore machine")
+        return Explanation(self.inputs.workload, job, self.policy)
+
+    def make_ready(self, observer: Explanation | None = None) -> None:
+        """Compile what the simulation calls, which is no part of its time."""
+        if isinstance(self.inputs.machine, Platform) and not isinstance(self.policy, Action):
+            assert not isinstance(self.execution, Execution)
+            make_ready(entries_of(self.policy, self.inputs.machine, self.execution, observer))
+
+    def run(self, observer: Explanation | None = None) -> Schedule:
+        """Simulate."""
+        workload, machine = self.inputs.workload, self.inputs.machine
+        if isinstance(workload, TaskWorkload):
+            assert isinstance(machine, Machine)
+            assert isinstance(self.execution, Execution | None)
+            assert isinstance(self.policy, Action)
+            with self.inputs.named():
+                if self.inputs.placed is not None:
+                    return replay(machine, workload, self.inputs.placed.placed, self.execution)
+                return simulate(workload, machine, self.policy, seed=self.seed, execution=self.execution)
+        assert isinstance(machine, Platform)
+        assert not isinstance(self.execution, Execution)
+        return simulate(
+            *(workload, machine, self.policy, self.rules, self.seed),
+            allocator=self.allocator,
+            execution=self.execution,
+            observer=observer,
+        )
+
+    def row(self, schedule: Schedule, metrics: Metrics, runtime_s: float) -> dict[str, Any]:
+        """Return what was measured of the schedule; with energy, policy and execution on a multicore machine."""
+        row = SimulateRow.of(schedule, metrics, runtime_s).as_dict()
+        if not isinstance(schedule, MulticoreSchedule):
+            return row
+        assert isinstance(self.policy, Action)
+        assert isinstance(self.execution, Execution)
+        placed = self.inputs.placed
+        row |= {name: getattr(schedule, name) for name in ("energy_j", "energy_delay_js", "flow_time_s")}
+        row |= {"policy": self.policy.name if placed is None else None, "execution": str(self.execution.kind)}
+        if placed is not None and placed.duration_s:
+            measured = np.array([placed.duration_s[name] for name in schedule.jobs.names])
+            errors = np.abs((schedule.end - schedule.start) / measured - 1.0)
+            row |= {"mean_duration_error": float(errors.mean()), "max_duration_error": float(errors.max())}
+        return row
+
+
+def _topology(spec: SimulationSpec) -> tuple[Topology | None, tuple[str, ...]]:
+    if spec.topology is not None:
+        cluster = read_topology(spec.topology, spec.labels or ())
+        remarks = (cluster.summary(), *cluster.remarks)
+        return cluster.tree, tuple(f"{spec.topology}: {remark}" for remark in remarks)
+    if spec.fat_tree is None:
+        return None, ()
+    pods, leaves_per_pod, nodes_per_leaf = spec.fat_tree
+    return FatTree(pods, leaves_per_pod, nodes_per_leaf), ()
+
+
+def _platform(workload: Workload, spec: SimulationSpec, topology: Topology | None) -> Platform:
+    if topology is not None:
+        return Platform.whole_nodes(topology)
+    per_node = spec.processors_per_node
+    size = workload.machine_processors if spec.processors is None else spec.processors // per_node
+    if spec.processors is not None and not size:
+        raise FieldError("processors", f"{spec.processors} are less than one node of {per_node}")
+    if not size:
+        raise BadFileError(f"{workload.name}: the trace does not say how large its machine is: give processors")
+    return Platform.pool(size) if per_node == 1 else Platform.pool(size, NODES)
+
+
+def _scheduler(spec: SimulationSpec) -> AnyScheduler:
+    policy = get_policy(spec.policy, spec.options)
+    kinds = spec.backfill, spec.backfill_order
+    scheduler = as_scheduler(backfilled(spec.policy, policy, *kinds, compression=spec.conservative_compression))
+    if isinstance(scheduler, QuotaScheduler):
+        for name in ("fat_tree", "topology"):
+            if getattr(spec, name) is not None:
+                fault = f"does not go with policy {spec.policy!r}, which lets jobs share cores of a pool"
+                raise FieldError(name, f"{fault}: give processors")
+    elif spec.profiles is not None:
+        raise FieldError("profiles", f"goes with policies by which jobs share cores, not with {spec.policy!r}")
+    if isinstance(scheduler, WindowScheduler) and spec.allocator is not None:
+        raise FieldError(
+            "allocator", "policy 'window' allocates by itself: give options.solver and options.strategy instead"
+        )
+    return scheduler
+
+
+def _allocator(spec: SimulationSpec, platform: Platform) -> Allocator | None:
+    if spec.allocator is None:
+        return None
+    assert platform.topology is not None
+    solver, strategy = get_solver(spec.allocator), spec.strategy or "free"
+    if strategy not in solver.capabilities.strategies:
+        raise FieldError("allocator", f"{spec.allocator!r} does not take {strategy}")
+    return TopologyAllocator(platform.topology, solver, strategy, spec.time_limit, spec.iterations, seed=spec.seed)

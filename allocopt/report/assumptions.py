@@ -1,0 +1,102 @@
+"""Assumptions of a run, as sentences for its page."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+_OWN = {
+    *("trace", "instances", "policy", "solver", "options", "seed", "backfill", "backfill_order", "allocator"),
+    *("strategy", "processors", "fat_tree", "topology", "platform", "time_limit", "iterations", "gap", "kill_at_limit"),
+    *("event_order", "dependencies", "exact_estimates", "skip_oversized", "max_jobs", "execution"),
+}
+"""Fields that have a sentence; others are listed as they are."""
+
+
+def assumptions(
+    spec: Mapping[str, Any], made_by: Mapping[str, str] | None = None, remarks: Sequence[str] = ()
+) -> list[str]:
+    """Return what a run assumes of machine, trace and rules, its options, and where it comes from.
+
+    Parameters
+    ----------
+    spec
+        Fields of a `SimulationSpec` or `SolveSpec` that are not the default, as result files hold them.
+    made_by
+        Fields of the provenance; None where it is not known.
+    remarks
+        What was counted, dropped and repaired as the inputs were read.
+    """
+    sentences = [*(_of_solves(spec) if "instances" in spec else _of_simulation(spec))]
+    sentences += [f"{remark}." for remark in remarks]
+    others = {name: value for name, value in spec.items() if name not in _OWN}
+    if others:
+        sentences.append(f"Further settings: {_settings(others)}.")
+    if made_by is not None:
+        parts = (f"{name} {made_by[name]}" for name in ("commit", "python", "machine") if name in made_by)
+        sentences.append(f"Made by allocopt {', '.join((made_by.get('version', 'of unknown version'), *parts))}.")
+    return sentences
+
+
+def _of_simulation(spec: Mapping[str, Any]) -> Iterator[str]:
+    if "platform" in spec:
+        model = spec.get("execution", "contention")
+        yield f"Machine: the multicore platform {spec['platform']}; jobs run by the {model} model."
+    elif "topology" in spec:
+        yield f"Machine: the nodes of {spec['topology']}; every job gets whole nodes."
+    elif "fat_tree" in spec:
+        pods, leaves, nodes = spec["fat_tree"]
+        yield f"Machine: a fat tree of {pods} pods, {leaves} leaves in each, {nodes} nodes in each; whole nodes."
+    elif "processors" in spec:
+        yield f"Machine: a pool of {spec['processors']:,} processors, any of which serves any job."
+    else:
+        yield "Machine: a pool of as many processors as the trace says, any of which serves any job."
+    first = f", its first {spec['max_jobs']:,} jobs" if "max_jobs" in spec else ""
+    dropped = "; jobs larger than the machine are dropped" if spec.get("skip_oversized") else ""
+    yield f"Trace: {spec['trace']}{first}{dropped}."
+    yield f"Policy: {_policy(spec)}."
+    kills: dict[Any, str] = {
+        True: "end when their estimate is over",
+        False: "run as recorded, also beyond their estimate",
+    }
+    unsaid = kills[False] if "platform" in spec else f"{kills[True]}, unless they share cores"
+    ends = kills.get(spec.get("kill_at_limit"), unsaid)
+    events = "one event at a time" if spec.get("event_order") == "sequential" else "all events of a time, then one pass"
+    if "platform" not in spec:
+        waits = "ignored" if spec.get("dependencies") is False else "kept"
+        knows = "the run times" if spec.get("exact_estimates") else "the estimates of users"
+        yield f"Rules: jobs {ends}; {events}; dependencies of the trace are {waits}; schedulers know {knows}."
+    else:
+        yield f"Rules: jobs {ends}."
+    yield f"Seed: {spec.get('seed', 0)}."
+
+
+def _policy(spec: Mapping[str, Any]) -> str:
+    text = str(spec.get("policy", "fcfs"))
+    if "backfill" in spec:
+        order = f", candidates in the order {spec['backfill_order']}" if "backfill_order" in spec else ""
+        text += f" with {spec['backfill']} backfilling{order}"
+    if spec.get("options"):
+        text += f" ({_settings(spec['options'])})"
+    if "allocator" in spec:
+        text += f"; nodes are chosen by {spec['allocator']} under {spec.get('strategy', 'free')}{_limits(spec)}"
+    return text
+
+
+def _of_solves(spec: Mapping[str, Any]) -> Iterator[str]:
+    yield f"Instances: {', '.join(spec['instances'])}."
+    options = f" ({_settings(spec['options'])})" if spec.get("options") else ""
+    strategy = f" under {spec['strategy']}" if "strategy" in spec else ""
+    yield f"Solver: {spec.get('solver', 'auto')}{options}{strategy}{_limits({'time_limit': 10.0, **spec})}."
+    if spec.get("gap"):
+        yield f"A solution is good enough {100 * spec['gap']:g} % from its bound."
+    yield f"Seed: {spec.get('seed', 0)}. Every answer is verified outside its solver."
+
+
+def _limits(spec: Mapping[str, Any]) -> str:
+    seconds, steps = spec.get("time_limit"), spec.get("iterations")
+    limits = [f"{seconds:g} s"] if seconds is not None else []
+    limits += [f"{steps:,} iterations"] if steps is not None else []
+    return f", at most {' and '.join(limits)} each" if limits else ""
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
