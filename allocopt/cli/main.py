@@ -19,30 +19,30 @@ from allocopt.version import __version__
 LEAST_MEMORY = 2**29
 """Bytes of address space below which no command is tried."""
 
-COMMANDS = (
-    "solve",
-    "verify",
-    "bench",
-    "generate",
-    "simulate",
-    "train",
-    "reproduce",
-    "calibrate",
-    "what-if",
-    "report",
-    "sweep",
-    "fetch-trace",
-    "convert",
-    "schema",
-    "solvers",
-    "doctor",
-    "warmup",
-)
-"""Names of the commands; each is in the module of this package that is called so."""
+COMMANDS = {
+    "solve": "Solve instances and verify every answer.",
+    "verify": "Check a solution against its instance.",
+    "bench": "Compare solvers on instances.",
+    "generate": "Generate instances and workloads.",
+    "simulate": "Simulate a trace under a scheduling policy.",
+    "train": "Train a network.",
+    "reproduce": "Do a table or figure of a paper again.",
+    "calibrate": "Fit an execution model to measurements.",
+    "what-if": "Compare allocators and schedulers on a site's own files.",
+    "report": "Make one page of results.",
+    "sweep": "Run a grid of solves or simulations.",
+    "fetch-trace": "Fetch a trace by name.",
+    "convert": "Convert a workload or a topology.",
+    "schema": "Print the JSON Schema of a file format.",
+    "solvers": "List the installed solvers.",
+    "doctor": "Print versions, and let every solver solve.",
+    "warmup": "Compile all kernels now.",
+}
+"""The commands, each in the module of this package that is called so, and what it does."""
 
 
 def program(words: Sequence[str] | None = None) -> typer.Typer:
-    """Return the program with the command that these words ask for; with all where they begin with none, or for None.
+    """Return the program with the command that these words ask for, the others by name only; with all for None.
 
     Loading and describing all of them takes longer than most of them run.
     """
@@ -56,15 +56,17 @@ def program(words: Sequence[str] | None = None) -> typer.Typer:
         "5 a missing optional package, 130 interrupted. All times are in seconds.",
     )
     app.callback()(_options)
-    asked = set(COMMANDS if words is None else words[:1])
-    for name in [name for name in COMMANDS if name in asked] or COMMANDS:
+    for name, about in COMMANDS.items():
+        if words is not None and name not in words[:1]:
+            app.command(name, help=about)(lambda: None)
+            continue
         module = import_module(f"allocopt.cli.{name.replace('-', '_')}")
         if hasattr(module, "app"):
-            if name in asked and hasattr(module, "add_commands"):
+            if hasattr(module, "add_commands"):
                 module.add_commands()
-            app.add_typer(module.app, name=name)
+            app.add_typer(module.app, name=name, short_help=about)
         else:
-            app.command(name, cls=getattr(module, "Command", None))(module.command)
+            app.command(name, cls=getattr(module, "Command", None), short_help=about)(module.command)
     return app
 
 
@@ -148,7 +150,9 @@ def _warnings_in_a_line() -> Iterator[None]:
 def _run() -> None:
     """Run a command and see its output through."""
     try:
-        program(sys.argv[1:])()
+        # A shell that completes a line tells it in the environment, each in a way of its own.
+        line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS")
+        program(sys.argv[1:] if line is None else line.split()[1:])()
     except SystemExit as ended:
         # typer makes a silent exit of Ctrl-C.
         cause = ended.__context__ and ended.__context__.__cause__
