@@ -18,7 +18,6 @@ from allocopt.cluster.topology import Topology
 from allocopt.errors import InvalidProblemError, MissingPackageError, NoSolutionError, UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, Job, TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.simulator.placement import Share, whole
 from allocopt.simulator.rules import Rules
 from allocopt.simulator.scheduler import Decision, Start, Wait
@@ -190,7 +189,7 @@ class WindowScheduler:
             except NoSolutionError as error:
                 fault = f"{solver.name}: {error}"
         self.log.fallbacks.append(Fallback(time, fault))
-        return sequential_allocation(problem)
+        return Allocation.sequential(problem)
 
 
 def _taken(solver: Solver, asked: str | None) -> Strategy:

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.compiled import kernel
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
-from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
@@ -172,7 +171,7 @@ class Circle:
         return starts
 
     def _offer(self, starts: list[list[int]]) -> None:
-        self._run.offer(allocation_of_blocks(self._problem, self._blocks.starts_of_jobs(self._problem, starts)))
+        self._run.offer(Allocation.of_blocks(self._problem, self._blocks.starts_of_jobs(self._problem, starts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,7 @@ class DynamicProgram(TopologySolver):
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Place all jobs on the circle at the least cost; see `TopologySolver.search`."""
-        run.offer(sequential_allocation(problem))
+        run.offer(Allocation.sequential(problem))
         if problem.strategy is Strategy.DCAS:
             if len(problem.jobs) >= MANY_JOBS:
                 # The SCAS optimum, or what is found in a quarter of the time.
@@ -209,7 +208,7 @@ class DynamicProgram(TopologySolver):
                 quarter = Budget(max(left / 4, 1e-9) if math.isfinite(left) else None)
                 run.offer(self.solve(problem.with_strategy(Strategy.SCAS), quarter, seed).solution)
             return search_dcas(problem, run)
-        blocks = blocks_of(problem)
+        blocks = Blocks.of(problem)
         run.prove(blocks.cheapest_total())
         if run.is_proved():
             return StopReason.PROVED

@@ -30,8 +30,7 @@ from scipy.sparse import csc_array
 from allocopt.arrays import IntArray
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_blocks, owners_of, sequential_allocation
-from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
 from allocopt.solving import Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
@@ -44,7 +43,7 @@ LOGGER = logging.getLogger(__name__)
 
 def first_positions(problem: TopologyProblem, allocation: Allocation) -> IntArray:
     """Idle position at which each job's circular block begins, shape ``(J,)``; 0 for a job that has all positions."""
-    owners = owners_of(problem, allocation)
+    owners = allocation.owners(problem)
     starts = np.zeros(len(problem.jobs), dtype=np.int64)
     begins = np.flatnonzero((owners != np.roll(owners, 1)) & (owners >= 0))
     starts[owners[begins]] = begins
@@ -89,7 +88,7 @@ class Pack:
         """Hand the chosen blocks of each size to the jobs of that size."""
         sizes, starts = np.divmod(chosen if self.kept is None else self.kept[chosen], len(self.problem.idle_nodes))
         of_size = [starts[sizes == r].tolist() for r in range(len(self.blocks.sizes))]
-        return allocation_of_blocks(self.problem, self.blocks.starts_of_jobs(self.problem, of_size))
+        return Allocation.of_blocks(self.problem, self.blocks.starts_of_jobs(self.problem, of_size))
 
     def encode(self, allocation: Allocation) -> IntArray:
         """Columns of the blocks that the jobs have."""
@@ -151,7 +150,7 @@ class Paper:
             cancelled = self._n_jobs - len(jobs)
             LOGGER.info("%s: a solution cancels %d of %d jobs", self.problem.name, cancelled, self._n_jobs)
             return None
-        return allocation_of_blocks(self.problem, starts[np.argsort(jobs)])
+        return Allocation.of_blocks(self.problem, starts[np.argsort(jobs)])
 
     def encode(self, allocation: Allocation) -> IntArray:
         """Columns of the starts and positions that the jobs have."""
@@ -201,7 +200,7 @@ class ProgramSolver(BackEndSolver, TopologySolver):
 
     def program(self, problem: TopologyProblem) -> BinaryProgram:
         """Build the program of a problem, whatever its size."""
-        return self.formulate(problem, blocks_of(problem)).program()
+        return self.formulate(problem, Blocks.of(problem)).program()
 
     def kernels(self, problem: TopologyProblem) -> Iterable[Callable[..., Any]]:
         """Compiled entries that the search may call."""
@@ -210,8 +209,8 @@ class ProgramSolver(BackEndSolver, TopologySolver):
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve the program; see `TopologySolver.search`. Iterations are branch-and-bound nodes, CP-SAT's conflicts."""
         warm_start: Allocation | None = run.solution
-        run.offer(sequential_allocation(problem))
-        blocks = blocks_of(problem)
+        run.offer(Allocation.sequential(problem))
+        blocks = Blocks.of(problem)
         run.prove(blocks.cheapest_total())
         if not run.is_proved():
             formulation = self.formulate(problem, blocks)

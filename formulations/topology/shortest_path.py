@@ -22,9 +22,8 @@ import networkx as nx
 import numpy as np
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
-from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Budget
@@ -69,8 +68,8 @@ class ConstrainedShortestPath(TopologySolver):
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Solve all cases; iterations are numbers of nodes behind the cut. See `TopologySolver.search`."""
-        run.offer(sequential_allocation(problem))
-        blocks = blocks_of(problem)
+        run.offer(Allocation.sequential(problem))
+        blocks = Blocks.of(problem)
         run.prove(blocks.cheapest_total())
         if run.is_proved():
             return StopReason.PROVED
@@ -84,7 +83,7 @@ class ConstrainedShortestPath(TopologySolver):
             if run.clock.remaining() < longest:
                 break
             for starts in _best_starts(graph, blocks, behind):
-                run.offer(allocation_of_blocks(problem, blocks.starts_of_jobs(problem, starts)))
+                run.offer(Allocation.of_blocks(problem, blocks.starts_of_jobs(problem, starts)))
             longest = max(longest, run.clock.elapsed() - started)
         else:
             if len(cases) == n_cases and run.objective is not None:

@@ -23,7 +23,7 @@ from allocopt.kernels.arrays import IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.kernels.random import lehmer_state, lehmer_uniform
 from allocopt.kernels.tree import ENCODING
-from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
+from allocopt.problems.topology.tables import encode
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
@@ -305,7 +305,7 @@ def anneal_by_swaps(swapping: Swapping, steps: int, hottest: float, coldest: flo
 
 def walk_from(problem: TopologyProblem, allocation: Allocation) -> Walk:
     """Return a walk by the paper's move that stands at an allocation."""
-    owners = owners_of(problem, allocation)
+    owners = allocation.owners(problem)
     costs = hop_costs(problem.topology, problem.hop_cost, allocation.nodes)
     totals = np.array([costs.sum(), costs.sum()])
     return Walk(owners, owners.copy(), owners.copy(), costs, costs.copy(), totals)
@@ -325,7 +325,7 @@ def follow(
         advance(first, min(steps, first + per_slice))
         if walk.totals[1] < best:
             best = float(walk.totals[1])
-            run.offer(allocation_of_owners(problem, walk.best))
+            run.offer(Allocation.of_owners(problem, walk.best))
     return StopReason.ITERATIONS
 
 
@@ -361,7 +361,7 @@ class WindowAnnealing(TopologySolver):
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""
         if run.solution is None:
-            run.offer(sequential_allocation(problem))
+            run.offer(Allocation.sequential(problem))
         schedule = Schedule(self.hottest, self.coldest, budget.iterations or self.steps, self.most_removed)
         return self.walk(problem, schedule, seed, run)
 
@@ -411,7 +411,7 @@ def swapping_from(problem: TopologyProblem, allocation: Allocation, seed: int) -
     encoding, n_jobs = encode(problem), len(problem.jobs)
     first = np.cumsum(encoding.n_groups) - encoding.n_groups
     groups = np.ascontiguousarray((encoding.groups + first[:, np.newaxis]).T)
-    owners = owners_of(problem, allocation)
+    owners = allocation.owners(problem)
     owners[owners < 0] = n_jobs
     counts = np.zeros((n_jobs + 1, int(encoding.n_groups.sum())), dtype=np.int32)
     for of_level in groups.T:
@@ -432,7 +432,7 @@ def swapping_from(problem: TopologyProblem, allocation: Allocation, seed: int) -
 def allocation_at(problem: TopologyProblem, swapping: Swapping) -> Allocation:
     """Return the allocation where a walk on counts stands."""
     n_jobs = len(problem.jobs)
-    return allocation_of_owners(problem, np.where(swapping.owners == n_jobs, -1, swapping.owners))
+    return Allocation.of_owners(problem, np.where(swapping.owners == n_jobs, -1, swapping.owners))
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,7 +466,7 @@ class Annealing(WindowAnnealing):
         if problem.strategy is Strategy.DCAS or not has_table(problem):
             return WindowAnnealing.search(self, problem, run, budget, seed)
         if run.solution is None:
-            run.offer(sequential_allocation(problem))
+            run.offer(Allocation.sequential(problem))
             if Greedy().refusal(problem) is None:
                 run.offer(insert_largest_first(problem, run)[0])
         if run.is_proved():

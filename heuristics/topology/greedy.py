@@ -14,8 +14,7 @@ from allocopt.kernels.insertion import (
     place_if_possible,
     single_job_savings,
 )
-from allocopt.problems.topology.encoding import allocation_of_owners, encode
-from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, group_tree, job_classes
+from allocopt.problems.topology.tables import TREE_KERNELS, constant_hops, encode, group_tree, job_classes
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, Strategy, TopologyProblem, TopologySolver
@@ -106,7 +105,7 @@ class RuledInsertion:
                 last = r
             if not insert_ruled_job(self._tree, state, self._classes, r, owners, job):
                 return job
-        return allocation_of_owners(self._problem, owners)
+        return Allocation.of_owners(self._problem, owners)
 
     def search(
         self, failed: int, tries: int, may_go_on: Callable[[], bool], rng: np.random.Generator
@@ -198,7 +197,7 @@ def insert_largest_first(problem: TopologyProblem, run: Run) -> tuple[Allocation
     idle = np.flatnonzero(placed < 0)
     left = np.repeat(np.arange(inserted, len(sizes)), sizes[inserted:])
     placed[idle[: len(left)]] = left
-    return allocation_of_owners(problem, np.append(order, -1)[placed]), inserted == len(sizes)
+    return Allocation.of_owners(problem, np.append(order, -1)[placed]), inserted == len(sizes)
 
 
 def alone_bound(encoding: Encoding, savings: FloatArray) -> float:

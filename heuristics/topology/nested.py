@@ -18,8 +18,7 @@ from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import insertion_state, single_job_savings
 from allocopt.kernels.random import lehmer_state, lehmer_uniform
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
-from allocopt.problems.topology.tables import TREE_KERNELS, group_tree
+from allocopt.problems.topology.tables import TREE_KERNELS, encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.run import Run
@@ -413,7 +412,7 @@ def search_nested(problem: TopologyProblem, run: Run, budget: Budget, seed: int,
     else of the first cycle.
     """
     if run.solution is None:
-        run.offer(sequential_allocation(problem))
+        run.offer(Allocation.sequential(problem))
     start, encoding = Start.of(problem), encode(problem)
     largest, tree = int(encoding.sizes.max()), group_tree(encoding)
     run.prove(alone_bound(encoding, single_job_savings(tree, insertion_state(tree, largest), largest)))
@@ -482,7 +481,7 @@ class Start:
     def ring(self, allocation: Allocation) -> Ring:
         """Return the ring of an allocation that is non-crossing."""
         ring = self.empty_ring()
-        ring.owners[: len(self.problem.idle_nodes)] = owners_of(self.problem, allocation)
+        ring.owners[: len(self.problem.idle_nodes)] = allocation.owners(self.problem)
         left = np.flatnonzero(ring.owners == NOBODY)
         ring.after[left], ring.before[left] = np.roll(left, -1), np.roll(left, 1)
         ring.idle[0] = len(left)
@@ -515,7 +514,7 @@ class Start:
         """Return the allocation of some chains."""
         owners = np.full(len(self.problem.idle_nodes), NOBODY, dtype=np.int64)
         owners[chains] = np.repeat(np.arange(len(self.circle.sizes)), self.circle.sizes)
-        return allocation_of_owners(self.problem, owners)
+        return Allocation.of_owners(self.problem, owners)
 
 
 def _place_largest_first(start: Start, run: Run) -> None:

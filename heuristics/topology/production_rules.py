@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.problems.topology.encoding import allocation_at, encode, sequential_allocation
+from allocopt.problems.topology.tables import encode
 from allocopt.solving import Capabilities, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import Allocation, OneShot, Strategy, TopologyProblem, TopologySolver
@@ -27,7 +27,7 @@ class Sequential(OneShot):
 
     def allocate(self, problem: TopologyProblem, rng: np.random.Generator) -> Allocation:
         """Place the jobs in their order."""
-        return sequential_allocation(problem)
+        return Allocation.sequential(problem)
 
 
 class IdleSwitches:
@@ -106,7 +106,7 @@ class JobByJob(TopologySolver):
         # No clock is asked about what is left, which takes no time.
         ends = np.cumsum([sizes[job] for job in late], dtype=np.int64)
         placed.update(zip(late, np.split(switches.positions(), ends)[: len(late)], strict=True))
-        run.offer(allocation_at(problem, [placed[job] for job in range(len(sizes))]))
+        run.offer(Allocation.at(problem, [placed[job] for job in range(len(sizes))]))
         return StopReason.TIME_LIMIT if late else StopReason.COMPLETED
 
 

@@ -14,7 +14,6 @@ from allocopt.cluster.topology import hop_costs
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, owners_of
 from allocopt.problems.topology.verify import check_non_crossing
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Clock
@@ -47,7 +46,7 @@ class WindowAnnealer(Annealer):  # type: ignore[misc]
         self, problem: TopologyProblem, start: Allocation, schedule: Schedule, seed: int, clock: Clock
     ) -> None:
         # The base class's constructor is not called: it would replace the process's handler of Ctrl-C for good.
-        self.state = self.best_state = owners_of(problem, start)
+        self.state = self.best_state = start.owners(problem)
         self.Tmax, self.Tmin = schedule.hottest * problem.hop_cost, schedule.coldest * problem.hop_cost
         self.steps, self._most_removed = schedule.steps, schedule.most_removed
         self._problem, self._clock, self._rng = problem, clock, np.random.default_rng(seed)
@@ -67,7 +66,7 @@ class WindowAnnealer(Annealer):  # type: ignore[misc]
 
     def energy(self) -> float:
         """Total hop cost of the state."""
-        allocation = allocation_of_owners(self._problem, self.state)
+        allocation = Allocation.of_owners(self._problem, self.state)
         return float(hop_costs(self._problem.topology, self._problem.hop_cost, allocation.nodes).sum())
 
 
@@ -106,5 +105,5 @@ class SimannealReference(WindowAnnealing):
             annealer.anneal()
         finally:
             random.setstate(state)
-            run.offer(allocation_of_owners(problem, annealer.best_state))
+            run.offer(Allocation.of_owners(problem, annealer.best_state))
         return StopReason.TIME_LIMIT if run.clock.expired() else StopReason.ITERATIONS

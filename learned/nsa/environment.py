@@ -10,7 +10,7 @@ from allocopt.arrays import BoolArray, Encoding, Float32Array, FloatArray, IntAr
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix, put, record_type
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import encode
 from heuristics.topology.annealing import (
     RULES,
     Rules,

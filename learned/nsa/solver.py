@@ -26,8 +26,8 @@ from allocopt.kernels.arrays import record_type
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.tree import ENCODING
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode, sequential_allocation
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
 from allocopt.solving.protocol import Capabilities, Promise
 from allocopt.solving.result import StopReason
@@ -228,7 +228,7 @@ class Nsa(TopologySolver):
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
         """Anneal from the warm start or the sequential allocation; see `TopologySolver.search`."""
         if run.solution is None:
-            run.offer(sequential_allocation(problem))
+            run.offer(Allocation.sequential(problem))
         steps = budget.iterations or self.steps
         rules = rules_of(problem, self._schedule(), steps, restores=self.walk == "metropolis")
         walk, window, guide = walk_from(problem, run.solution), encode(problem), self._guide(problem)

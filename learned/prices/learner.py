@@ -17,8 +17,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import InsertionState, insertion_state
 from allocopt.kernels.tree import GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from heuristics.topology.lns.kernels import search_neighbourhoods
 from heuristics.topology.lns.state import Window
 from learned.prices.insertion import dual_bound, explore, imitate, insert_priced
@@ -162,7 +161,7 @@ class Case:
         leaf = np.empty(len(self.problem.idle_nodes), dtype=np.int64)
         n_leaves = len(self.tree.leaf_first) - 1
         leaf[self.tree.leaf_positions] = np.repeat(np.arange(n_leaves), np.diff(self.tree.leaf_first))
-        owners = owners_of(self.problem, allocation)
+        owners = allocation.owners(self.problem)
         self.known = np.zeros_like(self.counts)
         np.add.at(self.known, (owners[owners >= 0], leaf[owners >= 0]), 1)
 
@@ -258,7 +257,7 @@ class PriceLearner(ModelLearner):
     def snapshot(self) -> dict[str, Any]:
         """Return all that changes, the best known allocations of large windows among it."""
         large = {str(index): self._large[index] for index in sorted(self._improved)}
-        owners = {index: owners_of(case.problem, case.allocation) for index, case in large.items()}
+        owners = {index: case.allocation.owners(case.problem) for index, case in large.items()}
         return {**super().snapshot(), "owners": owners}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
@@ -267,7 +266,7 @@ class PriceLearner(ModelLearner):
         for index, owners in snapshot["owners"].items():
             self._improved.add(int(index))
             case = self._large[int(index)]
-            case.learn_of(allocation_of_owners(case.problem, owners))
+            case.learn_of(Allocation.of_owners(case.problem, owners))
 
     def _improve_one(self) -> None:
         index = int(self._rng.integers(len(self._large)))

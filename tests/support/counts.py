@@ -8,7 +8,7 @@ import numpy as np
 from allocopt.arrays import Encoding, IntArray
 from allocopt.kernels.tree import GroupTree
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import encode
 
 Pattern = tuple[int, ...]
 """Nodes of each leaf that a job takes."""

@@ -9,9 +9,8 @@ from support.windows import windows
 
 from allocopt.cluster.topology import Topology
 from allocopt.problems.topology import Job, TopologyProblem
-from allocopt.problems.topology.encoding import encode
 from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from formulations.topology.free.pricing import Demand
 
 

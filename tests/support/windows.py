@@ -10,7 +10,7 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, Pairs, Topology, Tree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Job, TopologyProblem
-from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import encode
 
 pairs: st.SearchStrategy[Pairs] = st.sampled_from(["ordered", "unordered"])
 

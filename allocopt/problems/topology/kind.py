@@ -6,7 +6,6 @@ from allocopt.cluster.topology import hop_costs
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.kind import Codec, Generator, NodeMap, ProblemKind, Stage, data_file
-from allocopt.problems.topology.encoding import trivial_allocation
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 from allocopt.problems.topology.verify import verify_allocation
 
@@ -49,7 +48,7 @@ class TopologyKind(ProblemKind[TopologyProblem, Allocation]):
 
     def trivial(self, problem: TopologyProblem) -> Allocation | None:
         """Return the sequential allocation if it keeps to the rules of the jobs."""
-        return trivial_allocation(problem)
+        return Allocation.trivial(problem)
 
     def misposed(self, problem: TopologyProblem) -> str | None:
         """Return what is for strategy ``free`` alone, where a window under another one has it."""

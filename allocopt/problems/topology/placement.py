@@ -74,6 +74,69 @@ class Placement:
         object.__setattr__(self, "only_in", tuple(self.only_in))
         object.__setattr__(self, "not_in", tuple(self.not_in))
 
+    def allowed(self, topology: Topology, nodes: IntArray) -> BoolArray:
+        """Whether the job may have each of the nodes at all, by ``only_in`` and ``not_in``."""
+        levels = topology.groups_of(nodes)
+        allowed = np.full(len(nodes), not self.only_in)
+        for wanted in self.only_in:
+            allowed |= np.isin(levels[level_index(topology, wanted.level)], _group_numbers(topology, wanted))
+        for forbidden in self.not_in:
+            allowed &= ~np.isin(levels[level_index(topology, forbidden.level)], _group_numbers(topology, forbidden))
+        return allowed
+
+    def penalty(self, topology: Topology, nodes: IntArray) -> float:
+        """Cost of the job's nodes not being within one group of the level that it prefers."""
+        if self.prefer is None:
+            return 0.0
+        groups = topology.groups_of(nodes)[level_index(topology, self.prefer.level)]
+        return 0.0 if bool((groups == groups[0]).all()) else float(self.prefer.penalty)
+
+    def broken_rule(self, topology: Topology, nodes: IntArray) -> str | None:
+        """Return which group has how many nodes that it must not have; None if all rules are kept."""
+        levels = topology.groups_of(nodes)
+        outside = nodes[~self.allowed(topology, nodes)]
+        if len(outside):
+            leaf = int(topology.groups_of(outside[:1])[0, 0]) if len(levels) else 0
+            count = int((levels[0] == leaf).sum())
+            return f"has {count} nodes in {_described(topology, 0, leaf)}, where it must not be"
+        if self.within is not None:
+            level = level_index(topology, self.within)
+            groups, counts = np.unique(levels[level], return_counts=True)
+            if len(groups) > 1:
+                group = _described(topology, level, int(groups[0]))
+                return (
+                    f"has {counts[0]} of its {len(nodes)} nodes in {group}, must have all of them in one {_kind(level)}"
+                )
+        if self.segments is not None:
+            level = level_index(topology, self.segments.level)
+            groups, counts = np.unique(levels[level], return_counts=True)
+            for group, count in zip(groups.tolist(), counts.tolist(), strict=True):
+                if count % self.segments.nodes:
+                    where = _described(topology, level, group)
+                    return f"has {count} nodes in {where}, must have a multiple of {self.segments.nodes}"
+        return None
+
+    def check(self, place: str, topology: Topology, n_nodes: int) -> None:
+        """Raise `InvalidProblemError`, which names the place, unless the rules of a job of so many nodes make sense."""
+        for field in ("only_in", "not_in"):
+            for index, groups in enumerate(getattr(self, field)):
+                if not groups.groups:
+                    raise InvalidProblemError(
+                        f"{place}.{field}[{index}].groups", "is empty, must hold at least one group"
+                    )
+                _group_numbers(topology, groups, f"{place}.{field}[{index}]")
+        if self.within is not None:
+            level_index(topology, self.within, f"{place}.within")
+        if self.prefer is not None:
+            level_index(topology, self.prefer.level, f"{place}.prefer.level")
+            check_range(f"{place}.prefer.penalty", self.prefer.penalty, 0.0, LARGEST_PENALTY)
+        if self.segments is not None:
+            level_index(topology, self.segments.level, f"{place}.segments.level")
+            nodes = self.segments.nodes
+            if nodes < 1 or n_nodes % nodes:
+                fault = f"is {nodes}, must divide the {n_nodes} nodes of the job"
+                raise InvalidProblemError(f"{place}.segments.nodes", fault)
+
 
 def level_index(topology: Topology, level: Level, place: str = "") -> int:
     """Return the index of a level, 0 for the leaves; raise `InvalidProblemError` if it is none below the top."""
@@ -96,7 +159,7 @@ def _group_numbers(topology: Topology, groups: Groups, place: str = "") -> list[
     if isinstance(topology, FatTree):
         n_groups = topology.pods * (topology.leaves_per_pod if level == 0 else 1)
     else:
-        # All nodes are looked at only where the topology is a stranger.
+        # A topology of another class says only by its nodes how many groups it has.
         n_groups = len(names) or int(topology.groups_of(np.arange(topology.size))[level].max()) + 1
     for group in groups.groups:
         if isinstance(group, str) and group in names:
@@ -114,49 +177,6 @@ def _names(topology: Topology, level: int) -> tuple[str, ...]:
     return names[level] if level < len(names) else ()
 
 
-def allowed_nodes(topology: Topology, placement: Placement, nodes: IntArray) -> BoolArray:
-    """Whether the job may have each of the nodes at all, by ``only_in`` and ``not_in``."""
-    levels = topology.groups_of(nodes)
-    allowed = np.full(len(nodes), not placement.only_in)
-    for wanted in placement.only_in:
-        allowed |= np.isin(levels[level_index(topology, wanted.level)], _group_numbers(topology, wanted))
-    for forbidden in placement.not_in:
-        allowed &= ~np.isin(levels[level_index(topology, forbidden.level)], _group_numbers(topology, forbidden))
-    return allowed
-
-
-def penalty(topology: Topology, placement: Placement, nodes: IntArray) -> float:
-    """Cost of the job's nodes not being within one group of the level that it prefers."""
-    if placement.prefer is None:
-        return 0.0
-    groups = topology.groups_of(nodes)[level_index(topology, placement.prefer.level)]
-    return 0.0 if bool((groups == groups[0]).all()) else float(placement.prefer.penalty)
-
-
-def broken_rule(topology: Topology, placement: Placement, nodes: IntArray) -> str | None:
-    """Return which group has how many nodes that it must not have; None if all rules are kept."""
-    levels = topology.groups_of(nodes)
-    outside = nodes[~allowed_nodes(topology, placement, nodes)]
-    if len(outside):
-        leaf = int(topology.groups_of(outside[:1])[0, 0]) if len(levels) else 0
-        count = int((levels[0] == leaf).sum())
-        return f"has {count} nodes in {_described(topology, 0, leaf)}, where it must not be"
-    if placement.within is not None:
-        level = level_index(topology, placement.within)
-        groups, counts = np.unique(levels[level], return_counts=True)
-        if len(groups) > 1:
-            group = _described(topology, level, int(groups[0]))
-            return f"has {counts[0]} of its {len(nodes)} nodes in {group}, must have all of them in one {_kind(level)}"
-    if placement.segments is not None:
-        level = level_index(topology, placement.segments.level)
-        groups, counts = np.unique(levels[level], return_counts=True)
-        for group, count in zip(groups.tolist(), counts.tolist(), strict=True):
-            if count % placement.segments.nodes:
-                where = _described(topology, level, group)
-                return f"has {count} nodes in {where}, must have a multiple of {placement.segments.nodes}"
-    return None
-
-
 def _kind(level: int) -> str:
     return LEVEL_NAMES[level] if level < len(LEVEL_NAMES) else f"group of level {level + 1}"
 
@@ -164,23 +184,3 @@ def _kind(level: int) -> str:
 def _described(topology: Topology, level: int, group: int) -> str:
     names = _names(topology, level)
     return f"{_kind(level)} {names[group]!r}" if names else f"{_kind(level)} {group}"
-
-
-def check_placement(place: str, topology: Topology, placement: Placement, n_nodes: int) -> None:
-    """Raise `InvalidProblemError` unless the rules of a job of so many nodes, which stand at a place, make sense."""
-    for field in ("only_in", "not_in"):
-        for index, groups in enumerate(getattr(placement, field)):
-            if not groups.groups:
-                raise InvalidProblemError(f"{place}.{field}[{index}].groups", "is empty, must hold at least one group")
-            _group_numbers(topology, groups, f"{place}.{field}[{index}]")
-    if placement.within is not None:
-        level_index(topology, placement.within, f"{place}.within")
-    if placement.prefer is not None:
-        level_index(topology, placement.prefer.level, f"{place}.prefer.level")
-        check_range(f"{place}.prefer.penalty", placement.prefer.penalty, 0.0, LARGEST_PENALTY)
-    if placement.segments is not None:
-        level_index(topology, placement.segments.level, f"{place}.segments.level")
-        nodes = placement.segments.nodes
-        if nodes < 1 or n_nodes % nodes:
-            fault = f"is {nodes}, must divide the {n_nodes} nodes of the job"
-            raise InvalidProblemError(f"{place}.segments.nodes", fault)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from allocopt.errors import InvalidProblemError, InvalidSolutionError
 from allocopt.files.faults import shown
 from allocopt.notebook import html_table
 from allocopt.problems.base import Sense, Strategy, check_distinct, check_range, chosen
-from allocopt.problems.topology.placement import Placement, check_placement, penalty
+from allocopt.problems.topology.placement import Placement
 
 LEAST_HOP_COST, LARGEST_HOP_COST = 1e-6, 1e12
 """Beyond them sums of costs could leave the range in which the package's tolerances tell two costs apart."""
@@ -45,6 +46,49 @@ class Allocation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "nodes", tuple(frozen_integers(job_nodes) for job_nodes in self.nodes))
+
+    @classmethod
+    def at(cls, problem: "TopologyProblem", positions: Iterable[IntArray]) -> "Allocation":
+        """Give each job the idle nodes at its positions, wrapped around the circular sequence."""
+        m = len(problem.idle_nodes)
+        return cls(tuple(problem.idle_nodes[np.sort(job_positions % m)] for job_positions in positions))
+
+    @classmethod
+    def of_blocks(cls, problem: "TopologyProblem", starts: IntArray) -> "Allocation":
+        """Give each job the circular block of idle positions that begins at its start."""
+        blocks = (start + np.arange(job.nodes) for start, job in zip(starts, problem.jobs, strict=True))
+        return cls.at(problem, blocks)
+
+    @classmethod
+    def of_owners(cls, problem: "TopologyProblem", owners: IntArray) -> "Allocation":
+        """Return the allocation in which job ``owners[i]``, or nobody if -1, has idle position i, shape ``(m,)``."""
+        order = np.argsort(owners, kind="stable")
+        first = np.searchsorted(owners[order], np.arange(len(problem.jobs) + 1))
+        return cls(tuple(problem.idle_nodes[np.sort(order[low:high])] for low, high in pairwise(first)))
+
+    @classmethod
+    def sequential(cls, problem: "TopologyProblem") -> "Allocation":
+        """Give the jobs, in their order, consecutive idle nodes from the first one on.
+
+        This is feasible under every strategy, and the paper's column "Seq." (NSA paper, Table III).
+        """
+        return cls.of_blocks(problem, np.cumsum(problem.sizes) - problem.sizes)
+
+    @classmethod
+    def trivial(cls, problem: "TopologyProblem") -> "Allocation | None":
+        """Return the sequential allocation if it keeps to the rules of the jobs; without rules it always does."""
+        allocation = cls.sequential(problem)
+        for job, nodes in zip(problem.jobs, allocation.nodes, strict=True):
+            if job.placement is not None and job.placement.broken_rule(problem.topology, nodes) is not None:
+                return None
+        return allocation
+
+    def owners(self, problem: "TopologyProblem") -> IntArray:
+        """Return the index of the job that owns each idle position, or -1, shape ``(m,)``; see `of_owners`."""
+        owners = np.full(len(problem.idle_nodes), -1, dtype=np.int64)
+        for job, nodes in enumerate(self.nodes):
+            owners[np.searchsorted(problem.idle_nodes, nodes)] = job
+        return owners
 
     def as_dict(self, problem: "TopologyProblem") -> dict[str, list[int]]:
         """Nodes by job id, as the solution file holds them."""
@@ -111,7 +155,7 @@ class TopologyProblem:
         check_range("fragmentation_weight", self.fragmentation_weight, 0.0, LARGEST_FRAGMENTATION_WEIGHT)
         for index, job in enumerate(self.jobs):
             if job.placement is not None:
-                check_placement(f"jobs[{index}]", self.topology, job.placement, job.nodes)
+                job.placement.check(f"jobs[{index}]", self.topology, job.nodes)
 
     def _repr_html_(self) -> str:
         facts = (
@@ -167,7 +211,7 @@ class TopologyProblem:
         """Cost of jobs not being within one group of the level that they prefer."""
         # Whether there are as many node sets as jobs is for the verifier to say.
         pairs = zip(self.jobs, solution.nodes, strict=False)
-        return sum(penalty(self.topology, job.placement, nodes) for job, nodes in pairs if job.placement is not None)
+        return sum(job.placement.penalty(self.topology, nodes) for job, nodes in pairs if job.placement is not None)
 
     def objective(self, solution: Allocation) -> float:
         """Total cost of an allocation whose node sets are not empty.

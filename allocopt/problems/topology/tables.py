@@ -1,4 +1,7 @@
-"""A window as tables that kernels work on: the tree of its groups, classes of equal jobs, the blocks of SCAS."""
+"""A window as arrays that kernels and models work on: its groups and their tree, classes of equal jobs, SCAS blocks.
+
+Positions ``0 .. m - 1`` stand for the idle nodes in order; only groups that hold an idle node are kept, renumbered.
+"""
 
 from dataclasses import dataclass
 
@@ -6,12 +9,33 @@ import numpy as np
 from numba import boolean, float64, int64, types
 
 from allocopt.arrays import Encoding, FloatArray, IntArray
+from allocopt.cluster.topology import HopFormula
 from allocopt.kernels.compiled import helper, kernel
 from allocopt.kernels.insertion import JobClasses
 from allocopt.kernels.tree import GROUP_TREE, GroupTree, circular_block_costs
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode, encoded
-from allocopt.problems.topology.placement import Placement, allowed_nodes, level_index
+from allocopt.problems.topology.placement import Placement, level_index
+
+
+def encode(problem: TopologyProblem) -> Encoding:
+    """Return the arrays of ``problem``."""
+    groups = np.ascontiguousarray(problem.topology.groups_of(problem.idle_nodes))
+    for row in groups:
+        steps = np.diff(row)
+        if (steps < 0).any():
+            row[:] = np.unique(row, return_inverse=True)[1]
+        else:
+            # Where the nodes are numbered from switch to switch, no value has to be looked for.
+            row[:] = np.append(0, np.cumsum(steps > 0))
+    return _encoded(problem, groups, groups.max(axis=1) + 1)
+
+
+def _encoded(problem: TopologyProblem, groups: IntArray, n_groups: IntArray) -> Encoding:
+    """Return the arrays of ``problem``, whose groups are numbered from 0 already."""
+    formula = HopFormula.of(problem.topology, problem.hop_cost)
+    weights = np.array(formula.weights, dtype=np.float64)
+    bottom, top, scale = float(formula.bottom), float(formula.top), float(formula.scale)
+    return Encoding(groups, n_groups, weights, bottom, top, scale, problem.sizes)
 
 
 @helper(allocates=True)
@@ -75,7 +99,7 @@ def encode_with_tree(problem: TopologyProblem) -> tuple[Encoding, GroupTree]:
     """Return `encode` and `group_tree` of a problem, in half the time where nodes are numbered switch by switch."""
     groups = np.array(problem.topology.groups_of(problem.idle_nodes), order="C")
     n_groups, is_rising = _renumber(groups)
-    encoding = encoded(problem, groups, n_groups) if is_rising else encode(problem)
+    encoding = _encoded(problem, groups, n_groups) if is_rising else encode(problem)
     return encoding, group_tree(encoding)
 
 
@@ -112,7 +136,7 @@ def job_classes(
     # The leaves of every area, that is open to the jobs of some classes.
     nodes = problem.idle_nodes[tree.leaf_positions[tree.leaf_first[:-1]]]
     areas = {(placement.only_in, placement.not_in): placement for placement in rules}
-    is_open = [allowed_nodes(problem.topology, placement, nodes) for placement in areas.values()]
+    is_open = [placement.allowed(problem.topology, nodes) for placement in areas.values()]
     number = {area: index for index, area in enumerate(areas)}
     step, bonus = _steps_and_bonuses(problem, encoding, rules, sizes)
     classes = JobClasses(
@@ -165,6 +189,13 @@ class Blocks:
     counts: IntArray  # number of jobs of each
     costs: FloatArray  # hop cost of the block of size r that begins at position i, shape (R, m)
 
+    @classmethod
+    def of(cls, problem: TopologyProblem) -> "Blocks":
+        """Cost all blocks of a problem."""
+        encoding = encode(problem)
+        sizes, counts = np.unique(encoding.sizes, return_counts=True)
+        return cls(sizes, counts.astype(np.int64), circular_block_costs(encoding, sizes))
+
     def cheapest_total(self) -> float:
         """Sum of the cheapest blocks of all jobs: a bound that lets blocks overlap."""
         return float(self.counts @ self.costs.min(axis=1))
@@ -176,11 +207,3 @@ class Blocks:
 
 
 BLOCK_KERNELS = (circular_block_costs,)  # entries that costing blocks calls
-
-
-def blocks_of(problem: TopologyProblem) -> Blocks:
-    """Cost all blocks of a problem."""
-    encoding = encode(problem)
-    sizes, counts = np.unique(encoding.sizes, return_counts=True)
-    costs = circular_block_costs(encoding, sizes)
-    return Blocks(sizes, counts.astype(np.int64), costs)

@@ -7,8 +7,6 @@ import numpy as np
 from allocopt.arrays import IntArray
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology.encoding import owners_of
-from allocopt.problems.topology.placement import broken_rule
 from allocopt.problems.topology.problem import Allocation, TopologyProblem
 
 
@@ -23,7 +21,7 @@ def verify_allocation(problem: TopologyProblem, solution: Allocation) -> float:
     elif problem.strategy is Strategy.DCAS:
         check_non_crossing(problem, owners)
     for job, nodes in zip(problem.jobs, solution.nodes, strict=True):
-        fault = None if job.placement is None else broken_rule(problem.topology, job.placement, nodes)
+        fault = None if job.placement is None else job.placement.broken_rule(problem.topology, nodes)
         if fault is not None:
             raise InvalidSolutionError(f"job {job.id!r} {fault}")
     return problem.objective(solution)
@@ -74,7 +72,7 @@ def allocation_order(problem: TopologyProblem, allocation: Allocation) -> tuple[
     there is one): whatever lies in the gaps of a job is then placed before it. The allocation obeys all other rules.
     Raises `InvalidSolutionError` if there is no such order.
     """
-    owners = owners_of(problem, allocation)
+    owners = allocation.owners(problem)
     check_non_crossing(problem, owners)
     turned = np.roll(owners, -int(np.argmax(owners < 0)))
     last = np.zeros(len(problem.jobs), dtype=np.int64)
@@ -91,7 +89,7 @@ def check_order(problem: TopologyProblem, allocation: Allocation, order: Sequenc
     index = {job.id: job_index for job_index, job in enumerate(problem.jobs)}
     _check_ids(index, order)
     m = len(problem.idle_nodes)
-    owners = owners_of(problem, allocation).tolist()
+    owners = allocation.owners(problem).tolist()
     after, before = [*range(1, m), 0], [m - 1, *range(m - 1)]
     for place, job_id in enumerate(order):
         job = index[job_id]

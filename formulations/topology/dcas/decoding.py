@@ -9,8 +9,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.arrays import put, record_type
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.random import lehmer_uniform
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners
+from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.run import Run
 from formulations.topology.dcas.bounds import Prices
 from formulations.topology.dcas.window import WINDOW, Window
@@ -148,4 +147,4 @@ class Decoder:
     def offer(self, owners: IntArray, run: Run) -> None:
         """Offer an allocation given by the block that owns each position, blocks numbered by rising size."""
         jobs = np.append(np.argsort(self._problem.sizes, kind="stable"), -1)
-        run.offer(allocation_of_owners(self._problem, np.roll(jobs[owners], self._cut)))
+        run.offer(Allocation.of_owners(self._problem, np.roll(jobs[owners], self._cut)))

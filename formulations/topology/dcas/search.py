@@ -10,7 +10,7 @@ import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import encode
 from allocopt.solving import Run, StopReason
 from allocopt.solving.base import rounded
 from allocopt.solving.budget import Clock

@@ -8,8 +8,7 @@ from ortools.linear_solver import pywraplp
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of
-from allocopt.problems.topology.tables import constant_hops, group_tree
+from allocopt.problems.topology.tables import constant_hops, encode, group_tree
 from allocopt.solving.budget import Clock
 from allocopt.solving.run import Run
 from formulations.topology.column_generation import Generation, RestrictedMaster
@@ -275,7 +274,7 @@ class Closing:
 
     def _counts(self) -> IntArray:
         """Nodes of every vertex that each job of the demand has in the incumbent, shape ``(J, V)``."""
-        owners = owners_of(self._problem, self._run.solution)[self._tree.leaf_positions]
+        owners = self._run.solution.owners(self._problem)[self._tree.leaf_positions]
         leaves = np.repeat(np.arange(self._pricing.n_leaves), self._pricing.idle)
         counts = np.zeros((len(self._demand.of_job), self._pricing.n_leaves), dtype=np.int64)
         np.add.at(counts, (owners[owners >= 0], leaves[owners >= 0]), 1)
@@ -290,4 +289,4 @@ class Closing:
         owners = np.empty(len(self._problem.idle_nodes), dtype=np.int64)
         given = np.vstack((counts, unused)).T
         owners[self._tree.leaf_positions] = np.repeat(np.tile(jobs, len(given)), given.ravel())
-        return allocation_of_owners(self._problem, owners)
+        return Allocation.of_owners(self._problem, owners)

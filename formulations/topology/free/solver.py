@@ -12,7 +12,6 @@ from allocopt.errors import MissingPackageError, UsageError
 from allocopt.kernels.insertion import insertion_state
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import trivial_allocation
 from allocopt.problems.topology.tables import TREE_KERNELS
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
@@ -103,7 +102,7 @@ class ExactFree(TopologySolver):
         bounding_s = seconds_to_set_up(problem)
         leaves_time = (1.0 - SEARCH_SHARE) * run.clock.remaining() >= bounding_s
         _improve(problem, run, budget, seed, STEPS if leaves_time else None)
-        allocation = trivial_allocation(problem) if run.solution is None else None
+        allocation = Allocation.trivial(problem) if run.solution is None else None
         if allocation is not None:
             run.offer(allocation)
         if run.infeasible or run.interrupted or run.clock.remaining() < bounding_s:

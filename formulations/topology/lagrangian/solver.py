@@ -13,9 +13,8 @@ import numpy as np
 
 from allocopt.arrays import IntArray
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_blocks, sequential_allocation
-from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks, blocks_of
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import BLOCK_KERNELS, Blocks
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.budget import Budget
 from allocopt.topology import TopologySolver
@@ -87,11 +86,11 @@ class Lagrangian(TopologySolver):
 
         Iterations limit the steps of the prices, the rounds of moves, and the nodes of branch and bound, each.
         """
-        run.offer(sequential_allocation(problem))
+        run.offer(Allocation.sequential(problem))
         if run.clock.remaining() < COSTING_S * _number_of_blocks(problem):
             return StopReason.TIME_LIMIT
         started = run.clock.elapsed()
-        blocks = blocks_of(problem)
+        blocks = Blocks.of(problem)
         costing_s = run.clock.elapsed() - started
         run.prove(blocks.cheapest_total())
         if run.is_proved() or run.clock.expired() or run.clock.remaining() < ARRANGING * costing_s:
@@ -214,4 +213,4 @@ class _Search:
     def _offer(self, packing: Packing) -> None:
         if self._run.objective is None or packing.cost < self._run.objective:
             starts = self._blocks.starts_of_jobs(self._problem, packing.starts_by_size(self._blocks))
-            self._run.offer(allocation_of_blocks(self._problem, starts))
+            self._run.offer(Allocation.of_blocks(self._problem, starts))

@@ -19,7 +19,6 @@ from allocopt.kernels.compiled import inlined, kernel
 from allocopt.kernels.insertion import INSERTION_STATE, InsertionState, fill_table, insertion_state, place_job
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners
 from allocopt.problems.topology.tables import group_tree
 from allocopt.solving.budget import Clock
 
@@ -388,4 +387,4 @@ class Rounding:
                 return None
             last = min(len(sizes), first + per_slice)
             insert_at_prices(self._tree, state, sizes, self._worth, self._worth_of, first, last, owners)
-        return allocation_of_owners(self._problem, np.append(order, -1)[owners])
+        return Allocation.of_owners(self._problem, np.append(order, -1)[owners])

@@ -10,7 +10,7 @@ from ortools.linear_solver import pywraplp
 from allocopt.arrays import Encoding, FloatArray, IntArray
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import encode, owners_of, sequential_allocation
+from allocopt.problems.topology.tables import encode
 from allocopt.solving import Capabilities, Promise, Run, StopReason
 from allocopt.solving.base import ask
 from allocopt.solving.budget import LEAST_S, MOST_ITERATIONS, Budget
@@ -253,7 +253,7 @@ class LeafPrices(TopologySolver):
         """Bound, insert by prices, and improve; see `TopologySolver.search`."""
         _ask(STARTS, problem, run, budget, seed, 0.3)
         if run.solution is None:
-            run.offer(sequential_allocation(problem))
+            run.offer(Allocation.sequential(problem))
         if not run.interrupted and not run.clock.expired():
             _Bounding(problem, run, budget).proceed(seed)
         if not (run.interrupted or run.clock.expired() or run.is_proved()):
@@ -311,7 +311,7 @@ class _Bounding:
             self._run.prove(part.bound)
 
     def _climb(self, pricing: Pricing, prices: FloatArray) -> Priced:
-        owners = owners_of(self._problem, self._run.solution)
+        owners = self._run.solution.owners(self._problem)
         ascent = Ascent(self._encoding, pricing, prices, owners)
         ascent.climb(self._remaining, self._may_go_on)
         hops = float((self._encoding.top * self._problem.sizes - self._encoding.bottom).sum())

@@ -20,8 +20,6 @@ from allocopt.kernels.insertion import JobClasses, hold_taken, insertion_state, 
 from allocopt.kernels.random import folded, random_words
 from allocopt.kernels.tree import GROUP_TREE, GroupTree
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import owners_of
-from allocopt.problems.topology.placement import penalty
 from allocopt.problems.topology.tables import EVERYWHERE, TREE_KERNELS, constant_hops, encode_with_tree, job_classes
 
 AHEAD = 4  # numbers of nodes that are worked on at once
@@ -458,7 +456,7 @@ class Window:
         for job, nodes in enumerate(allocation.nodes):
             prefer = (self.problem.jobs[job].placement or EVERYWHERE).prefer
             if prefer is not None:
-                paid = penalty(self.problem.topology, self.problem.jobs[job].placement or EVERYWHERE, nodes)
+                paid = (self.problem.jobs[job].placement or EVERYWHERE).penalty(self.problem.topology, nodes)
                 search.present.saving[job] += (prefer.penalty - paid) / self.encoding.scale
         search.best.saving[:] = search.present.saving
         left = float(groups.idle.astype(np.float64) ** 2 @ groups.weight)
@@ -475,7 +473,7 @@ class Window:
         return Allocation(tuple(nodes[low:high] for low, high in itertools.pairwise(holdings.first.tolist())))
 
     def _holdings(self, allocation: Allocation) -> Holdings:
-        owners = owners_of(self.problem, allocation)[self.tree.leaf_positions]
+        owners = allocation.owners(self.problem)[self.tree.leaf_positions]
         sizes: IntArray = self.encoding.sizes
         n_jobs, n_leaves, first = len(sizes), len(self.tree.leaf_first) - 1, np.append(0, np.cumsum(sizes))
         leaf_of = np.repeat(np.arange(n_leaves), np.diff(self.tree.leaf_first))

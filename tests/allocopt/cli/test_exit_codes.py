@@ -174,7 +174,6 @@ import os
 from allocopt.problems.base import Strategy
 from allocopt.solving.protocol import Capabilities
 from allocopt.solving.result import Result, Status, StopReason
-from allocopt.problems.topology.encoding import sequential_allocation
 
 class Base:
     kind = "topology"
@@ -190,7 +189,7 @@ class Finds(Base):
     def solve(self, problem, budget, seed, warm_start=None, on_incumbent=None):
         print("a line of Python")
         os.write(1, b"a line of native code\\n")
-        answer = sequential_allocation(problem)
+        answer = Allocation.sequential(problem)
         objective = problem.objective(answer)
         return Result(Status.FEASIBLE, StopReason.COMPLETED, objective, None, 0.0, answer, seed, "finds", "1")
 

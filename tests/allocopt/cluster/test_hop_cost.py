@@ -8,8 +8,7 @@ from support.brute_force import cost_of, hop_matrix, pairwise_cost
 from support.windows import fat_trees, trees, window, windows
 
 from allocopt.cluster.topology import FatTree, HopFormula, hop_costs
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners
+from allocopt.problems.topology import Allocation, TopologyProblem
 
 
 @given(windows(most_idle=12), st.data())
@@ -29,7 +28,7 @@ def test_the_objective_is_the_sum_of_the_jobs_pairwise_costs(problem: TopologyPr
     owners[: len(jobs)] = jobs
     random.shuffle(owners)  # type: ignore[attr-defined]
     expected = cost_of(problem, tuple(owners.tolist()), hop_matrix(problem))
-    assert problem.objective(allocation_of_owners(problem, owners)) == pytest.approx(expected, rel=1e-12)
+    assert problem.objective(Allocation.of_owners(problem, owners)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

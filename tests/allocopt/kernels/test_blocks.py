@@ -8,7 +8,7 @@ from support.windows import paper_window, windows
 from allocopt.cluster.topology import hop_costs
 from allocopt.kernels.tree import circular_block_costs
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import encode
 
 
 def sliding_costs(problem: TopologyProblem, sizes: np.ndarray) -> np.ndarray:

@@ -10,9 +10,8 @@ from support.windows import fat_trees, paper_window, trees, window, windows
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, hop_costs
 from allocopt.kernels.insertion import insert_jobs, insertion_state, single_job_savings
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import encode, group_tree
 
 
 def inserted(problem: TopologyProblem, sizes: list[int], *, one_by_one: bool = False) -> IntArray:
@@ -92,12 +91,12 @@ def test_no_swap_of_a_node_improves_an_insertion_of_the_papers_size(seed: int) -
     size = int(problem.sizes.max())
     single = window(problem.topology, problem.idle_nodes, [size])
     owners = inserted(single, [size])
-    best = single.objective(allocation_of_owners(single, owners))
+    best = single.objective(Allocation.of_owners(single, owners))
     for inside in np.flatnonzero(owners == 0):
         for outside in np.flatnonzero(owners < 0):
             swapped = owners.copy()
             swapped[[inside, outside]] = -1, 0
-            assert single.objective(allocation_of_owners(single, swapped)) >= best - 1e-6
+            assert single.objective(Allocation.of_owners(single, swapped)) >= best - 1e-6
 
 
 def test_of_two_leaves_that_cost_the_same_the_emptier_of_idle_nodes_is_taken() -> None:

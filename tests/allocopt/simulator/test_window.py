@@ -13,7 +13,6 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import NoSolutionError, UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.simulator.registry import get_policy
 from allocopt.simulator.rules import EventOrder, Rules
 from allocopt.simulator.schedule import Schedule
@@ -76,7 +75,7 @@ class Scripted:
         if self.answer == "wrong":
             found = Allocation(tuple(problem.idle_nodes[: job.nodes] for job in problem.jobs))
         else:
-            found = sequential_allocation(problem)
+            found = Allocation.sequential(problem)
         stopped = StopReason.INTERRUPTED if self.answer == "interrupt" else StopReason.COMPLETED
         status = Status.INTERRUPTED if self.answer == "interrupt" else Status.FEASIBLE
         cost = problem.objective(found)
@@ -131,7 +130,7 @@ def test_jobs_start_as_the_rule_of_the_paper_says(jobs: Jobs, period_s: float) -
 def test_the_scheduler_solves_the_windows_that_are_cut_for_instances(jobs: Jobs, period_s: float) -> None:
     solver = Scripted()
     scheduled(jobs, WindowScheduler(period_s, solver, "scas"))
-    cut = list(windows(workload(*jobs), TOPOLOGY, period_s, sequential_allocation, min_jobs=1))
+    cut = list(windows(workload(*jobs), TOPOLOGY, period_s, Allocation.sequential, min_jobs=1))
     assert [(p.idle_nodes.tolist(), p.jobs) for p in solver.seen] == [(p.idle_nodes.tolist(), p.jobs) for p in cut]
 
 
@@ -256,7 +255,7 @@ def test_an_interrupted_solver_interrupts_the_simulation() -> None:
 
 def test_the_window_at_hand_is_solved_as_well_as_the_solver_solves_it_alone() -> None:
     made = scheduled(THREE_JOBS, WindowScheduler(10, "dp"))
-    problem = next(windows(workload(*THREE_JOBS), TOPOLOGY, 10, sequential_allocation))
+    problem = next(windows(workload(*THREE_JOBS), TOPOLOGY, 10, Allocation.sequential))
     assert made.nodes is not None
     best = solve(problem, "scas", "dp", None)
     assert problem.objective(Allocation(made.nodes)) == best.objective

@@ -10,8 +10,7 @@ from support.windows import paper_window, window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.kind import kind_of
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
+from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.kind import FEW_STEPS
 from allocopt.solving import auto as module
 from allocopt.solving.auto import Auto
@@ -38,7 +37,7 @@ def test_it_is_never_worse_than_any_of_its_stages(strategy: Strategy, window_see
     problem = paper_window(window_seed, strategy)
     result = solved(problem)
     assert result.objective is not None
-    best = sequential_allocation(problem)
+    best = Allocation.sequential(problem)
     for stage in kind_of(problem).stages(problem):
         asked = strategy if stage.strategy is None else Strategy(stage.strategy)
         if not asked.holds_within(strategy):
@@ -87,7 +86,7 @@ def test_cut_off_between_two_stages_it_is_valid(strategy: Strategy, looks: int) 
     if looks < stages and result.status is not Status.OPTIMAL:
         assert result.stopped_by is StopReason.TIME_LIMIT
     assert result.objective is not None
-    assert result.objective <= problem.objective(sequential_allocation(problem))
+    assert result.objective <= problem.objective(Allocation.sequential(problem))
 
 
 @pytest.mark.parametrize("strategy", list(Strategy))
@@ -95,7 +94,7 @@ def test_no_time_at_all_still_gives_an_allocation(strategy: Strategy) -> None:
     problem = paper_window(1, strategy)
     result = solved(problem, Budget(1e-9))
     assert (result.status, result.stopped_by) == (Status.FEASIBLE, StopReason.TIME_LIMIT)
-    assert result.objective == problem.objective(sequential_allocation(problem))
+    assert result.objective == problem.objective(Allocation.sequential(problem))
 
 
 @pytest.mark.parametrize("strategy", [Strategy.DCAS, Strategy.FREE])
@@ -105,7 +104,7 @@ def test_a_window_that_a_stage_refuses_is_left_to_the_others(strategy: Strategy)
     assert get_solver("dp").refusal(problem) is not None
     result = solved(problem, Budget(iterations=20))
     assert result.objective is not None
-    assert result.objective <= problem.objective(sequential_allocation(problem))
+    assert result.objective <= problem.objective(Allocation.sequential(problem))
 
 
 def test_a_proof_of_an_early_stage_ends_it() -> None:

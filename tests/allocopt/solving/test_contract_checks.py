@@ -12,7 +12,6 @@ from allocopt.errors import UsageError, WrongAnswerError
 from allocopt.problems.base import Strategy
 from allocopt.problems.instances import read_problems
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.solving import contract
 from allocopt.solving.budget import Budget
 from allocopt.solving.contract import ContractError, contract_checks
@@ -38,7 +37,7 @@ class Scripted(TopologySolver):
         self.capabilities = Capabilities(FREE, promises, "any")
 
     def search(self, problem: TopologyProblem, run: Run, budget: Budget, seed: int) -> StopReason:
-        run.offer(sequential_allocation(problem))
+        run.offer(Allocation.sequential(problem))
         self.fault(problem, run)
         return StopReason.COMPLETED
 
@@ -76,7 +75,7 @@ def offer_nonsense(problem: TopologyProblem, run: Run) -> None:
 
 
 def forget_the_start(problem: TopologyProblem, run: Run) -> None:
-    run.solution = sequential_allocation(problem)
+    run.solution = Allocation.sequential(problem)
     run.objective = problem.objective(run.solution)
 
 

@@ -11,8 +11,7 @@ from support.windows import paper_window, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError, UsageError
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners
+from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.problems.topology.placement import Placement
 from allocopt.solving.verify import verify
 from allocopt.topology import pareto_front
@@ -24,7 +23,7 @@ def every_pair(problem: TopologyProblem) -> list[tuple[float, float]]:
     """Both objectives of all allocations."""
     plain, pairs = replace(problem, fragmentation_weight=0.0), set()
     for owners in free_allocations(problem):
-        allocation = allocation_of_owners(problem, np.array(owners))
+        allocation = Allocation.of_owners(problem, np.array(owners))
         try:
             pairs.add((verify(plain, allocation), problem.fragmentation(allocation)))
         except InvalidSolutionError:

@@ -12,7 +12,6 @@ from support.windows import window
 from allocopt.cluster.topology import FatTree, Tree, hop_costs
 from allocopt.errors import InvalidProblemError, InvalidSolutionError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners
 from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.solving.result import Status
 from allocopt.solving.solve import solve
@@ -64,7 +63,7 @@ def test_exactly_the_allocations_that_keep_to_the_definitions_are_valid(problem:
     levels = problem.topology.groups_of(problem.idle_nodes)
     leaf_of = np.unique(levels[0], return_inverse=True)[1] if len(levels) else np.zeros(len(problem.idle_nodes), int)
     for owners in free_allocations(problem):
-        allocation = allocation_of_owners(problem, np.array(owners))
+        allocation = Allocation.of_owners(problem, np.array(owners))
         held = [
             np.bincount(leaf_of[np.array(owners) == job], minlength=leaf_of.max() + 1)
             for job in range(len(problem.jobs))

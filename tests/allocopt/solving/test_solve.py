@@ -14,7 +14,6 @@ from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import InvalidSolutionError, MissingPackageError, UsageError
 from allocopt.problems.base import Problem, Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
 from allocopt.solving.budget import LEAST_S, Budget
 from allocopt.solving.protocol import Capabilities, IncumbentCallback
 from allocopt.solving.result import Incumbent, Result, SolveInterrupted, Status, StopReason
@@ -58,7 +57,7 @@ class Liar:
         on_incumbent: IncumbentCallback | None = None,
     ) -> Result:
         run = Run(self, problem, budget, seed, warm_start, on_incumbent)
-        run.offer(sequential_allocation(problem))
+        run.offer(Allocation.sequential(problem))
         return replace(run.result(), **self.changes)
 
 

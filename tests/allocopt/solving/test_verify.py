@@ -12,7 +12,6 @@ from support.windows import window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError, UsageError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners
 from allocopt.solving.result import Result, Status
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import check_stated, verify, verify_result
@@ -29,7 +28,7 @@ def allowed(problem: TopologyProblem) -> set[tuple[int, ...]]:
     accepted = set()
     for owners in free_allocations(problem):
         try:
-            verify(problem, allocation_of_owners(problem, np.array(owners)))
+            verify(problem, Allocation.of_owners(problem, np.array(owners)))
         except InvalidSolutionError:
             continue
         accepted.add(owners)

@@ -11,9 +11,8 @@ from scipy.sparse import csc_array
 from support.windows import paper_window, windows
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
-from allocopt.problems.topology.tables import blocks_of
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import Blocks
 from formulations.backends import cp_sat, highs, scip
 from formulations.backends.program import BinaryProgram
 from formulations.backends.protocol import Progress, Request
@@ -72,7 +71,7 @@ def test_any_program_is_solved_or_proved_infeasible(back_end: ModuleType, progra
 @every_back_end
 def test_no_bound_that_is_shown_before_a_limit_excludes_the_optimum(back_end: ModuleType) -> None:
     problem = paper_window(3, Strategy.SCAS)
-    blocks = blocks_of(problem)
+    blocks = Blocks.of(problem)
     best = scip.solve_program(Request(Pack(problem, blocks).program(), NO_LIMIT), lambda progress: None)
     assert best.bound is not None
     bounds: list[float] = []
@@ -91,9 +90,9 @@ def test_no_bound_that_is_shown_before_a_limit_excludes_the_optimum(back_end: Mo
 @every_back_end
 def test_a_warm_start_is_taken(back_end: ModuleType) -> None:
     problem = paper_window(3, Strategy.SCAS)
-    formulation = Pack(problem, blocks_of(problem))
+    formulation = Pack(problem, Blocks.of(problem))
     program = formulation.program()
-    warm = formulation.encode(sequential_allocation(problem))
+    warm = formulation.encode(Allocation.sequential(problem))
     outcome = back_end.solve_program(Request(program, NO_LIMIT, warm=warm), lambda progress: None)
     assert outcome.is_proved
     assert program.cost_of(outcome.chosen) <= program.cost_of(warm)
@@ -123,7 +122,7 @@ def test_any_row_prices_give_a_bound_and_reduced_costs_that_hold(program: Binary
 
 @given(problem=windows(strategy=Strategy.SCAS))
 def test_integer_costs_lose_a_billionth_at_most_and_never_overstate(problem: TopologyProblem) -> None:
-    blocks = blocks_of(problem)
+    blocks = Blocks.of(problem)
     program = Pack(problem, blocks).program()
     # Costs that are zero but for the last bits need no scale: such a window is proved without a back end.
     assume(program.costs.max() > 1e-9)

@@ -6,7 +6,7 @@ import pytest
 from support.windows import paper_window
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology.tables import blocks_of
+from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget, Clock
 from formulations.backends.child import BackEndDiedError, ChildPool
 from formulations.backends.protocol import Outcome, Request, read_frame, write_frame
@@ -20,12 +20,12 @@ def clock() -> Clock:
 
 def easy() -> Request:
     problem = paper_window(5, Strategy.SCAS)
-    return Request(Pack(problem, blocks_of(problem)).program(), 60.0)
+    return Request(Pack(problem, Blocks.of(problem)).program(), 60.0)
 
 
 def hard() -> Request:
     problem = paper_window(3, Strategy.SCAS)
-    return Request(Paper(problem, blocks_of(problem)).program(), 60.0)
+    return Request(Paper(problem, Blocks.of(problem)).program(), 60.0)
 
 
 @pytest.mark.slow

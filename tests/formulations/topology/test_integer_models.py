@@ -12,9 +12,8 @@ from support.windows import window, windows
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, owners_of, sequential_allocation
-from allocopt.problems.topology.tables import blocks_of
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import Blocks
 from formulations.backends.program import BinaryProgram
 from formulations.backends.protocol import Formulation
 from formulations.topology.integer import Pack, Paper, ScipPack, ScipPaper
@@ -23,15 +22,15 @@ scas_windows = windows(most_idle=6, strategy=Strategy.SCAS)
 
 
 def pack(problem: TopologyProblem) -> Pack:
-    return Pack(problem, blocks_of(problem))
+    return Pack(problem, Blocks.of(problem))
 
 
 def paper(problem: TopologyProblem) -> Paper:
-    return Paper(problem, blocks_of(problem))
+    return Paper(problem, Blocks.of(problem))
 
 
 def paper_with_cancel(problem: TopologyProblem) -> Paper:
-    return Paper(problem, blocks_of(problem), cancel=True)
+    return Paper(problem, Blocks.of(problem), cancel=True)
 
 
 every_formulation = pytest.mark.parametrize("formulate", [pack, paper, paper_with_cancel])
@@ -52,7 +51,7 @@ def test_every_scas_allocation_is_a_point_of_its_cost(
     program = formulation.program()
     hops = hop_matrix(problem)
     for owners in scas_allocations(problem):
-        chosen = formulation.encode(allocation_of_owners(problem, np.array(owners)))
+        chosen = formulation.encode(Allocation.of_owners(problem, np.array(owners)))
         assert holds(program, chosen)
         assert program.cost_of(chosen) == pytest.approx(cost_of(problem, owners, hops), rel=1e-9, abs=1e-9)
 
@@ -63,7 +62,7 @@ def test_decoding_returns_what_was_encoded_up_to_equal_jobs(
     formulate: Callable[[TopologyProblem], Formulation], problem: TopologyProblem
 ) -> None:
     formulation = formulate(problem)
-    allocation = sequential_allocation(problem)
+    allocation = Allocation.sequential(problem)
     decoded = formulation.decode(formulation.encode(allocation))
     assert decoded is not None
     assert [len(nodes) for nodes in decoded.nodes] == problem.sizes.tolist()
@@ -89,7 +88,7 @@ def test_the_points_of_the_paper_s_model_are_the_scas_allocations(problem: Topol
         if holds(program, chosen):
             decoded = formulation.decode(chosen)
             assert decoded is not None
-            found.add(tuple(owners_of(problem, decoded).tolist()))
+            found.add(tuple(decoded.owners(problem).tolist()))
     assert found == scas_allocations(problem)
 
 
@@ -104,7 +103,7 @@ def test_a_cancelled_job_gets_no_nodes_and_costs_more_than_any_allocation(caplog
     formulation = paper_with_cancel(problem)
     program = formulation.program()
     both = len(program.costs) - np.array([2, 1])
-    dearest = blocks_of(problem).costs.max(axis=1).sum()
+    dearest = Blocks.of(problem).costs.max(axis=1).sum()
     assert program.column_names()[-2:] == ["cancel_0", "cancel_1"]
     assert holds(program, both)
     assert program.costs[both].min() > dearest
@@ -133,8 +132,8 @@ def test_columns_and_rows_have_names_that_say_what_they_are() -> None:
 
 @given(problem=scas_windows)
 def test_the_pack_model_of_some_blocks_is_the_whole_model_without_the_other_columns(problem: TopologyProblem) -> None:
-    blocks = blocks_of(problem)
-    allocation = sequential_allocation(problem)
+    blocks = Blocks.of(problem)
+    allocation = Allocation.sequential(problem)
     chosen = Pack(problem, blocks).encode(allocation)
     kept = np.union1d(chosen, np.arange(blocks.costs.size)[::2])
     some, whole = Pack(problem, blocks, kept), Pack(problem, blocks).program()

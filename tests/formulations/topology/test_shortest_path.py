@@ -8,7 +8,7 @@ from allocopt.cluster.topology import FatTree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.tables import blocks_of
+from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
 from allocopt.solving.registry import get_solver
 from allocopt.solving.result import Status, StopReason
@@ -49,7 +49,7 @@ def test_a_block_across_the_cut_is_found_although_the_paper_leaves_it_out() -> N
 
 def test_the_graph_has_the_arcs_that_it_is_said_to_have() -> None:
     problem = window(FatTree(1, 2, 4), range(6), [2, 2, 1], strategy=Strategy.SCAS)
-    graph = product_graph(blocks_of(problem))
+    graph = product_graph(Blocks.of(problem))
     # Six multisets with 6 transitions each; operations of size 1 from 3 multisets at 6 gaps, of size 2 from 4 at 5.
     assert graph.number_of_edges() == 6 * 6 + 3 * 6 + 4 * 5
     assert graph.number_of_edges() <= number_of_arcs([1, 2], 6)

@@ -12,8 +12,7 @@ from support.windows import paper_window, windows
 
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
+from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
@@ -83,7 +82,7 @@ def test_cut_off_anywhere_it_returns_the_best_so_far(
     problem = paper_window(2, strategy)
     monkeypatch.setattr(annealing, "WALK_SLICE", 10 * len(problem.idle_nodes))
     monkeypatch.setattr(annealing, "SWAPS_SLICE", 1000)
-    warm_start = sequential_allocation(problem)
+    warm_start = Allocation.sequential(problem)
     result = solver.solve(problem, LooksBudget(looks=looks), 0, warm_start)
     verify_result(problem, result)
     assert (result.status, result.stopped_by) == (Status.FEASIBLE, StopReason.TIME_LIMIT)

@@ -13,8 +13,8 @@ from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, hop_costs
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, encode, owners_of, sequential_allocation
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import encode
 from allocopt.problems.topology.verify import check_non_crossing
 from heuristics.topology import simanneal_reference as reference
 from heuristics.topology.annealing import Walk, anneal, destroy_and_repair, is_non_crossing, rules_of, walk_from
@@ -23,7 +23,7 @@ from heuristics.topology.schedule import Schedule
 
 def walked(problem: TopologyProblem, schedule: Schedule, *, restores: bool = True, seed: int = 0) -> Walk:
     """Return where the walk stands after all steps from the sequential allocation."""
-    walk = walk_from(problem, sequential_allocation(problem))
+    walk = walk_from(problem, Allocation.sequential(problem))
     rules = rules_of(problem, schedule, schedule.steps, restores=restores)
     anneal(encode(problem), walk, rules, 0, schedule.steps, np.random.default_rng(seed))
     return walk
@@ -31,7 +31,7 @@ def walked(problem: TopologyProblem, schedule: Schedule, *, restores: bool = Tru
 
 def move(problem: TopologyProblem, owners: IntArray, most: int, rng: np.random.Generator) -> IntArray:
     """Return the owners after one move of the kernel."""
-    walk = walk_from(problem, allocation_of_owners(problem, owners))
+    walk = walk_from(problem, Allocation.of_owners(problem, owners))
     n_jobs, largest = len(problem.jobs), int(problem.sizes.max())
     most = min(most, n_jobs)
     idle = np.empty(len(owners) + largest, dtype=np.int64)
@@ -41,7 +41,7 @@ def move(problem: TopologyProblem, owners: IntArray, most: int, rng: np.random.G
 
 
 def costs_at(problem: TopologyProblem, owners: IntArray) -> np.ndarray:
-    return hop_costs(problem.topology, problem.hop_cost, allocation_of_owners(problem, owners).nodes)
+    return hop_costs(problem.topology, problem.hop_cost, Allocation.of_owners(problem, owners).nodes)
 
 
 def crosses(problem: TopologyProblem, owners: IntArray) -> bool:
@@ -106,7 +106,7 @@ def test_a_move_always_yields_a_partition_of_the_right_sizes(
 @pytest.mark.parametrize(("sizes", "most"), [([2, 1], 1), ([2, 1], 2), ([2, 2], 2), ([3, 2], 2), ([2, 1, 1], 3)])
 def test_the_kernel_moves_as_often_to_each_state_as_its_obvious_twin(sizes: list[int], most: int) -> None:
     problem = window(FatTree(1, 3, 2), range(5), sizes)
-    start = owners_of(problem, sequential_allocation(problem))
+    start = Allocation.sequential(problem).owners(problem)
     draws, rng = 3_000, np.random.default_rng(1)
     kernel = Counter(tuple(move(problem, start, most, rng).tolist()) for _ in range(draws))
     twin = Counter(tuple(reference.destroy_and_repair(start, problem.sizes, most, rng).tolist()) for _ in range(draws))
@@ -171,7 +171,7 @@ def test_both_walks_take_the_same_first_step() -> None:
 
 def test_at_no_temperature_only_what_is_not_worse_is_accepted() -> None:
     problem = paper_window(5)
-    walk = walk_from(problem, sequential_allocation(problem))
+    walk = walk_from(problem, Allocation.sequential(problem))
     rules = rules_of(problem, Schedule(1e-9, 1e-9, 500, 3), 500, restores=True)
     rng, kernel_window = np.random.default_rng(3), encode(problem)
     totals = [float(walk.totals[0])]
@@ -185,7 +185,7 @@ def test_at_no_temperature_only_what_is_not_worse_is_accepted() -> None:
 
 def test_at_any_price_every_move_is_accepted() -> None:
     problem = paper_window(5)
-    walk = walk_from(problem, sequential_allocation(problem))
+    walk = walk_from(problem, Allocation.sequential(problem))
     rules = rules_of(problem, Schedule(1e12, 1e12, 200, 3), 200, restores=False)
     rng, kernel_window = np.random.default_rng(3), encode(problem)
     for step in range(200):
@@ -200,7 +200,7 @@ def test_at_a_constant_temperature_states_are_visited_as_boltzmann_says(temperat
     # the share of each block proportional to exp(-cost / temperature).
     problem = window(FatTree(2, 2, 3), [0, 1, 2, 3, 6, 7, 9], [3], hop_cost=1.0)
     m, steps = len(problem.idle_nodes), 15_000
-    walk = walk_from(problem, sequential_allocation(problem))
+    walk = walk_from(problem, Allocation.sequential(problem))
     rules = rules_of(problem, Schedule(temperature, temperature, steps, 1), steps, restores=True)
     rng, kernel_window = np.random.default_rng(7), encode(problem)
     visits: Counter[float] = Counter()
@@ -227,7 +227,7 @@ def test_the_temperature_falls_geometrically_and_a_worse_state_is_accepted_by_me
     rng, kernel_window = np.random.default_rng(11), encode(problem)
     worse = 0
     for _ in range(draws):
-        walk = walk_from(problem, sequential_allocation(problem))
+        walk = walk_from(problem, Allocation.sequential(problem))
         before = float(walk.totals[0])
         anneal(kernel_window, walk, rules, step, step + 1, rng)
         worse += float(walk.totals[0]) > before
@@ -244,7 +244,7 @@ def test_another_seed_walks_elsewhere() -> None:
 
 def test_a_walk_in_slices_keeps_its_costs() -> None:
     problem = paper_window(7)
-    walk = walk_from(problem, sequential_allocation(problem))
+    walk = walk_from(problem, Allocation.sequential(problem))
     rules = rules_of(problem, Schedule(5.0, 0.25, 300, 3), 300, restores=True)
     rng, kernel_window = np.random.default_rng(1), encode(problem)
     for first in range(0, 300, 100):

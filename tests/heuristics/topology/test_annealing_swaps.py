@@ -9,8 +9,8 @@ from support.windows import paper_window, trees, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode, sequential_allocation
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import StopReason
 from allocopt.solving.solve import solve
@@ -23,7 +23,7 @@ several_levels = windows(most_idle=14, most_jobs=5, topologies=st.just(FatTree(2
 
 def walked(problem: TopologyProblem, steps: int, seed: int, temperature: float = 1.0) -> Swapping:
     """Return where the walk stands after some steps from the sequential allocation."""
-    swapping = swapping_from(problem, sequential_allocation(problem), seed)
+    swapping = swapping_from(problem, Allocation.sequential(problem), seed)
     anneal_by_swaps(swapping, steps, temperature, temperature)
     return swapping
 
@@ -35,7 +35,7 @@ def cost_of_a_hop(problem: TopologyProblem) -> float:
 @given(problem=several_levels, steps=st.integers(1, 60), seed=st.integers(0, 2**40))
 def test_the_saving_kept_by_the_walk_is_that_of_a_full_count(problem: TopologyProblem, steps: int, seed: int) -> None:
     swapping = walked(problem, steps, seed, 5.0)
-    before = problem.objective(sequential_allocation(problem))
+    before = problem.objective(Allocation.sequential(problem))
     after = verify(problem, allocation_at(problem, swapping))
     assert before - after == pytest.approx(swapping.saving[0] * cost_of_a_hop(problem), rel=1e-9, abs=1e-6)
 
@@ -52,8 +52,8 @@ def test_the_counts_kept_by_the_walk_are_those_of_its_allocation(
 
 @given(problem=several_levels, seed=st.integers(0, 2**40))
 def test_every_single_move_saves_what_its_allocation_saves(problem: TopologyProblem, seed: int) -> None:
-    swapping = swapping_from(problem, sequential_allocation(problem), seed)
-    before = problem.objective(sequential_allocation(problem))
+    swapping = swapping_from(problem, Allocation.sequential(problem), seed)
+    before = problem.objective(Allocation.sequential(problem))
     for _ in range(10):
         saving = float(swapping.saving[0])
         anneal_by_swaps(swapping, 1, 1e12, 1e12)
@@ -65,7 +65,7 @@ def test_every_single_move_saves_what_its_allocation_saves(problem: TopologyProb
 
 def test_at_no_temperature_nothing_is_accepted_that_is_worse() -> None:
     problem = paper_window(5)
-    swapping = swapping_from(problem, sequential_allocation(problem), 3)
+    swapping = swapping_from(problem, Allocation.sequential(problem), 3)
     savings = [0.0]
     for _ in range(300):
         anneal_by_swaps(swapping, 1, 1e-12, 1e-12)
@@ -77,7 +77,7 @@ def test_at_no_temperature_nothing_is_accepted_that_is_worse() -> None:
 def test_costs_do_not_drift_in_a_long_walk() -> None:
     problem = paper_window(1)
     swapping = walked(problem, 200_000, 1)
-    saved = problem.objective(sequential_allocation(problem)) - problem.objective(allocation_at(problem, swapping))
+    saved = problem.objective(Allocation.sequential(problem)) - problem.objective(allocation_at(problem, swapping))
     assert swapping.saving[0] * cost_of_a_hop(problem) == pytest.approx(saved, rel=1e-9)
 
 
@@ -86,7 +86,7 @@ def test_the_answer_is_never_worse_than_greedy_or_the_warm_start(
     problem: TopologyProblem, iterations: int, seed: int
 ) -> None:
     greedy = solve(problem, "free", "greedy").objective
-    warm = sequential_allocation(problem)
+    warm = Allocation.sequential(problem)
     cold_started = solve(problem, "free", Annealing(), None, seed, iterations=iterations).objective
     warm_started = solve(problem, "free", Annealing(), None, seed, iterations=iterations, warm_start=warm).objective
     assert cold_started is not None

@@ -14,7 +14,6 @@ from support.windows import fat_trees, paper_window, trees, window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, sequential_allocation
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status, StopReason
 from allocopt.solving.solve import solve
@@ -47,7 +46,7 @@ def compiled_parent_of(circle: Circle, ring: Ring, job: int) -> int:
 def searched(problem: TopologyProblem, steps: int, seed: int, temperature: float = 1.0) -> tuple[Start, Ring, Search]:
     """Search for some steps from the sequential allocation."""
     start = Start.of(problem)
-    ring = start.ring(sequential_allocation(problem))
+    ring = start.ring(Allocation.sequential(problem))
     search, slide = start.search(ring, seed), start.slide()
     if len(start.circle.weights):
         search_partitions(
@@ -60,8 +59,8 @@ def searched(problem: TopologyProblem, steps: int, seed: int, temperature: float
 def cost(start: Start, saving: float) -> float:
     """Hop cost of an allocation that saves so many hops at the levels that tell nodes apart."""
     problem = start.problem
-    base = problem.objective(sequential_allocation(problem))
-    first = start.savings(start.ring(sequential_allocation(problem)).chains).sum()
+    base = problem.objective(Allocation.sequential(problem))
+    first = start.savings(start.ring(Allocation.sequential(problem)).chains).sum()
     scale = problem.hop_cost if problem.topology.pairs == "ordered" else problem.hop_cost / 2
     return float(base + scale * (first - saving))
 
@@ -145,7 +144,7 @@ def test_a_warm_start_may_nest_deeply(full: bool) -> None:
     for job in range(depth):
         owners[[job, 39 - job]] = job
     problem = window(FatTree(4, 2, 5), range(m), [2] * depth, strategy=Strategy.DCAS)
-    warm_start = allocation_of_owners(problem, owners)
+    warm_start = Allocation.of_owners(problem, owners)
     result = solve(problem, "dcas", Lns(), None, iterations=500, warm_start=warm_start)
     assert result.objective is not None
     assert result.objective < problem.objective(warm_start)

@@ -5,8 +5,7 @@ import pytest
 
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import hop_costs
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, sequential_allocation
+from allocopt.problems.topology import Allocation, TopologyProblem
 from learned.nsa.environment import (
     MOVES,
     N_IDLE,
@@ -72,7 +71,7 @@ class Twin:
 
     def cost(self, owners: IntArray, jobs: list[int]) -> float:
         """Hop cost of some jobs."""
-        nodes = allocation_of_owners(self.problem, owners).nodes
+        nodes = Allocation.of_owners(self.problem, owners).nodes
         return float(hop_costs(self.problem.topology, 1.0, [nodes[job] for job in jobs]).sum())
 
 
@@ -135,8 +134,8 @@ def test_a_walk_ends_after_its_steps_and_begins_on_a_window_in_sequence(problems
         assert snapshot["counters"][MOVES].max() < WALK_STEPS
         for e in np.flatnonzero(snapshot["counters"][MOVES] < before):
             twin = Twin(problems, snapshot, int(e))
-            nodes = sequential_allocation(twin.problem).nodes
-            found = allocation_of_owners(twin.problem, twin.accepted).nodes
+            nodes = Allocation.sequential(twin.problem).nodes
+            found = Allocation.of_owners(twin.problem, twin.accepted).nodes
             assert [list(job) for job in found] == [list(job) for job in nodes]
             started += 1
     assert started >= E

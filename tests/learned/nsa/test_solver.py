@@ -14,8 +14,8 @@ from support.windows import fat_trees, paper_window, trees, window, windows
 from allocopt.cluster.topology import FatTree, hop_costs
 from allocopt.errors import BadFileError, UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import Job, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners, encode, sequential_allocation
+from allocopt.problems.topology import Allocation, Job, TopologyProblem
+from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, StopReason
 from allocopt.solving.solve import solve
@@ -41,7 +41,7 @@ def test_every_shipped_network_allocates_better_than_the_sequence(network: str, 
         problem = paper_window(seed).with_strategy(strategy)
         result = solved(Nsa(network), problem, 100)
         assert result.objective is not None
-        assert result.objective < problem.objective(sequential_allocation(problem))
+        assert result.objective < problem.objective(Allocation.sequential(problem))
         assert result.stopped_by is StopReason.ITERATIONS
 
 
@@ -57,11 +57,11 @@ def test_the_answer_is_valid_on_any_tree(strategy: Strategy, problem: TopologyPr
 def test_costs_kept_by_the_guided_walk_are_those_of_a_full_count(walk: str, strategy: str, seed: int) -> None:
     problem = paper_window(seed).with_strategy(strategy)
     solver = Nsa("fcn-1", walk=walk)
-    state = walk_from(problem, sequential_allocation(problem))
+    state = walk_from(problem, Allocation.sequential(problem))
     rules = rules_of(problem, solver._schedule(), 200, restores=walk == "metropolis")
     anneal_guided(encode(problem), state, rules, solver._guide(problem), 0, 200, np.random.default_rng(seed))
     for owners, total in ((state.accepted, state.totals[0]), (state.best, state.totals[1])):
-        nodes = allocation_of_owners(problem, owners).nodes
+        nodes = Allocation.of_owners(problem, owners).nodes
         assert total == pytest.approx(hop_costs(problem.topology, problem.hop_cost, nodes).sum(), rel=1e-9)
     same = state.working.tolist() == state.accepted.tolist()
     assert same or walk == "published"
@@ -71,7 +71,7 @@ def test_a_window_with_more_idle_nodes_than_a_state_shows_is_solved() -> None:
     problem = window(FatTree(10, 10, 10), range(0, 1000, 2), [40, 30, 20, 2])
     result = solved(Nsa("fcn-3"), problem, 200)
     assert result.objective is not None
-    assert result.objective <= problem.objective(sequential_allocation(problem))
+    assert result.objective <= problem.objective(Allocation.sequential(problem))
 
 
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=8), st.sampled_from([0.0, 0.5, 1.0]))

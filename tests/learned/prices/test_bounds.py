@@ -10,8 +10,7 @@ from support.windows import paper_window, windows
 from allocopt.arrays import FloatArray
 from allocopt.kernels.insertion import idle_state
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from formulations.topology.free.pricing import Demand, Pricing
 from learned.prices.insertion import bound_alone, dual_bound
 from learned.prices.network import SHAPES, Weights

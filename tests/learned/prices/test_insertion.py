@@ -12,8 +12,7 @@ from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import idle_state, insertion_state, single_job_savings
 from allocopt.kernels.tree import GroupTree
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.verify import verify
 from heuristics.topology.lns.state import Window, parts_of
 from learned.prices.insertion import insert_priced

@@ -6,8 +6,7 @@ from support.windows import paper_window
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.kernels.insertion import idle_state
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from learned.prices.insertion import explore, imitate, insert_priced
 
 FADING = 0.5

@@ -8,8 +8,7 @@ from support.windows import paper_window, windows
 
 from allocopt.arrays import Encoding
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from learned.prices.network import Features, Prediction, features_of, predict
 
 torch = pytest.importorskip("torch")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from allocopt.errors import UsageError
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
+from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.training import TrainingRequest
 from learned.prices.training import EVALUATION_SEEDS, UNSEEN, LnsPricesTraining, large, of_any_shape, paper_like
 from learned.weights import read_weights
@@ -63,7 +62,7 @@ def test_a_short_training_improves_on_its_own_start() -> None:
     # The bound comes a tenth nearer, and with other seeds of the training by 4 and by 8 %.
     training = LnsPricesTraining(updates=150, windows=40, large_windows=0, label_steps=100)
     learner = training.learner(1)
-    unseen = [Case(window, sequential_allocation(window)) for window in paper_like(np.random.default_rng(2), 40)]
+    unseen = [Case(window, Allocation.sequential(window)) for window in paper_like(np.random.default_rng(2), 40)]
 
     def gaps() -> tuple[float, float]:
         bounds, firsts = [], []

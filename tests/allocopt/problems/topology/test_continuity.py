@@ -13,7 +13,6 @@ from support.windows import window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.errors import InvalidSolutionError
 from allocopt.problems.topology import Allocation, TopologyProblem
-from allocopt.problems.topology.encoding import allocation_of_owners
 from allocopt.problems.topology.verify import allocation_order, check_non_crossing, check_order
 
 CLUSTER = FatTree(2, 2, 10)
@@ -47,7 +46,7 @@ def nested(draw: st.DrawFn) -> tuple[TopologyProblem, Allocation]:
     relabelled = draw(st.permutations(range(len(sizes))))
     problem = window(CLUSTER, range(m), [sizes[job] for job in relabelled], strategy="dcas")
     names = np.append(np.argsort(relabelled), -1)
-    return problem, allocation_of_owners(problem, names[owners])
+    return problem, Allocation.of_owners(problem, names[owners])
 
 
 @given(nested())
@@ -87,7 +86,7 @@ def test_the_checker_takes_exactly_the_orders_that_can_be_replayed(
 def test_exactly_what_placing_one_after_the_other_reaches_has_an_order(problem: TopologyProblem) -> None:
     reached = dcas_allocations(problem)
     for owners in free_allocations(problem):
-        allocation = allocation_of_owners(problem, np.array(owners))
+        allocation = Allocation.of_owners(problem, np.array(owners))
         if owners in reached:
             replay(problem, allocation, allocation_order(problem, allocation))
         else:

@@ -9,14 +9,8 @@ from support.brute_force import switches_above
 from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import (
-    allocation_at,
-    allocation_of_blocks,
-    allocation_of_owners,
-    encode,
-    owners_of,
-)
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import encode
 
 
 @given(windows(most_idle=12))
@@ -48,13 +42,13 @@ def test_weights_are_the_hops_to_the_next_level(problem: TopologyProblem) -> Non
 
 def test_a_block_wraps_around_the_end_of_the_sequence() -> None:
     problem = window(FatTree(1, 2, 5), [1, 3, 4, 8], [2, 2])
-    allocation = allocation_of_blocks(problem, np.array([3, 1]))
+    allocation = Allocation.of_blocks(problem, np.array([3, 1]))
     assert [nodes.tolist() for nodes in allocation.nodes] == [[1, 8], [3, 4]]
 
 
 def test_positions_become_sorted_nodes() -> None:
     problem = window(FatTree(1, 2, 5), [1, 3, 4, 8], [2, 2])
-    allocation = allocation_at(problem, [np.array([2, 0]), np.array([7, 5])])
+    allocation = Allocation.at(problem, [np.array([2, 0]), np.array([7, 5])])
     assert [nodes.tolist() for nodes in allocation.nodes] == [[1, 4], [3, 8]]
 
 
@@ -65,7 +59,7 @@ def test_owners_become_an_allocation_and_owners_again(problem: TopologyProblem) 
     jobs = np.repeat(np.arange(len(problem.jobs)), problem.sizes)
     owners[: len(jobs)] = jobs
     owners = rng.permutation(owners)
-    allocation = allocation_of_owners(problem, owners)
+    allocation = Allocation.of_owners(problem, owners)
     assert [len(nodes) for nodes in allocation.nodes] == problem.sizes.tolist()
     assert all((np.diff(nodes) > 0).all() for nodes in allocation.nodes)
-    assert owners_of(problem, allocation).tolist() == owners.tolist()
+    assert allocation.owners(problem).tolist() == owners.tolist()

@@ -8,8 +8,7 @@ from hypothesis import given
 from support.windows import windows
 
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 
 
 @given(windows(most_idle=14))

@@ -10,7 +10,7 @@ from support.windows import fat_trees, trees, windows
 
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
 from formulations.topology.dcas.bounds import Prices, good_prices, no_prices
 from formulations.topology.dcas.window import MOST_LEVELS, cuts, distinct_levels, window_of

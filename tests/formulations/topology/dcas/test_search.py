@@ -5,7 +5,8 @@ import pytest
 from support.windows import paper_window
 
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology.encoding import encode, sequential_allocation
+from allocopt.problems.topology import Allocation
+from allocopt.problems.topology.tables import encode
 from allocopt.solving.budget import Budget
 from allocopt.solving.run import Run
 from allocopt.solving.verify import verify
@@ -25,7 +26,7 @@ def test_what_the_decoder_finds_is_valid_and_its_excess_is_its_cost_above_the_bo
     cut = int(places[seed % len(places)])
     window = window_of(encoding, groups, weights, cut)
     run = Run(DynamicProgram(), problem, Budget(), 0)
-    run.offer(sequential_allocation(problem))
+    run.offer(Allocation.sequential(problem))
     first = run.objective
     assert first is not None
     prices = good_prices(window, no_prices(window), first, run.clock)

@@ -7,7 +7,7 @@ from support.windows import fat_trees, resequenced, window, windows
 
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import encode
 from formulations.topology.dcas.window import cuts, distinct_levels, window_of
 
 

@@ -14,8 +14,7 @@ from support.windows import paper_window, tiny_window, windows
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
 from formulations.topology.free.closing import ColumnGeneration, Master
 from formulations.topology.free.pricing import Charges, Pricing, Row, most_violated

@@ -12,8 +12,7 @@ from support.windows import fat_trees, paper_window, trees, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from formulations.topology.free import layers as module
 from formulations.topology.free.kernels import Layers
 from formulations.topology.free.layers import LayeredSearch, Order, key_fields, layers_of, takes

@@ -10,7 +10,7 @@ from support.windows import window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import encode
 
 ROUNDING = 1e-9
 

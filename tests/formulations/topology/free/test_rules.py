@@ -9,7 +9,7 @@ from support.side import ruled_optimum, ruled_windows
 from support.windows import fat_trees, paper_window, trees, window
 
 from allocopt.cluster.topology import FatTree
-from allocopt.problems.topology import Job, TopologyProblem
+from allocopt.problems.topology import Allocation, Job, TopologyProblem
 from allocopt.problems.topology.placement import Groups, Placement, Preference, Segments
 from allocopt.solving.budget import Budget
 from allocopt.solving.result import Result, Status
@@ -42,7 +42,7 @@ def test_the_optimum_is_proved_or_that_there_is_none(problem: TopologyProblem) -
 def nothing_to_begin_with(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody look for allocations, so that the layers have to find one."""
     monkeypatch.setattr(module, "_improve", lambda *_: None)
-    monkeypatch.setattr(module, "trivial_allocation", lambda _: None)
+    monkeypatch.setattr(Allocation, "trivial", lambda _: None)
 
 
 @pytest.mark.usefixtures("nothing_to_begin_with")

@@ -14,8 +14,7 @@ from support.windows import fat_trees, paper_window, resequenced, trees, window,
 from allocopt.cluster.topology import FatTree, Tree
 from allocopt.errors import UsageError
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
+from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.budget import MOST_ITERATIONS, Budget
 from allocopt.solving.protocol import Solver
 from allocopt.solving.registry import get_solver
@@ -167,7 +166,7 @@ def test_the_search_leaves_time_for_a_bound_that_fits(granted: list[Budget]) -> 
 
 def test_layers_that_do_not_fit_are_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = paper_window(4)
-    run = Run(ExactFree(), problem, ScriptedBudget(1.0), 0, sequential_allocation(problem))
+    run = Run(ExactFree(), problem, ScriptedBudget(1.0), 0, Allocation.sequential(problem))
     closing = Closing(problem, run, None)
     monkeypatch.setattr("formulations.topology.free.closing.seconds_to_fill", lambda *_: 0.4)
     monkeypatch.delattr("formulations.topology.free.closing.layers_of")

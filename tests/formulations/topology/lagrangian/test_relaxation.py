@@ -15,9 +15,8 @@ from support.windows import paper_window, windows
 
 from allocopt.arrays import FloatArray
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
-from allocopt.problems.topology.tables import Blocks, blocks_of
+from allocopt.problems.topology import Allocation, TopologyProblem
+from allocopt.problems.topology.tables import Blocks
 from allocopt.solving.budget import Budget
 from formulations.topology.integer import Pack
 from formulations.topology.lagrangian import relaxation as module
@@ -72,7 +71,7 @@ def test_the_value_never_passes_the_optimum(case: tuple[Circle, Blocks], data: s
 
 @given(windows(most_idle=8, most_jobs=3, strategy=Strategy.SCAS))
 def test_the_bound_of_a_window_never_passes_its_optimum_and_never_falls(problem: TopologyProblem) -> None:
-    blocks = blocks_of(problem)
+    blocks = Blocks.of(problem)
     bundle = bundle_of(blocks)
     best = optimum(problem)
     for _ in range(30):
@@ -100,7 +99,7 @@ def test_fixing_keeps_every_block_of_every_packing_that_is_good_enough(
 
 def test_fixing_removes_most_blocks_of_a_window_like_the_papers() -> None:
     problem = paper_window(3, Strategy.SCAS)
-    blocks = blocks_of(problem)
+    blocks = Blocks.of(problem)
     bundle = settled(bundle_of(blocks))
     kept = bundle_survivors(bundle, blocks, bundle.value * 1.002)
     assert kept is not None
@@ -109,8 +108,8 @@ def test_fixing_removes_most_blocks_of_a_window_like_the_papers() -> None:
 
 def test_fixing_gives_up_beyond_the_limit_and_when_the_time_is_over() -> None:
     problem = paper_window(3, Strategy.SCAS)
-    blocks = blocks_of(problem)
-    most = problem.objective(sequential_allocation(problem))
+    blocks = Blocks.of(problem)
+    most = problem.objective(Allocation.sequential(problem))
     relaxation = Relaxation(blocks, Budget().start())
     prices = np.median(blocks.costs, axis=1)
     assert relaxation.survivors(prices, most, 10) is None
@@ -119,7 +118,7 @@ def test_fixing_gives_up_beyond_the_limit_and_when_the_time_is_over() -> None:
 
 
 def test_the_clock_is_looked_at_between_the_cases_of_one_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks = blocks_of(paper_window(3, Strategy.SCAS))
+    blocks = Blocks.of(paper_window(3, Strategy.SCAS))
     prices = np.median(blocks.costs, axis=1)
     path = Relaxation(blocks, LooksBudget(looks=1).start()).path(prices)
     monkeypatch.setattr(module, "SLICE", 0)
@@ -151,7 +150,7 @@ def bundle_survivors(bundle: Bundle, blocks: Blocks, most: float) -> object:
 @pytest.mark.parametrize("most_cuts", [6, 100])
 def test_the_bundle_ends_at_the_linear_relaxation_of_the_pack_model(seed: int, most_cuts: int) -> None:
     problem = paper_window(seed, Strategy.SCAS)
-    blocks = blocks_of(problem)
+    blocks = Blocks.of(problem)
     program = Pack(problem, blocks).program()
     n_sizes = len(blocks.sizes)
     rows = program.matrix.tocsr()

@@ -14,7 +14,7 @@ from support.windows import paper_window, window, windows
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
+from allocopt.problems.topology.tables import encode
 from formulations.topology.prices.pricing import MergedTree, Pricing
 from formulations.topology.prices.solver import Ascent
 

@@ -10,8 +10,7 @@ from support.windows import paper_window, window, windows
 from allocopt.cluster.topology import FatTree
 from allocopt.kernels.insertion import insertion_state
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from allocopt.solving.budget import Budget
 from allocopt.solving.verify import verify
 from formulations.topology.prices.pricing import Pricing, Rounding, insert_at_prices

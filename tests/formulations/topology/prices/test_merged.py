@@ -8,8 +8,7 @@ from support.windows import paper_window, window, windows
 
 from allocopt.cluster.topology import FatTree
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from formulations.topology.prices.pricing import merged
 
 

@@ -12,8 +12,7 @@ from support.windows import paper_window, windows
 from allocopt.arrays import FloatArray
 from allocopt.problems.base import Strategy
 from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import encode
-from allocopt.problems.topology.tables import group_tree
+from allocopt.problems.topology.tables import encode, group_tree
 from formulations.topology.prices.pricing import MergedTree, Pricing
 
 seeds = st.integers(0, 2**32 - 1)

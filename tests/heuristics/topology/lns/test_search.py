@@ -14,8 +14,7 @@ from support.windows import paper_window, trees, window, windows
 from allocopt.arrays import IntArray
 from allocopt.cluster.topology import FatTree, Topology
 from allocopt.problems.base import Strategy
-from allocopt.problems.topology import TopologyProblem
-from allocopt.problems.topology.encoding import sequential_allocation
+from allocopt.problems.topology import Allocation, TopologyProblem
 from allocopt.solving.solve import solve
 from allocopt.solving.verify import verify
 from heuristics.topology.lns.kernels import search_neighbourhoods
@@ -85,7 +84,7 @@ def stepped(
 ) -> Iterator[tuple[Window, State, Groups, Open, Search]]:
     """Yield the state after each step."""
     start = Window.of(problem)
-    state = start.begin(sequential_allocation(problem), start.alone(), most_removed, moves, seed)
+    state = start.begin(Allocation.sequential(problem), start.alone(), most_removed, moves, seed)
     for _ in range(steps):
         search_neighbourhoods(state, moves, 1.0, 1.0, 1)
         yield start, state, *parts_of(state)
@@ -204,7 +203,7 @@ def test_a_large_window_is_searched_sparsely(seed: int) -> None:
     *_, (start, _, groups, _, search) = stepped(problem, MOVES, 400, seed)
     assert_consistent(start, groups, search.present)
     assert search.counters[N_OPEN] < 200
-    assert start.cost(search.savings[1]) < problem.objective(sequential_allocation(problem))
+    assert start.cost(search.savings[1]) < problem.objective(Allocation.sequential(problem))
 
 
 def test_a_window_like_the_papers_gets_better_with_steps() -> None:
