@@ -5,13 +5,14 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
 from allocopt.files.writing import write_text
 from allocopt.report.provenance import package_versions, provenance
-from allocopt.report.table import Cell, aligned_table
+from allocopt.report.table import Cell, aligned_table, cell_text
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
@@ -36,14 +37,63 @@ def by_row(rows: Sequence[Row]) -> ByRow:
     return found
 
 
-def ours(row: Row | None) -> Cell:
-    """Return what was measured; None where nothing was."""
-    return None if row is None else row["ours"]
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The rows of a reproduction that stand on a page: those that decide a claim.
+
+    Parameters
+    ----------
+    artifact
+        Name of the reproduction.
+    rows
+        Regular expression that matches the whole name of a row; its first group is the name on the page.
+    columns
+        Digits behind the point, by column. A column that no row has is left out. Where only one row matches, each
+        column has a line of its own.
+    has_spread
+        Whether the spread stands beside a number, as `ours ± spread`.
+    """
+
+    artifact: str
+    rows: str
+    columns: Mapping[str, int]
+    has_spread: bool = False
+
+    def table(self, rows: Sequence[Row]) -> str | None:
+        """Return the table, what the paper prints in brackets; None where nothing was measured."""
+        matches = {name: (re.fullmatch(self.rows, name), found) for name, found in by_row(rows).items()}
+        lines = {match[1]: found for match, found in matches.values() if match}
+        columns = [column for column in self.columns if any(column in found for found in lines.values())]
+        cells = {
+            name: [self._cell(found.get(column), self.columns[column]) for column in columns]
+            for name, found in lines.items()
+        }
+        if not lines:
+            return None
+        if len(lines) == 1:
+            ((name, values),) = cells.items()
+            return aligned_table(("", name), list(zip(columns, values, strict=True)), (None, 0))
+        return aligned_table(("", *columns), [[name, *of] for name, of in cells.items()], (None, *(0 for _ in columns)))
+
+    def _cell(self, row: Row | None, digits: int) -> Cell:
+        if row is None or row["ours"] is None:
+            return None
+        ours, spread, published = (cell_text(row[key], digits) for key in ("ours", "spread", "published"))
+        shown = f"{ours} ± {spread}" if self.has_spread and row["spread"] is not None else ours
+        return shown if row["published"] is None else f"{shown} ({published})"
 
 
-def measured_at(rows: Sequence[Row]) -> str:
-    """Return the line that says at which commits some rows were measured."""
-    return f"Rows measured at commit {', '.join(sorted({row['commit'] for row in rows}))}."
+def selected_tables(folder: Path, selections: Mapping[str, Selection]) -> dict[str, Any]:
+    """Return the tables of a page by place, and what to say of their rows under ``measured``."""
+    names = dict.fromkeys(selection.artifact for selection in selections.values())
+    rows = {name: read_rows(folder, name) for name in names}
+    commits = sorted({row["commit"] for found in rows.values() for row in found})
+    commands = ", ".join(f"`{name}`" for name in names)
+    measured = (
+        "The tables show the rows that decide, published numbers in brackets. `allocopt reproduce NAME` prints all "
+        f"rows, for {commands}; measured at commit {', '.join(commits)}."
+    )
+    return {"measured": measured, **{place: of.table(rows[of.artifact]) for place, of in selections.items()}}
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
@@ -51,17 +101,11 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     return aligned_table(header, rows, (None,) * len(header))
 
 
-def rows_table(rows: Sequence[Row], decimals: int = 2) -> str:
-    """Return rows as they are; ``decimals`` of ours and of the spread."""
-    keys = ("row", "column", "published", "ours", "spread", "n")
-    return aligned_table(keys, [[row[key] for key in keys] for row in rows], (None, None, 2, decimals, decimals, 0))
-
-
 def claims_section(paper: str) -> str:
-    """Return the section that says which claims of a paper came out, from its ``claims.toml``."""
-    claims = tomllib.loads((Path(__file__).parent / paper / "claims.toml").read_text(encoding="utf-8"))["claims"]
-    table = text_table(("of the paper", "claim", "as the paper claims", "here"), claims)
-    return f"## What the paper claims\n\nDiagrams and settings claim nothing and are left out.\n\n{table}"
+    """Return how a paper's page begins: its main claim and the table of all, from its ``claims.toml``."""
+    found = tomllib.loads((Path(__file__).parent / paper / "claims.toml").read_text(encoding="utf-8"))
+    table = text_table(("of the paper", "claim", "as the paper claims", "here"), found["claims"])
+    return f"{found['claim']}\n\n{table}"
 
 
 def panels(salt: str, rows: int, columns: int, size: tuple[float, float], **options: Any) -> tuple[Any, list[Any]]:

@@ -10,39 +10,35 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from allocopt.simulator.rules import Backfill
 from heuristics.scheduling.job_selection import POLICIES, RULES, run_baseline
-from papers.artifact import Printed
-from papers.cush.configuration import BASELINES, FIXED, MACHINES, TABLE_ONE
+from papers.cush.configuration import BASELINES, MACHINES, TABLE_ONE
 from papers.pages import write_template
 
-METRICS = {"NTAT": "normalized_turnaround", "wait": "wait", "rewards": "rewards"}
-"""Metrics by the column of Table 1."""
 EVERY = tuple(product(RULES, POLICIES))
 ORDER = sorted(BASELINES, key=lambda method: TABLE_ONE[f"sierra: {method}"]["NTAT"])
-HEADER = ("job", "policy", "NTAT", "published", "wait", "published", "rewards", "published", "penalty", "% of better")
 READINGS = ((Backfill.NONE, "waits"), (Backfill.EASY, "EASY"), (Backfill.FIRST_FIT, "first that fits"))
 
-_Values = dict[str, dict[str, FloatArray]]
-"""Metrics of all job sets by method."""
+_Values = dict[str, FloatArray]
+"""NTAT of all job sets by method."""
 
 
-def _means(values: _Values, name: str, published: Printed) -> str:
-    """Return the means of the baselines beside Table 1, and NTAT over that of the better fixed policy."""
+def _table(values: dict[tuple[str, int], _Values]) -> str:
+    """Return mean NTAT by method and machine, Table 1's values in brackets."""
     rows: list[list[Cell]] = []
-    for method, metrics in values.items():
-        rule, policy = method.split(", ")
-        means = {metric: float(of.mean()) for metric, of in metrics.items()}
-        printed = published.get(f"{name}: {method}", {})
-        fixed = min(float(values[f"{rule}, {one}"]["normalized_turnaround"].mean()) for one in FIXED)
-        cells = [cell for column, metric in METRICS.items() for cell in (means[metric], printed.get(column))]
-        rows.append([rule, policy, *cells, means["penalty"], 100 * means["normalized_turnaround"] / fixed])
-    return aligned_table(HEADER, rows, (None, None, 3, 2, 2, 2, 1, 2, 2, 1))
+    for method in (f"{rule}, {policy}" for rule, policy in EVERY):
+        cells: list[Cell] = [method]
+        for (name, nodes), of in values.items():
+            printed = TABLE_ONE.get(f"{name}: {method}", {}) if nodes == 128 else {}
+            cells.append(f"{of[method].mean():.3f}" + (f" ({printed['NTAT']:.2f})" if printed else ""))
+        rows.append(cells)
+    header = ("NTAT", *(f"{name.capitalize()}, {nodes} nodes" for name, nodes in values))
+    return aligned_table(header, rows, (None, *(0 for _ in values)))
 
 
 def _steps(values: _Values) -> str:
     """Return how far each baseline is above the one before it in Table 1's order, in paired standard errors."""
     rows: list[list[Cell]] = []
     for lower, higher in pairwise(ORDER):
-        low, high = (values[method]["normalized_turnaround"] for method in (lower, higher))
+        low, high = (values[method] for method in (lower, higher))
         difference = high - low
         error = float(difference.std(ddof=1)) / len(difference) ** 0.5
         mean = float(difference.mean())
@@ -67,18 +63,22 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a hundred job sets; the page is not written")
     options = parser.parse_args()
     count = 100 if options.quick else options.sets
-    sections = []
-    for name, machine_of in MACHINES.items():
-        for nodes in (128, 64):
-            machine = machine_of(nodes)
-            jobsets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + count))
-            values = {f"{rule}, {policy}": run_baseline(jobsets, machine, rule, policy) for rule, policy in EVERY}
-            means = _means(values, name, TABLE_ONE if nodes == 128 else {})
-            sections.append(f"## {name.capitalize()}, {nodes} nodes\n\n{means}")
-            if name == "sierra":
-                sections.append(f"Neighbours in the order of Table 1:\n\n{_steps(values)}")
-                sections.append(f"First come first served, three readings:\n\n{_readings(jobsets, machine)}")
-    places = {"count": count, "machines": "\n\n".join(sections)}
+    values: dict[tuple[str, int], _Values] = {}
+    for (name, machine_of), nodes in product(MACHINES.items(), (128, 64)):
+        machine = machine_of(nodes)
+        jobsets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + count))
+        values[name, nodes] = {
+            f"{rule}, {policy}": run_baseline(jobsets, machine, rule, policy)["normalized_turnaround"]
+            for rule, policy in EVERY
+        }
+    machine = MACHINES["sierra"](128)
+    jobsets = draw_jobsets(machine, SIERRA_TABLE, range(HELD_OUT, HELD_OUT + count))
+    places = {
+        "count": count,
+        "table": _table(values),
+        "steps": _steps(values["sierra", 128]),
+        "readings": _readings(jobsets, machine),
+    }
     write_template(__file__, "cush_baselines", places, options.quick)
 
 

@@ -25,19 +25,39 @@ from allocopt.report.table import Cell, aligned_table
 from allocopt.simulator.locality import SIERRA_TABLE
 from learned.rl.curve import line_plot
 from papers.artifact import read_curve
-from papers.cush.configuration import MACHINES
-from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, NODES, RATIO, RIGHT, WAYS, Curve
-from papers.pages import RESULTS, Row, by_row, measured_at, ours, read_rows, rows_table, write_template
+from papers.cush.configuration import CUSH, MACHINES
+from papers.cush.figures import HORIZON_EPOCHS, HORIZON_NODES, RATIO, RIGHT, WAYS, Curve
+from papers.pages import RESULTS, Row, Selection, read_rows, selected_tables, write_template
 
 ROUNDS = 5
 WORKERS = (1, 2, 4)
 SPEED_EPOCHS, SPEED_RUNS, QUALITY_EPOCHS, SEED = 100, 2, 300, 0
 WORKER_FILE = "cush-workers.json"
-GAIN = "% of the oracle's gain in penalty"
 STRETCH = 20
 """Epochs between two validations, over which speed is measured."""
 SIMULATIONS = 240
 """Simulations of an epoch."""
+
+_METHODS = "(?:CuSH|sjf, (?:depth|breadth)-first)"
+SELECTIONS = {
+    "ratios": Selection("cush-table1", f"(.*: {CUSH})", {RATIO: 3}, has_spread=True),
+    "table1": Selection(
+        "cush-table1", "(.*: (?:CuSH|sjf, .*|(?:fcfs|drf), .*-first))", {"NTAT": 2, "wait": 2, "penalty": 2}
+    ),
+    "figure4": Selection("cush-figure4", "(seed 0|sjf, breadth-first)", {"NTAT": 3, "NTAT after epoch 1000": 3}),
+    "figure5": Selection("cush-figure5", f"({_METHODS}: (?:short|long).*)", {"NTAT": 2, "wait": 2}),
+    "figure6": Selection(
+        "cush-figure6",
+        f"((?:policies|measured): (?:{'|'.join(WAYS)}))",
+        {"NTAT": 3, RATIO: 3, RIGHT: 3, "% of the oracle's gain in penalty": 3},
+    ),
+    "dynamic": Selection(
+        "cush-figure6", "(types not known at first)", {f"{RIGHT} in job set {n}": 2 for n in (1, 3, 5)}
+    ),
+    "figure7": Selection("cush-figure7", f"({_METHODS}: .*)", {"penalty": 2}),
+    "figure8": Selection("cush-figure8", "(.* nodes: .*)", {"NTAT of CuSH": 3, "NTAT of sjf over CuSH's": 3}),
+    "horizons": Selection("cush-figure8", "(horizon .*)", {"NTAT": 3}),
+}
 
 
 def _speeds() -> list[list[Cell]]:
@@ -46,10 +66,9 @@ def _speeds() -> list[list[Cell]]:
     for name, machine_of in MACHINES.items():
         machine = machine_of()
         jobsets = draw_jobsets(machine, SIERRA_TABLE, range(64))
-        for observation in ("image", "slots"):
-            episodes = Episodes(jobsets, machine, 16, Options(observation=observation))
-            rates = [_steps_per_second(episodes) for _ in range(ROUNDS)]
-            rows.append([name.capitalize(), machine.nodes, observation, max(rates)])
+        both = [Episodes(jobsets, machine, 16, Options(observation=kind)) for kind in ("image", "slots")]
+        fastest = [max(_steps_per_second(episodes) for _ in range(ROUNDS)) for episodes in both]
+        rows.append([f"{name.capitalize()}, {machine.nodes} nodes", *fastest])
     return rows
 
 
@@ -114,23 +133,8 @@ def _workers(found: dict[str, Any]) -> str:
     return aligned_table(header, rows, (0, 3, 3, 3, 0, 2, 2))
 
 
-def _wide(rows: Sequence[Row], columns: Sequence[str], first: str) -> str:
-    """Return a table with a column for each measure, and one for what is published of it where something is."""
-    header: list[str] = [first]
-    kinds: list[tuple[str, str]] = []
-    for column in columns:
-        is_printed = any(row["published"] is not None for row in rows if row["column"] == column)
-        header += [column, "published"] if is_printed else [column]
-        kinds += [(column, kind) for kind in (("ours", "published") if is_printed else ("ours",))]
-    cells = [[name, *(found.get(c, {}).get(kind) for c, kind in kinds)] for name, found in by_row(rows).items()]
-    return aligned_table(header, cells, (None, *(2 for _ in kinds)))
-
-
-def _figure_four(rows: list[Row], curve: Path) -> str:
-    """Return where the curves end, and a plot of the validation's turnaround over epochs where there is a training."""
-    table = rows_table([row for row in rows if "epoch" not in row["column"] or row["published"] is not None], 3)
-    if not curve.exists():
-        return table
+def _draw_figure_four(rows: Sequence[Row], curve: Path) -> None:
+    """Draw the validation's turnaround over epochs."""
     points = read_curve(curve)
     epochs, scores = (np.array([point[name] for point in points]) for name in ("update", "score"))
     lines = {"CuSH": (epochs, scores)}
@@ -139,36 +143,6 @@ def _figure_four(rows: list[Row], curve: Path) -> str:
             lines[row["row"]] = (epochs[[0, -1]], np.array([row["ours"], row["ours"]]))
     title = "Normalized turnaround time while CuSH learns, Sierra"
     write_text(RESULTS / "cush_figure4.svg", line_plot(title, "epoch", "NTAT", lines))
-    return f"{table}\n\n![Figure 4](cush_figure4.svg)"
-
-
-def _bars(rows: dict[str, list[Row]], workers: dict[str, Any], steps: list[list[Cell]]) -> str:
-    """Return what was asked for beside what came out."""
-    one, six, eight = (by_row(rows[name]) for name in ("table1", "figure6", "figure8"))
-    learned = {name: one.get(f"{name}: CuSH", {}) for name in MACHINES}
-    horizons = [float(found["NTAT"]["ours"]) for name, found in eight.items() if name.startswith("horizon")]
-    lines: list[list[Cell]] = []
-    for name, found in learned.items():
-        lines.append([f"CuSH's NTAT over the best baseline's, {name}", "<= 0.85", ours(found.get(RATIO))])
-    for name, found in learned.items():
-        lines.append([f"right policies, {name}, %", "> 99", ours(found.get(RIGHT))])
-    gain = six.get("measured: learned", {}).get(GAIN)
-    lines.append(["measured model: % of the oracle's gain in penalty", ">= 95", ours(gain)])
-    lines += [[f"{RATIO}, {way}", "-", ours(six.get(f"policies: {way}", {}).get(RATIO))] for way in WAYS]
-    spread = max(horizons) / min(horizons) if horizons else None
-    lines.append(["largest over smallest NTAT of the horizons", "<= 1.1", spread])
-    for nodes in NODES:
-        found = eight.get(f"{nodes} nodes: trained on it", {})
-        ratios = [row["ours"] for column, row in found.items() if "over CuSH's" in column]
-        lines.append([f"best baseline's NTAT over CuSH's, {nodes} nodes", "-", min(ratios, default=None)])
-    slowest = min(float(str(rate)) for _, _, observation, rate in steps if observation == "image")
-    lines.append(["steps/s with images of 128 nodes, one core, the slower machine", ">= 10,000", slowest])
-    if workers:
-        speed = max(workers["2"]["speeds"]) / max(workers["1"]["speeds"])
-        used = 2 * workers["1"]["epoch_s"] / workers["2"]["epoch_s"]
-        lines.append(["episodes/s of two workers over one, beside other programs", ">= 1.6", speed])
-        lines.append(["the same by processor time", "-", used])
-    return aligned_table(("claim", "bar", "measured"), lines, (None, None, 3))
 
 
 def main() -> None:
@@ -184,32 +158,19 @@ def main() -> None:
     if options.measure_workers:
         _measure_workers(path)
         return
-    rows = {name: read_rows(options.rows, f"cush-{name}") for name in ("table1", *(f"figure{i}" for i in range(4, 9)))}
-    steps, workers = _speeds(), json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    columns = ("NTAT", "wait", "rewards", "penalty", "right policies %")
-    ratios = [
-        f"- {row['row']}: NTAT {row['ours']:.3f} of the best baseline's (published {row['published']:.3f}; bar 0.85), "
-        f"spread {row['spread'] or 0:.3f} over training seeds"
-        for row in rows["table1"]
-        if row["column"].startswith("NTAT over")
-    ]
+    curve = options.trained / "cush-sierra-seed-0" / "curve.csv"
+    if curve.exists():
+        _draw_figure_four(read_rows(options.rows, "cush-figure4"), curve)
+    workers = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     places = {
-        "measured": measured_at([row for found in rows.values() for row in found]),
-        "bars": _bars(rows, workers, steps),
-        "table1": _wide(rows["table1"], columns, "machine: method"),
-        "ratios": "\n".join(ratios),
-        "figure4": _figure_four(rows["figure4"], options.trained / "cush-sierra-seed-0" / "curve.csv"),
-        "figure5": _wide(rows["figure5"], ("NTAT", "wait"), "method: length"),
-        "figure6": rows_table(rows["figure6"], 3),
-        "figure7": _wide(rows["figure7"], ("penalty",), "method: size"),
+        **selected_tables(options.rows, SELECTIONS),
         "horizon_nodes": HORIZON_NODES,
         "horizon_epochs": HORIZON_EPOCHS,
-        "figure8": rows_table(rows["figure8"], 3),
         "quality_epochs": QUALITY_EPOCHS,
         "stretch": STRETCH,
         "runs": SPEED_RUNS + 1,
         "workers": _workers(workers) if workers else None,
-        "speed": aligned_table(("machine", "nodes", "observation", "steps/s"), steps, (None, 0, None, 0)),
+        "speed": aligned_table(("machine", "image", "slots"), _speeds(), (None, 0, 0)),
     }
     write_template(__file__, "cush", places)
 

@@ -9,7 +9,7 @@ instead of the page. Needs the extras train and plot.
 
 import argparse
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -23,14 +23,36 @@ from learned.dras.jobsets import varied_jobset
 from papers.artifact import Asked
 from papers.dras.configuration import AGENTS, HELD_OUT, PAPER_METHODS, REFERENCE, SITES, jobsets_of, schedulers
 from papers.dras.curves import ORDERS
-from papers.dras.figures import KIVIAT, MODES, SURGE_METHODS, metrics_of
+from papers.dras.figures import KIVIAT, SURGE_METHODS, metrics_of
 from papers.dras.network import decision_times, update_times
-from papers.pages import ByRow, Row, by_row, measured_at, ours, panels, read_rows, save, write_template
+from papers.pages import ByRow, Row, Selection, by_row, panels, read_rows, save, selected_tables, write_template
 
+_SHARES = (
+    *(
+        f"{mode}, {what} %"
+        for mode, what in (("backfilled", "jobs"), ("ready", "core hours"), ("reserved", "core hours"))
+    ),
+    "reserved, core hours of large jobs %",
+    "started after the promised time",
+)
+_RATIOS = {f"{wait} wait / {REFERENCE}": digits for wait, digits in (("mean", 3), ("max", 2))}
+_WAITS = {"mean wait h": 2, "max wait h": 1}
+_BOX = {"wait h, mean": 2, "wait h, max": 1}
+SELECTIONS = {
+    "figure7": Selection("dras-figure7", "(.*: (?:Optimization|DRAS-.*))", {"mean wait h": 2, **_RATIOS, "area": 3}),
+    "figure5": Selection("dras-figure5", "seed 0: (.*)", {"best score": 3, "update of the best score": 0}),
+    "figure6": Selection("dras-figure6", "at the end: (.*)", {"reward as trained": 1, "reward by Eq. 1": 1}),
+    "figure8": Selection("dras-figure8", f"{HELD_OUT}: (.*), all sizes", _BOX),
+    "figure8_ppo": Selection("dras-figure8", f"{HELD_OUT}: DRAS-PPO, (1 to .*|2048 .*)", _BOX),
+    "figure9": Selection("dras-figure9", f"{HELD_OUT}: ((?:{REFERENCE}|DRAS-.*), .*)", {"wait h, mean": 2}),
+    "table4": Selection(
+        "dras-table4", f"(.*: (?:{REFERENCE}|DRAS-.*))", {share: 1 if "%" in share else 0 for share in _SHARES}
+    ),
+    "figure10": Selection("dras-figure10", "all seeds: (.*, surge)", _WAITS),
+    "figure11": Selection("dras-figure11", "(.*: DRAS-PPO, .*)", _WAITS),
+}
 Parts = dict[str, ByRow]
 """Rows by what stands before the colon, machine and jobsets or a seed, and what stands behind it."""
-_Line = tuple[Sequence[Cell], dict[str, Row]]
-"""Names of a line, and what was measured by column."""
 
 
 def _parts(rows: list[Row]) -> Parts:
@@ -39,16 +61,6 @@ def _parts(rows: list[Row]) -> Parts:
         part, name = row.split(": ")
         found.setdefault(part, {})[name] = columns
     return found
-
-
-def _table(names: list[str], lines: Iterable[_Line], columns: dict[str, int], also: dict[str, str]) -> str:
-    """Return a table of columns with their decimals; ``also`` are spread or n of the first one, by their headings."""
-    first, *_ = columns
-    cells: list[list[Cell]] = []
-    for line, of in lines:
-        cells.append([*line, *(ours(of.get(column)) for column in columns), *(of[first][key] for key in also.values())])
-    decimals = (*(None,) * len(names), *columns.values(), *(0 if key == "n" else columns[first] for key in also))
-    return aligned_table([*names, *columns, *also], cells, decimals)
 
 
 def _points(columns: dict[str, Row], measure: str) -> tuple[list[float], list[float]]:
@@ -72,53 +84,27 @@ def _plot_curves(curves: ByRow, constants: dict[str, float], name: str, is_share
     save(figure, name, legend_columns=4)
 
 
-def _figure_five(parts: Parts) -> str:
-    cells: list[list[Cell]] = []
-    for part, orders in parts.items():
-        for order, columns in orders.items():
-            last = (_points(columns, measure)[1][-1] for measure in ("total_reward", "wait_ratio"))
-            best = (ours(columns[name]) for name in ("best score", "update of the best score"))
-            cells.append([part, order, *last, *best])
+def _figure_five(parts: Parts) -> None:
+    """Draw the learning curves of the orders of the phases."""
     found = next(iter(parts.values()))
     _plot_curves({order: found[order] for order in ORDERS if order in found}, {}, "dras_figure5", is_share=False)
-    header = ["seed", "phases", "total reward at the end", "mean wait / FCFS/B", "best score", "at update"]
-    return aligned_table(header, cells, (None, None, 1, 3, 3, 0))
 
 
-def _figure_six(parts: Parts) -> str:
-    """Draw the agents' curves, and return what all methods collect at the end."""
-    ends, columns = parts["at the end"], {"reward as trained": 1, "reward by Eq. 1": 1}
+def _figure_six(parts: Parts) -> None:
+    """Draw the agents' curves, and what the other methods collect."""
     curves = next((methods for part, methods in parts.items() if part.endswith("curve")), {})
-    constants = {method: of["reward as trained"]["ours"] for method, of in ends.items() if method not in AGENTS}
+    rewards = {method: of["reward as trained"]["ours"] for method, of in parts["at the end"].items()}
+    constants = {method: reward for method, reward in rewards.items() if method not in AGENTS}
     _plot_curves(curves, constants, "dras_figure6", is_share=True)
-    return _table(["method"], (([method], of) for method, of in ends.items()), columns, {"spread": "spread", "n": "n"})
 
 
-COLUMNS = {
-    "mean wait h": 2,
-    f"mean wait / {REFERENCE}": 3,
-    "max wait h": 1,
-    f"max wait / {REFERENCE}": 2,
-    f"max wait / {REFERENCE}, worst jobset": 2,
-    "mean response h": 2,
-    "mean slowdown": 1,
-    "utilization": 4,
-    "area": 3,
-    "rank": 0,
-    "area, all methods": 3,
-    "rank, all methods": 0,
-}
-"""Columns of the table of Figure 7, and their decimals."""
-
-
-def _figure_seven(parts: Parts) -> str:
-    """Draw a Kiviat graph for every part, methods without reservations dashed as in the paper; return all numbers."""
+def _figure_seven(parts: Parts) -> None:
+    """Draw a Kiviat graph for every part, methods without reservations dashed as in the paper."""
     n_rows = -(-len(parts) // 2)
     size = (9, 4.2 * n_rows + 0.6)
     figure, grid = panels("dras", n_rows, 2, size, subplot_kw={"projection": "polar"})
     names = [metric.removesuffix(" h") for metric in KIVIAT]
     angles = np.linspace(0, 2 * np.pi, len(names), endpoint=False)
-    tables = []
     for panel, (part, found) in zip(grid, parts.items(), strict=False):
         for number, method in enumerate(PAPER_METHODS):
             if method in found:
@@ -128,29 +114,18 @@ def _figure_seven(parts: Parts) -> str:
                 panel.plot([*angles, 0], [*radii, radii[0]], **style_of)
         panel.set(title=part, ylim=(0, 1), yticklabels=[])
         panel.set_xticks(angles, names)
-        lines = (([method], columns) for method, columns in found.items())
-        table = _table(["method"], lines, COLUMNS, {"wait spread": "spread", "n": "n"})
-        tables.append(f"### {part}\n\n{table}")
     save(figure, "dras_figure7", legend_columns=5)
-    return "\n\n".join(tables)
 
 
-STATISTICS = ("median", "q3", "mean", "max")
-
-
-def _boxes(number: int, by: str, parts: Parts) -> str:
-    """Draw the waits of the held-out week as boxes, a panel per method, and return all."""
-    cells: list[list[Cell]] = []
+def _boxes(number: int, parts: Parts) -> None:
+    """Draw the waits of the held-out week as boxes, a panel per method."""
     shown: dict[str, list[dict[str, str | float]]] = {}
-    for part, rows in parts.items():
-        for row, columns in rows.items():
-            method, kind = row.rsplit(", ", 1)
-            box = {column.removeprefix("wait h, "): of for column, of in columns.items()}
-            cells.append([part, method, kind, box["max"]["n"], *(ours(box[name]) for name in STATISTICS)])
-            if part == HELD_OUT:
-                places = {"whislo": "min", "whishi": "max", "med": "median", "q1": "q1", "q3": "q3", "mean": "mean"}
-                values = {place: box[name]["ours"] for place, name in places.items()}
-                shown.setdefault(method, []).append({"label": kind.removesuffix(" nodes"), **values})
+    for row, columns in parts[HELD_OUT].items():
+        method, kind = row.rsplit(", ", 1)
+        box = {column.removeprefix("wait h, "): of["ours"] for column, of in columns.items()}
+        places = {"whislo": "min", "whishi": "max", "med": "median", "q1": "q1", "q3": "q3", "mean": "mean"}
+        values = {place: box[name] for place, name in places.items()}
+        shown.setdefault(method, []).append({"label": kind.removesuffix(" nodes"), **values})
     figure, of_methods = panels("dras", 1, len(shown), (2.1 * len(shown), 3.6), sharey=True)
     for panel, (method, boxes) in zip(of_methods, shown.items(), strict=True):
         panel.bxp(boxes, showfliers=False, showmeans=True)
@@ -159,29 +134,10 @@ def _boxes(number: int, by: str, parts: Parts) -> str:
     longest = max(float(box["whishi"]) for boxes in shown.values() for box in boxes)
     of_methods[0].set(ylabel="wait, h", ylim=(0, 1.2 * longest))
     save(figure, f"dras_figure{number}")
-    header = ["jobsets", "method", by, "jobs", *(f"{name} wait h" for name in STATISTICS)]
-    return aligned_table(header, cells, (None, None, None, 0, 2, 2, 2, 1))
 
 
-def _table_four(parts: Parts) -> str:
-    modes = [mode.name.lower() for mode in MODES]
-    shares = [f"{mode}, {what}" for mode in modes for what in ("jobs", "core hours")]
-    large = [f"{mode}, core hours of large jobs" for mode in modes]
-    tables = []
-    for part, methods in parts.items():
-        cells: list[list[Cell]] = []
-        for method, columns in methods.items():
-            pairs = (columns[f"{share} %"] for share in shares)
-            beside = (f"{row['ours']:.1f} ({row['published']:.1f})" for row in pairs)
-            late = ours(columns["started after the promised time"])
-            cells.append([method, *beside, *(ours(columns[f"{share} %"]) for share in large), late])
-        table = aligned_table(["method", *shares, *large, "late"], cells, (*(None,) * 7, 1, 1, 1, 0))
-        tables.append(f"### {part}\n\n{table}")
-    return "\n\n".join(tables)
-
-
-def _figure_ten(parts: Parts) -> str:
-    """Draw mean and longest wait by week, and return the loads and what the whole comes to."""
+def _figure_ten(parts: Parts) -> None:
+    """Draw mean and longest wait by week."""
     figure, both = panels("dras", 1, 2, (9, 3.6))
     found = next(iter(parts.values()))
     lines = {
@@ -195,29 +151,15 @@ def _figure_ten(parts: Parts) -> str:
     for panel, title in zip(both, ("mean wait, h", "longest wait, h"), strict=True):
         panel.set(title=title, xlabel="week", yscale="log", xticks=range(1, len(lines[REFERENCE]) + 1))
     save(figure, "dras_figure10", legend_columns=4)
-    columns = {"mean wait h": 2, "max wait h": 1, "times trained": 0, "times changed": 0}
-    whole = [([part, name], of) for part, rows in parts.items() for name, of in rows.items() if ", week " not in name]
-    table = _table(["seed", "method and weeks"], whole, columns, {})
-    loads = ", ".join(f"{of['load']['ours']:.2f}" for of in lines[REFERENCE])
-    return f"Loads by week: {loads}.\n\n{table}"
 
 
-def _figure_eleven(parts: Parts) -> str:
-    names = ("mean wait h", "max wait h", "mean response h", "mean slowdown", "mean bounded slowdown", "utilization")
-    columns = dict(zip(names, (2, 1, 2, 1, 1, 4), strict=True))
-    lines = (([part, agent], of) for part, agents in parts.items() for agent, of in agents.items())
-    return _table(["jobsets", "agent"], lines, columns, {"n": "n"})
-
-
-SECTIONS: dict[str, Callable[[Parts], str]] = {
+PLOTS: dict[str, Callable[[Parts], None]] = {
     "figure5": _figure_five,
     "figure6": _figure_six,
     "figure7": _figure_seven,
-    "figure8": partial(_boxes, 8, "size"),
-    "figure9": partial(_boxes, 9, "mode"),
-    "table4": _table_four,
+    "figure8": partial(_boxes, 8),
+    "figure9": partial(_boxes, 9),
     "figure10": _figure_ten,
-    "figure11": _figure_eleven,
 }
 
 JITTER_FILE = "dras-jitter.json"
@@ -251,15 +193,14 @@ def _jittered(path: Path) -> str:
     for site, by_method in json.loads(path.read_text(encoding="utf-8")).items():
         for method, ratios in by_method.items():
             mean, spread = np.mean(ratios, axis=0), np.std(ratios, axis=0, ddof=1)
-            cells.append([site, method, mean[0], spread[0], mean[1], spread[1], len(ratios)])
-    header = ["held-out days of", "method", "mean wait / FCFS/B", "spread", "max wait / FCFS/B", "spread", "n"]
-    return aligned_table(header, cells, (None, None, 3, 3, 2, 2, 0))
+            cells.append([f"{site}: {method}", f"{mean[0]:.3f} ± {spread[0]:.3f}", f"{mean[1]:.2f} ± {spread[1]:.2f}"])
+    return aligned_table(("", "mean wait / FCFS/B", "max wait / FCFS/B"), cells, (None, 0, 0))
 
 
 def _times() -> str:
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
-    return aligned_table(["what", "ms", "bar"], [*decision_times(rng), *update_times(rng)], (None, 3, 1))
+    return aligned_table(["what", "ms", "at most"], [*decision_times(rng), *update_times(rng)], (None, 3, 1))
 
 
 def main() -> None:
@@ -276,10 +217,11 @@ def main() -> None:
     if options.decisions:
         print(_times())
         return
-    rows = {name: read_rows(options.rows, f"dras-{name}") for name in SECTIONS}
+    for name, draw in PLOTS.items():
+        if rows := read_rows(options.rows, f"dras-{name}"):
+            draw(_parts(rows))
     places = {
-        "measured": measured_at([row for found in rows.values() for row in found]),
-        **{name: show(_parts(rows[name])) if rows[name] else None for name, show in SECTIONS.items()},
+        **selected_tables(options.rows, SELECTIONS),
         "variants": VARIANTS,
         "last_variant": VARIANTS - 1,
         "jitter": JITTER,

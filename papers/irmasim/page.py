@@ -7,6 +7,7 @@ folder with their files. Those of Figures 10 and 11 under another name ``irmasim
 
 import argparse
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,24 @@ import numpy as np
 from allocopt.envs.policy_selection.observation import LEVELS
 from allocopt.envs.policy_selection.task import Episodes, Options
 from allocopt.report.table import Cell, aligned_table
-from allocopt.simulator.multicore.policies import JobSelection, NodeSelection
+from allocopt.simulator.multicore.policies import NodeSelection
 from allocopt.simulator.simulate import simulate
 from learned.irmasim.agents import Agent
 from learned.irmasim.environment import HETEROGENEOUS, PAPERS, SUBSET, jobsets_of, policy_rewards
 from learned.irmasim.training import IrmasimTraining
-from papers.irmasim.figures import BELOW, CLASS_A, ENDS, ENERGY, KINDS, MEASURES, NODES, WORST, WORST_OF_SUBSET
-from papers.pages import ByRow, Row, by_row, measured_at, panels, read_rows, save, write_template
+from papers.irmasim.figures import BELOW, ENERGY, KINDS, MEASURES, OVER_BEST, UNTIL, WORST, WORST_OF_SUBSET
+from papers.pages import (
+    ByRow,
+    Row,
+    Selection,
+    by_row,
+    panels,
+    read_rows,
+    save,
+    selected_tables,
+    text_table,
+    write_template,
+)
 
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "energy": {},
@@ -33,17 +45,22 @@ SEEDS = (0, 1, 2)
 UNSEEN = range(1000, 1020)
 """Seeds of batches that no training has seen."""
 SIDE_BY_SIDE, TIMED_STEPS = 64, 400
-BATCHES = (
-    "Batches of jobs that come within two minutes and start in the order of their submission. Mean over seeds. "
-    "*Published*: by how much the paper's baseline is below the *real* cluster (its IRMaSim: 3 % in makespan and 10 % "
-    "in energy on the homogeneous cluster, 5 % on the other), and the power that it gives for IRMaSim and Batsim; the "
-    "real cluster took 400 W. The paper does not say how many jobs a batch has, or by which policy they start."
-)
-"""Stands in the sections of both figures of batches."""
+_BELOW = {"makespan %": 1, "energy %": 1}
+SELECTIONS = {
+    "figure1": Selection(
+        "irmasim-figure1",
+        "contention: (lu.A, .*)",
+        {"mean times as long as alone": 2, "most times as long as alone": 2},
+    ),
+    "figure7": Selection("irmasim-figure7", f"([15]00 jobs): {BELOW}", _BELOW),
+    "power": Selection("irmasim-figure7", "([15]00 jobs: (?:contention|baseline))", {"mean power W": 0}),
+    "figure8": Selection("irmasim-figure8", f"([15]00 jobs): {BELOW}", _BELOW),
+    "figure9": Selection("irmasim-figure9", "(contention|baseline)", {WORST: 2, WORST_OF_SUBSET: 2}, has_spread=True),
+}
 
 
-def _figure_one(found: ByRow) -> str:
-    """Draw when each job ran, by node, and return the slowdowns."""
+def _figure_one(found: ByRow) -> None:
+    """Draw when each job ran, by node."""
     figure, both = panels("irmasim", 1, 2, (9, 3), sharex=True)
     for panel, model in zip(both, KINDS, strict=True):
         places = [row for row in found if row.startswith(f"{model}: job")]
@@ -55,19 +72,10 @@ def _figure_one(found: ByRow) -> str:
         panel.axhline(at - 0.5, color="black", linewidth=0.5)
         panel.set(title=model, xlabel="s", yticks=[at / 2, (at + len(places)) / 2], yticklabels=["fast", "slow"])
     save(figure, "irmasim_figure1")
-    cells: list[list[Cell]] = []
-    for model in KINDS:
-        for benchmark in CLASS_A:
-            for node in NODES.values():
-                of = found[f"{model}: {benchmark}.A, {node} node"]
-                mean, most = (of[f"{which} times as long as alone"] for which in ("mean", "most"))
-                cells.append([model, f"{benchmark}.A", node, mean["ours"], most["ours"], most["published"], mean["n"]])
-    header = ["model", "benchmark", "node", "mean times as long", "most", "published", "n"]
-    return aligned_table(header, cells, (None, None, None, 2, 2, 1, 0))
 
 
-def _batches(rows: list[Row], name: str) -> str:
-    """Draw makespans and energies by size of batch, and return them with the power."""
+def _batches(rows: list[Row], name: str) -> None:
+    """Draw makespans and energies by size of batch."""
     found = by_row(rows)
     sizes = list(dict.fromkeys(row.split(":")[0] for row in found))
     figure, both = panels("irmasim", 1, 2, (8, 3))
@@ -79,42 +87,26 @@ def _batches(rows: list[Row], name: str) -> str:
         panel.set_xticklabels([size.split()[0] for size in sizes])
     both[0].legend(frameon=False)
     save(figure, name)
-    cells: list[list[Cell]] = []
-    below: list[list[Cell]] = []
-    for size in sizes:
-        for model in KINDS:
-            of = [found[f"{size}: {model}"][column] for column in MEASURES]
-            cells.append([size, model, *(row["ours"] for row in of), of[-1]["published"], of[0]["n"]])
-        pair = [found[f"{size}: {BELOW}"][f"{which} %"] for which in ("makespan", "energy")]
-        below.append([size, *(value for one in pair for value in (one["ours"], one["published"]))])
-    table = aligned_table(["batch", "model", *MEASURES, "published W", "n"], cells, (None, None, 0, 1, 0, 0, 0))
-    header = ["batch", "makespan: below by %", "published", "energy: below by %", "published "]
-    return table + "\n\n" + aligned_table(header, below, (None, 1, 0, 1, 0))
 
 
 def _figure_nine(found: ByRow) -> str:
-    """Draw the energies of the subset, and return those of all policies."""
+    """Draw the energies of the subset, and return by how much those of all policies are above the least."""
     figure, both = panels("irmasim", 1, 2, (9, 3))
-    tables = []
-    columns = [selection.name.lower() for selection in NodeSelection]
     for panel, model in zip(both, KINDS, strict=True):
         energies = [found[f"{model}: {name}"][ENERGY]["ours"] for name in SUBSET]
         panel.barh(SUBSET, energies)
         panel.set(title=f"{model}, kJ", xlim=(0.9 * min(energies), 1.01 * max(energies)))
-        cells: list[list[Cell]] = []
-        least = min(of[ENERGY]["ours"] for place, of in found.items() if ENERGY in of and model in place)
-        for jobs in (selection.name.lower() for selection in JobSelection):
-            above = (found[f"{model}: {jobs}-{nodes}"][ENERGY]["ours"] / least - 1 for nodes in columns)
-            cells.append([jobs, *(100 * one for one in above)])
-        tables.append(f"### {model}\n\n" + aligned_table(["jobs", *columns], cells, (None, *(2,) * len(columns))))
     both[1].set_yticklabels([])
     save(figure, "irmasim_figure9")
-    apart = [
-        [model, *(found[model][column][key] for column in (WORST, WORST_OF_SUBSET) for key in ("ours", "spread"))]
-        for model in KINDS
-    ]
-    header = ["model", WORST, "spread", WORST_OF_SUBSET, "spread "]
-    return "\n\n".join([*tables, aligned_table(header, apart, (None, 2, 2, 2, 2))])
+    of_policies = {row: of[ENERGY]["ours"] for row, of in found.items() if ENERGY in of and row.startswith(KINDS[0])}
+    least = min(of_policies.values())
+    columns = [selection.name.lower() for selection in NodeSelection if selection is not NodeSelection.HIGH_MEM]
+    cells: list[list[Cell]] = []
+    # Serial jobs that ask for no memory make smallest and low_mem the same as first.
+    for jobs in ("random", "first", "shortest", "low_mem_bw"):
+        energies = [of_policies[f"{KINDS[0]}: {jobs}-{nodes}"] for nodes in columns]
+        cells.append([jobs, *(100 * (energy / least - 1) for energy in energies)])
+    return aligned_table(["jobs", *columns], cells, (None, *(2,) * len(columns)))
 
 
 def _convergence(folder: Path) -> str:
@@ -129,23 +121,34 @@ def _convergence(folder: Path) -> str:
                 continue
             found = by_row(read_rows(folder, path.stem))
             seeds = sorted(row for row in found if row.startswith("seed") and "," not in row)
-            for seed in seeds:
-                values = (found[seed][column]["ours"] for column in ENDS)
-                cells.append([label, model, seed, *values, _named(found[seed])])
+            cells.append([label, model, *_ends([found[seed] for seed in seeds])])
             if label == "usual":
                 _plot_shares(found, seeds, f"irmasim_figure{number}")
                 title = f"Share of the decisions in which each policy is named, {model}"
                 plots.append(f"![{title}](irmasim_figure{number}.svg)")
-    header = ["agent", "model", "seed", "energy", "drawn", "favoured from", "its share", "names at the end"]
+    header = ["agent", "model", "energy", "favoured", "from episode", "most named at the end, in"]
     cells.sort(key=lambda row: (row[0] != "usual", str(row[0])))
-    return "\n\n".join([aligned_table(header, cells, (None, None, None, 4, 4, 0, 2, None)), *plots])
+    return "\n\n".join([text_table(header, cells), *plots])
 
 
-def _named(columns: dict[str, Row]) -> str:
-    """Return what the agent names when it always takes what it prefers."""
-    shares = {column.removeprefix("named at the end: "): row["ours"] for column, row in columns.items()}
-    known = {name: share for name, share in shares.items() if name in SUBSET}
-    return ", ".join(f"{name} {share:.0%}" for name, share in sorted(known.items(), key=lambda item: -item[1]))
+def _ends(seeds: list[dict[str, Row]]) -> list[Cell]:
+    """Return what the trainings of several seeds end on."""
+    energies = [of[OVER_BEST]["ours"] for of in seeds]
+    firsts = [of[UNTIL]["ours"] for of in seeds if of[UNTIL]["ours"] is not None]
+    # The policy that an agent names most when it always takes what it prefers.
+    named = Counter(max(SUBSET, key=lambda policy: _share_at_the_end(of, policy)) for of in seeds)
+    ((policy, count),) = named.most_common(1)
+    return [
+        f"{min(energies):.4f} .. {max(energies):.4f}",
+        f"{len(firsts)} of {len(seeds)}",
+        f"{min(firsts):,.0f} .. {max(firsts):,.0f}" if firsts else None,
+        f"{policy}, {count} of {len(seeds)}",
+    ]
+
+
+def _share_at_the_end(columns: dict[str, Row], policy: str) -> float:
+    row = columns.get(f"named at the end: {policy}")
+    return 0.0 if row is None else float(row["ours"])
 
 
 def _plot_shares(found: ByRow, seeds: list[str], name: str) -> None:
@@ -220,14 +223,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=Path, default=Path("reproduced"))
     folder = parser.parse_args().rows
-    one, seven, eight, nine = (read_rows(folder, f"irmasim-figure{number}") for number in (1, 7, 8, 9))
+    rows = {number: read_rows(folder, f"irmasim-figure{number}") for number in (1, 7, 8, 9)}
+    _figure_one(by_row(rows[1]))
+    _batches(rows[7], "irmasim_figure7")
+    _batches(rows[8], "irmasim_figure8")
     places = {
-        "measured": measured_at([*one, *seven, *eight, *nine]),
-        "batches": BATCHES,
-        "figure1": _figure_one(by_row(one)),
-        "figure7": _batches(seven, "irmasim_figure7"),
-        "figure8": _batches(eight, "irmasim_figure8"),
-        "figure9": _figure_nine(by_row(nine)),
+        **selected_tables(folder, SELECTIONS),
+        "policies": _figure_nine(by_row(rows[9])),
         "convergence": _convergence(folder),
         "objectives": _objectives(),
     }

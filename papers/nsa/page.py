@@ -19,12 +19,47 @@ from allocopt.report.table import Cell, aligned_table
 from learned.nsa.networks import NETWORKS, PRINTED_PARAMETERS, Buffers, PackedNetwork, buffers_for, forward
 from learned.nsa.solver import load_network, weights_path
 from learned.rl.curve import line_plot, smoothed
-from learned.weights import read_weights
 from papers.artifact import read_curve
-from papers.nsa.tables import AVERAGE, LEADER, OPTIMUM
-from papers.pages import RESULTS, Row, by_row, measured_at, read_rows, rows_table, write_template
+from papers.nsa.tables import LEADER, OPTIMUM
+from papers.pages import RESULTS, Selection, selected_tables, write_template
 
 REPEATS, PASSES = 200, 50
+
+_COSTS = ("Seq.", "SA-1000", LEADER, "annealing, time of NSA-500", "lns", "exact")
+_GAINS = ("SA-1000", "SA in equal time", "annealing in equal time", "random repair, equal steps")
+_LIMITED = "SCIP on the paper's model, limited"
+SELECTIONS = {
+    "table3": Selection(
+        "nsa-table3",
+        "(Avg.)",
+        {
+            **{f"{name} cost": 2 for name in _COSTS},
+            "SA-1000 ms": 2,
+            f"{LEADER} ms": 2,
+            **{f"Impr. % on {name}": 2 for name in _GAINS},
+        },
+        has_spread=True,
+    ),
+    "table4": Selection(
+        "nsa-table4",
+        "(Avg.)",
+        {
+            f"{OPTIMUM} cost": 2,
+            f"{OPTIMUM} ms": 2,
+            f"Impr. % of {LEADER} on {OPTIMUM}": 2,
+            f"{_LIMITED} cost": 2,
+            f"{_LIMITED} ms": 2,
+            "SCAS optimum of the same windows cost": 2,
+        },
+        has_spread=True,
+    ),
+    "figure5": Selection(
+        "nsa-figure5",
+        "(500 steps)",
+        {f"{name} Impr. % on SA-1000": 2 for name in (*NETWORKS, "random repair")},
+        has_spread=True,
+    ),
+}
 
 
 @njit()
@@ -43,41 +78,22 @@ def _forward_microseconds(name: str) -> float:
     return 1e6 * min(seconds) / PASSES
 
 
-def _networks() -> str:
-    header = ("network", "parameters", "printed", "forward pass, us", "updates", "seed", "trained by")
-    rows: list[list[Cell]] = []
-    for name, architecture in NETWORKS.items():
-        _, card = read_weights(weights_path(name))
-        count, printed = architecture.n_parameters, PRINTED_PARAMETERS[name]
-        rows.append([name, count, printed, _forward_microseconds(name), card.updates, card.seed, f"`{card.command}`"])
-    return aligned_table(header, rows, (None, 0, 0, 1, 0, 0, None))
-
-
-def _epochs(rows: list[Row], columns: dict[str, str]) -> str:
-    """Format one line per epoch: published and ours of some columns, by what they are called here."""
-    header = ["epoch", *(f"{title}{kind}" for title in columns.values() for kind in (", published", ", ours"))]
-    cells: list[list[Cell]] = []
-    for epoch, found in by_row(rows).items():
-        if "SCIP" not in epoch:
-            cells.append([epoch, *(found[column][kind] for column in columns for kind in ("published", "ours"))])
-    return aligned_table(header, cells, (None, *(2 if "%" in name else 0 for name in header[1:])))
-
-
-def _curves(trained: Path) -> str:
-    """Plot the learning curves, and say where they end and how long the trainings took."""
+def _networks(trained: Path | None) -> str:
+    """Return sizes, times and, from the folder of their trainings, where the learning curves end, which are drawn."""
     lines = {}
     rows: list[list[Cell]] = []
-    for name in NETWORKS:
-        curve = read_curve(trained / f"nsa-{name}-seed-0" / "curve.csv")
-        samples, returns, seconds = (
-            np.array([row[column] for row in curve]) for column in ("samples", "mean_return", "seconds")
-        )
-        lines[name] = (samples, smoothed(returns, 0.05))
-        first, last = float(returns[:5].mean()), float(returns[-len(returns) // 20 :].mean())
-        rows.append([name, len(curve), float(samples[-1]), first, last, float(seconds[-1]) / 60])
-    write_text(RESULTS / "nsa_figure4.svg", line_plot("Figure 4", "samples", "return", lines))
-    header = ("network", "updates", "samples", "return at first", "at the end", "minutes, one core, shared")
-    return aligned_table(header, rows, (None, 0, 0, 3, 3, 1))
+    for name, architecture in NETWORKS.items():
+        ends: list[Cell] = [None, None]
+        if trained is not None:
+            curve = read_curve(trained / f"nsa-{name}-seed-0" / "curve.csv")
+            samples, returns = (np.array([row[column] for row in curve]) for column in ("samples", "mean_return"))
+            lines[name] = (samples, smoothed(returns, 0.05))
+            ends = [float(returns[:5].mean()), float(returns[-len(returns) // 20 :].mean())]
+        rows.append([name, architecture.n_parameters, PRINTED_PARAMETERS[name], _forward_microseconds(name), *ends])
+    if lines:
+        write_text(RESULTS / "nsa_figure4.svg", line_plot("Figure 4", "samples", "return", lines))
+    header = ("network", "parameters", "printed", "forward pass, us", "return at first", "at the end")
+    return aligned_table(header, rows, (None, 0, 0, 1, 3, 3))
 
 
 def main() -> None:
@@ -88,23 +104,11 @@ def main() -> None:
     parser.add_argument("--forward", action="store_true")
     options = parser.parse_args()
     if options.forward:
-        print(_networks())
+        print(_networks(None))
         return
-    three, four, five = (read_rows(options.rows, f"nsa-{name}") for name in ("table3", "table4", "figure5"))
-    ours = {f"{LEADER} cost": LEADER}
-    by_epoch = {"SA-1000 cost": "SA-1000", **ours, "Impr. % on SA-1000": "Impr. %"}
-    gaps = {f"{OPTIMUM} cost": "optimum", **ours, f"Impr. % of {LEADER} on {OPTIMUM}": "Impr. %"}
-    places = {
-        "measured": measured_at([*three, *four, *five]),
-        "networks": _networks(),
-        "curves": _curves(options.trained),
-        "table3": _epochs(three, by_epoch),
-        "means3": rows_table([row for row in three if row["row"] == AVERAGE]),
-        "table4": _epochs(four, gaps),
-        "means4": rows_table([row for row in four if row["row"] == AVERAGE]),
-        "figure5": rows_table([row for row in five if "Impr." in row["column"] or row["row"] == "500 steps"]),
-    }
-    write_template(__file__, "nsa", places)
+    write_template(
+        __file__, "nsa", {"networks": _networks(options.trained), **selected_tables(options.rows, SELECTIONS)}
+    )
 
 
 if __name__ == "__main__":
