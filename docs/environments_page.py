@@ -47,6 +47,8 @@ to, under the names below. A further step is an error.
 
 **Rewards** of an episode add up to the objective, unless something else is said.
 
+**An episode** is told about by `env.unwrapped.episodes`, its schedule for one, also while it goes on.
+
 **Many at once**, in one thread and, but for co-allocation, in one compiled call:
 
 ```python
@@ -132,7 +134,7 @@ def _section(name: str, folder: str, class_name: str, *, with_example: bool) -> 
         f"**Mask**: {about.mask}",
         f"**Observation**: `{made.observation_space()}` by default. {about.seen}",
         *_meanings(about.meanings),
-        f"**Rewards**, of `{where}.reward`:",
+        _of_rewards(about.rewards),
         _table(("reward", "what"), _rewards(about.rewards)),
         f"**At the end** `info` has {', '.join(f'`{metric}`' for metric in metrics)}.",
     ]
@@ -181,6 +183,10 @@ def _rewards(given: Any) -> list[tuple[str, str]]:
             (f"`{kind.__name__}({name}={getattr(made, name):g})`", text) for name, text in _parameters(kind).items()
         ]
     return [(f"`{kind.__name__}{inspect.signature(kind)}`".replace(" -> None", ""), _summary(kind)) for kind in given]
+
+
+def _of_rewards(given: Any) -> str:
+    return "**Rewards**:" if isinstance(given, dict) else f"**Rewards**, of `{given[0].__module__}`:"
 
 
 def _summary(kind: Any) -> str:

@@ -9,7 +9,7 @@ from support.agents import AGENT_NAMES, write_agent
 from support.knapsacks import value_of
 from support.simulations import assert_lawful
 
-from allocopt.envs.dras.reward import CAPABILITY, CAPACITY, Weights
+from allocopt.envs.dras.dynamics import CAPABILITY, CAPACITY, Weights
 from allocopt.envs.dras.task import Episodes, Observing, Options
 from allocopt.problems.knapsack import Reward
 from allocopt.simulator.optimization import OptimizationScheduler, knapsack_of

@@ -19,7 +19,6 @@ from allocopt.traces.workload import Workload
 
 E = TypeVar("E", bound=SideBySide[Any])
 Seen = TypeVar("Seen")
-Act = TypeVar("Act")
 
 
 class About(NamedTuple):
@@ -80,13 +79,6 @@ class Task(ABC, Generic[E, Seen]):
         """
         return episodes.step(actions, jobsets)
 
-    def told(self, episodes: E) -> dict[str, NDArray[Any]]:
-        """Return what else an agent is told at every step, the episodes in front."""
-        return {}
-
-    def reseed(self, episodes: E, rng: np.random.Generator) -> None:
-        """Let what is random within episodes begin anew; does nothing where nothing is."""
-
 
 class _Environment(Generic[E, Seen]):
     """What one environment and many have in common.
@@ -124,12 +116,12 @@ class _Environment(Generic[E, Seen]):
         if self._episodes is None or (self._task.is_drawn and seed is not None):
             self._episodes = self._task.episodes(count, rng)
         if seed is not None or self._over is None:
-            self._task.reseed(self._episodes, rng)
+            self._episodes.seed(rng)
         drawn = rng.integers(0, self._episodes.n_jobsets, count)
         self._episodes.begin(self._named(options, drawn, self._episodes.n_jobsets))
         self._over = np.zeros(count, dtype=np.bool_)
         seen = self._look(self._episodes, self._over)
-        return seen, {"action_mask": self._mask, **self._task.told(self._episodes)}
+        return seen, {"action_mask": self._mask, **self._episodes.told()}
 
     def _named(self, options: object, drawn: IntArray, n_jobsets: int) -> IntArray:
         """Return the jobsets that a reset names, one for all episodes or one for each, or those that were drawn."""
@@ -154,7 +146,7 @@ class _Environment(Generic[E, Seen]):
         return seen
 
 
-class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Act], Generic[E, Seen, Act]):
+class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Any], Generic[E, Seen]):
     """An environment of one episode at a time, with the arguments of its task."""
 
     metadata = {"render_modes": []}  # noqa: RUF012 - so Gymnasium declares it
@@ -173,18 +165,20 @@ class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Act], Generic[E, Seen
         seen, info = self._begin(1, self.np_random, seed, options)
         return _first(seen), {name: _plain(values[0]) for name, values in info.items()}
 
-    def step(self, action: Act) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
         """Do what the agent chooses; no episode is cut short.
 
         The dictionary has the ``action_mask``, whether the action could not be done (``invalid_action``), and at the
         end what the episode has come to. Raises `UsageError` if there is no such action, or no episode has begun or it
         is over.
         """
-        episodes = self.running
+        episodes = self.episodes
+        if self._over is not None and self._over[0]:
+            raise UsageError("the episode is over; call reset first")
         rewards, ended = self._task.step(episodes, np.array([action]), None)
         seen, over = self._look(episodes, ended), bool(ended[0])
         info: dict[str, Any] = {"action_mask": self._mask[0], "invalid_action": bool(episodes.invalid[0])}
-        if told := self._task.told(episodes):
+        if told := episodes.told():
             info |= {name: _plain(values[0]) for name, values in told.items()}
         if over:
             info |= {name: float(values[0]) for name, values in episodes.metrics().items()}
@@ -193,14 +187,6 @@ class SingleEnv(_Environment[E, Seen], gymnasium.Env[Seen, Act], Generic[E, Seen
     def action_masks(self) -> BoolArray:
         """Return what may be chosen, as ``action_mask``; under this name sb3-contrib looks for it."""
         return cast(BoolArray, self._mask[0].astype(np.bool_))
-
-    @property
-    def running(self) -> E:
-        """`episodes`; raises `UsageError` if none has begun, or it is over."""
-        episodes = self.episodes
-        if self._over is not None and self._over[0]:
-            raise UsageError("the episode is over; call reset first")
-        return episodes
 
 
 class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], Generic[E, Seen]):
@@ -237,7 +223,7 @@ class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], G
             jobsets[begins] = self.np_random.integers(0, episodes.n_jobsets, int(begins.sum()))
         rewards, over = self._task.step(episodes, actions, jobsets)
         seen = self._look(episodes, over)
-        info: dict[str, Any] = {"action_mask": self._mask, **self._task.told(episodes)}
+        info: dict[str, Any] = {"action_mask": self._mask, **episodes.told()}
         info["invalid_action"] = episodes.invalid > 0
         if over.any():
             for name, values in episodes.metrics().items():
@@ -247,6 +233,14 @@ class VectorizedEnv(_Environment[E, Seen], VectorEnv[Seen, Any, NDArray[Any]], G
     def action_masks(self) -> BoolArray:
         """Return what may be chosen in each environment, as ``action_mask``."""
         return self._mask.astype(np.bool_)
+
+
+def environments_of(task: type[Task[E, Seen]]) -> tuple[type[SingleEnv[E, Seen]], type[VectorizedEnv[E, Seen]]]:
+    """Return the classes of a task's environments, ``TASKEnv`` and ``TASKVectorEnv`` of its module."""
+    name, attributes = task.__name__, {"task": task, "__module__": task.__module__}
+    single = {**attributes, "__doc__": f"One episode of `{name}` at a time."}
+    vector = {**attributes, "__doc__": f"Many episodes of `{name}` side by side."}
+    return type(f"{name}Env", (SingleEnv,), single), type(f"{name}VectorEnv", (VectorizedEnv,), vector)
 
 
 def check_sizes(jobs: Workload, machine: int, units: str) -> None:

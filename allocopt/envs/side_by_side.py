@@ -2,8 +2,8 @@
 
 A task declares the fields of its episodes in a named tuple ``Episode``, and with each where an episode finds it among
 the arrays of a batch: `Own`, `OwnByJob`, `OfJobs`, `OfTasks`, `OfJobset` or `Shared`. From that `Layout` makes memory
-layouts, numba's types and the arrays of many episodes; `step_kernel` and `describe_kernel` make the entries that step
-and describe them; `Compiled` is how Python calls those.
+layouts, numba's types, the arrays of many episodes, and the entries that step and describe them; `Compiled` is how
+Python calls those.
 """
 
 import operator
@@ -81,24 +81,15 @@ class Batch(Protocol):
 
 
 @cache
-def dtype_of(record: type) -> np.dtype[np.void]:
-    """Return the memory layout of a record, by the annotated fields of a class and of those that it derives from."""
+def _dtype_of(record: type) -> np.dtype[np.void]:
+    # One object per record: numpy would compare equal dtypes field by field in every call of a kernel.
     hints = get_type_hints(record).items()
     return np.dtype([(name, np.float64 if hint is float else np.int64) for name, hint in hints])
 
 
-def records(record: type, count: int = 1, **values: float) -> NDArray[np.void]:
-    """Return records with these values, 0 elsewhere."""
-    made = np.zeros(count, dtype=dtype_of(record))
-    for name, value in values.items():
-        made[name] = value
-    return made
-
-
 def _array_type(hint: Any, extras: list[Any]) -> types.Array:
-    """Return numba's type of a declared array: records, or numbers of as many dimensions as is annotated, else one."""
     if get_origin(hint) is Records:
-        return types.Array(from_dtype(dtype_of(get_args(hint)[0])), 1, "C")
+        return types.Array(from_dtype(_dtype_of(get_args(hint)[0])), 1, "C")
     # The alias of numpy for arrays expands to shape and dtype of the element type; with numpy 2.5 to that type alone.
     element = get_args(hint)[-1]
     (element,) = get_args(element) or (element,)
@@ -130,6 +121,11 @@ class Layout(Generic[E]):
 
     def __init__(self, declared: type[E], counted: tuple[str, ...] = ("jobs",)) -> None:
         self._leaves: list[_Leaf] = []
+        self._records = {
+            name: get_args(get_args(hint)[0])[0]
+            for name, hint in get_type_hints(declared, include_extras=True).items()
+            if get_origin(get_args(hint)[0]) is Records
+        }
         classes: dict[str, Any] = {"__name__": declared.__module__}
         self.episode, source = self._read(declared, classes)
         kinds = {
@@ -199,6 +195,63 @@ class Layout(Generic[E]):
             arrays[f"{name}_at"] = np.ascontiguousarray(at, dtype=np.int64)
         return cast(Batch, self.made(**arrays))
 
+    def record(self, field: str, **values: float) -> NDArray[np.void]:
+        """Return a record of a declared field, shape ``(1,)``, with these values, 0 elsewhere."""
+        made = np.zeros(1, dtype=_dtype_of(self._records[field]))
+        for name, value in values.items():
+            made[name] = value
+        return made
+
+    def stepping(self, act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
+        """Return ``step_all`` of a task, not compiled: begin an episode where a jobset is named, else act in it.
+
+        ``act(episode, action)`` writes the ``reward`` of the tally; ``begin(batch, e, jobset)`` begins with `cleared`.
+        """
+        episode_of = self.episode_of
+
+        def step_all(batch: Batch, actions: IntArray, jobsets: IntArray, rewards: FloatArray, over: BoolArray) -> None:
+            for e in range(actions.size):
+                rewards[e] = 0.0
+                goes_on, is_stepped, follows = jobsets[e] == STAY, actions[e] >= 0, jobsets[e]
+                if goes_on and is_stepped and batch.tally[e, 0].over == 0:
+                    act(episode_of(batch, e), actions[e])
+                    rewards[e] = batch.tally[e, 0].reward
+                over[e] = goes_on and batch.tally[e, 0].over != 0
+                if over[e] and is_stepped:
+                    batch.tally[e, 1] = batch.tally[e, 0]
+                    follows = batch.following[e]
+                if follows != STAY:
+                    begin(batch, e, follows)
+
+        # Stored kernels and those who compile them find it by its module.
+        step_all.__module__ = act.__module__
+        return step_all
+
+    def step_kernel(self, act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
+        """Make an entry of `stepping`."""
+        step_all = self.stepping(act, begin)
+        return kernel(void(self.batch, int64[::1], int64[::1], float64[::1], boolean[::1]))(step_all)
+
+    def describe_kernel(
+        self, mark_legal: Callable[..., None], describe: Callable[..., None], ndim: int
+    ) -> Callable[..., None]:
+        """Make an entry that writes what is seen of all episodes and what is legal, named ``describe`` and ``_all``.
+
+        Both functions take an episode and an array: one of a flag per action, of which a single one is set where an
+        episode is over, and one of so many dimensions, all zeros then.
+        """
+        episode_of = self.episode_of
+
+        def describe_all(batch: Batch, seen: Float32Array, legal: BoolArray) -> None:
+            for e in range(legal.shape[0]):
+                episode = episode_of(batch, e)
+                mark_legal(episode, legal[e])
+                describe(episode, seen[e])
+
+        describe_all.__module__, name = describe.__module__, describe.__name__.lstrip("_")
+        describe_all.__name__ = f"{name}_all"
+        return kernel(void(self.batch, types.Array(float32, ndim + 1, "C"), boolean[:, ::1]))(describe_all)
+
 
 def _with_room(values: list[NDArray[Any]], count: int) -> NDArray[Any]:
     """Return the first arrays behind each other, with zeros where one is smaller than another."""
@@ -206,58 +259,6 @@ def _with_room(values: list[NDArray[Any]], count: int) -> NDArray[Any]:
     for place, value in zip(room, values, strict=False):
         place[tuple(map(slice, value.shape))] = value
     return room
-
-
-def stepping(layout: Layout[Any], act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
-    """Return ``step_all`` of a task, not compiled: begin an episode where a jobset is named, else act in it.
-
-    ``act(episode, action)`` writes the ``reward`` of the tally; ``begin(batch, e, jobset)`` begins with `cleared`.
-    """
-    episode_of = layout.episode_of
-
-    def step_all(batch: Batch, actions: IntArray, jobsets: IntArray, rewards: FloatArray, over: BoolArray) -> None:
-        for e in range(actions.size):
-            rewards[e] = 0.0
-            goes_on, is_stepped, follows = jobsets[e] == STAY, actions[e] >= 0, jobsets[e]
-            if goes_on and is_stepped and batch.tally[e, 0].over == 0:
-                act(episode_of(batch, e), actions[e])
-                rewards[e] = batch.tally[e, 0].reward
-            over[e] = goes_on and batch.tally[e, 0].over != 0
-            if over[e] and is_stepped:
-                batch.tally[e, 1] = batch.tally[e, 0]
-                follows = batch.following[e]
-            if follows != STAY:
-                begin(batch, e, follows)
-
-    # Stored kernels and those who compile them find it by its module.
-    step_all.__module__ = act.__module__
-    return step_all
-
-
-def step_kernel(layout: Layout[Any], act: Callable[..., None], begin: Callable[..., None]) -> Callable[..., None]:
-    """Make an entry of `stepping`."""
-    step_all = stepping(layout, act, begin)
-    return kernel(void(layout.batch, int64[::1], int64[::1], float64[::1], boolean[::1]))(step_all)
-
-
-def describe_kernel(
-    layout: Layout[Any], mark_legal: Callable[..., None], describe: Callable[..., None], ndim: int
-) -> Callable[..., None]:
-    """Make an entry that writes what is seen of all episodes and what is legal, called as ``describe`` and ``_all``.
-
-    Both take an episode and an array: one of a flag per action, of which a single one is set where an episode is over,
-    and one of so many dimensions, all zeros then.
-    """
-    episode_of = layout.episode_of
-
-    def describe_all(batch: Batch, seen: Float32Array, legal: BoolArray) -> None:
-        for e in range(legal.shape[0]):
-            episode = episode_of(batch, e)
-            mark_legal(episode, legal[e])
-            describe(episode, seen[e])
-
-    describe_all.__module__, describe_all.__name__ = describe.__module__, f"{describe.__name__}_all"
-    return kernel(void(layout.batch, types.Array(float32, ndim + 1, "C"), boolean[:, ::1]))(describe_all)
 
 
 @inlined
@@ -342,13 +343,19 @@ class SideBySide(ABC, Generic[Seen]):
         self._batch.following[:] = self._checked(jobsets)
 
     def step(self, actions: NDArray[Any], jobsets: IntArray | None = None) -> tuple[FloatArray, BoolArray]:
-        """Carry out an action in every episode, and go on to its next decision; return rewards, and which are over.
+        """Carry out an action in every episode, up to its next decision; return rewards, and which are over.
 
         Actions are numbers, shape ``(E,)``; one that cannot be done stands for the first that can. Where a jobset is
         named instead of ``STAY``, shape ``(E,)``, an episode begins instead. The arrays that are returned are new.
         Raises `UsageError` if there is no such action.
         """
         return self._play(self._numbers(actions), self._stay if jobsets is None else jobsets)
+
+    def play(self, choose: Callable[[Seen, BoolArray], NDArray[Any]], jobsets: IntArray | None = None) -> None:
+        """Begin an episode of each jobset, or of those given, and take the chosen actions until all are over."""
+        self.begin(np.arange(self.n_environments) if jobsets is None else jobsets)
+        while not self.step(choose(*self.observe()))[1].all():
+            pass
 
     @abstractmethod
     def observe(self) -> tuple[Seen, BoolArray]:
@@ -360,6 +367,13 @@ class SideBySide(ABC, Generic[Seen]):
     @abstractmethod
     def metrics(self) -> dict[str, FloatArray]:
         """Return what the episodes have come to so far, by name, shapes ``(E,)``."""
+
+    def told(self) -> dict[str, NDArray[Any]]:
+        """Return what else agents are told at every step, the episodes in front."""
+        return {}
+
+    def seed(self, rng: np.random.Generator) -> None:
+        """Restart what is random within episodes; does nothing where nothing is."""
 
     @abstractmethod
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]: ...
@@ -393,6 +407,7 @@ class Compiled(SideBySide[Float32Array]):
 
     layout: ClassVar[Layout[Any]]  # what an episode holds
     kernel: ClassVar[Callable[..., None]]  # steps all; a static method
+    describe: Callable[..., None]  # writes what is seen and what is legal
 
     def __init__(self, n_jobsets: int, n_actions: int, batch: Batch, shape: tuple[int, ...]) -> None:
         super().__init__(n_jobsets, n_actions, batch)
@@ -402,7 +417,7 @@ class Compiled(SideBySide[Float32Array]):
     def observe(self) -> tuple[Float32Array, BoolArray]:
         """Return what the agents see, shape ``(E, *shape)``, and which actions are legal, ``(E, n_actions)``."""
         seen, legal = self._blank()
-        self._describe(seen, legal)
+        self.describe(self._batch, seen, legal)
         return seen, legal
 
     def snapshot(self) -> dict[str, Any]:
@@ -419,13 +434,14 @@ class Compiled(SideBySide[Float32Array]):
         arrays |= {"tally": self._batch.tally[:, :1], "last": self._batch.tally[:, 1:2]}
         return {name: _plain(values) for name, values in arrays.items()}
 
+    def arrays(self, episode: int) -> Any:
+        """Return an episode as its layout declares it, arrays that are parts of those of all."""
+        return self.layout.one(self._batch, episode)
+
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
         results = self._results()
         self.kernel(self._batch, actions, jobsets, *results)
         return results
-
-    def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
-        raise NotImplementedError
 
     def _results(self) -> tuple[FloatArray, BoolArray]:
         return np.empty(self.n_environments), np.empty(self.n_environments, np.bool_)

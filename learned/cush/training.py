@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from allocopt.envs.cush.dynamics import Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, draw_measured, sierra, summit
 from allocopt.envs.cush.observation import n_features
-from allocopt.envs.cush.reward import Weights
 from allocopt.envs.cush.task import ObservationName, Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, read_measurements

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Observing, Options
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.rules import Reservations

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Reservations

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import numpy as np
 
 from allocopt.arrays import Float32Array
+from allocopt.envs.policy_selection.dynamics import RewardName
 from allocopt.envs.policy_selection.observation import LevelName
-from allocopt.envs.policy_selection.reward import RewardName
 from allocopt.envs.policy_selection.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES

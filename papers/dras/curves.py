@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from allocopt.envs.dras.reward import CAPABILITY, Weights
+from allocopt.envs.dras.dynamics import CAPABILITY, Weights
 from allocopt.envs.dras.task import Episodes, Options
 from allocopt.reproduction import Records
 from allocopt.simulator.optimization import OptimizationScheduler

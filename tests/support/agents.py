@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.envs.dras.reward import CAPABILITY
+from allocopt.envs.dras.dynamics import CAPABILITY
 from learned.rl.slots import CompactNetwork
 from learned.weights import Card, write_weights
 

@@ -1,10 +1,13 @@
-"""What an episode of batch scheduling holds, and its hot loops: it begins, an action is carried out."""
+"""What an episode of batch scheduling holds, its hot loops, and what an agent is rewarded for.
 
-from typing import NamedTuple, Protocol
+A reward is the gain of an objective over a step, so that an episode's rewards add up to the objective.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from allocopt.envs.batch_scheduling.reward import Goal, Sums, worth
 from allocopt.envs.side_by_side import (
     Batch,
     EpisodeTally,
@@ -15,9 +18,8 @@ from allocopt.envs.side_by_side import (
     Simulation,
     cleared,
     rewind,
-    stepping,
 )
-from allocopt.kernels.compiled import helper
+from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.backfilling import backfill_queue, find_shadow, fits, is_overdue
 from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, insert, queued
@@ -26,24 +28,70 @@ from allocopt.simulator.schedule import SLOWDOWN_BOUND_S
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, QUEUE, STARTED, Clock, JobRecord, Records, State
 
 EASY = int(Backfill.EASY)
+HOUR_S = 3600.0
+BOUNDED_SLOWDOWN, WAIT, MAKESPAN, UTILIZATION = range(4)  # what the kernels know the objectives by
 
 
-class Tally(EpisodeTally, Sums, Protocol):
-    """What an episode has come to; its jobset is the number of its first job in the workload."""
+@dataclass(frozen=True, slots=True)
+class BoundedSlowdown:
+    """Minus the mean bounded slowdown: at its start a job costs ``max(1, (wait + run) / max(run, 10 s)) / n_jobs``."""
+
+    kind: ClassVar[int] = BOUNDED_SLOWDOWN
+    unit_s: ClassVar[float] = 1.0
 
 
-class Terms(Goal, Protocol):
-    """What the episodes have in common."""
+@dataclass(frozen=True, slots=True)
+class MeanWait:
+    """Minus the mean wait: at its start a job costs ``wait / (unit_s * n_jobs)``; ``unit_s`` is positive."""
 
-    window: int  # slots
+    unit_s: float = HOUR_S
+    kind: ClassVar[int] = WAIT
+
+
+@dataclass(frozen=True, slots=True)
+class Makespan:
+    """Minus the makespan: a start costs the time by which it moves the last end, over ``unit_s``, which is positive."""
+
+    unit_s: float = HOUR_S
+    kind: ClassVar[int] = MAKESPAN
+
+
+@dataclass(frozen=True, slots=True)
+class Utilization:
+    """The share of the processor-seconds up to the last end that the jobs started so far hold; a step gains its change.
+
+    That is the utilization of the machine once all jobs have started.
+    """
+
+    kind: ClassVar[int] = UTILIZATION
+    unit_s: ClassVar[float] = 1.0
+
+
+Reward = BoundedSlowdown | MeanWait | Makespan | Utilization
+
+
+class _Tally(EpisodeTally, Protocol):
+    # Over the jobs that have started. The jobset is the number of an episode's first job in the workload.
+    started: int
+    bounded_slowdown: float
+    wait_s: float
+    area: float  # processor-seconds held
+    makespan_s: float  # last end; the first submission is at 0
+
+
+class _Terms(Protocol):
+    # The fields of `Reward`, and the number of slots.
+    kind: int
+    unit_s: float
+    window: int
 
 
 class Episode(NamedTuple):
     """One episode: ``n`` consecutive jobs of a workload."""
 
     state: Simulation
-    tally: Own[Records[Tally]]  # what it has come to, shape ``(1,)``
-    terms: Shared[Records[Terms]]  # the rules, shape ``(1,)``
+    tally: Own[Records[_Tally]]  # what it has come to, shape ``(1,)``
+    terms: Shared[Records[_Terms]]  # the rules, shape ``(1,)``
     first_clock: Shared[Records[Clock]]  # before the first event, shape ``(1,)``
     pool: OfJobs[Records[JobRecord]]  # the jobs before the first event, shape ``(n,)``
 
@@ -53,7 +101,7 @@ episode_of = LAYOUT.episode_of
 
 
 @helper()
-def _count_started(state: State, total: Tally) -> None:
+def _count_started(state: State, total: _Tally) -> None:
     clock = state.clock[0]
     for i in range(clock.n_started):
         job = state.lists[STARTED, i]
@@ -69,10 +117,8 @@ def _count_started(state: State, total: Tally) -> None:
 
 @helper()
 def _backfill(state: State) -> None:
-    """Start the jobs that do not delay the head, as `allocopt.simulator.kernels.backfilling.list_pass` does.
-
-    A new head finds no job examined, for the last one started at once or right after a job ended.
-    """
+    # As `allocopt.simulator.kernels.backfilling.list_pass` does. A new head finds no job examined, for the last one
+    # started at once or right after a job ended.
     clock = state.clock[0]
     if clock.n_queued < 2:
         return
@@ -85,8 +131,8 @@ def _backfill(state: State) -> None:
 
 
 @helper()
-def _serve(state: State, total: Tally, place: int) -> None:
-    """Let the job at a place of the queue start before all others, except those that may be backfilled."""
+def _serve(state: State, total: _Tally, place: int) -> None:
+    # The job at that place starts before all others, except those that may be backfilled.
     clock = state.clock[0]
     job = queued(state, place)
     insert(state.lists[QUEUE], clock.first, clock.first + place, job)
@@ -101,40 +147,52 @@ def _serve(state: State, total: Tally, place: int) -> None:
 
 
 @helper()
-def _await_job(state: State, total: Tally) -> None:
+def _await_job(state: State, total: _Tally) -> None:
     while state.clock[0].n_queued == 0 and total.started < state.jobs.size:
         if advance(state, np.inf) != HAPPENED:
             break
     total.over = total.started == state.jobs.size
 
 
+@inlined
+def _worth(total: _Tally, terms: _Terms, n_jobs: int, machine: int) -> float:
+    # Of the jobs started so far; rewards are its changes.
+    if terms.kind == WAIT:
+        return -total.wait_s / (terms.unit_s * n_jobs)
+    if terms.kind == MAKESPAN:
+        return -total.makespan_s / terms.unit_s
+    if terms.kind == UTILIZATION:
+        return total.area / (total.makespan_s * float(machine)) if total.makespan_s > 0 else 0.0
+    return -total.bounded_slowdown / n_jobs
+
+
 @helper()
-def act(episode: Episode, slot: int) -> None:
-    """Serve the job in a slot of the window, the first one if nobody waits there, and go on to the next decision."""
+def _act(episode: Episode, slot: int) -> None:
     state, total, terms = episode.state, episode.tally[0], episode.terms[0]
     n_jobs, machine = state.jobs.size, state.units[CAPACITY, 0]
-    before = worth(total, terms, n_jobs, machine)
+    before = _worth(total, terms, n_jobs, machine)
     occupied = min(terms.window, state.clock[0].n_queued)
     total.invalid = slot >= occupied
     _serve(state, total, slot if slot < occupied else 0)
     _await_job(state, total)
-    total.reward = worth(total, terms, n_jobs, machine) - before
+    total.reward = _worth(total, terms, n_jobs, machine) - before
 
 
 @helper()
-def begin(batch: Batch, e: int, jobset: int) -> None:
-    """Begin an episode with jobs of the workload, the first submitted at 0; others are not waited for."""
+def _begin(batch: Batch, e: int, jobset: int) -> None:
     cleared(batch, e, jobset)
     episode = episode_of(batch, e)
     rewind(episode.state, episode.first_clock, episode.pool)
     jobs = episode.state.jobs
     for i in range(jobs.size):
         record = jobs[i]
+        # The first job is submitted at 0. A preceding job outside the episode is not waited for.
         record.submit -= episode.pool[0].submit
         record.preceding -= jobset
         record.dependent = record.next_dependent = NOBODY
         if record.preceding < 0 or record.preceding >= jobs.size:
             record.preceding = NOBODY
+    # Backwards, so that the dependents of a job are chained in the order of their numbers.
     for i in range(jobs.size - 1, -1, -1):
         if jobs[i].preceding != NOBODY:
             before = jobs[jobs[i].preceding]
@@ -143,4 +201,4 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
     _await_job(episode.state, episode.tally[0])
 
 
-step_all = helper()(stepping(LAYOUT, act, begin))
+step_all = helper()(LAYOUT.stepping(_act, _begin))

@@ -1,8 +1,7 @@
 """What an agent sees of the waiting jobs: a few numbers per slot."""
 
 from allocopt.arrays import BoolArray, Float32Array
-from allocopt.envs.batch_scheduling.dynamics import Episode
-from allocopt.envs.batch_scheduling.reward import HOUR_S
+from allocopt.envs.batch_scheduling.dynamics import HOUR_S, Episode
 from allocopt.kernels.compiled import helper
 from allocopt.simulator.kernels.queue import queued
 from allocopt.simulator.state import CAPACITY, FREE

@@ -7,11 +7,20 @@ import numpy as np
 from numba import boolean, float32, float64, int64, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.batch_scheduling.dynamics import LAYOUT, Episode, Tally, Terms, episode_of, step_all
+from allocopt.envs.batch_scheduling.dynamics import (
+    LAYOUT,
+    BoundedSlowdown,
+    Episode,
+    Makespan,
+    MeanWait,
+    Reward,
+    Utilization,
+    episode_of,
+    step_all,
+)
 from allocopt.envs.batch_scheduling.observation import MEANINGS, describe
-from allocopt.envs.batch_scheduling.reward import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
-from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv, check_sizes
-from allocopt.envs.side_by_side import Batch, Compiled, first_state, records
+from allocopt.envs.environments import About, Task, check_sizes, environments_of
+from allocopt.envs.side_by_side import Batch, Compiled, first_state
 from allocopt.errors import UsageError
 from allocopt.kernels.compiled import kernel
 from allocopt.simulator.rules import Backfill, Rules
@@ -29,7 +38,7 @@ BACKFILLS: dict[BackfillName, Backfill] = {"none": Backfill.NONE, "easy": Backfi
 
 
 @kernel(void(LAYOUT.batch, int64[::1], int64[::1], float64[::1], boolean[::1], float32[:, :, ::1], boolean[:, ::1]))
-def step_and_describe_all(
+def _step_and_describe_all(
     batch: Batch,
     actions: IntArray,
     jobsets: IntArray,
@@ -38,7 +47,7 @@ def step_and_describe_all(
     observations: Float32Array,
     legal: BoolArray,
 ) -> None:
-    """Step all episodes, and describe them in the same call: a second one would take as long."""
+    # Both in one call: a second one would take as long.
     step_all(batch, actions, jobsets, rewards, over)
     for e in range(actions.size):
         describe(episode_of(batch, e), observations[e], legal[e])
@@ -56,8 +65,8 @@ class Episodes(Compiled):
         )
         one = Episode(
             state._replace(jobs=np.zeros(self.n_jobs, JOB_DTYPE), lists=state.lists[:, : self.n_jobs]),
-            records(Tally),
-            records(Terms, kind=task.reward.kind, unit_s=task.reward.unit_s, window=task.window),
+            LAYOUT.record("tally"),
+            LAYOUT.record("terms", kind=task.reward.kind, unit_s=task.reward.unit_s, window=task.window),
             state.clock,
             state.jobs,
         )
@@ -77,7 +86,7 @@ class Episodes(Compiled):
 
     def _play(self, actions: IntArray, jobsets: IntArray) -> tuple[FloatArray, BoolArray]:
         results, self._seen = self._results(), self._blank()
-        step_and_describe_all(self._batch, actions, jobsets, *results, *self._seen)
+        _step_and_describe_all(self._batch, actions, jobsets, *results, *self._seen)
         return results
 
     def metrics(self) -> dict[str, FloatArray]:
@@ -91,7 +100,7 @@ class Episodes(Compiled):
 
     def schedule(self, e: int = 0) -> Schedule:
         """Return when the jobs of an episode started and end, counted from its first submission; NaN where unknown."""
-        jobs = np.asarray(LAYOUT.one(self._batch, e).state.jobs)
+        jobs = np.asarray(self.arrays(e).state.jobs)
         first = int(self.tally["jobset"][e])
         workload = self.workload.subset(slice(first, first + self.n_jobs), float(self.workload.submit[first]))
         return Schedule(workload, self.machine, jobs["release"].copy(), jobs["start"].copy(), jobs["end"].copy())
@@ -138,8 +147,8 @@ Lifka 1995). If then nobody waits, time goes on until somebody does. The episode
 started: nothing that an agent could do changes anything after that.
 
 An agent that always chooses slot 0 makes exactly the schedule of first come first served, without backfilling
-or with EASY. Agents see estimates, never run times, as a scheduler does. `schedule()` tells all other metrics:
-`allocopt.simulator.metrics.measure(env.unwrapped.schedule())`.""",
+or with EASY. Agents see estimates, never run times, as a scheduler does. `episodes.schedule()` tells all other metrics:
+`allocopt.simulator.metrics.measure(env.unwrapped.episodes.schedule())`.""",
         action="The slot whose job starts next.",
         mask="A slot is legal where a job waits; another one stands for slot 0.",
         seen="A row per slot.",
@@ -198,21 +207,4 @@ print(info["mean_bounded_slowdown"])
         return Episodes(self, workload, count)
 
 
-class BatchSchedulingEnv(SingleEnv[Episodes, Float32Array, np.int64]):
-    """One episode of `BatchScheduling` at a time."""
-
-    task = BatchScheduling
-
-    def schedule(self) -> Schedule:
-        """Return when the jobs of the episode started and end, from its first submission on; NaN where unknown."""
-        return self.episodes.schedule()
-
-
-class BatchSchedulingVectorEnv(VectorizedEnv[Episodes, Float32Array]):
-    """Many episodes of `BatchScheduling` side by side."""
-
-    task = BatchScheduling
-
-    def schedule(self, environment: int) -> Schedule:
-        """Return when the jobs of an environment's episode started and end; see `BatchSchedulingEnv.schedule`."""
-        return self.episodes.schedule(environment)
+BatchSchedulingEnv, BatchSchedulingVectorEnv = environments_of(BatchScheduling)

@@ -1,4 +1,4 @@
-"""The task of co-allocation: its arguments, its episodes side by side, and its environments."""
+"""The task of co-allocation: what an agent sees and is rewarded for, its episodes, and its environments."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -8,16 +8,15 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.coallocation.observation import MEANINGS, describe, size_of
-from allocopt.envs.coallocation.reward import Capacity, MeanResponse, Reward
-from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
-from allocopt.envs.side_by_side import STAY, EpisodeTally, Layout, Own, SideBySide, records, whole_number
+from allocopt.envs.environments import About, Task, environments_of
+from allocopt.envs.side_by_side import STAY, EpisodeTally, Layout, Own, SideBySide, whole_number
 from allocopt.errors import UsageError
 from allocopt.problems.coallocation.problem import LARGEST_PERCENT
 from allocopt.simulator.quota.execution import QuotaSchedule
 from allocopt.simulator.quota.questions import Asking, AskingSimulation, Question
 from allocopt.simulator.state import Records
 from allocopt.traces.applications import APPLICATIONS, CLUSTER_SIZES, HOUR_S, QueuedJob, asax_queue
+from allocopt.traces.job_profile import StageKind
 
 METRICS: dict[str, Callable[[QuotaSchedule], float]] = {
     "mean_wait_h": lambda done: done.wait_s.mean() / HOUR_S,
@@ -31,23 +30,81 @@ DRAWN_QUEUES = 16  # queues drawn by the seed of a reset where none are given
 WALLTIME_FACTOR, BETWEEN_S = 1.25, 120.0
 """Of drawn queues, as in `allocopt reproduce`: limits over run times, mean seconds between submissions."""
 
+MEANINGS = {
+    "host_cpu": "busy share of the host's cores, now",
+    "host_memory": "occupied share of their memory, now",
+    "host_sequential": "1 in a sequential stage",
+    "host_interval": "share of the host's duration that is behind it",
+    "host_happiness": "happiness h as h / (h + 1); up to here what ASAX's experts see",
+    "host_io": "share of the time with I/O, now",
+    "host_cores": "the host's cores / those of the cluster",
+    "is_there": "1 if the guest is there",
+    "quota": "its quota now",
+    "guest_cores": "the guest's cores / those of the host",
+    "guest_memory": "its peak memory, in shares of the host's",
+    "guest_cpu": "its mean busy cores / those of the host",
+    "guest_io": "its mean share of the time with I/O",
+    "guest_limit": "its limit, x / (x + 1 h)",
+    "guest_wait": "time since its submission, x / (x + 1 h)",
+    "free_cores": "free cores / all cores",
+    "waiting": "waiting jobs / all jobs",
+}
+"""What the values are; which applications host and guest are comes behind them, a one among A each, sorted by name."""
+
 Queue = Sequence[QueuedJob]
 
 
-class Tally(EpisodeTally, Protocol):
-    """Where an episode stands."""
-
+class _Tally(EpisodeTally, Protocol):
     decisions: int  # actions so far
     total_reward: float  # sum of the rewards so far
 
 
-class Episode(NamedTuple):
-    """One episode: its simulation is an object of Python."""
+class _Episode(NamedTuple):
+    # Its simulation is an object of Python.
+    tally: Own[Records[_Tally]]
 
-    tally: Own[Records[Tally]]
+
+LAYOUT = Layout(_Episode, ())
 
 
-LAYOUT = Layout(Episode, ())
+class Reward(Protocol):
+    """What an agent is rewarded for."""
+
+    def so_far(self, simulation: AskingSimulation) -> float:
+        """Return what has been gained up to now; the reward of a step is its change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What guests did, less what their hosts lost, in hours of work of the whole cluster.
+
+    It is the objective ``capacity`` of co-allocation over time: the work that jobs did while they were guests, less
+    ``degradation_weight`` times the work that their hosts would have done besides had they been alone. Raises
+    `UsageError` if the weight is negative.
+    """
+
+    degradation_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.degradation_weight >= 0:
+            raise UsageError(f"the degradation weight is {self.degradation_weight}, must not be negative")
+
+    def so_far(self, simulation: AskingSimulation) -> float:
+        """Return gains less losses."""
+        used = simulation.execution.accounts
+        work = used.gained_core_s.sum() - self.degradation_weight * used.lost_core_s.sum()
+        return float(work) / (simulation.cores * HOUR_S)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanResponse:
+    """Minus the mean response time of all jobs, in hours: each costs from its submission to its end."""
+
+    def so_far(self, simulation: AskingSimulation) -> float:
+        """Return minus the hours for which jobs have been there, over their number."""
+        done = simulation.schedule()
+        until = np.fmin(done.end, simulation.now)
+        return -float(np.maximum(0.0, until - done.workload.submit).mean()) / HOUR_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,26 +156,33 @@ class Episodes(SideBySide[Float32Array]):
     ) -> None:
         self.options = options or Options()
         self.jobsets, self.cores = tuple(jobsets), cores
-        self.applications = applications_of(self.jobsets)
-        batch = LAYOUT.side_by_side(count, [Episode(records(Tally))])
+        self.applications = _applications(self.jobsets)
+        batch = LAYOUT.side_by_side(count, [_Episode(LAYOUT.record("tally"))])
         super().__init__(len(jobsets), len(self.options.percents), batch)
         self._running: list[AskingSimulation | None] = [None] * count
 
-    def simulation(self, place: int = 0) -> AskingSimulation:
-        """Return the simulation of an episode; raise `UsageError` if none has begun."""
-        simulation = self._running[place]
+    def question(self, episode: int = 0) -> Question | None:
+        """Return what is asked, with all that is known of it; None at the end."""
+        return self._simulation(episode).question
+
+    def schedule(self, episode: int = 0) -> QuotaSchedule:
+        """Return what has happened so far; what is still to come is NaN."""
+        return self._simulation(episode).schedule()
+
+    def _simulation(self, episode: int) -> AskingSimulation:
+        simulation = self._running[episode]
         if simulation is None:
             raise UsageError("no episode has begun; call reset first")
         return simulation
 
     def observe(self) -> tuple[Float32Array, BoolArray]:
         """Return what agents see and what they may answer, the episodes in front; zeros where one is over."""
-        seen = np.zeros((self.n_environments, size_of(self.applications)), dtype=np.float32)
+        seen = np.zeros((self.n_environments, _size(self.applications)), dtype=np.float32)
         legal = np.zeros((self.n_environments, self.n_actions), dtype=np.bool_)
         for place, simulation in enumerate(self._running):
             question = None if simulation is None else simulation.question
             if question is not None:
-                seen[place] = describe(question, self.applications)
+                seen[place] = _describe(question, self.applications)
                 legal[place] = True
             # A guest is not sent away once it is there.
             legal[place, 0] = question is None or not question.is_there
@@ -144,10 +208,10 @@ class Episodes(SideBySide[Float32Array]):
         if simulation.question is None:
             raise UsageError(f"jobset {jobset} on {self.cores} cores asks no question: nobody waits who could share")
         self._running[e] = simulation
-        self._batch.tally[e, :1] = records(Tally, jobset=jobset)
+        self._batch.tally[e, :1] = LAYOUT.record("tally", jobset=jobset)
 
     def _answer(self, e: int, percent: int) -> float:
-        simulation, tally = self.simulation(e), self.tally[e]
+        simulation, tally = self._simulation(e), self.tally[e]
         question = simulation.question
         tally["invalid"] = int(question is not None and question.is_there and percent == 0)
         simulation.take(percent)
@@ -166,8 +230,42 @@ class Episodes(SideBySide[Float32Array]):
         }
 
 
-def applications_of(jobsets: Sequence[tuple[QueuedJob, ...]]) -> tuple[str, ...]:
-    """Return the names of all applications, sorted."""
+def _size(applications: Sequence[str]) -> int:
+    return len(MEANINGS) + 2 * len(applications)
+
+
+def _describe(question: Question, applications: Sequence[str]) -> Float32Array:
+    view, guest, host = question.view, question.job, question.allocation.host
+    size = guest.job.cores / question.allocation.cores
+    values = (
+        host.stage.cpu,
+        host.stage.memory,
+        float(host.stage.kind is StageKind.SEQUENTIAL),
+        host.interval(view.now),
+        _squeezed(host.happiness(view.now), 1.0),
+        host.stage.io,
+        host.queued.job.cores / view.cores,
+        float(question.is_there),
+        question.allocation.percent / 100,
+        size,
+        guest.job.peak_memory() * size,
+        guest.job.mean("cpu") * size,
+        guest.job.mean("io"),
+        _squeezed(guest.job.walltime_s, HOUR_S),
+        _squeezed(view.now - guest.submit_s, HOUR_S),
+        view.free_cores / view.cores,
+        len(view.queue) / len(view.jobs),
+    )
+    names = (host.queued.application, guest.application)
+    ones = [float(name == application) for name in names for application in applications]
+    return np.clip(np.array([*values, *ones], dtype=np.float32), 0.0, 1.0)
+
+
+def _squeezed(value: float, half: float) -> float:
+    return value / (value + half)
+
+
+def _applications(jobsets: Sequence[tuple[QueuedJob, ...]]) -> tuple[str, ...]:
     return tuple(sorted({job.application for jobs in jobsets for job in jobs}))
 
 
@@ -196,8 +294,8 @@ every quota is the agent's. At every scheduling point it is asked about each gue
 the hosts: its new quota; then about each waiting job, in the order of the queue, beside each running job that
 can take it, the one with the most idle cores first, until one does: its quota, or 0 for no. The episode ends
 when no question is left; then all jobs run to their ends. The simulation is that of `allocopt simulate --policy
-asax`, stopped at every question: `question` is that with all that is known of it, `schedule()` what has
-happened.""",
+asax`, stopped at every question: `episodes.question()` is that with all that is known of it, `episodes.schedule()`
+what has happened.""",
         action="The number of a quota, in the order of `options.percents`; 0 for none.",
         mask="All but 0 for a guest that is there, which is not sent away; where that is chosen its quota stays.",
         seen="Shape (17 + 2 A,) for A applications: behind the numbers below a one among A each for host and guest.",
@@ -232,8 +330,8 @@ print(info["mean_response_h"], info["cpu_utilization"])
             raise UsageError("the jobs must be a sequence of QueuedJob or several of them, or None")
         super().__init__(None if queues is None else [tuple(queue) for queue in queues])
         self.cores = whole_number("number of cores", cores, 1)
-        names = tuple(APPLICATIONS) if self.jobsets is None else applications_of(self.jobsets)
-        self.shape, self.n_actions = (size_of(names),), len(self.options.percents)
+        names = tuple(APPLICATIONS) if self.jobsets is None else _applications(self.jobsets)
+        self.shape, self.n_actions = (_size(names),), len(self.options.percents)
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         """Return episodes that have not begun."""
@@ -251,22 +349,4 @@ def _is_queue(queue: object) -> bool:
     return isinstance(queue, Sequence) and len(queue) > 0 and all(isinstance(job, QueuedJob) for job in queue)
 
 
-class CoallocationEnv(SingleEnv[Episodes, Float32Array, np.int64]):
-    """One episode of `Coallocation` at a time."""
-
-    task = Coallocation
-
-    @property
-    def question(self) -> Question | None:
-        """What is asked, with all that is known of it; None at the end."""
-        return self.episodes.simulation().question
-
-    def schedule(self) -> QuotaSchedule:
-        """Return what has happened so far; what is still to come is NaN."""
-        return self.episodes.simulation().schedule()
-
-
-class CoallocationVectorEnv(VectorizedEnv[Episodes, Float32Array]):
-    """Many episodes of `Coallocation` side by side."""
-
-    task = Coallocation
+CoallocationEnv, CoallocationVectorEnv = environments_of(Coallocation)

@@ -1,5 +1,9 @@
-"""What an episode of CuSH holds, and its hot loops: it begins, a job starts, a timestep passes."""
+"""What an episode of CuSH holds, its hot loops, and what an agent is rewarded for.
 
+An episode begins, a job starts, a timestep passes.
+"""
+
+from dataclasses import dataclass, fields
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -7,7 +11,6 @@ from numba import float64, int64, void
 
 from allocopt.arrays import FloatArray, IntArray
 from allocopt.envs.cush.jobsets import CPUS, GPUS
-from allocopt.envs.cush.reward import Weights
 from allocopt.envs.side_by_side import (
     Batch,
     EpisodeTally,
@@ -19,8 +22,8 @@ from allocopt.envs.side_by_side import (
     Simulation,
     cleared,
     rewind,
-    step_kernel,
 )
+from allocopt.errors import UsageError
 from allocopt.kernels.arrays import FloatMatrix
 from allocopt.kernels.compiled import helper, inlined, kernel
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow
@@ -34,9 +37,36 @@ DEPTH_FIRST, N_POLICIES = int(Policy.DEPTH_FIRST), len(Policy)
 NONE, FIRST_FIT, EASY = int(Backfill.NONE), int(Backfill.FIRST_FIT), int(Backfill.EASY)
 
 
-class Tally(EpisodeTally, Protocol):
-    """What an episode has come to."""
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What an agent is rewarded for: a weighted sum.
 
+    Raises `UsageError` if a weight is not finite.
+
+    Parameters
+    ----------
+    waiting
+        On the local reward of the paper (section 3.2), paid after every action: minus the sum of wait over length of
+        the jobs that wait then, in the queue or the backlog.
+    normalized_turnaround
+        On minus the mean normalized turnaround time, but for its 1, accrued: every timestep costs 1 over length for
+        each job that waits, and its start corrects that to 1 over service. Over an episode this adds up to
+        1 - mean normalized turnaround time.
+    penalty
+        On minus the locality penalty of a job, paid when it starts.
+    """
+
+    waiting: float = 1.0
+    normalized_turnaround: float = 0.0
+    penalty: float = 0.0
+
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            if not np.isfinite(getattr(self, part.name)):
+                raise UsageError(f"the weight of {part.name} is {getattr(self, part.name)}, must be a finite number")
+
+
+class _Tally(EpisodeTally, Protocol):
     # Sums over the jobs that have started.
     wait: float
     service: float
@@ -47,9 +77,7 @@ class Tally(EpisodeTally, Protocol):
     local_reward: float  # sum of the paper's local rewards so far, whatever is paid
 
 
-class Terms(Weights):
-    """What the episodes have in common."""
-
+class _Terms(Weights):
     skips_forced: int  # whether time passes by itself where nothing can be chosen
 
 
@@ -57,8 +85,8 @@ class Episode(NamedTuple):
     """One episode of ``n`` jobs; for each job there is a row, and records have shape ``(1,)``."""
 
     state: Simulation  # of CPUs and GPUs, in timesteps; its queue is the backlog, whose head leaves for a slot
-    tally: Own[Records[Tally]]
-    terms: Shared[Records[Terms]]
+    tally: Own[Records[_Tally]]
+    terms: Shared[Records[_Terms]]
     slots: Own[IntArray]  # jobs among which is chosen, ``NOBODY`` in an empty slot, shape ``(Q,)``
     policy: OwnByJob[IntArray]  # how each job was allocated, ``NOBODY`` before
     holder: Own[IntArray]  # who held each unit last, shape ``(U,)``: the CPUs node by node, then the GPUs
@@ -92,7 +120,7 @@ def _fill(episode: Episode, job: int, first: int, end: int, wanted: int) -> None
 
 @inlined
 def _spread(episode: Episode, job: int, first: int, width: int, wanted: int) -> None:
-    """Take as many units from every node, or all it has; what is over comes from the first ones."""
+    # As many units from every node, or all it has; what is over comes from the first ones.
     now, until, count = episode.state.clock[0].now, episode.until, episode.room
     for node in range(count.size):
         free = 0
@@ -154,7 +182,7 @@ def _fill_slots(episode: Episode) -> None:
 
 @inlined
 def _over_length(episode: Episode, waits: bool) -> float:
-    """Sum over the jobs in slots and backlog of wait over length (section 3.2), or of what a timestep adds to that."""
+    # Sum over the jobs in slots and backlog of wait over length (section 3.2), or of what a timestep adds to that.
     state, now, total = episode.state, episode.state.clock[0].now, 0.0
     for slot in range(episode.slots.size):
         job = episode.slots[slot]
@@ -168,14 +196,14 @@ def _over_length(episode: Episode, waits: bool) -> float:
 
 @inlined
 def _plan(episode: Episode, job: int, policy: int) -> None:
-    """Set how long a job would run: whole timesteps, of which rounding errors of service times must not make more."""
+    # Whole timesteps, of which rounding errors of service times must not make more.
     record = episode.state.jobs[job]
     record.run = record.estimate = np.ceil(episode.service[job, policy] - 1e-9)
 
 
 @inlined
 def _start(episode: Episode, slot: int, policy: int) -> float:
-    """Return the gain that is paid at once."""
+    # Returns the gain that is paid at once.
     state, tally, weights, job = episode.state, episode.tally[0], episode.terms[0], episode.slots[slot]
     length, service = episode.length[job], episode.service[job, policy]
     wait = state.clock[0].now - state.jobs[job].submit
@@ -211,15 +239,15 @@ def _go_on(episode: Episode, until: float) -> None:
 
 @inlined
 def _pass_time(episode: Episode) -> float:
-    """Let a timestep pass: jobs wait, end and arrive; return the gain that is paid for it."""
+    # Jobs wait, end and arrive in a timestep; returns the gain that is paid for it.
     gain = -episode.terms[0].normalized_turnaround * _over_length(episode, False) / episode.state.jobs.size
     _go_on(episode, episode.state.clock[0].now + 1.0)
     return float(gain)
 
 
 @inlined
-def act(episode: Episode, action: int) -> None:
-    """Start the job in a slot under a policy, or let a timestep pass, and pay for it; see `Episodes.step`."""
+def _act(episode: Episode, action: int) -> None:
+    # Slot and policy are one number, as every task's action is; see `Episodes.step`.
     tally, weight = episode.tally[0], episode.terms[0].waiting
     slot, policy = action // N_POLICIES, action % N_POLICIES
     named = 0 <= slot < episode.slots.size
@@ -240,8 +268,7 @@ def act(episode: Episode, action: int) -> None:
 
 
 @helper()
-def begin(batch: Batch, e: int, jobset: int) -> None:
-    """Begin an episode with a job set, on an empty cluster, before the first timestep has passed."""
+def _begin(batch: Batch, e: int, jobset: int) -> None:
     cleared(batch, e, jobset)
     episode = episode_of(batch, e)
     rewind(episode.state, episode.first_clock, episode.pool)
@@ -255,12 +282,12 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
             _pass_time(episode)
 
 
-step_all = step_kernel(LAYOUT, act, begin)
+step_all = LAYOUT.step_kernel(_act, _begin)
 
 
 @inlined
 def _first_slot(episode: Episode, values: FloatArray, backfill: int) -> int:
-    """Slot of the job with the lowest value, of all or of those that may be backfilled; ``NOBODY`` if there is none."""
+    # That of the job with the lowest value, of all or of those that may be backfilled; ``NOBODY`` if there is none.
     state, best, lead = episode.state, NOBODY, NOBODY
     for slot in range(episode.slots.size):
         job = episode.slots[slot]
@@ -276,7 +303,7 @@ def _first_slot(episode: Episode, values: FloatArray, backfill: int) -> int:
 @kernel(void(LAYOUT.batch, int64, int64, float64[:, ::1], int64[::1], int64))
 def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies: IntArray, backfill: int) -> None:
     """Run an episode by a list; see `Episodes.follow_list`."""
-    begin(batch, e, jobset)
+    _begin(batch, e, jobset)
     episode = episode_of(batch, e)
     state = episode.state
     for job in range(state.jobs.size):
@@ -288,4 +315,4 @@ def follow_list(batch: Batch, e: int, jobset: int, values: FloatArray, policies:
             find_shadow(state, episode.slots[slot])
             slot = _first_slot(episode, row, EASY) if backfill == EASY else NOBODY
         waits = slot == NOBODY
-        act(episode, N_POLICIES * episode.slots.size if waits else N_POLICIES * slot + policies[episode.slots[slot]])
+        _act(episode, N_POLICIES * episode.slots.size if waits else N_POLICIES * slot + policies[episode.slots[slot]])

@@ -5,7 +5,6 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array
 from allocopt.envs.cush.dynamics import LAYOUT, Episode, may_start
 from allocopt.envs.cush.jobsets import CPUS, GPUS
-from allocopt.envs.side_by_side import describe_kernel
 from allocopt.kernels.compiled import inlined
 from allocopt.simulator.kernels.backfilling import find_shadow
 from allocopt.simulator.state import CAPACITY, FREE, NOBODY, RUNNING
@@ -59,7 +58,7 @@ def _squeezed(time: float) -> float:
 
 @inlined
 def _describe_cluster(episode: Episode, rows: Float32Array) -> None:
-    """Write what is the same in all rows, into the first one."""
+    # What is the same in all rows, into the first one, from which it is copied.
     state, clock, row = episode.state, episode.state.clock[0], rows[0]
     cpus, gpus = 1.0 / state.units[CAPACITY, CPUS], 1.0 / state.units[CAPACITY, GPUS]
     free_cpus, free_gpus = state.units[FREE, CPUS], state.units[FREE, GPUS]
@@ -122,8 +121,7 @@ def _describe_job(episode: Episode, slot: int, rows: Float32Array) -> None:
 
 
 @inlined
-def describe(episode: Episode, rows: Float32Array) -> None:
-    """Write the features of every slot and, in the last row, of doing nothing; zeros at the end."""
+def _describe(episode: Episode, rows: Float32Array) -> None:
     n_slots = episode.slots.size
     if episode.tally[0].over:
         rows[:] = 0.0
@@ -143,7 +141,7 @@ def describe(episode: Episode, rows: Float32Array) -> None:
 
 @inlined
 def _draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
-    """Draw a request in the shape of the cluster, as dark as the job has waited long."""
+    # A request in the shape of the cluster, as dark as the job has waited long.
     state, job = episode.state, episode.slots[slot]
     value = np.float32(NEW + (1.0 - NEW) * _squeezed(state.clock[0].now - state.jobs[job].submit))
     gpus = state.units[CAPACITY, CPUS]
@@ -153,8 +151,8 @@ def _draw_job(episode: Episode, slot: int, image: Float32Array) -> None:
 
 
 @inlined
-def draw(episode: Episode, image: Float32Array) -> None:
-    """Draw the cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU; zeros at the end."""
+def _draw(episode: Episode, image: Float32Array) -> None:
+    # The cluster, then the jobs in the queue; a row is a timestep, a column a CPU or a GPU.
     now = episode.state.clock[0].now
     if episode.tally[0].over:
         image[:] = 0.0
@@ -171,11 +169,10 @@ def draw(episode: Episode, image: Float32Array) -> None:
 
 @inlined
 def _mark_legal(episode: Episode, legal: BoolArray) -> None:
-    """Write which actions are legal; the last one, to do nothing, always is."""
     for slot in range(episode.slots.size):
         legal[slot] = not episode.tally[0].over and may_start(episode, slot)
     legal[episode.slots.size] = True
 
 
-describe_all = describe_kernel(LAYOUT, _mark_legal, describe, 2)
-draw_all = describe_kernel(LAYOUT, _mark_legal, draw, 3)
+describe_all = LAYOUT.describe_kernel(_mark_legal, _describe, 2)
+draw_all = LAYOUT.describe_kernel(_mark_legal, _draw, 3)

@@ -9,12 +9,11 @@ from gymnasium.spaces import Box, Dict, MultiDiscrete
 from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from allocopt.envs.cush.dynamics import LAYOUT, N_POLICIES, Episode, Tally, Terms, follow_list, step_all
+from allocopt.envs.cush.dynamics import LAYOUT, N_POLICIES, Episode, Weights, follow_list, step_all
 from allocopt.envs.cush.jobsets import GPUS, ApplicationSet, JobSet, Machine, Recipe, draw_jobsets, sierra, summit
 from allocopt.envs.cush.observation import CLUSTER_MEANINGS, JOB_MEANINGS, MOST, describe_all, draw_all, n_features
-from allocopt.envs.cush.reward import Weights
-from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
-from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, records, whole_number
+from allocopt.envs.environments import About, Task, environments_of
+from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE, PenaltyTable, Policy, WorkloadType
 from allocopt.simulator.locality_fit import Measured, TypeClassifier
@@ -106,6 +105,7 @@ class Episodes(Compiled):
                 raise UsageError(f"a job of set {number} asks for {cpus} CPUs and {gpus} GPUs, the machine has {have}")
         batch = LAYOUT.side_by_side(count, [self._episode()], jobs=list(map(len, jobsets)))
         super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine, self.n_traits))
+        self.describe = describe_all if self.options.observation == "slots" else draw_all
 
     def _episode(self) -> Episode:
         """Return one before its first event, with the jobs of all sets behind each other."""
@@ -121,8 +121,8 @@ class Episodes(Compiled):
         most = max(map(len, self.jobsets))
         return Episode(
             state._replace(jobs=np.asarray(state.jobs)[:most], lists=state.lists[:, :most]),
-            records(Tally),
-            records(Terms, skips_forced=options.skips_forced, **asdict(options.reward)),
+            LAYOUT.record("tally"),
+            LAYOUT.record("terms", skips_forced=options.skips_forced, **asdict(options.reward)),
             slots=np.full(options.queue, NOBODY),
             policy=np.full(most, NOBODY),
             holder=np.full(machine.units, NOBODY),
@@ -132,9 +132,6 @@ class Episodes(Compiled):
             pool=state.jobs,
             **jobs,
         )
-
-    def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
-        (describe_all if self.options.observation == "slots" else draw_all)(self._batch, seen, legal)
 
     @property
     def backlog(self) -> IntArray:
@@ -222,7 +219,7 @@ class Episodes(Compiled):
 
     def times(self, episode: int) -> tuple[IntArray, IntArray, IntArray]:
         """Return when each job of an episode started and gives its units back, and its policy; -1 before its start."""
-        one = LAYOUT.one(self._batch, episode)
+        one = self.arrays(episode)
         start, end = (np.nan_to_num(one.state.jobs[name], nan=NOBODY).astype(np.int64) for name in ("start", "end"))
         return start, end, one.policy.copy()
 
@@ -346,16 +343,7 @@ in an empty slot.""",
         return episodes.step(pairs[:, 0], pairs[:, 1], jobsets)
 
 
-class CushEnv(SingleEnv[Episodes, Observation, IntArray]):
-    """One episode of `Cush` at a time."""
-
-    task = Cush
-
-
-class CushVectorEnv(VectorizedEnv[Episodes, Observation]):
-    """Many episodes of `Cush` side by side."""
-
-    task = Cush
+CushEnv, CushVectorEnv = environments_of(Cush)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -371,7 +359,7 @@ class LiveEpisode:
 
     def __init__(self, jobs: JobSet, machine: Machine, options: Options) -> None:
         self._episodes = Episodes([jobs], machine, 1, options)
-        self._episode = LAYOUT.one(self._episodes._batch, 0)
+        self._episode = self._episodes.arrays(0)
 
     def set(self, now: int, waiting: IntArray, running: IntArray, ends: IntArray, free: IntArray) -> None:
         """Tell how things stand: the timestep, the jobs that wait and run, and the CPUs and GPUs that nobody holds.
@@ -395,7 +383,7 @@ class LiveEpisode:
 
     def slots(self) -> IntArray:
         """Return the jobs of the queue, `NOBODY` in an empty slot."""
-        return self._episode.slots.copy()
+        return cast(IntArray, self._episode.slots.copy())
 
     def described(self, slot: int) -> Float32Array:
         """Return what the policy selector is told of the job in a slot, shape ``(1, inputs)``."""

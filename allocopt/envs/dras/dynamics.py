@@ -1,14 +1,14 @@
-"""What an episode of two-level scheduling holds, and its hot loops.
+"""What an episode of two-level scheduling holds, its hot loops, and what an agent is rewarded for.
 
-An instance opens, a job is chosen, time goes on to the next choice.
+An instance opens, a job is chosen, time goes on to the next choice. A reward is a weighted sum of parts.
 """
 
+from dataclasses import dataclass, fields
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from allocopt.arrays import IntArray
-from allocopt.envs.dras.reward import Waits, Weights, gained, worth_of_choice, worth_of_job
 from allocopt.envs.side_by_side import (
     Batch,
     EpisodeTally,
@@ -20,8 +20,8 @@ from allocopt.envs.side_by_side import (
     Simulation,
     cleared,
     rewind,
-    step_kernel,
 )
+from allocopt.errors import UsageError
 from allocopt.kernels.arrays import FloatMatrix
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.kernels.backfilling import find_shadow, fits, keeps_shadow, take_spare
@@ -29,16 +29,71 @@ from allocopt.simulator.kernels.events import HAPPENED, advance, start_job
 from allocopt.simulator.kernels.queue import dequeue, place_in_queue, queued
 from allocopt.simulator.rules import Level, Mode, Reservations
 from allocopt.simulator.schedule import SLOWDOWN_BOUND_S
-from allocopt.simulator.state import EXTRA, FREE, NOBODY, Clock, JobRecord, Records
+from allocopt.simulator.state import CAPACITY as ALL
+from allocopt.simulator.state import EXTRA, FREE, NOBODY, Clock, JobRecord, Records, State
 
 CLOSED, FIRST, SECOND = int(Level.CLOSED), int(Level.FIRST), int(Level.SECOND)
 READY, RESERVED, BACKFILLED = int(Mode.READY), int(Mode.RESERVED), int(Mode.BACKFILLED)
 KEPT, NO_RESERVATIONS = int(Reservations.KEPT), int(Reservations.NONE)
+HOUR_S = 3600.0
 
 
-class Instance(Protocol):
-    """A scheduling instance: what is to be chosen now."""
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Weights of the parts of a reward; the first three are those of Eq. 1, ``capacity`` that of Eq. 2.
 
+    The parts that are named in Eq. 1 and 2 are paid per choice. The others are gains: over an episode they add up to an
+    objective of its schedule, and every second in which jobs wait costs as it passes, whoever is chosen later. Raises
+    `UsageError` if a weight is not finite, or the unit not positive.
+
+    Parameters
+    ----------
+    oldest
+        w1, on the wait of the chosen job over the longest wait in the queue; 0 where nobody has waited yet.
+    size
+        w2, on the size of the chosen job over the machine.
+    used
+        w3, on the share of the machine in use after the choice.
+    capacity
+        On the sum over the jobs that wait after the choice of -1 / t, over the number of those before it; t is the
+        estimate in units of ``unit_s``.
+    mean_wait
+        On minus the mean wait of the episode's jobs, in ``unit_s``.
+    mean_square_wait
+        On minus the mean of the squares of these waits.
+    longest_wait
+        On minus the longest of these waits.
+    bounded_slowdown
+        On minus their mean bounded slowdown, each job's paid when it starts.
+    unit_s
+        Seconds that count as 1, positive.
+    """
+
+    oldest: float = 0.0
+    size: float = 0.0
+    used: float = 0.0
+    capacity: float = 0.0
+    mean_wait: float = 0.0
+    mean_square_wait: float = 0.0
+    longest_wait: float = 0.0
+    bounded_slowdown: float = 0.0
+    unit_s: float = HOUR_S
+
+    def __post_init__(self) -> None:
+        for part in fields(self):
+            if not np.isfinite(getattr(self, part.name)):
+                raise UsageError(f"the reward's {part.name} is {getattr(self, part.name)}, must be a finite number")
+        if self.unit_s <= 0:
+            raise UsageError(f"the reward's unit is {self.unit_s} s, must be positive")
+
+
+CAPABILITY = Weights(oldest=1 / 3, size=1 / 3, used=1 / 3)
+"""Eq. 1 with the paper's weights, for machines that are built for large jobs."""
+CAPACITY = Weights(capacity=1.0)  # Eq. 2, for machines that are built for many jobs
+
+
+class _Instance(Protocol):
+    # A scheduling instance: what is to be chosen now.
     level: int  # a `Level`
     n_slots: int  # occupied slots of the window
     holder: int  # the job that has the reservation, or ``NOBODY``
@@ -46,9 +101,12 @@ class Instance(Protocol):
     spare: int  # processors that a job may hold beyond that time
 
 
-class Tally(EpisodeTally, Waits, Protocol):
-    """What an episode has come to."""
-
+class _Tally(EpisodeTally, Protocol):
+    # Sums over jobs so far, of those who wait too, and the longest wait: what gains are made of.
+    wait_s: float
+    square_wait: float  # of the squares of waits, where these are paid for
+    longest_wait_s: float
+    bounded_slowdown: float  # over the jobs that have started
     episode: int  # episodes before it in its place
     started: int  # jobs started so far
     instances: int  # scheduling instances so far
@@ -57,9 +115,7 @@ class Tally(EpisodeTally, Waits, Protocol):
     total_reward: float  # sum of the rewards so far
 
 
-class Terms(Protocol):
-    """What the episodes have in common besides the reward."""
-
+class _Terms(Protocol):
     reservations: int  # a `Reservations`
     skips_forced: int  # whether a choice is made by itself where only one action is legal
 
@@ -68,9 +124,9 @@ class Episode(NamedTuple):
     """One episode of ``n`` jobs; records have shape ``(1,)`` where nothing else is said."""
 
     state: Simulation  # its list ``CANDIDATES`` is not used
-    instance: Own[Records[Instance]]
-    tally: Own[Records[Tally]]
-    terms: Shared[Records[Terms]]
+    instance: Own[Records[_Instance]]
+    tally: Own[Records[_Tally]]
+    terms: Shared[Records[_Terms]]
     weights: Shared[Records[Weights]]
     modes: OwnByJob[IntArray]  # the `Mode` of each job, shape ``(n,)``
     slots: Own[IntArray]  # places in the queue of the jobs in the window, shape ``(W,)``
@@ -102,7 +158,7 @@ def _start(episode: Episode, place: int, mode: int) -> None:
 
 @inlined
 def _promise(episode: Episode, job: int) -> None:
-    """Find when the job that has the reservation starts at the latest; what it was promised before still holds."""
+    # When that job starts at the latest. What it was promised before still holds.
     state = episode.state
     find_shadow(state, job)
     state.jobs[job].reserved = min(state.jobs[job].reserved, state.clock[0].shadow)
@@ -125,7 +181,7 @@ def _open_instance(episode: Episode) -> None:
 
 @inlined
 def _fill_with_first(episode: Episode) -> bool:
-    """Return whether one of the jobs in the window may be chosen."""
+    # Whether one of the jobs in the window may be chosen.
     state, slots = episode.state, episode.slots
     filled = min(slots.size, state.clock[0].n_queued)
     legal = filled > 0 and episode.terms[0].reservations != NO_RESERVATIONS
@@ -138,7 +194,7 @@ def _fill_with_first(episode: Episode) -> bool:
 
 @inlined
 def _fill_with_candidates(episode: Episode) -> bool:
-    """Return whether there are jobs in the window: the first waiting ones that may be backfilled."""
+    # The first waiting jobs that may be backfilled: whether there are any.
     state, slots = episode.state, episode.slots
     filled = at = 0
     while filled < slots.size and at < state.clock[0].n_queued and state.units[FREE, 0] > 0:
@@ -154,7 +210,7 @@ def _fill_with_candidates(episode: Episode) -> bool:
 
 @inlined
 def _accrue(episode: Episode, before: float) -> None:
-    """Count the time that has passed as wait of the jobs that were in the queue."""
+    # The time that has passed since ``before`` is wait of the jobs that were in the queue.
     state, total = episode.state, episode.tally[0]
     clock = state.clock[0]
     squares = episode.weights[0].mean_square_wait != 0.0
@@ -164,6 +220,7 @@ def _accrue(episode: Episode, before: float) -> None:
             break
         total.wait_s += clock.now - before
         if squares:
+            # (now - release)^2 - (before - release)^2, factored: the difference of two large squares would lose digits.
             total.square_wait += (clock.now - before) * (clock.now + before - 2.0 * release)
     if clock.n_queued > 0:
         total.longest_wait_s = max(total.longest_wait_s, clock.now - state.jobs[queued(state, 0)].release)
@@ -226,21 +283,54 @@ def _choose(episode: Episode, slot: int) -> None:
         _promise(episode, job)
 
 
+@inlined
+def _gained(total: _Tally, weights: Weights, n: int) -> float:
+    # By the waits so far of n jobs; rewards are its changes.
+    return -(
+        weights.mean_wait * total.wait_s / (n * weights.unit_s)
+        + weights.mean_square_wait * total.square_wait / (n * weights.unit_s * weights.unit_s)
+        + weights.longest_wait * total.longest_wait_s / weights.unit_s
+        + weights.bounded_slowdown * total.bounded_slowdown / n
+    )
+
+
+@inlined
+def _worth_of_job(state: State, weights: Weights, job: int) -> float:
+    # Terms 1 and 2 of Eq. 1.
+    now = state.clock[0].now
+    longest = now - state.jobs[queued(state, 0)].release
+    share = (now - state.jobs[job].release) / longest if longest > 0.0 else 0.0
+    return float(weights.oldest * share + weights.size * state.request[job, 0] / state.units[ALL, 0])
+
+
+@inlined
+def _worth_of_choice(state: State, weights: Weights, n_queued: int) -> float:
+    # Term 3 of Eq. 1, and Eq. 2, after a choice among ``n_queued`` jobs.
+    machine = state.units[ALL, 0]
+    worth = weights.used * (machine - state.units[FREE, 0]) / machine
+    if weights.capacity != 0.0:
+        total = 0.0
+        for at in range(state.clock[0].n_queued):
+            total -= weights.unit_s / state.jobs[queued(state, at)].estimate
+        worth += weights.capacity * total / n_queued
+    return float(worth)
+
+
 @helper()
 def _take(episode: Episode, action: int) -> None:
-    """Choose the job in a slot, or end the instance, and go on to the next choice."""
+    # The last action ends the instance, the others choose the job in a slot.
     state, total = episode.state, episode.tally[0]
     weights, n = episode.weights[0], state.jobs.size
-    before, n_queued, reward = gained(total, weights, n), state.clock[0].n_queued, 0.0
+    before, n_queued, reward = _gained(total, weights, n), state.clock[0].n_queued, 0.0
     total.choices += 1
     if action == episode.slots.size:
         episode.instance[0].level = CLOSED
     else:
-        reward += worth_of_job(state, weights, queued(state, episode.slots[action]))
+        reward += _worth_of_job(state, weights, queued(state, episode.slots[action]))
         _choose(episode, action)
-        reward += worth_of_choice(state, weights, n_queued)
+        reward += _worth_of_choice(state, weights, n_queued)
     _await_choice(episode)
-    reward += gained(total, weights, n) - before
+    reward += _gained(total, weights, n) - before
     total.reward += reward
     total.total_reward += reward
 
@@ -261,8 +351,8 @@ def _make_forced_choices(episode: Episode) -> None:
 
 
 @helper()
-def act(episode: Episode, action: int) -> None:
-    """Make a choice; an action that is not legal stands for the first slot that is."""
+def _act(episode: Episode, action: int) -> None:
+    # An action that is not legal stands for the first slot that is.
     total = episode.tally[0]
     total.reward = 0.0
     ends = action == episode.slots.size and episode.state.clock[0].n_running > 0
@@ -272,8 +362,7 @@ def act(episode: Episode, action: int) -> None:
 
 
 @helper()
-def begin(batch: Batch, e: int, jobset: int) -> None:
-    """Begin an episode with a jobset, and go on to the first choice."""
+def _begin(batch: Batch, e: int, jobset: int) -> None:
     total, instance = batch.tally[e, 0], batch.instance[e, 0]
     before = total.episode
     cleared(batch, e, jobset)
@@ -289,4 +378,4 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
     total.reward = 0.0
 
 
-step_all = step_kernel(LAYOUT, act, begin)
+step_all = LAYOUT.step_kernel(_act, _begin)

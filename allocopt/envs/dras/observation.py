@@ -5,7 +5,6 @@ from numba import float32, void
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.envs.dras.dynamics import LAYOUT, SECOND, Episode, is_legal
-from allocopt.envs.side_by_side import describe_kernel
 from allocopt.kernels.compiled import inlined, kernel
 from allocopt.simulator.kernels.queue import queued
 from allocopt.simulator.state import CAPACITY, FREE, RUNNING, State
@@ -62,7 +61,8 @@ def _days(seconds: float) -> float:
 
 @inlined
 def _climb(state: State, ladder: IntArray) -> None:
-    """Write how many processors are idle once each running job has ended, in the order of their expected ends."""
+    # Processors that are idle once each running job has ended, in the order of the expected ends: a search in this
+    # ladder is all that a delay needs, of each slot and of half and all of the machine.
     units = state.units[FREE, 0]
     for i in range(state.clock[0].n_running):
         units += state.request[state.lists[RUNNING, i], 0]
@@ -71,7 +71,6 @@ def _climb(state: State, ladder: IntArray) -> None:
 
 @inlined
 def _delay(state: State, ladder: IntArray, size: int) -> float:
-    """Seconds until so many processors are idle, by the estimates."""
     clock = state.clock[0]
     if size <= state.units[FREE, 0]:
         return 0.0
@@ -87,7 +86,7 @@ def _delay(state: State, ladder: IntArray, size: int) -> float:
 
 @inlined
 def _mark_legal(episode: Episode, legal: BoolArray) -> None:
-    """Write which slots may be chosen and, if there is one action more, whether it may end the instance."""
+    # Of the slots and, if there is one action more, of ending the instance.
     window = episode.slots.size
     for slot in range(window):
         legal[slot] = is_legal(episode, slot)
@@ -174,5 +173,5 @@ def describe_state(episode: Episode, observation: Float32Array) -> None:
             row += 1
 
 
-describe_slots_all = describe_kernel(LAYOUT, _mark_legal, describe_slots, 2)
-describe_state_all = describe_kernel(LAYOUT, _mark_legal, describe_state, 2)
+describe_slots_all = LAYOUT.describe_kernel(_mark_legal, describe_slots, 2)
+describe_state_all = LAYOUT.describe_kernel(_mark_legal, describe_state, 2)

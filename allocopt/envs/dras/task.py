@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from allocopt.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from allocopt.cluster.platform import Platform
-from allocopt.envs.dras.dynamics import LAYOUT, Episode, Instance, Tally, Terms, step_all
+from allocopt.envs.dras.dynamics import CAPABILITY, LAYOUT, Episode, Weights, step_all
 from allocopt.envs.dras.observation import (
     MEANINGS,
     MOST,
@@ -22,9 +22,8 @@ from allocopt.envs.dras.observation import (
     describe_state_all,
     traits,
 )
-from allocopt.envs.dras.reward import CAPABILITY, Weights
-from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv, check_sizes
-from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, records, whole_number
+from allocopt.envs.environments import About, Task, check_sizes, environments_of
+from allocopt.envs.side_by_side import MOST_SLOTS, Compiled, first_state, whole_number
 from allocopt.errors import UsageError
 from allocopt.simulator.rules import Backfill, Level, Reservations, Rules
 from allocopt.simulator.schedule import Schedule
@@ -113,16 +112,17 @@ class Episodes(Compiled):
         self.jobsets, self.machine, self.options = tuple(jobsets), machine, options or Options()
         batch = LAYOUT.side_by_side(count, [self._episode(jobs) for jobs in jobsets], jobs=list(map(len, jobsets)))
         super().__init__(len(jobsets), self.options.n_actions, batch, self.options.shape(machine))
+        self.describe = describe_slots_all if self.options.observation == "slots" else describe_state_all
         self._views: dict[int, tuple[tuple[int, int], View]] = {}
 
     def _episode(self, jobs: Workload) -> Episode:
         state = first_state(jobs, jobs.processors[:, np.newaxis], [self.machine], self.options.rules, Backfill.EASY)
         return Episode(
             state,
-            records(Instance, holder=NOBODY),
-            records(Tally),
+            LAYOUT.record("instance", holder=NOBODY),
+            LAYOUT.record("tally"),
             _terms(self.options),
-            records(Weights, **asdict(self.options.reward)),
+            LAYOUT.record("weights", **asdict(self.options.reward)),
             modes=np.zeros(len(jobs), np.int64),
             slots=np.zeros(self.options.window, np.int64),
             traits=traits(jobs.processors, jobs.estimate, self.machine),
@@ -141,9 +141,9 @@ class Episodes(Compiled):
         """Time of each episode in seconds, as its jobset counts it, shape ``(E,)``."""
         return cast(FloatArray, self._batch.clock["now"][:, 0].copy())
 
-    def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
-        describe = describe_slots_all if self.options.observation == "slots" else describe_state_all
-        describe(self._batch, seen, legal)
+    def told(self) -> dict[str, NDArray[Any]]:
+        """Return the level at which each episode stands."""
+        return {"level": self.level}
 
     def metrics(self) -> dict[str, FloatArray]:
         """Return what the episodes have come to so far, as ``simulate`` measures it, shapes ``(E,)``."""
@@ -155,8 +155,10 @@ class Episodes(Compiled):
             "makespan_s": tally["makespan_s"].copy(),
         }
 
-    def choice(self, episode: int) -> Choice:
-        """Return what is to be chosen in an episode that is not over, as a selector is asked."""
+    def choice(self, episode: int = 0) -> Choice:
+        """Return what is to be chosen, as selectors are asked; raise `UsageError` if the episode is over."""
+        if self.tally["over"][episode]:
+            raise UsageError("the episode is over; call reset first")
         batch, instance = self._batch, self._batch.instance[episode, 0]
         slots = batch.slots[episode, : instance["n_slots"]]
         jobs = cast(IntArray, batch.lists[episode, QUEUE, batch.clock[episode, 0]["first"] + slots])
@@ -175,28 +177,28 @@ class Episodes(Compiled):
             self.options.can_end and len(view.running) > 0,
         )
 
-    def schedule(self, episode: int) -> Schedule:
+    def schedule(self, episode: int = 0) -> Schedule:
         """Return when the jobs of an episode started and end; NaN where that is not known yet."""
         jobs, jobset = self._jobs(episode), self.jobsets[int(self.tally["jobset"][episode])]
         return Schedule(jobset, self.machine, jobs["release"].copy(), jobs["start"].copy(), jobs["end"].copy())
 
-    def modes(self, episode: int) -> IntArray:
+    def modes(self, episode: int = 0) -> IntArray:
         """Return the `Mode` of each job of an episode, shape ``(n,)``."""
-        return LAYOUT.one(self._batch, episode).modes.copy()
+        return cast(IntArray, self.arrays(episode).modes.copy())
 
-    def promised(self, episode: int) -> FloatArray:
+    def promised(self, episode: int = 0) -> FloatArray:
         """Return the time each job of an episode was promised last, in seconds; infinite where there is no promise."""
         return cast(FloatArray, self._jobs(episode)["reserved"].copy())
 
     def _jobs(self, episode: int) -> NDArray[np.void]:
-        return np.asarray(LAYOUT.one(self._batch, episode).state.jobs)
+        return np.asarray(self.arrays(episode).state.jobs)
 
     def _view(self, episode: int) -> View:
         """Return the cluster of an episode; the same object as long as it lasts."""
         key = int(self.tally["jobset"][episode]), int(self.tally["episode"][episode])
         known = self._views.get(episode)
         if known is None or known[0] != key:
-            state = LAYOUT.one(self._batch, episode).state
+            state = self.arrays(episode).state
             known = key, View(self.jobsets[key[0]], Platform.pool(self.machine), state, None)
             self._views[episode] = known
         return known[1]
@@ -208,7 +210,7 @@ class Episodes(Compiled):
 
 def _terms(options: Options) -> NDArray[np.void]:
     skips_forced = options.skips_forced and not options.can_end
-    return records(Terms, reservations=options.reservations, skips_forced=skips_forced)
+    return LAYOUT.record("terms", reservations=options.reservations, skips_forced=skips_forced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +233,13 @@ class Observing:
         view, known, machine = choice.view, self._known, int(choice.view.platform.total[0])
         if known.get("view") is not view:
             known |= {"view": view, "traits": traits(view.processors, view.estimate, machine)}
-        instance, slots = records(Instance), np.zeros(self.options.window, dtype=np.int64)
+        instance, slots = LAYOUT.record("instance"), np.zeros(self.options.window, dtype=np.int64)
         instance[0] = (choice.level, len(choice.jobs), choice.holder, choice.shadow, choice.spare[0])
         in_window = np.zeros(len(view.ids), dtype=np.bool_)
         in_window[choice.jobs] = True
         slots[: len(choice.jobs)] = np.flatnonzero(in_window[view.queue])
         state, nothing, ladder = state_of(view), np.zeros(0, np.int64), np.empty(len(view.running), np.int64)
-        tallies = instance, records(Tally), _terms(self.options), records(Weights)
+        tallies = instance, LAYOUT.record("tally"), _terms(self.options), LAYOUT.record("weights")
         episode = Episode(state, *tallies, nothing, slots, known["traits"], ladder, state.clock, state.jobs)
         observation = np.empty(self.options.shape(machine), dtype=np.float32)
         (describe_slots if self.options.observation == "slots" else describe_state)(episode, observation)
@@ -277,8 +279,8 @@ class TwoLevel(Task[Episodes, Float32Array]):
         episode="""\
 It chooses one job at a time at two levels, as [dras.md](dras.md) says. An episode schedules all jobs of a
 workload on a machine that is empty at first, and is over when all have started. At every step the dictionary
-has the `level`. `schedule()`, `modes()` and `promised()` tell all of every job, `choice()` is what selectors
-are asked.""",
+has the `level`. `schedule()`, `modes()` and `promised()` of `episodes` tell all of every job, `choice()` is what
+selectors are asked.""",
         action="The slot of the chosen job, 0 .. W - 1, or with `can_end` W to end the scheduling instance.",
         mask="To end an instance is legal while something runs. Illegal actions stand for the first legal slot.",
         seen="""\
@@ -329,37 +331,5 @@ by that time: nodes are alike here, only their number is known. Times are in day
         jobsets = self.jobsets or [lublin_workload(DRAWN_JOBS, self.machine, rng)]
         return Episodes(jobsets, self.machine, count, self.options)
 
-    def told(self, episodes: Episodes) -> dict[str, NDArray[Any]]:
-        """Return the level at which each episode stands."""
-        return {"level": episodes.level}
 
-
-class TwoLevelEnv(SingleEnv[Episodes, Float32Array, np.int64]):
-    """One episode of `TwoLevel` at a time."""
-
-    task = TwoLevel
-
-    def choice(self) -> Choice:
-        """Return what is to be chosen as selectors are asked, so that they can answer here too.
-
-        Raises `UsageError` if no episode has begun, or it is over.
-        """
-        return self.running.choice(0)
-
-    def schedule(self) -> Schedule:
-        """Return when the jobs of the episode started and end; NaN where that is not known yet."""
-        return self.episodes.schedule(0)
-
-    def modes(self) -> IntArray:
-        """Return the `allocopt.simulator.rules.Mode` of each job, shape ``(n,)``."""
-        return self.episodes.modes(0)
-
-    def promised(self) -> FloatArray:
-        """Return the time each job was promised last, in seconds, infinite where it was not; shape ``(n,)``."""
-        return self.episodes.promised(0)
-
-
-class TwoLevelVectorEnv(VectorizedEnv[Episodes, Float32Array]):
-    """Many episodes of `TwoLevel` side by side."""
-
-    task = TwoLevel
+TwoLevelEnv, TwoLevelVectorEnv = environments_of(TwoLevel)

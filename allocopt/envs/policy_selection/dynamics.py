@@ -1,13 +1,12 @@
-"""What an episode of policy selection holds, and its hot loops.
+"""What an episode of policy selection holds, its hot loops, and what an agent is rewarded for (IRMaSim, Table I).
 
 It begins, a policy starts jobs, time goes on to the next decision.
 """
 
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
-from allocopt.envs.policy_selection.reward import Sums, worth
 from allocopt.envs.side_by_side import (
     Batch,
     EpisodeTally,
@@ -20,7 +19,6 @@ from allocopt.envs.side_by_side import (
     TaskSimulation,
     cleared,
     put_records,
-    step_kernel,
 )
 from allocopt.kernels.arrays import FloatMatrix, IntMatrix
 from allocopt.kernels.compiled import helper, inlined
@@ -47,18 +45,38 @@ _PLACES = dict.fromkeys(Multicore._fields, "[e]") | {
     "values": "[jobset]",
 }
 
+RewardName = Literal[
+    "makespan", "energy", "energy_delay", "flow_time", "energy_flow_time", "energy_square_flow_time", "computing"
+]
+REWARDS: tuple[RewardName, ...] = get_args(RewardName)
+REWARD_MEANINGS: dict[str, str] = {
+    "makespan": "minus the seconds from the first submission to the last end",
+    "energy": "minus the energy of the whole machine in joules, idle times counted: the text's energy consumption",
+    "energy_delay": "minus energy x makespan: the text's energy efficiency",
+    "flow_time": "minus the sum of C, the seconds between submission and end: what Table I calls the makespan",
+    "energy_flow_time": "minus energy x sum of C: what Table I calls the energy consumption",
+    "energy_square_flow_time": "minus energy x sum of C^2: what Table I calls the energy efficiency",
+    "computing": "*plus* the sum, over the decisions, of the billions of cycles per second computed right after each: "
+    "the reward that Table I gives for the makespan; no measure of a schedule, for it counts decisions, not time",
+}
+"""What an episode's rewards add up to; Table I takes sums over jobs where its text speaks of the workload."""
+MAKESPAN, ENERGY, ENERGY_DELAY, FLOW_TIME, ENERGY_FLOW_TIME, ENERGY_SQUARE_FLOW_TIME, COMPUTING = range(len(REWARDS))
 
-class Tally(EpisodeTally, Sums, Protocol):
-    """Where an episode stands, and what it has come to."""
 
+class _Tally(EpisodeTally, Protocol):
     decisions: int  # actions so far
     done: float  # share of the work of all jobs, submitted or not, that is done
     total_reward: float  # sum of the rewards so far
+    energy_j: float  # of the whole machine since the first submission
+    makespan_s: float  # seconds since the first submission
+    # Sums over the jobs submitted so far of the seconds since their submission, up to their end, and of its square.
+    flow_time_s: float
+    square_flow_time: float
+    # Sum, over the actions so far, of the billions of cycles per second that were computed right after them.
+    computing: float
 
 
-class Terms(Protocol):
-    """What the episodes have in common."""
-
+class _Terms(Protocol):
     reward: int  # place in `REWARDS`
     level: int  # how much is told: place in `LEVELS`
     most_speed: float  # speed of the fastest core, in billions of cycles per second
@@ -70,8 +88,8 @@ class Episode(NamedTuple):
 
     state: TaskSimulation
     multicore: Annotated[Multicore, MULTICORE, _PLACES]
-    tally: Own[Records[Tally]]  # shape ``(1,)``
-    terms: Shared[Records[Terms]]  # shape ``(1,)``
+    tally: Own[Records[_Tally]]  # shape ``(1,)``
+    terms: Shared[Records[_Terms]]  # shape ``(1,)``
     actions: Shared[IntMatrix]  # the selections of jobs and cores of each action, shape ``(A, 2)``
     traits: OfJobs[FloatMatrix]  # see `allocopt.envs.policy_selection.observation.traits`, shape ``(n, 4)``
     ranks: OfJobs[IntMatrix]  # the jobs in rising order of each trait, shape ``(n, 4)``
@@ -104,7 +122,7 @@ def goes_on_by_itself(episode: Episode) -> bool:
 
 @inlined
 def _share_done(episode: Episode) -> float:
-    """Share of the work of all tasks that is done by now; tasks that were killed count as done."""
+    # Tasks that were killed count as done.
     tasks, now = episode.state.jobs, episode.state.clock[0].now
     done = total = 0.0
     for task in range(tasks.size):
@@ -138,7 +156,7 @@ def _measure(episode: Episode) -> None:
 
 @inlined
 def _computed(episode: Episode) -> float:
-    """Billions of cycles per second that all tasks compute now."""
+    # Billions of cycles per second of all tasks.
     total = 0.0
     for core in range(episode.multicore.core_task.size):
         task = episode.multicore.core_task[core]
@@ -147,12 +165,27 @@ def _computed(episode: Episode) -> float:
     return total
 
 
-@helper()
-def act(episode: Episode, action: int) -> None:
-    """Start waiting jobs by a policy, and go on to the next decision.
+@inlined
+def _worth(tally: _Tally, kind: int) -> float:
+    # Of the episode so far; rewards are its changes.
+    if kind == MAKESPAN:
+        return float(-tally.makespan_s)
+    if kind == ENERGY:
+        return float(-tally.energy_j)
+    if kind == ENERGY_DELAY:
+        return float(-tally.energy_j * tally.makespan_s)
+    if kind == FLOW_TIME:
+        return float(-tally.flow_time_s)
+    if kind == ENERGY_FLOW_TIME:
+        return float(-tally.energy_j * tally.flow_time_s)
+    if kind == ENERGY_SQUARE_FLOW_TIME:
+        return float(-tally.energy_j * tally.square_flow_time)
+    return float(tally.computing)
 
-    Where nothing would ever happen again, void stands for the first policy that is not.
-    """
+
+@helper()
+def _act(episode: Episode, action: int) -> None:
+    # Where nothing would ever happen again, void stands for the first policy that is not.
     tally, actions, kind = episode.tally[0], episode.actions, episode.terms[0].reward
     tally.invalid = actions[action, 0] == VOID and not goes_on_by_itself(episode)
     if tally.invalid:
@@ -160,20 +193,19 @@ def act(episode: Episode, action: int) -> None:
         while actions[action, 0] == VOID:
             action += 1
     tally.decisions += 1
-    before = worth(tally, kind)
+    before = _worth(tally, kind)
     episode.multicore.tally[0].last_queue = episode.state.clock[0].n_queued
     decide(episode.state, episode.multicore, actions[action, 0], actions[action, 1])
     tally.computing += _computed(episode)
     # The jobs of a stalled episode would wait for ever: it is over, although they have not ended.
     tally.over = to_decision(episode.state, episode.multicore) in (OVER, STALLED)
     _measure(episode)
-    tally.reward = worth(tally, kind) - before
+    tally.reward = _worth(tally, kind) - before
     tally.total_reward += tally.reward
 
 
 @helper()
-def begin(batch: Batch, e: int, jobset: int) -> None:
-    """Begin an episode with a job set, and go on to the first decision."""
+def _begin(batch: Batch, e: int, jobset: int) -> None:
     cleared(batch, e, jobset)
     episode = episode_of(batch, e)
     state, multicore = episode.state, episode.multicore
@@ -192,4 +224,4 @@ def begin(batch: Batch, e: int, jobset: int) -> None:
     _measure(episode)
 
 
-step_all = step_kernel(LAYOUT, act, begin)
+step_all = LAYOUT.step_kernel(_act, _begin)

@@ -7,7 +7,6 @@ import numpy as np
 from allocopt.arrays import BoolArray, Float32Array, FloatArray
 from allocopt.cluster.multicore import Machine
 from allocopt.envs.policy_selection.dynamics import LAYOUT, Episode, goes_on_by_itself, has_come
-from allocopt.envs.side_by_side import describe_kernel
 from allocopt.kernels.compiled import helper, inlined
 from allocopt.simulator.multicore.policies import VOID
 from allocopt.simulator.multicore.rates import core_power
@@ -36,14 +35,6 @@ HOUR_S, GB_IN_MB, TB_IN_MB = 3600.0, 1e3, 1e6
 """What counts as a half, where times, memory and volumes are squeezed into 0 .. 1."""
 
 
-def size_of(level: LevelName, machine: Machine) -> int:
-    """Return the number of values of an observation."""
-    size = N_TRAITS * N_QUANTILES + 1
-    if level != "minimal":
-        size += len(list(machine.nodes())) + len(list(machine.processors()))
-    return size + (PER_CORE * machine.cores if level == "normal" else 0)
-
-
 def traits(jobs: TaskWorkload, machine: Machine) -> FloatArray:
     """Return what is told of each job, within 0 .. 1, shape ``(n, 4)``."""
     columns = (
@@ -62,7 +53,8 @@ def _within(number: float) -> float:
 
 @helper()
 def _describe_queue(episode: Episode, seen: Float32Array) -> None:
-    """Write minimum, quartiles and maximum of each trait of the waiting jobs, and how the queue's length changes."""
+    # Minimum, quartiles and maximum of each trait of the waiting jobs, and how the queue's length changes. The jobs are
+    # sorted by each trait once, before the first event: here their order is only gone through.
     waiting, before = episode.state.clock[0].n_queued, episode.multicore.tally[0].last_queue
     seen[:] = 0.0
     for trait in range(N_TRAITS):
@@ -82,7 +74,6 @@ def _describe_queue(episode: Episode, seen: Float32Array) -> None:
 
 @inlined
 def _describe_nodes(episode: Episode, seen: Float32Array) -> None:
-    """Write the free share of the memory of each node, then that of the memory bandwidth of each processor."""
     nodes, processors = episode.multicore.nodes, episode.multicore.processors
     for node in range(nodes.size):
         limited = nodes[node].memory_mb < np.inf
@@ -95,7 +86,6 @@ def _describe_nodes(episode: Episode, seen: Float32Array) -> None:
 
 @inlined
 def _describe_cores(episode: Episode, seen: Float32Array) -> None:
-    """Write for each core its capability now, its power, and how much of its task is left by the estimate."""
     multicore, terms, now = episode.multicore, episode.terms[0], episode.state.clock[0].now
     for processor in range(multicore.processors.size):
         record = multicore.processors[processor]
@@ -113,8 +103,7 @@ def _describe_cores(episode: Episode, seen: Float32Array) -> None:
 
 
 @helper()
-def describe(episode: Episode, seen: Float32Array) -> None:
-    """Write all that a level tells: nodes and processors, cores, and last the queue; zeros at the end."""
+def _describe(episode: Episode, seen: Float32Array) -> None:
     first, level = 0, episode.terms[0].level
     if episode.tally[0].over:
         seen[:] = 0.0
@@ -131,7 +120,7 @@ def describe(episode: Episode, seen: Float32Array) -> None:
 
 @helper()
 def _mark_legal(episode: Episode, legal: BoolArray) -> None:
-    """Write which actions are legal: void, while something happens by itself, and all others; when over, the first."""
+    # Void, while something happens by itself, and all others; when over, the first.
     over = episode.tally[0].over != 0
     for action in range(legal.size):
         legal[action] = not over and (episode.actions[action, 0] != VOID or goes_on_by_itself(episode))
@@ -139,4 +128,4 @@ def _mark_legal(episode: Episode, legal: BoolArray) -> None:
         legal[0] = True
 
 
-describe_all = describe_kernel(LAYOUT, _mark_legal, describe, 1)
+describe_all = LAYOUT.describe_kernel(_mark_legal, _describe, 1)

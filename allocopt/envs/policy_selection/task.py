@@ -6,15 +6,23 @@ from pathlib import Path
 
 import numpy as np
 
-from allocopt.arrays import BoolArray, Float32Array, FloatArray
+from allocopt.arrays import Float32Array, FloatArray
 from allocopt.cluster.irmasim import heterogeneous
 from allocopt.cluster.multicore import Machine
 from allocopt.cluster.reading import read_machine
-from allocopt.envs.environments import About, SingleEnv, Task, VectorizedEnv
-from allocopt.envs.policy_selection.dynamics import LAYOUT, Episode, Tally, Terms, step_all
-from allocopt.envs.policy_selection.observation import LEVELS, MEANINGS, LevelName, describe_all, size_of, traits
-from allocopt.envs.policy_selection.reward import REWARD_MEANINGS, REWARDS, RewardName
-from allocopt.envs.side_by_side import Compiled, records
+from allocopt.envs.environments import About, Task, environments_of
+from allocopt.envs.policy_selection.dynamics import LAYOUT, REWARD_MEANINGS, REWARDS, Episode, RewardName, step_all
+from allocopt.envs.policy_selection.observation import (
+    LEVELS,
+    MEANINGS,
+    N_QUANTILES,
+    N_TRAITS,
+    PER_CORE,
+    LevelName,
+    describe_all,
+    traits,
+)
+from allocopt.envs.side_by_side import Compiled
 from allocopt.errors import UsageError
 from allocopt.simulator.multicore.policies import ACTION_NAMES, VOID_NAME, Action, get_actions
 from allocopt.simulator.multicore.simulation import MulticoreSchedule, MulticoreSimulation
@@ -64,6 +72,13 @@ class Options:
         """The policies among which an agent chooses, in the order of the actions."""
         return get_actions(self.actions)
 
+    def size(self, machine: Machine) -> int:
+        """Return the number of values of an observation of a machine."""
+        size = N_TRAITS * N_QUANTILES + 1
+        if self.level != "minimal":
+            size += len(list(machine.nodes())) + len(list(machine.processors()))
+        return size + (PER_CORE * machine.cores if self.level == "normal" else 0)
+
 
 class Episodes(Compiled):
     """Independent episodes on machines that are alike, all of them over until `begin` is called.
@@ -73,7 +88,7 @@ class Episodes(Compiled):
     """
 
     layout = LAYOUT
-    kernel = staticmethod(step_all)
+    kernel, describe = staticmethod(step_all), staticmethod(describe_all)
 
     def __init__(
         self,
@@ -91,7 +106,7 @@ class Episodes(Compiled):
         episodes = [self._episode(jobs) for jobs in jobsets]
         jobs, tasks = [len(one) for one in jobsets], [int(one.tasks.sum()) for one in jobsets]
         batch = LAYOUT.side_by_side(count, episodes, jobs=jobs, tasks=tasks)
-        super().__init__(len(jobsets), len(self.options.actions), batch, (size_of(self.options.level, machine),))
+        super().__init__(len(jobsets), len(self.options.actions), batch, (self.options.size(machine),))
         self.seed(np.random.default_rng(seed))
 
     def _episode(self, jobs: TaskWorkload) -> Episode:
@@ -99,8 +114,8 @@ class Episodes(Compiled):
         shares = self.execution.kind is ExecutionKind.CONTENTION
         powers = [processor.power for processor in self.machine.processors() if processor.power is not None]
         watts = [power.core_w + (power.processor_w if shares else 0.0) for power in powers]
-        terms = records(
-            Terms,
+        terms = LAYOUT.record(
+            "terms",
             reward=REWARDS.index(self.options.reward),
             level=LEVELS.index(self.options.level),
             most_speed=max(processor.core_speed for processor in self.machine.processors()),
@@ -110,7 +125,7 @@ class Episodes(Compiled):
         return Episode(
             state._replace(least=state.least[:, :0]),
             multicore,
-            records(Tally),
+            LAYOUT.record("tally"),
             terms,
             np.array([action.codes for action in self.options.policies], dtype=np.int64),
             told,
@@ -134,19 +149,16 @@ class Episodes(Compiled):
         """Draw anew what the random policies of each episode draw from."""
         self._batch.word[:, 0] = rng.integers(0, 2**64, self.n_environments, dtype=np.uint64)
 
-    def _describe(self, seen: Float32Array, legal: BoolArray) -> None:
-        describe_all(self._batch, seen, legal)
-
     def metrics(self) -> dict[str, FloatArray]:
         """Return what the episodes have come to so far: makespan, energy, flow time, energy-delay; shapes ``(E,)``."""
         found = {name: self.tally[name].copy() for name in ("makespan_s", "energy_j", "flow_time_s")}
         return found | {"energy_delay_js": found["energy_j"] * found["makespan_s"]}
 
-    def schedule(self, episode: int) -> MulticoreSchedule:
+    def schedule(self, episode: int = 0) -> MulticoreSchedule:
         """Return when and where the jobs of an episode ran, and the energy; raise `SchedulerError` before its end."""
         jobset = self.jobsets[int(self.tally["jobset"][episode])]
         simulation = MulticoreSimulation(self.machine, jobset, self.execution)
-        simulation.multicore = LAYOUT.one(self._batch, episode).multicore
+        simulation.multicore = self.arrays(episode).multicore
         return simulation.schedule()
 
 
@@ -174,7 +186,7 @@ class PolicySelection(Task[Episodes, Float32Array]):
         episode="""\
 The policy is applied to the queue until the job that is next does not fit. Then time goes on until a job waits
 and a core is idle. The episode ends when all jobs have ended; under one policy it is the simulation under that
-policy. `schedule()` tells when and where the jobs ran, and the energy.""",
+policy. `episodes.schedule()` tells when and where the jobs ran, and the energy.""",
         action="The number of a policy of [irmasim.md](irmasim.md), in the order of `options.actions`.",
         mask="""\
 All policies are legal but `void`, which starts nothing: that is legal while a task runs or a job is to come.
@@ -211,29 +223,12 @@ paper's sizes count one value per processor but list none; the bandwidth is what
             if not (isinstance(jobs, Sequence) and all(isinstance(one, TaskWorkload) for one in jobs)):
                 raise UsageError("the jobs must be a TaskWorkload or several, a workload file, or None")
         super().__init__(jobs)
-        self.shape, self.n_actions = (size_of(self.options.level, machine),), len(self.options.actions)
+        self.shape, self.n_actions = (self.options.size(machine),), len(self.options.actions)
 
     def episodes(self, count: int, rng: np.random.Generator) -> Episodes:
         """Return episodes that have not begun."""
         jobsets = self.jobsets or [npb_batch(DRAWN_JOBS, rng) for _ in range(DRAWN_JOBSETS)]
         return Episodes(jobsets, self.machine, count, self.execution, self.options)
 
-    def reseed(self, episodes: Episodes, rng: np.random.Generator) -> None:
-        """Draw anew what random policies draw from."""
-        episodes.seed(rng)
 
-
-class PolicySelectionEnv(SingleEnv[Episodes, Float32Array, np.int64]):
-    """One episode of `PolicySelection` at a time."""
-
-    task = PolicySelection
-
-    def schedule(self) -> MulticoreSchedule:
-        """Return when and where the jobs of the episode ran, and the energy; raise `SchedulerError` before its end."""
-        return self.episodes.schedule(0)
-
-
-class PolicySelectionVectorEnv(VectorizedEnv[Episodes, Float32Array]):
-    """Many episodes of `PolicySelection` side by side."""
-
-    task = PolicySelection
+PolicySelectionEnv, PolicySelectionVectorEnv = environments_of(PolicySelection)

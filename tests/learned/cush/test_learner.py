@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import FloatArray
+from allocopt.envs.cush.dynamics import Weights
 from allocopt.envs.cush.jobsets import Machine, Recipe, draw_jobsets
 from allocopt.envs.cush.observation import n_features
-from allocopt.envs.cush.reward import Weights
 from allocopt.envs.cush.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.locality import SIERRA_TABLE

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import Float32Array
-from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.errors import UsageError
 from allocopt.simulator.scheduler import Decision

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from allocopt.arrays import Float32Array, FloatArray
-from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.traces.workload import Workload
 from learned.dras.environment import JobsetEnvironment, Phase, first_come_first_served, jobset_weights, mean_waits_s

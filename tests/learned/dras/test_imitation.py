@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from allocopt.envs.dras.reward import Weights
+from allocopt.envs.dras.dynamics import Weights
 from allocopt.envs.dras.task import Options
 from allocopt.simulator.rules import Backfill
 from allocopt.simulator.schedule import job_times

@@ -15,7 +15,7 @@ from support.slow_environment import SlowEnvironment
 from support.workloads import MACHINE, crowds, random_workload, workload
 
 import allocopt.envs
-from allocopt.envs.batch_scheduling.reward import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
+from allocopt.envs.batch_scheduling.dynamics import BoundedSlowdown, Makespan, MeanWait, Reward, Utilization
 from allocopt.envs.batch_scheduling.task import BackfillName, BatchSchedulingEnv
 from allocopt.errors import BadFileError, UsageError
 from allocopt.simulator.metrics import measure
@@ -54,7 +54,7 @@ def test_random_episodes_keep_the_rules_and_their_rewards_add_up(backfill: Backf
     env = BatchSchedulingEnv(random_workload(300, 1), n_jobs=64, window=8, backfill=backfill, reward=reward)
     for seed in range(5):
         steps = list(play(env, np.random.default_rng(seed), seed=seed))
-        jobs, start, end = env.schedule().workload, env.schedule().start, env.schedule().end
+        jobs, start, end = env.episodes.schedule().workload, env.episodes.schedule().start, env.episodes.schedule().end
         assert len(jobs) == 64 == np.isfinite(start).sum()
         assert jobs.submit[0] == 0
         assert (start >= jobs.submit).all()
@@ -88,7 +88,7 @@ def test_the_last_step_tells_the_metrics_of_the_schedule() -> None:
     env = BatchSchedulingEnv(random_workload(50, 2), n_jobs=50)
     *before, (_, last) = play(env, np.random.default_rng(0))
     assert not any("mean_wait_s" in info for _, info in before)
-    metrics = measure(env.schedule())
+    metrics = measure(env.episodes.schedule())
     assert last["mean_bounded_slowdown"] == pytest.approx(metrics.jobs.bounded_slowdown.mean)
     assert last["mean_wait_s"] == pytest.approx(metrics.jobs.wait_s.mean)
     assert last["makespan_s"] == metrics.machine.makespan_s
@@ -99,7 +99,7 @@ def test_every_step_is_that_of_plain_python(jobs: Workload, choices: Any, easy: 
     backfill: BackfillName = "easy" if easy else "none"
     env = BatchSchedulingEnv(jobs, n_jobs=len(jobs), window=5, backfill=backfill, rules=Rules(kill_at_limit=kill))
     observation, info = env.reset()
-    slow = SlowEnvironment(env.schedule().workload, MACHINE, easy, kill)
+    slow = SlowEnvironment(env.episodes.schedule().workload, MACHINE, easy, kill)
     over = False
     while not over:
         occupied = min(5, len(slow.waiting))
@@ -109,7 +109,7 @@ def test_every_step_is_that_of_plain_python(jobs: Workload, choices: Any, easy: 
         slow.act(slot)
         observation, _, over, _, info = env.step(slot)
         assert not info["invalid_action"]
-    assert env.schedule().start.tolist() == [slow.start[job] for job in range(len(jobs))]
+    assert env.episodes.schedule().start.tolist() == [slow.start[job] for job in range(len(jobs))]
     assert not info["action_mask"].any()
     assert not observation.any()
 
@@ -145,11 +145,11 @@ def test_always_the_first_slot_is_first_come_first_served(
     while not env.step(0)[2]:
         pass
     scheduler = ListScheduler(FirstComeFirstServed(), Backfill.EASY if backfill == "easy" else Backfill.NONE)
-    expected = simulate(env.schedule().workload, MACHINE, scheduler, rules)
-    assert env.schedule().workload.ids.tolist() == list(range(38, 338))
-    assert env.schedule().release.tolist() == expected.release.tolist()
-    assert env.schedule().start.tolist() == expected.start.tolist()
-    assert env.schedule().end.tolist() == expected.end.tolist()
+    expected = simulate(env.episodes.schedule().workload, MACHINE, scheduler, rules)
+    assert env.episodes.schedule().workload.ids.tolist() == list(range(38, 338))
+    assert env.episodes.schedule().release.tolist() == expected.release.tolist()
+    assert env.episodes.schedule().start.tolist() == expected.start.tolist()
+    assert env.episodes.schedule().end.tolist() == expected.end.tolist()
 
 
 def test_the_first_job_may_wait_for_a_later_one() -> None:
@@ -162,8 +162,8 @@ def test_the_first_job_may_wait_for_a_later_one() -> None:
     env.reset()
     while not env.step(np.int64(0))[2]:
         pass
-    assert env.schedule().release.tolist() == [14.0, 1.0, 24.0]
-    assert env.schedule().start.tolist() == [14.0, 1.0, 24.0]
+    assert env.episodes.schedule().release.tolist() == [14.0, 1.0, 24.0]
+    assert env.episodes.schedule().start.tolist() == [14.0, 1.0, 24.0]
 
 
 def test_an_empty_slot_stands_for_the_first_one() -> None:
@@ -223,14 +223,14 @@ def test_a_workload_may_be_a_file(shared_data: Path) -> None:
     path = next(iter(sorted((shared_data / "traces").glob("**/*lublin*.swf*"))))
     env = BatchSchedulingEnv(path, processors=256)
     env.reset(seed=0)
-    assert len(env.schedule().workload) == 256
+    assert len(env.episodes.schedule().workload) == 256
 
 
 def test_jobs_are_drawn_for_the_size_of_the_machine() -> None:
     env = BatchSchedulingEnv(processors=32, n_jobs=200)
     env.reset(seed=0)
-    assert env.schedule().processors == 32
-    assert 16 < env.schedule().workload.processors.max() <= 32
+    assert env.episodes.schedule().processors == 32
+    assert 16 < env.episodes.schedule().workload.processors.max() <= 32
 
 
 SMALL = lublin_workload(20, 64, np.random.default_rng(0))
@@ -264,7 +264,7 @@ def test_steps_out_of_turn_are_refused() -> None:
     with pytest.raises(UsageError, match="call reset first"):
         env.step(np.int64(0))
     with pytest.raises(UsageError, match="call reset first"):
-        env.schedule()
+        env.episodes.schedule()
     with pytest.raises(UsageError, match=r"offset is 20, must be within 0 \.\. 19"):
         env.reset(options={"offset": 20})
     env.reset()

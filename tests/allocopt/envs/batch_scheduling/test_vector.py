@@ -56,8 +56,8 @@ def test_many_environments_are_as_many_single_ones() -> None:
             assert (observation == observations[number]).all()
             assert (reward, ended) == (rewards[number], over[number])
             if ended:
-                start = vector.schedule(int(number)).start
-                assert (singles[number].schedule().start == start).all()
+                start = vector.episodes.schedule(int(number)).start
+                assert (singles[number].episodes.schedule().start == start).all()
         running &= ~over
 
 
@@ -96,7 +96,7 @@ def test_a_seed_fixes_all_environments_and_they_differ() -> None:
     for _ in range(60):
         assert (observations[0] == observations[1]).all()
         observations = [env.step(np.zeros(4, dtype=np.int64))[0] for env in (first, second)]
-    offsets = {first.schedule(number).workload.ids[0] for number in range(4)}
+    offsets = {first.episodes.schedule(number).workload.ids[0] for number in range(4)}
     assert len(offsets) == 4
 
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(UsageError, match="call reset first"):
         vector.step(np.zeros(2, dtype=np.int64))
     with pytest.raises(UsageError, match="call reset first"):
-        vector.schedule(0)
+        vector.episodes.schedule(0)
     with pytest.raises(UsageError, match=r"offset is 491, must be within 0 \.\. 490"):
         vector.reset(options={"offset": [0, 491]})
     vector.reset()

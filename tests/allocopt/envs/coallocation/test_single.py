@@ -11,9 +11,14 @@ from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
 from allocopt.arrays import Float32Array
-from allocopt.envs.coallocation.observation import FEATURES
-from allocopt.envs.coallocation.reward import Capacity, MeanResponse
-from allocopt.envs.coallocation.task import CoallocationEnv, CoallocationVectorEnv, Options
+from allocopt.envs.coallocation.task import (
+    MEANINGS,
+    Capacity,
+    CoallocationEnv,
+    CoallocationVectorEnv,
+    MeanResponse,
+    Options,
+)
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.problems.coallocation.interference import Interference
 from allocopt.simulator.quota.execution import QuotaExecution, QuotaSchedule
@@ -28,7 +33,7 @@ from learned.asax.trees import Experts, State, experts_of
 
 Queue = tuple[QueuedJob, ...]
 Agent = Callable[[CoallocationEnv, Float32Array], int]
-COLUMN = {name: column for column, name in enumerate(FEATURES)}
+COLUMN = {name: column for column, name in enumerate(MEANINGS)}
 
 
 def paper_queue(seed: int) -> Queue:
@@ -43,7 +48,7 @@ def played(env: CoallocationEnv, agent: Agent, jobset: int = 0) -> tuple[QuotaSc
         observation, reward, over, _, info = env.step(np.int64(agent(env, observation)))
         assert not info["invalid_action"]
         total += reward
-    return env.schedule(), total
+    return env.episodes.schedule(), total
 
 
 def check_equal(found: QuotaSchedule, expected: QuotaSchedule) -> None:
@@ -60,7 +65,7 @@ def gives_nothing(env: CoallocationEnv, seen: Float32Array) -> int:
 
 def gives_half(env: CoallocationEnv, seen: Float32Array) -> int:
     """Copy ``static-50``: half beside the oldest running job that can take the one that waits."""
-    question = env.question
+    question = env.episodes.question()
     assert question is not None
     heeds_memory = env.episodes.options.heeds_memory
     hosts = (one for one in question.view.allocations if one.takes(question.job.job, heeds_memory))
@@ -136,7 +141,7 @@ def test_the_same_seed_gives_the_same_queue_and_every_number_is_within_0_and_1()
             seen, _, over, _, info = env.step(rng.choice(np.flatnonzero(info["action_mask"])))
         assert not info["action_mask"].any()
         found.append(info["mean_response_h"])
-        assert env.schedule().response_s.mean() / 3600 == pytest.approx(info["mean_response_h"])
+        assert env.episodes.schedule().response_s.mean() / 3600 == pytest.approx(info["mean_response_h"])
     assert found[0] == found[1]
 
 
@@ -151,7 +156,7 @@ def test_what_is_asked_and_seen_by_hand() -> None:
     seen, info = env.reset(seed=0)
     # Only the second job has the memory beside the first.
     assert info["action_mask"].all()
-    assert dict(zip(FEATURES, seen.tolist(), strict=False)) == pytest.approx(
+    assert dict(zip(MEANINGS, seen.tolist(), strict=False)) == pytest.approx(
         {
             **{"host_cpu": 0.5, "host_memory": 0.3, "host_sequential": 0, "host_interval": 0},
             **{"host_happiness": 10 / 11, "host_io": 0, "host_cores": 1, "is_there": 0, "quota": 0},
@@ -160,11 +165,11 @@ def test_what_is_asked_and_seen_by_hand() -> None:
         },
         abs=1e-6,
     )
-    assert seen[len(FEATURES) :].tolist() == [1, 0, 0, 1]
+    assert seen[len(MEANINGS) :].tolist() == [1, 0, 0, 1]
     env.step(np.int64(3))
     # The first has ended; beside the second one, on cores of its own now, the third has no room until it ends too.
-    assert env.question is None
-    assert env.schedule().accounts.host_of.tolist() == [-1, 0, -1]
+    assert env.episodes.question() is None
+    assert env.episodes.schedule().accounts.host_of.tolist() == [-1, 0, -1]
 
 
 @pytest.mark.slow
@@ -190,7 +195,7 @@ def test_gained_and_lost_work_by_hand() -> None:
     env = CoallocationEnv(8, jobs)
     env.reset(seed=0)
     env.step(np.int64(2))
-    used, none = env.schedule().accounts, Interference(0.0, 0.0, 0.0, 0.0)
+    used, none = env.episodes.schedule().accounts, Interference(0.0, 0.0, 0.0, 0.0)
     assert none.cpu == 0
     # Contention of two busy jobs is 0.1 times the other's share of the cores; the guest gets 1.6 of its 4 cores.
     host = 1 / 0.8 + 0.1 * 0.5
@@ -203,10 +208,10 @@ def test_a_guest_that_is_there_is_not_sent_away() -> None:
     env = CoallocationEnv(64, paper_queue(3), Options(period_s=60.0))
     _, info = env.reset(seed=0)
     env.step(np.int64(5))
-    while not (env.question is not None and env.question.is_there):
+    while not (env.episodes.question() is not None and env.episodes.question().is_there):
         env.step(np.int64(5))
     assert env.action_masks().tolist() == [False] + [True] * 9
-    allocation = env.question.allocation
+    allocation = env.episodes.question().allocation
     guest, percent = allocation.guest, allocation.percent
     _, _, _, _, info = env.step(np.int64(0))
     assert info["invalid_action"]
@@ -218,7 +223,7 @@ def test_a_window_asks_about_the_first_waiting_jobs_only() -> None:
     env.reset(seed=0)
     over = False
     while not over:
-        question = env.question
+        question = env.episodes.question()
         assert question is not None
         assert question.is_there or question.guest in question.view.queue[:2]
         _, _, over, _, _ = env.step(np.int64(3))

@@ -9,8 +9,8 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import allocopt.envs  # noqa: F401 - registers the environments
+from allocopt.envs.cush.dynamics import Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine, Recipe, draw_jobsets, sierra, summit
-from allocopt.envs.cush.reward import Weights
 from allocopt.envs.cush.task import CushEnv, CushVectorEnv, Episodes, Options
 from allocopt.errors import InvalidProblemError, UsageError
 from allocopt.simulator.locality import SIERRA_TABLE

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from allocopt.envs.cush.dynamics import Weights
 from allocopt.envs.cush.jobsets import JobSet, Machine
-from allocopt.envs.cush.reward import Weights
 from allocopt.envs.cush.task import Episodes, Options
 from allocopt.simulator.allocators import BreadthFirst, DepthFirst
 from allocopt.simulator.state import FREE

@@ -58,14 +58,14 @@ def play(env: TwoLevelEnv, seed: int) -> dict[str, Any]:
 def test_the_last_step_tells_the_metrics_of_the_schedule(reservations: Any) -> None:
     env = TwoLevelEnv(JOBS, window=8, reservations=reservations)
     info = play(env, 3)
-    metrics = measure(env.schedule())
+    metrics = measure(env.episodes.schedule())
     assert info["mean_wait_s"] == pytest.approx(metrics.jobs.wait_s.mean)
-    assert info["longest_wait_s"] == job_times(env.schedule()).wait_s.max()
+    assert info["longest_wait_s"] == job_times(env.episodes.schedule()).wait_s.max()
     assert info["mean_bounded_slowdown"] == pytest.approx(metrics.jobs.bounded_slowdown.mean)
     assert info["makespan_s"] == metrics.machine.makespan_s
     assert not info["action_mask"].any()
-    assert (env.modes() != Mode.WAITING).all()
-    assert np.isfinite(env.promised()).any() == (reservations != "none")
+    assert (env.episodes.modes() != Mode.WAITING).all()
+    assert np.isfinite(env.episodes.promised()).any() == (reservations != "none")
 
 
 def test_the_first_slot_always_is_easy_backfilling() -> None:
@@ -75,7 +75,7 @@ def test_the_first_slot_always_is_easy_backfilling() -> None:
     while not over:
         _, _, over, _, _ = env.step(np.int64(0))
     expected = simulate(JOBS, MACHINE, ListScheduler(FirstComeFirstServed(), Backfill.EASY))
-    np.testing.assert_array_equal(env.schedule().start, expected.start)
+    np.testing.assert_array_equal(env.episodes.schedule().start, expected.start)
 
 
 def test_a_selector_answers_here_too() -> None:
@@ -84,9 +84,9 @@ def test_a_selector_answers_here_too() -> None:
     env.reset(seed=0)
     over = False
     while not over:
-        _, _, over, _, _ = env.step(np.int64(selector.select(env.choice())))
+        _, _, over, _, _ = env.step(np.int64(selector.select(env.episodes.choice())))
     expected = simulate(JOBS, MACHINE, ListScheduler(Wfp3(), Backfill.EASY))
-    np.testing.assert_array_equal(env.schedule().start, expected.start)
+    np.testing.assert_array_equal(env.episodes.schedule().start, expected.start)
 
 
 def test_an_illegal_action_stands_for_the_first_legal_one() -> None:
@@ -107,7 +107,7 @@ def test_an_illegal_action_stands_for_the_first_legal_one() -> None:
 def test_a_jobset_can_be_asked_for() -> None:
     env = TwoLevelEnv([JOBS, random_workload(40, 2)])
     env.reset(seed=0, options={"jobset": 1})
-    assert len(env.schedule().workload) == 40
+    assert len(env.episodes.schedule().workload) == 40
     with pytest.raises(UsageError, match="jobset"):
         env.reset(options={"jobset": 2})
     with pytest.raises(UsageError, match="jobset is -1"):
@@ -117,7 +117,7 @@ def test_a_jobset_can_be_asked_for() -> None:
 def test_the_same_seed_draws_the_same_jobs() -> None:
     a, b = TwoLevelEnv(), TwoLevelEnv()
     assert play(a, 5)["mean_wait_s"] == play(b, 5)["mean_wait_s"] > 0
-    assert a.schedule().workload.submit.tolist() == b.schedule().workload.submit.tolist()
+    assert a.episodes.schedule().workload.submit.tolist() == b.episodes.schedule().workload.submit.tolist()
 
 
 def test_mistakes_are_named(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no episode has begun"):
         env.step(np.int64(0))
     with pytest.raises(UsageError, match="no episode has begun"):
-        env.schedule()
+        env.episodes.schedule()
     env.reset(seed=0)
     with pytest.raises(UsageError, match=r"within 0 \.\. 2"):
         env.step(np.int64(3))

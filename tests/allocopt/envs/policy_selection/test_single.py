@@ -50,7 +50,7 @@ def test_the_same_seed_gives_the_same_jobs_and_random_choices() -> None:
         while not over:
             _, _, over, _, info = env.step(np.int64(0))
         found.append(info["energy_j"])
-        np.testing.assert_array_equal(env.schedule().jobs.submit.shape, (100,))
+        np.testing.assert_array_equal(env.episodes.schedule().jobs.submit.shape, (100,))
     assert found[0] == found[1]
 
 
@@ -67,7 +67,7 @@ def test_an_episode_under_one_policy_is_its_simulation() -> None:
     assert info["makespan_s"] == pytest.approx(made.makespan_s)
     assert info["flow_time_s"] == pytest.approx(made.flow_time_s)
     assert -total == pytest.approx(info["energy_delay_js"]) == pytest.approx(made.energy_delay_js)
-    assert env.schedule().energy_j == pytest.approx(made.energy_j)
+    assert env.episodes.schedule().energy_j == pytest.approx(made.energy_j)
 
 
 def test_machine_and_jobs_may_be_files(tmp_path: Path) -> None:
